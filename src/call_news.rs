@@ -1,9 +1,10 @@
 //! What the switch tells at once, on its way into the outbox: `call.ringing`, `call.answered`, `call.media_warning` and
 //! `security.guessing`.
 //!
-//! The end of a call is none of it: that is told in the transaction that stores its record. What is told here is stored
-//! for its own sake, many calls in one transaction, and is not worth a call: a database that is away delays it, an
-//! engine that dies forgets what it had not stored yet, and beyond [`QUEUE_LEN_MAX`] it is dropped and counted.
+//! The end of a call is not among them: its event is written in the transaction that stores its record. The
+//! events here are stored separately, many calls in one transaction, and never delay a call. An unavailable
+//! database delays them, a crash loses what is not stored yet, and beyond [`QUEUE_LEN_MAX`] they are dropped
+//! and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +24,10 @@ pub struct NewsTeller {
     counts: Arc<NewsCounts>,
 }
 
-/// What hears of every answered call at once; it must not wait.
+/// Called at once for every answered call; it must not wait.
 type Answered = Box<dyn Fn(&LiveCall) + Send>;
 
-/// What can be read of the news at any time.
+/// Counters, readable at any time.
 #[derive(Debug, Default)]
 pub struct NewsCounts {
     dropped: AtomicU64,
@@ -34,7 +35,7 @@ pub struct NewsCounts {
     waiting: AtomicU64,
 }
 
-/// The task that stores them.
+/// The task that stores the events.
 pub struct NewsWriter {
     queue: mpsc::Receiver<News>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
@@ -44,7 +45,7 @@ pub struct NewsWriter {
     letters: DeadLetters,
 }
 
-/// Both ends of a queue of [`QUEUE_LEN_MAX`] news.
+/// Returns both ends of a queue of [`QUEUE_LEN_MAX`] changes.
 pub fn call_news() -> (NewsTeller, NewsWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_LEN_MAX);
     let counts = Arc::new(NewsCounts::default());
@@ -54,7 +55,8 @@ pub fn call_news() -> (NewsTeller, NewsWriter) {
 }
 
 impl NewsTeller {
-    /// The same end, which tells `answered` of every answered call at once, whatever the database does.
+    /// Returns the sender with `answered`, which is called at once for every answered call, whatever the
+    /// database does.
     #[must_use]
     pub fn telling(mut self, answered: impl Fn(&LiveCall) + Send + 'static) -> Self {
         self.answered = Some(Box::new(answered));
@@ -73,7 +75,7 @@ impl NewsTeller {
         }
         self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        // Each time that twice as many are gone: it says so, and does not fill the log beside the queue.
+        // Logs each time the number has doubled, so that a full queue does not fill the log as well.
         if dropped.is_power_of_two() {
             tracing::error!(
                 dropped,
@@ -84,43 +86,43 @@ impl NewsTeller {
 }
 
 impl NewsCounts {
-    /// How many were lost because too many waited.
+    /// Changes that were lost because too many waited.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// How many were stored.
+    /// Stored events.
     pub fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// How many wait to be stored.
+    /// Changes that wait to be stored.
     pub fn waiting(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
 }
 
 impl NewsWriter {
-    /// The same writer with another pause after a failure.
+    /// Returns the writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The same writer, which writes to `letters` what the database refuses for good.
+    /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
         self
     }
 
-    /// What can be read of it at any time.
+    /// Returns its counters.
     pub fn counts(&self) -> Arc<NewsCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what is told until the other end is gone and nothing waits. It may be run again after a panic.
+    /// Stores events until the other end is dropped and nothing waits. It may be run again after a panic.
     pub async fn run(&mut self, sink: &dyn NewsSink) {
         loop {
             if self.in_hand.is_empty() && self.queue.recv_many(&mut self.in_hand, BATCH_LEN_MAX).await == 0 {
@@ -155,7 +157,7 @@ impl Letter for News {
 
 /// Events in one transaction.
 const BATCH_LEN_MAX: usize = 500;
-/// News that wait for the database; about 10 MB.
+/// Changes that wait for the database; about 10 MB.
 pub const QUEUE_LEN_MAX: usize = 10_000;
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -193,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A database that is away for the first few times.
+    /// A database that fails the first few times.
     #[derive(Default)]
     struct Sink {
         away: AtomicUsize,

@@ -1,7 +1,7 @@
-//! The wall clock: where it is read, and what watches it for jumps.
+//! The wall clock: reading it, and detecting its jumps.
 //!
-//! Durations, timers, registrations and nonces follow the monotonic clock. What is stored carries wall time. When
-//! the wall clock jumps, [`watch()`] reports it in one log line and one metric.
+//! Durations, timers, registrations and nonces follow the monotonic clock. Stored timestamps are wall time.
+//! When the wall clock jumps, [`watch()`] reports it in one log line and one metric.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// A clock that begins at the wall clock's reading of now and follows the monotonic clock from then on.
+/// A clock that starts at the wall clock's current time and follows the monotonic clock from then on.
 pub fn steady_clock() -> SteadyClock {
     let (wall, began) = (wall_clock(), instant());
     SteadyClock(Arc::new(move || {
@@ -35,7 +35,7 @@ pub fn steady_clock() -> SteadyClock {
     }))
 }
 
-/// What is counted of the wall clock.
+/// Counters of the wall clock.
 #[derive(Debug, Default)]
 pub struct ClockCounts {
     jumps: AtomicU64,
@@ -48,7 +48,7 @@ impl ClockCounts {
         self.jumps.load(Ordering::Relaxed)
     }
 
-    /// How far the last jump went, in microseconds; negative is back.
+    /// The size of the last jump in microseconds; negative is backwards.
     pub fn last_jump_us(&self) -> i64 {
         self.last_jump_us.load(Ordering::Relaxed)
     }
@@ -82,13 +82,13 @@ pub struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// A watch that begins at these readings.
+    /// A watch that starts at these readings.
     pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
         Self { wall, monotonic }
     }
 
-    /// How far the wall clock jumped since the last look, in microseconds; `None` while it keeps time. A leap second
-    /// and the steps of a time daemon that slews are none.
+    /// Returns by how much the wall clock jumped since the last call, in microseconds; `None` without a jump.
+    /// A leap second and the steps of a slewing time daemon are not jumps.
     pub fn look(&mut self, wall: Timestamp, monotonic: Instant) -> Option<i64> {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let passed_us = i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
@@ -98,7 +98,7 @@ impl ClockWatch {
     }
 }
 
-/// Looks at the clocks once a second until `stop` turns true.
+/// Checks the clocks once a second until `stop` turns true.
 pub async fn watch(counts: &Arc<ClockCounts>, mut stop: watch::Receiver<bool>) {
     let mut watched = ClockWatch::new(wall_clock(), instant());
     loop {
@@ -143,7 +143,7 @@ mod tests {
             let mut watch = ClockWatch::new(wall, began);
             let later = began + Duration::from_secs(passed_s);
             assert_eq!(watch.look(wall.plus_micros(wall_us), later), expected, "{case}");
-            // The next look begins at the new time.
+            // The next comparison starts at the new time.
             let next = (wall.plus_micros(wall_us + 1_000_000), later + Duration::from_secs(1));
             assert_eq!(watch.look(next.0, next.1), None, "{case}");
         }

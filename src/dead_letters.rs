@@ -1,8 +1,9 @@
-//! What the database refuses for good: one file for each, with the reason, so that nothing else waits for it.
+//! What the database refuses permanently: one file for each item, with the reason, so that nothing else waits
+//! for it.
 //!
-//! A failure that can pass (no connection, a lock, a full disk) is tried again for as long as it lasts. A row that the
-//! database refuses by itself, three times, is written as a dead letter below the data directory and left out.
-//! `sidetone dead-letters` lists them and stores them again once the cause is gone.
+//! A failure that can pass (no connection, a lock, a full disk) is retried for as long as it lasts. A row
+//! that the database refuses three times on its own is written as a dead letter below the data directory and
+//! skipped. `sidetone dead-letters` lists the letters and stores them again once the cause is removed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -26,43 +27,43 @@ use crate::cdr::segment;
 
 /// Something that can become a dead letter.
 pub trait Letter: Sync {
-    /// What kind of thing it is, for its file's name and the metric.
+    /// Its kind, for the file name and the metric.
     fn kind(&self) -> &'static str;
 
-    /// All of it, to be stored again.
+    /// Returns the complete content, to be stored again.
     ///
     /// # Errors
-    /// When it does not become JSON.
+    /// When it cannot be written as JSON.
     fn content(&self) -> Result<Value, serde_json::Error>;
 }
 
-/// Where things are stored, many in one transaction.
+/// Stores items, many in one transaction.
 pub trait Storing<T, R>: Sync {
     /// Stores all of `items` or none.
     fn store<'a>(&'a self, items: &'a [T]) -> PortFuture<'a, R>;
 }
 
-/// A dead letter as it lies in its file.
+/// A dead letter, as in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// What it is: `call_record`, `event`, `note` or `room_history`.
+    /// Its kind: `call_record`, `event`, `note` or `room_history`.
     pub kind: String,
     /// Why the database refused it.
     pub reason: String,
-    /// All of it.
+    /// The complete content.
     pub content: Value,
 }
 
 /// The directory of the dead letters; clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub struct DeadLetters {
-    /// `None` where nothing is written: what is refused is tried for ever.
+    /// `None` where no letters are written: refused items are then retried without end.
     dir: Option<PathBuf>,
     written: Arc<AtomicU64>,
 }
 
 impl DeadLetters {
-    /// Those of the node whose data lies in `data_dir`; the directory is made with the first letter.
+    /// The letters of the node whose data are in `data_dir`; the directory is created with the first letter.
     pub fn below(data_dir: &Path) -> Self {
         Self { dir: Some(data_dir.join(DIR)), written: Arc::default() }
     }
@@ -72,12 +73,12 @@ impl DeadLetters {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Their directory.
+    /// Returns their directory.
     pub fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
     }
 
-    /// The letters that are there, each with its file, in the order in which they were written.
+    /// Returns the existing letters, each with its file, in the order in which they were written.
     ///
     /// # Errors
     /// When the directory or a file cannot be read.
@@ -91,7 +92,7 @@ impl DeadLetters {
         Ok(letters)
     }
 
-    /// The files of the letters that are there.
+    /// Returns the files of the existing letters.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -112,13 +113,13 @@ impl DeadLetters {
         Ok(files)
     }
 
-    /// Writes what is refused and cannot be stored again by a command, as it reads in a log; `false` when it must be
+    /// Writes a refused item that the command cannot store again, in its log form; `false` when it must be
     /// tried again.
     pub(crate) fn bury_text(&self, kind: &'static str, what: &impl std::fmt::Debug, error: &Problem) -> bool {
         buried(self, &Shown { kind, text: format!("{what:?}") }, error)
     }
 
-    /// Writes `letter` for good; `false` when there is no place for letters.
+    /// Writes `letter` durably; `false` when letters are not written.
     fn write(&self, letter: &impl Letter, reason: &str) -> io::Result<bool> {
         let Some(dir) = &self.dir else { return Ok(false) };
         let kind = letter.kind();
@@ -144,8 +145,8 @@ impl DeadLetters {
     }
 }
 
-/// Stores `items` however long the database is away. Of items that it refuses for good each becomes a dead letter;
-/// what the others came to is returned.
+/// Stores `items` however long the database is unavailable. Items that it refuses permanently become dead
+/// letters; the result of the others is returned.
 pub async fn store_all<T: Letter, R>(
     storing: &impl Storing<T, R>,
     items: &[T],
@@ -177,7 +178,7 @@ pub async fn store_all<T: Letter, R>(
     }
 }
 
-/// Stores each of `items` by itself.
+/// Stores each of `items` separately.
 async fn one_by_one<T: Letter, R>(
     storing: &impl Storing<T, R>,
     items: &[T],
@@ -186,7 +187,7 @@ async fn one_by_one<T: Letter, R>(
 ) -> Vec<R> {
     let mut results = Vec::new();
     let mut pending: Vec<(&T, u32)> = items.iter().map(|item| (item, 0)).collect();
-    // Whether the database stores anything at all: without that, what it says of one item is no fault of the item.
+    // Whether the database stores anything at all: if not, a refusal is not the fault of an item.
     let mut works = false;
     let mut rounds = 0_u32;
     while !pending.is_empty() {
@@ -215,7 +216,7 @@ async fn one_by_one<T: Letter, R>(
     results
 }
 
-/// Stores `items` as soon as the database can; what it says then.
+/// Stores `items` as soon as the database is available; returns its result.
 async fn patiently<T, R>(storing: &impl Storing<T, R>, items: &[T], pause: Duration) -> Result<R, Problem> {
     loop {
         match storing.store(items).await {
@@ -225,7 +226,7 @@ async fn patiently<T, R>(storing: &impl Storing<T, R>, items: &[T], pause: Durat
     }
 }
 
-/// Writes a dead letter; one that the disk does not take stays to be tried again.
+/// Writes a dead letter; if the disk fails, the item is tried again.
 fn buried(letters: &DeadLetters, item: &impl Letter, error: &Problem) -> bool {
     letters.write(item, &error.to_string()).unwrap_or_else(|failed| {
         tracing::error!(error = %failed, "a dead letter cannot be written, trying again; check the disk");
@@ -233,7 +234,7 @@ fn buried(letters: &DeadLetters, item: &impl Letter, error: &Problem) -> bool {
     })
 }
 
-/// An event as a dead letter keeps it, its team and its instant in full included.
+/// An event as stored in a dead letter, including its team and its full timestamp.
 #[derive(Debug, Serialize, Deserialize)]
 struct WrittenEvent {
     id: EventId,
@@ -263,7 +264,7 @@ fn event_of_json(content: &Value) -> Option<Event> {
     Some(Event { id, kind, timestamp: Timestamp::from_micros(at_us), organisation_id, team_id, data })
 }
 
-/// Stores a letter again; `false` when it is of a kind that is not stored again.
+/// Stores a letter again; `false` when its kind cannot be stored again.
 ///
 /// # Errors
 /// Why the database refuses it.
@@ -281,7 +282,7 @@ pub async fn replay(store: &Store, letter: &DeadLetter) -> Result<bool, Problem>
     }
 }
 
-/// Something that is shown and not stored again.
+/// An item that is listed and cannot be stored again.
 struct Shown {
     kind: &'static str,
     text: String,
@@ -297,19 +298,19 @@ impl Letter for Shown {
     }
 }
 
-/// Whose fault a failure is.
+/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The database's, for now.
+    /// The database, temporarily.
     Passing,
-    /// The item's.
+    /// The item.
     Refused,
     /// Not known.
     Unknown,
 }
 
 impl Fault {
-    /// Whose fault `problem` is.
+    /// Returns the cause of `problem`.
     pub(crate) fn of(problem: &Problem) -> Self {
         match problem {
             Problem::Busy { .. } | Problem::Unavailable { .. } => Fault::Passing,
@@ -325,9 +326,9 @@ impl Fault {
 
 /// Below the data directory.
 const DIR: &str = "dead-letters";
-/// How often an item is tried by itself before it is a dead letter.
+/// How often an item is tried separately before it becomes a dead letter.
 const TRIES_MAX: u32 = 3;
-/// After so many rounds without a success the database is asked whether it stores anything at all.
+/// Rounds without a success after which the database is checked for whether it stores anything at all.
 const ROUNDS_MAX: u32 = 10;
 
 #[cfg(test)]
@@ -348,7 +349,7 @@ mod tests {
         }
     }
 
-    /// A database with answers for each number, by the number of its try; every other try succeeds.
+    /// A database with a result for each number, by the index of the attempt; every other attempt succeeds.
     struct Sink {
         refuses: fn(number: u32, tries: usize) -> Option<Problem>,
         tries: Mutex<Vec<u32>>,
@@ -372,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Stores 0 to 9; what was stored, and the numbers of the dead letters.
+    /// Stores 0 to 9; returns what was stored, and the numbers of the dead letters.
     fn store(refuses: fn(u32, usize) -> Option<Problem>) -> (Vec<u32>, Vec<Value>) {
         let dir = std::env::temp_dir().join(format!("sidetone-letters-{}", Uuid::new_v4()));
         let letters = DeadLetters::below(&dir);

@@ -1,6 +1,6 @@
-//! Asks the name service where a trunk is (RFC 3263 §4.2): SRV records for a name without a port, then addresses.
+//! Resolves the address of a trunk (RFC 3263 §4.2): SRV records for a name without a port, then addresses.
 //!
-//! What comes back is remembered, ordered and aged by the switch; nothing is remembered here.
+//! The switch caches, orders and expires the results; nothing is cached here.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tokio::sync::Semaphore;
 
 use crate::switch::names::{Answer, Server};
 
-/// Asks name servers.
+/// Queries name servers.
 pub struct Resolver {
-    /// Absent where the system names no server: then no name is known.
+    /// Absent if the system has no name server: then no name can be resolved.
     inner: Option<TokioResolver>,
     permits: Semaphore,
 }
 
 impl Resolver {
-    /// Asks `servers`, or those that the system is configured with when there are none.
+    /// Queries `servers`, or the system's servers if the list is empty.
     pub fn new(servers: &[SocketAddr]) -> Self {
         let builder = if servers.is_empty() {
             TokioResolver::builder_tokio()
@@ -41,7 +41,7 @@ impl Resolver {
         Resolver { inner: built.ok(), permits: Semaphore::new(LOOKUPS_MAX) }
     }
 
-    /// The servers of a trunk; none when the name service is away or knows none.
+    /// Returns the servers of a trunk; none when the name service is unavailable or has none.
     pub async fn lookup(&self, address: &TrunkAddress) -> Answer {
         let asked = async {
             let _permit = self.permits.acquire().await.ok()?;
@@ -60,7 +60,7 @@ impl Resolver {
         answer.unwrap_or_default()
     }
 
-    /// The servers that the SRV records of a name list; `None` without such records.
+    /// Returns the servers in the SRV records of a name; `None` without such records.
     async fn services(&self, host: &str) -> Option<Answer> {
         let found = self.inner.as_ref()?.srv_lookup(format!("_sip._udp.{host}")).await.ok()?;
         let mut servers = Vec::new();
@@ -68,7 +68,7 @@ impl Resolver {
         for record in found.answers() {
             let RData::SRV(service) = &record.data else { continue };
             ttl = ttl.min(record.ttl);
-            // A single dot says that there is decidedly no such service (RFC 2782).
+            // A single dot means that the service is not available (RFC 2782).
             if service.target.is_root() || servers.len() >= SERVICES_MAX {
                 continue;
             }
@@ -106,15 +106,15 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 }
 
 fn patience(options: &mut ResolverOpts) {
-    // The switch remembers answers itself, and must see how long they hold.
+    // The switch caches answers itself, and needs their TTL.
     options.cache_size = 0;
     options.timeout = Duration::from_secs(2);
     options.attempts = 2;
 }
 
-/// Questions that are open at once.
+/// Concurrent queries.
 const LOOKUPS_MAX: usize = 64;
-/// How long the answer to one question may take, with all that it leads to.
+/// The longest time for one query, with all further queries that it causes.
 const LOOKUP_MAX: Duration = Duration::from_secs(10);
 /// SRV records of one name that are followed.
 const SERVICES_MAX: usize = 16;

@@ -1,14 +1,14 @@
-//! Typed, named access to a TOML table: every mistake becomes a [`Problem`] that carries the
-//! full path of its key, and keys nobody asked for are refused by name.
+//! Typed access to a TOML table by name: every mistake becomes a [`Problem`] with the full path of its key,
+//! and keys that were never read are refused by name.
 //!
-//! Both `sidetone.toml` and the apply files are read through it, so that a typing error in
-//! either is reported the same way, and all of them at once.
+//! Both `sidetone.toml` and the apply files are read with it, so that mistakes in either are reported in the
+//! same way, and all of them at once.
 
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// One thing that is wrong with a configuration or an apply file.
+/// A mistake in a configuration or an apply file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The full path of the key, such as `sip.listen` or `organisation "Acme", API key "crm": allow`.
@@ -36,8 +36,8 @@ impl fmt::Display for Problem {
 
 /// The fields of one table, taken out by name.
 ///
-/// A field that is missing is `None`; one of the wrong type is `None` too and leaves a
-/// [`Problem`]. [`Fields::finish`] refuses what was not taken.
+/// A missing field is `None`; one of the wrong type is `None` too and adds a [`Problem`]. [`Fields::finish`]
+/// refuses what was not taken.
 #[derive(Debug)]
 pub struct Fields<'p> {
     path: String,
@@ -47,7 +47,7 @@ pub struct Fields<'p> {
 }
 
 impl<'p> Fields<'p> {
-    /// The fields of `table`, which stands at `path` (empty for the whole file).
+    /// The fields of `table` at `path` (empty for the whole file).
     pub fn new(path: impl Into<String>, table: Table, problems: &'p mut Vec<Problem>) -> Self {
         Self { path: path.into(), table, known: Vec::new(), problems }
     }
@@ -60,7 +60,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The text under `key`, which must be there and not be blank.
+    /// The text under `key`, which is required and must not be blank.
     pub fn required_text(&mut self, key: &'static str) -> Option<String> {
         let present = self.table.contains_key(key);
         match self.text(key) {
@@ -71,7 +71,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The text under `key` in the form that `rule` gives it; what the rule says is wrong becomes a problem.
+    /// The text under `key`, converted by `rule`; an error of the rule becomes a problem.
     pub fn checked<T>(
         &mut self,
         key: &'static str,
@@ -81,7 +81,7 @@ impl<'p> Fields<'p> {
         rule(&text).map_err(|message| self.refuse::<()>(key, message)).ok()
     }
 
-    /// [`Fields::checked`] of a text that must be there and not be blank.
+    /// Like [`Fields::checked`], for a text that is required and must not be blank.
     pub fn required_checked<T>(
         &mut self,
         key: &'static str,
@@ -91,7 +91,7 @@ impl<'p> Fields<'p> {
         rule(&text).map_err(|message| self.refuse::<()>(key, message)).ok()
     }
 
-    /// The whole number under `key`, which must lie in `range`.
+    /// The integer under `key`, which must be in `range`.
     pub fn integer(&mut self, key: &'static str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
         match self.take(key)? {
             Value::Integer(number) if range.contains(&number) => Some(number),
@@ -101,7 +101,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The `true` or `false` under `key`.
+    /// The boolean under `key`.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         match self.take(key)? {
             Value::Boolean(value) => Some(value),
@@ -149,7 +149,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The tables of `[[key]]`, each with its path, which names the item; none when the key is missing.
+    /// The tables of `[[key]]`, each with its path, which identifies the item; none when the key is missing.
     pub fn tables(&mut self, key: &'static str) -> Vec<(String, Table)> {
         let items = match self.take(key) {
             None => return Vec::new(),
@@ -172,18 +172,18 @@ impl<'p> Fields<'p> {
         tables
     }
 
-    /// Whether `key` is there and has not been taken.
+    /// Whether `key` is present and has not been taken.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Takes `key` out whatever it is, for fields this build refuses.
+    /// Takes `key` out whatever its type, for fields that this build refuses.
     pub fn take(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
         self.table.remove(key)
     }
 
-    /// Notes that what stands under `key` cannot be used.
+    /// Adds a problem for the value of `key`.
     pub fn refuse<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
         self.problems.push(Problem::new(self.path_of(key), message));
         None
@@ -199,7 +199,7 @@ impl<'p> Fields<'p> {
         self.problems
     }
 
-    /// Refuses every key that was never asked for.
+    /// Refuses every key that was never read.
     pub fn finish(mut self) {
         let unknown: Vec<String> = self.table.keys().cloned().collect();
         let known = self.known.join(", ");
@@ -213,17 +213,17 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// The full path of `key` within what stands at `path`: `sip.listen`, `organisation "Acme": name`.
+/// The full path of `key` within `path`: `sip.listen`, `organisation "Acme": name`.
 pub fn key_of(path: &str, key: &str) -> String {
     match path.chars().next_back() {
         None => key.to_owned(),
-        // Only the path of an item of a list ends like this.
+        // Only the path of a list item ends like this.
         Some('"' | ')') => format!("{path}: {key}"),
         Some(_) => format!("{path}.{key}"),
     }
 }
 
-/// The path of an item of the list `key`: its kind and its natural key, or its place where it has none.
+/// The path of an item of the list `key`: its kind and its natural key, or its index if it has none.
 fn item_path(parent: &str, key: &str, index: usize, item: &Table) -> String {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let kind = kind_of(key);
@@ -246,7 +246,7 @@ fn item_path(parent: &str, key: &str, index: usize, item: &Table) -> String {
     }
 }
 
-/// The singular of a list's key, in words: `api_keys` is `API key`.
+/// The singular of a list's key, as text: `api_keys` becomes `API key`.
 fn kind_of(key: &str) -> String {
     let singular = key.strip_suffix('s').unwrap_or(key).replace('_', " ");
     match singular.split_once(' ') {
@@ -255,7 +255,7 @@ fn kind_of(key: &str) -> String {
     }
 }
 
-/// A name on one line, and no longer than a line needs.
+/// A name on one line, truncated if it is long.
 fn shown(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

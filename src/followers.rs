@@ -1,4 +1,4 @@
-//! The engine's tasks that follow something until the engine stops, and how the HTTP face is served.
+//! The engine's tasks that follow a source of changes until the engine stops, and the task that serves HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,13 +18,13 @@ use crate::switch::driver::Handle;
 use crate::watch::{Heard, watch_stored};
 use crate::webhooks::worker::Worker;
 
-/// What these tasks follow, and what they act on.
+/// What these tasks need.
 pub struct Followers {
-    /// What the watch of the wall clock counts.
+    /// The counters of the wall clock's watch.
     pub clock: Arc<ClockCounts>,
-    /// Whether the database answered last time.
+    /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
-    /// What the switch has heard of the directory and the rates.
+    /// The revisions of the directory and the rates that the switch has.
     pub directory: Heard,
     /// The reader of the event log.
     pub events: (Bus, Listener),
@@ -34,13 +34,13 @@ pub struct Followers {
     pub node: NodeId,
     /// Recordings.
     pub shelf: Shelf,
-    /// The prompts in memory, and what was read of them.
+    /// The prompts in memory, and which were read.
     pub sounds: (Library, Followed),
     /// The database.
     pub store: Store,
-    /// What deletes old rows.
+    /// Deletes old rows.
     pub sweeper: Sweeper,
-    /// What sends to webhooks.
+    /// Sends to webhooks.
     pub webhooks: Worker,
 }
 

@@ -1,4 +1,4 @@
-//! The engine of Sidetone: the rooms that the binary composes.
+//! The engine of Sidetone: the modules that the binary combines.
 
 pub mod accounts;
 pub mod app;

@@ -1,4 +1,4 @@
-//! The log: where it is written, which lines, and that a panic does not say what it was working on.
+//! The log: its output, its level, and panic messages without data.
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::supervise::{Task, current_task};
 
-/// How log lines are written to stderr.
+/// The format of log lines on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object a line.
@@ -16,7 +16,7 @@ pub enum Format {
     Text,
 }
 
-/// The log of this process; says which lines are written while it runs.
+/// The log of this process; its level can change while it runs.
 pub struct Log {
     replace: Box<dyn Fn(EnvFilter) -> bool + Send + Sync>,
     level: &'static str,
@@ -24,7 +24,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Starts the log: `RUST_LOG` says which lines, and `level` where it says nothing. Once in a process.
+    /// Starts the log: `RUST_LOG` sets the level, otherwise `level`. Once in a process.
     pub fn start(format: Format, level: &'static str) -> Log {
         let own = EnvFilter::try_from_default_env().ok();
         let by_environment = own.is_some();
@@ -50,8 +50,7 @@ impl Log {
         Log { replace, level, by_environment }
     }
 
-    /// Writes the lines that `[log] level` asks for, those of the start where it asks for nothing; `RUST_LOG` has
-    /// the last word.
+    /// Sets the level of `[log] level`, or the initial one without it; `RUST_LOG` takes precedence.
     pub fn set_level(&self, level: Option<&str>) {
         if self.by_environment {
             return;
@@ -63,7 +62,7 @@ impl Log {
     }
 }
 
-/// A panic's text may quote what it was working on, a number or a password: the place is enough to find it.
+/// A panic's text may contain data such as a number or a password; the location is enough to find the cause.
 fn note_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();

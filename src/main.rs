@@ -52,7 +52,7 @@ enum LogFormat {
 fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2.
     let Cli { log_format, command } = Cli::parse();
-    // What the demo and the phone print is for people.
+    // The output of the demo and the phone is for people.
     let format = match log_format {
         LogFormat::Json => Format::Json,
         LogFormat::Text => Format::Text,
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_));
     let level = match command {
         _ if is_for_people => "error",
-        // What a tap prints is read by people as well, and its own calls are told.
+        // The output of a tap is for people as well, and includes its calls.
         Command::Tap(_) => "info,netring=error,sidetone_api=warn",
         _ => "info",
     };

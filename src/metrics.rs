@@ -1,6 +1,6 @@
-//! What `/metrics` says of the engine: read from the counters that its parts keep anyway, when asked.
+//! The engine's metrics for `/metrics`: read on request from counters that its parts keep anyway.
 //!
-//! The RTP workers publish their counts once per batch; reading them takes no lock of theirs.
+//! The RTP workers publish their counters once per batch; reading them takes none of their locks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use crate::switch::driver::Handle;
 use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
 
-/// The engine's parts that count something.
+/// The engine's parts that have counters.
 pub struct EngineMetrics {
     /// Media.
     pub relay: Arc<Relay>,
     /// Signalling and calls.
     pub switch: Handle,
-    /// Connections of SIP.
+    /// SIP connections.
     pub tcp: TcpSender,
-    /// What waits for the disk.
+    /// The queue for the disk.
     pub journal: Journal,
-    /// Where the journal keeps its files.
+    /// The journal's directory.
     pub journal_dir: PathBuf,
-    /// What the database refused for good.
+    /// What the database refused permanently.
     pub letters: DeadLetters,
     /// Notes to phones.
     pub notes: Arc<NoteCounters>,
@@ -50,19 +50,19 @@ pub struct EngineMetrics {
     pub recordings: Arc<RecorderCounters>,
     /// Traces of legs.
     pub traces: Arc<TraceCounters>,
-    /// What is told of live rooms.
+    /// The events of live rooms.
     pub sessions: Arc<RoomNewsCounts>,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
-    /// What is told of live calls.
+    /// The events of live calls.
     pub news: Arc<NewsCounts>,
-    /// What came of asking organisations about calls.
+    /// The results of call-info callbacks.
     pub call_info: Arc<call_info::Counts>,
     /// The database.
     pub store: Store,
-    /// Events that are shown live.
+    /// Live event streams.
     pub events: Bus,
-    /// What was sent to webhooks.
+    /// The deliveries of webhooks.
     pub webhooks: Arc<WebhookCounters>,
     /// The tasks and their panics.
     pub supervisor: Supervisor,
@@ -102,7 +102,7 @@ impl Metrics for EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// How many deliveries wait; nobody waits for a database that is away to be told.
+    /// The number of waiting deliveries; not queried while the database is unavailable.
     async fn webhook_queue_len(&self, database_up: bool) -> Option<u64> {
         if !database_up {
             return None;
@@ -260,7 +260,7 @@ impl EngineMetrics {
     }
 }
 
-/// What a node that is no switch says of itself: its version, its database, its process.
+/// The metrics of a node that is not a switch: its version, its database, its process.
 pub async fn of_process(store: &Store) -> Vec<Family> {
     let mut families = vec![build_info(), database(is_up(store).await)];
     families.extend(process());
@@ -273,7 +273,7 @@ pub fn stored(records: &AtomicU64) -> Family {
         .is(records.load(Ordering::Relaxed))
 }
 
-/// Whether the disk takes records.
+/// Whether the disk accepts records.
 pub fn journal_healthy(journal: &Journal) -> Family {
     Family::gauge("sidetone_journal_healthy", "Whether the disk takes journal records.")
         .is(journal.is_healthy().into())
@@ -302,7 +302,7 @@ pub fn disk(journal: &Journal) -> Vec<Family> {
     families
 }
 
-/// Files of rows that the database refused for good.
+/// Files with rows that the database refused permanently.
 pub fn dead_letters(letters: &DeadLetters) -> Family {
     let count = letters.files().map_or(0, |files| files.len() as u64);
     Family::gauge(
@@ -464,7 +464,7 @@ fn media(counters: &Counters) -> Vec<Family> {
     ]
 }
 
-/// Conferences as they are mixed.
+/// The mixes of conferences.
 fn mixes(counters: &Counters) -> Vec<Family> {
     let one = |name, help, value| Family::counter(name, help).is(value);
     let mut on_time = 0;
@@ -525,7 +525,7 @@ fn mixes(counters: &Counters) -> Vec<Family> {
     ]
 }
 
-/// The process, by the names that Prometheus' own libraries use.
+/// The process, with the metric names of Prometheus' own libraries.
 fn process() -> Vec<Family> {
     let usage = process::usage();
     let micros = |name, help, value| Family {
@@ -540,5 +540,5 @@ fn process() -> Vec<Family> {
     ]
 }
 
-/// A database that answers no faster is not up.
+/// A database that takes longer to answer is not up.
 const PING_MAX: Duration = Duration::from_secs(1);

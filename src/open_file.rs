@@ -1,4 +1,4 @@
-//! Files that the HTTP face reads piece by piece; the disk is waited for beside the threads that serve others.
+//! Files that the API reads in pieces; disk operations run on blocking threads.
 
 use std::fs::File;
 use std::io;
@@ -11,20 +11,20 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 
-/// An open file, which has so many bytes as it had when it was opened.
+/// An open file, with its length at the time of opening.
 pub struct Opened {
     file: Arc<File>,
     bytes: u64,
     modified_at: Timestamp,
-    /// What its disk holds, for errors: "recordings".
+    /// The content of its disk, for error messages: "recordings".
     holds: &'static str,
 }
 
 impl Opened {
-    /// Takes an open file of the disk that holds such things.
+    /// Wraps an open file; `holds` is the content of its disk.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
+    /// When the file's metadata cannot be read.
     pub fn new(file: File, holds: &'static str) -> io::Result<Opened> {
         let metadata = file.metadata()?;
         let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -52,7 +52,7 @@ impl OpenFile for Opened {
     }
 }
 
-/// Does what waits for a disk beside the threads that serve others; `holds` names what is on the disk.
+/// Runs a disk operation on a blocking thread; `holds` is the content of the disk, for error messages.
 ///
 /// # Errors
 /// [`Problem::Internal`] when the disk fails.

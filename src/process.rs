@@ -1,4 +1,4 @@
-//! The process as the system sees it: what it uses, what it may use. Asking changes nothing.
+//! The process as the system sees it: its resource usage and limits. Reading them changes nothing.
 
 use std::io;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::path::Path;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 
-/// What the process uses; 0 where the system does not say.
+/// The resources that the process uses; 0 where the system does not report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time, in user space and in the kernel.
     pub cpu_us: u64,
-    /// Memory that is really there.
+    /// Resident memory.
     pub resident_bytes: u64,
     /// Open files and sockets.
     pub open_files: u64,
-    /// As many as there may be.
+    /// Their limit.
     pub open_files_max: u64,
 }
 
-/// What this process uses now.
+/// Returns the current usage of this process.
 pub fn usage() -> Usage {
     let cpu_us = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -46,7 +46,7 @@ pub fn dir_bytes(dir: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// Takes all the open files that the system grants: every call has eight sockets.
+/// Raises the limit of open files to the maximum that the system grants: every call has eight sockets.
 pub fn raise_open_files() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
@@ -55,7 +55,7 @@ pub fn raise_open_files() {
     }
 }
 
-/// What to do about an address that cannot be bound.
+/// Advice for an address that cannot be bound.
 pub fn bind_advice(error: &io::Error, port: u16) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => "choose another address or stop what uses it".to_owned(),
@@ -76,7 +76,7 @@ pub fn bind_advice(error: &io::Error, port: u16) -> String {
     }
 }
 
-/// Ports below this one are not everyone's.
+/// Ports below this one need a privilege.
 const PRIVILEGED_PORTS: u16 = 1_024;
 
 #[cfg(test)]

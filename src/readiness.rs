@@ -1,4 +1,4 @@
-//! What `/readyz` reports of a switch: what keeps it from its work, and what it works around.
+//! What `/readyz` reports of a switch: what prevents its work, and what fails without preventing it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use crate::switch::driver::Handle;
 
 /// The parts of a switch that decide whether it is ready.
 pub struct EngineReadiness {
-    /// Takes the records of calls.
+    /// Stores the records of calls.
     pub journal: Journal,
     /// The switch.
     pub switch: Handle,
-    /// Whether the node takes no new calls because it stops.
+    /// Whether the node is stopping and accepts no new calls.
     pub draining: Arc<AtomicBool>,
     /// Owns the tasks.
     pub supervisor: Supervisor,
-    /// Whether the database did not answer last time.
+    /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,7 @@ impl Readiness for EngineReadiness {
         unready
     }
 
-    /// Calls survive a database that is away, so it does not make the node unready.
+    /// Calls continue without the database, so this does not make the node unready.
     fn degraded(&self) -> Vec<String> {
         let is_away = self.database_away.load(Ordering::Relaxed);
         let words = "database: it does not answer, call records wait in the journal".to_owned();

@@ -1,4 +1,4 @@
-//! What rooms sound like, for the switch: its prompts and music, and where they are recorded to.
+//! The audio of rooms for the switch: prompts, music, and recordings.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::sound::Library;
 use crate::switch::driver::{Handle, Request, Studio};
 use crate::switch::mixing::{Recording, RecordingPlan};
 
-/// The sounds and the recorder of a node.
+/// The prompts and the recorder of a node.
 pub struct NodeStudio {
-    /// What is played.
+    /// The prompts.
     pub library: Library,
-    /// What begins recordings.
+    /// Starts recordings.
     pub recordings: Begins,
 }
 
@@ -32,7 +32,8 @@ impl Studio for NodeStudio {
     }
 }
 
-/// Tells the switch what became of recordings, until the recorder ends; what ended after the switch is added to `untold`.
+/// Reports the results of recordings to the switch, until the recorder ends; results that arrive after the
+/// end of the switch are added to `untold`.
 pub async fn pass_on_recordings(ended: &mut mpsc::Receiver<Ended>, untold: &mut Vec<Ended>, switch: &Handle) {
     while let Some(told) = ended.recv().await {
         let recording = Recording { bytes: told.bytes, error: told.error.clone() };
@@ -42,5 +43,5 @@ pub async fn pass_on_recordings(ended: &mut mpsc::Receiver<Ended>, untold: &mut 
     }
 }
 
-/// Recordings that ended and wait to be told of.
+/// Results of recordings that wait to be reported.
 pub const ENDED_LEN_MAX: usize = 1_024;

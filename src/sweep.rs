@@ -1,4 +1,4 @@
-//! Deletes what is kept for a time and has been kept for it, a little at once so that nobody waits.
+//! Deletes data after its retention time, in small batches so that other queries do not wait.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio::sync::watch;
 
 /// Who deletes, and by which clock.
 pub struct Sweeper {
-    /// Where everything is.
+    /// The store.
     pub store: Store,
-    /// The answers to requests that are carried out once.
+    /// The stored answers of requests that are executed once.
     pub keys: IdempotencyKeys,
-    /// What time it is.
+    /// The clock.
     pub clock: fn() -> Timestamp,
 }
 
-/// What is kept for a time.
+/// The kinds of data with a retention time.
 #[derive(Debug, Clone, Copy)]
 enum Kept {
     Events,
@@ -29,7 +29,7 @@ impl Kept {
 }
 
 impl Sweeper {
-    /// Deletes batch by batch until told to stop.
+    /// Deletes batch by batch until it is stopped.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let mut pause = LOOK_EVERY;
         loop {
@@ -48,7 +48,7 @@ impl Sweeper {
         }
     }
 
-    /// Deletes one batch; says whether there may be more.
+    /// Deletes one batch; returns whether there may be more.
     async fn purge(&self, kept: Kept) -> Result<bool, StoreError> {
         let now = (self.clock)();
         Ok(match kept {
@@ -61,7 +61,7 @@ impl Sweeper {
     }
 }
 
-/// How long others may write between two batches.
+/// Pause between two batches, in which others can write.
 const BATCH_PAUSE: Duration = Duration::from_millis(100);
-/// How often old rows are looked for.
+/// How often old rows are searched for.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! The composition root of `sidetone tap`: an interface that is listened to in the place of the switch, and behind it
-//! the same journal, database, events, webhooks and HTTP face.
+//! The composition root of `sidetone tap`: a captured interface instead of the switch, with the same journal,
+//! database, events, webhooks and HTTP API.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,15 +40,15 @@ use crate::webhooks::worker::Worker;
 
 /// A running tap.
 pub struct TapNode {
-    /// Where HTTP is served; `None` where it is not.
+    /// The HTTP address; `None` if HTTP is off.
     pub http: Option<SocketAddr>,
     /// This node.
     pub node: NodeId,
-    /// The name of the organisation whose the records are.
+    /// The name of the records' organisation.
     pub organisation: String,
     /// The database.
     pub store: Store,
-    /// What it counts.
+    /// Its counters.
     pub counters: Arc<TapCounters>,
     thread: TapThread,
     scribe: Running,
@@ -61,28 +61,28 @@ pub struct TapNode {
     supervisor: Supervisor,
 }
 
-/// What a tap is started with, beside the configuration.
+/// The parameters of a tap, in addition to the configuration.
 pub struct TapStart {
-    /// What is read, and how.
+    /// The interfaces, and how they are read.
     pub tap: TapOptions,
-    /// Whose the records are; `None` is the only organisation there is.
+    /// The organisation of the records; `None` means the only one that exists.
     pub organisation: Option<String>,
-    /// Whether the HTTP face is served.
+    /// Whether HTTP is served.
     pub http: bool,
-    /// Is told of every call that is over.
+    /// Called for every finished call.
     pub tell: Box<dyn Fn(&Told) + Send + Sync>,
 }
 
-/// Why a tap cannot start; one line that names the thing and what to do.
+/// Why a tap cannot start; one line with the cause and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TapStartError {
-    /// Nobody owns the records.
+    /// The organisation of the records cannot be determined.
     #[error(transparent)]
     Owner(#[from] OwnerError),
     /// A part that a switch has too.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Nothing can be read.
+    /// No interface can be read.
     #[error(transparent)]
     Tap(#[from] TapThreadError),
 }
@@ -91,12 +91,12 @@ impl TapNode {
     /// Starts everything. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// The first part that cannot start; nothing stays behind.
+    /// The first part that cannot start; everything started before is stopped.
     pub async fn start(config: &Config, start: TapStart) -> Result<TapNode, TapStartError> {
         let random = |error: rand::rngs::SysError| StartError::Random(error.to_string());
         let mut rng = StdRng::try_from_rng(&mut SysRng).map_err(random)?;
         let store = Store::open(&config.database).await.map_err(StartError::from)?;
-        // A switch of the same configuration is another node.
+        // A switch with the same configuration is another node.
         let name = format!("{}-tap", config.node.name);
         let node = store.node(&name, wall_clock()).await.map_err(StartError::from)?;
         let snapshot = store.directory().await.map_err(StartError::from)?;
@@ -197,17 +197,18 @@ impl TapNode {
         })
     }
 
-    /// Completes with the task whose failure leaves the tap without its work; the process has to end then.
+    /// Completes with the task whose failure stops the tap; the process has to end then.
     pub async fn failed(&self) -> Task {
         self.supervisor.failed().await
     }
 
-    /// Ends the calls that are up, stores every record, and stops.
+    /// Ends the live calls, stores every record, and stops.
     pub async fn stop(self) {
         self.supervisor.stopping();
         let thread = self.thread;
         let _ = tokio::task::spawn_blocking(move || thread.stop()).await;
-        // The scribe ends with the thread's end of the channel, and the writer with the scribe's journal.
+        // The scribe ends when the thread drops its channel, and the writer when the scribe drops its
+        // journal.
         let _ = self.scribe.await;
         let _ = self.stop.send(true);
         let _ = self.sweeper.await;
@@ -230,7 +231,7 @@ async fn listen(config: &Config) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Http { address, source })
 }
 
-/// What `/metrics` and `/readyz` say.
+/// The content of `/metrics` and `/readyz`.
 struct TapMetrics {
     counters: Arc<TapCounters>,
     journal: Journal,
@@ -269,5 +270,5 @@ impl Readiness for TapMetrics {
     }
 }
 
-/// Calls that wait to be written down.
+/// Calls that wait to be written to the journal.
 const CALLS_LEN_MAX: usize = 4_096;

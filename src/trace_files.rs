@@ -1,4 +1,4 @@
-//! The traces of legs on this node's disk, for the HTTP face.
+//! The traces of legs on this node's disk, for the API.
 
 use std::fs::File;
 use std::io;
@@ -34,7 +34,7 @@ impl LegTraces for TraceFiles {
     }
 }
 
-/// The path of a trace: a day and a file, as they are written; `None` for any other name.
+/// The path of a trace: a day and a file name; `None` for any other form.
 fn below(dir: &Path, name: &str) -> Option<PathBuf> {
     let name = Path::new(name);
     let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
@@ -49,7 +49,7 @@ fn opened(path: &Path) -> io::Result<Option<Opened>> {
     }
 }
 
-/// What is on the disk, in errors.
+/// The content of the disk, for error messages.
 const HOLDS: &str = "traces";
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Follows what is stored: a running switch hears within two seconds of what `apply`, the API or another node changed.
+//! Follows the stored data: a running switch gets changes by `apply`, the API or another node within two
+//! seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use crate::routing::Directory;
 use crate::switch::driver::{Handle, Request};
 use crate::switch::machine::Input;
 
-/// What the switch has heard so far.
+/// The revisions that the switch has.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// The revision of the directory.
@@ -24,7 +25,7 @@ pub struct Heard {
     pub accounts: Vec<Account>,
 }
 
-/// Reads again what changed, until told to stop; `away` says whether the database answered last time.
+/// Reads changed data again, until it is stopped; `away` states whether the last query failed.
 pub async fn watch_stored(
     store: &Store,
     switch: &Handle,
@@ -47,23 +48,24 @@ pub async fn watch_stored(
                     }
                 }
             }
-            // Calls go on with what is known; the next reading comes soon.
+            // Calls continue with the known data; the next reading follows soon.
             Err(error) => tracing::warn!(%error, "the directory cannot be read again"),
         }
     }
 }
 
-/// What changed, in the order that the switch shall hear it: nobody is called before it is known what that costs.
+/// Returns the changes, in the order for the switch: the rates of a destination come before the directory
+/// that allows calls to it.
 async fn news(store: &Store, heard: &mut Heard) -> Result<Vec<Request>, StoreError> {
     let mut news = Vec::new();
-    // The directory's revision first: whatever was written with it is then seen below.
+    // The directory's revision is read first: everything written with it is then visible below.
     let directory = store.directory_revision().await?;
     if store.rate_revision().await? != heard.rates {
         let rates = store.rates().await?;
         heard.rates = rates.revision;
         news.push(Request::Billing(Input::Tariffs(Arc::new(Tariffs::new(rates)))));
     }
-    // What calls of other nodes cost raises no revision.
+    // The costs of other nodes' calls change no revision.
     let accounts = store.accounts().await?;
     if accounts != heard.accounts {
         heard.accounts.clone_from(&accounts);
@@ -77,7 +79,7 @@ async fn news(store: &Store, heard: &mut Heard) -> Result<Vec<Request>, StoreErr
     Ok(news)
 }
 
-/// Passes on what the writer took from credits.
+/// Reports the writer's deductions from credits to the switch.
 pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Handle) {
     while let Some(drawn) = drawn.recv().await {
         if !switch.send(Request::Billing(Input::Drawn(drawn))).await {
@@ -86,7 +88,7 @@ pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Hand
     }
 }
 
-/// How often the stored revisions are asked for; a change is known within two seconds.
+/// How often the stored revisions are read; a change is known within two seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Batches of the writer that wait to be passed on.
+/// Batches of the writer that wait to be reported.
 pub const DRAWN_LEN_MAX: usize = 64;

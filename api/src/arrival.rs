@@ -1,4 +1,4 @@
-//! A request's body: read whole before anything is done with it, within a length and a time.
+//! The body of a request: read completely before the request is processed, within a length and a time.
 
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
@@ -12,14 +12,14 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// Refuses an address or headers that are longer than any of ours; within the layer that counts, so that the answer says what is
-/// left as every other does.
+/// Refuses a URL or headers that are longer than the limits. It runs inside the layer that counts requests,
+/// so that the answer has the rate headers like every other.
 pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
     let too_long = request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_LEN_MAX);
     if too_long {
         return ApiError::uri_too_long().into_response();
     }
-    // Over HTTP/1 such a head is refused before it is a request.
+    // Over HTTP/1 such a head is refused before it becomes a request.
     let lines = request.headers().iter();
     let len: usize = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE_OVERHEAD).sum();
     if request.headers().len() > HEADERS_MAX || len > HEADERS_LEN_MAX {
@@ -28,9 +28,9 @@ pub(crate) async fn bound_address(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Hands the body on in memory; 408 when it takes too long, 413 when it is too long.
+/// Passes the body on in memory; 408 when it takes too long, 413 when it is too long.
 ///
-/// Of somebody who is not let in no more is read than a login needs.
+/// For an unauthenticated client the limit is the length that a login needs.
 pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
@@ -51,12 +51,13 @@ pub(crate) async fn read_body(State(state): State<ApiState>, request: Request, n
         Err(_) => ApiError::of_status(StatusCode::REQUEST_TIMEOUT).into_response(),
         Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Ok(Err(error)) if is_too_large(&error) => too_large().into_response(),
-        // The client broke off, or sent something that is no body: there is nobody to answer or nothing to say.
+        // The client disconnected, or sent an invalid body: there is no client to answer, or no better
+        // answer.
         Ok(Err(_)) => ApiError::broken_body().into_response(),
     }
 }
 
-/// A sound is longer than anything else that is sent here.
+/// A WAV file is longer than any other body.
 fn len_max(request: &Request) -> usize {
     let path = request.extensions().get::<MatchedPath>();
     let sound = path.is_some_and(|path| path.as_str().ends_with(SOUND_PATH));
@@ -74,17 +75,17 @@ fn is_too_large(error: &axum::Error) -> bool {
     false
 }
 
-/// Where sounds are sent to.
+/// The path that WAV files are sent to.
 const SOUND_PATH: &str = "/organisations/{id}/prompts/{name}";
-/// The longest body of the API but for sounds; no resource comes near.
+/// The longest body of the API except WAV files; no resource comes near it.
 const BODY_LEN_MAX: usize = 1024 * 1024;
-/// Lines of a head.
+/// Header lines.
 const HEADERS_MAX: usize = 100;
-/// Bytes of them; a head as a whole may have 64 KiB.
+/// Total bytes of the headers; a whole head may have 64 KiB.
 const HEADERS_LEN_MAX: usize = 64 * 1024;
-/// `: ` and the end of a line.
+/// `: ` and the line end.
 const LINE_OVERHEAD: usize = 4;
 /// Every filter of the call log at its longest fits.
 const URI_LEN_MAX: usize = 8 * 1024;
-/// The longest body of somebody who is not let in: an address and a password.
+/// The longest body of an unauthenticated client: an address and a password.
 const STRANGERS_BODY_LEN_MAX: usize = 16 * 1024;

@@ -1,6 +1,6 @@
-//! Which bytes of a file a caller wants (RFC 9110 §14), and whether they have it already (§13).
+//! Byte ranges of a file (RFC 9110 §14), and conditional requests (§13).
 //!
-//! Several ranges at once are never sent: who asks for them is told so. Dates are compared to the second.
+//! Multiple ranges are never sent; a request for them is refused. Dates are compared to the second.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,10 +8,10 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
 use sidetone_model::time::Timestamp;
 
-/// What a file is known by.
+/// What identifies a version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(crate) bytes: u64,
     /// A strong entity tag, with its quotes.
     pub(crate) etag: String,
@@ -19,26 +19,26 @@ pub(crate) struct Version {
     pub(crate) modified: SystemTime,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// All of it.
+    /// The whole file.
     Full,
     /// Nothing: the caller has this version.
     NotModified,
     /// The bytes from the first to the last.
     Part {
-        /// The first.
+        /// The position of the first byte.
         first: u64,
-        /// The last, which is one of them.
+        /// The position of the last byte, included.
         last: u64,
     },
-    /// None of it: what was asked for is not there, or is several parts.
+    /// Nothing: the range does not exist, or there are several.
     Unsatisfiable,
 }
 
 impl Version {
-    /// Of a file of so many bytes that was written at `modified_at`.
+    /// The version of a file of this length that was written at `modified_at`.
     pub(crate) fn new(bytes: u64, modified_at: Timestamp) -> Self {
         let micros = u64::try_from(modified_at.as_micros()).unwrap_or(0);
         // A header's date has whole seconds.
@@ -51,12 +51,12 @@ impl Version {
         httpdate::fmt_http_date(self.modified)
     }
 
-    /// What a request with these headers is answered.
+    /// The answer to a request with these headers.
     pub(crate) fn answer(&self, headers: &HeaderMap, is_head: bool) -> Answer {
         if self.is_known(headers) {
             return Answer::NotModified;
         }
-        // §14.2: a Range is for GET alone, and a stale If-Range asks for the whole.
+        // §14.2: Range applies only to GET, and an outdated If-Range asks for the whole file.
         if is_head || !self.is_same(headers) {
             return Answer::Full;
         }
@@ -68,7 +68,7 @@ impl Version {
         }
     }
 
-    /// §13.1.2, §13.1.3: the date counts where there is no tag.
+    /// §13.1.2, §13.1.3: the date is used only without a tag.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let mut tags = headers.get_all(IF_NONE_MATCH).iter().peekable();
         if tags.peek().is_some() {
@@ -80,13 +80,13 @@ impl Version {
         date(headers, IF_MODIFIED_SINCE).is_some_and(|since| self.modified <= since)
     }
 
-    /// §13.1.5: whether a part of this version is of use.
+    /// §13.1.5: whether a part of this version is useful to the client.
     fn is_same(&self, headers: &HeaderMap) -> bool {
         let mut versions = headers.get_all(IF_RANGE).iter();
         match (versions.next(), versions.next()) {
             (None, _) => true,
             (Some(version), None) => {
-                // A weak tag never matches: `W/` makes it another text.
+                // A weak tag never matches, because `W/` makes it another text.
                 version.as_bytes() == self.etag.as_bytes()
                     || date(headers, IF_RANGE).is_some_and(|date| date == self.modified)
             }
@@ -94,7 +94,7 @@ impl Version {
         }
     }
 
-    /// §14.1.2. What is no range of bytes is passed over.
+    /// §14.1.2. A unit other than bytes is ignored.
     fn range(&self, text: &str) -> Answer {
         let Some((unit, ranges)) = text.split_once('=') else { return Answer::Full };
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -129,7 +129,7 @@ fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }
 
-/// Digits alone; a number that is too large is larger than every file.
+/// Only digits; a number that is too large is larger than every file.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(since(DATE), Answer::NotModified);
         assert_eq!(since("Sat, 31 Dec 2095 23:59:59 GMT"), Answer::Full);
         assert_eq!(since("yesterday"), Answer::Full);
-        // A tag that differs has the last word.
+        // A tag that differs takes precedence.
         let lines = [(IF_NONE_MATCH, "\"b\""), (IF_MODIFIED_SINCE, DATE)];
         assert_eq!(version().answer(&headers(&lines), false), Answer::Full);
     }

@@ -1,4 +1,4 @@
-//! Taking an operation out of use: said in the document and in every answer, by one call.
+//! Deprecates an operation: one call adds it to the document and to every answer.
 //!
 //! ```ignore
 //! .routes(deprecated(routes!(things::find), Deprecation::announced(day, "/api/v1/docs#getThing")))
@@ -14,7 +14,7 @@ use utoipa::openapi::Deprecated;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
 
-/// When an operation was announced to go, and when it goes.
+/// When the deprecation of an operation was announced, and when the operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deprecation {
     since: Timestamp,
@@ -23,7 +23,8 @@ pub(crate) struct Deprecation {
 }
 
 impl Deprecation {
-    /// An operation that was announced to go at `since`, as `link` explains, and works for the promised six months.
+    /// An operation that was deprecated at `since`, as `link` explains, and works for the promised six
+    /// months.
     pub(crate) fn announced(since: Timestamp, link: &'static str) -> Self {
         Self { since, sunset: since.plus_micros(NOTICE_US), link }
     }
@@ -48,7 +49,7 @@ impl Deprecation {
     }
 }
 
-/// The same routes, which say that they go.
+/// Returns the routes with the deprecation headers.
 pub(crate) fn deprecated<S>(routes: UtoipaMethodRouter<S>, notice: Deprecation) -> UtoipaMethodRouter<S>
 where
     S: Send + Sync + Clone + 'static,
@@ -69,7 +70,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
-/// Six months, whichever they are.
+/// Six months, whichever months they are.
 const NOTICE_US: i64 = 184 * 24 * 3600 * 1_000_000;
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
 

@@ -1,5 +1,4 @@
-//! The error envelope `{"error": {"code", "message"}}`, and the only place where what went wrong
-//! becomes a status.
+//! The error envelope `{"error": {"code", "message"}}`, and the only place that converts errors to a status.
 
 use axum::Json;
 use axum::body::Body;
@@ -87,7 +86,7 @@ impl ApiError {
         }
     }
 
-    /// The caller has as many streams open as they may.
+    /// The caller has the largest number of open streams.
     pub(crate) fn too_many_streams(streams_max: usize) -> Self {
         let message = format!("{streams_max} streams are open for this key or user, end one of them first");
         Self {
@@ -96,7 +95,7 @@ impl ApiError {
         }
     }
 
-    /// The body is longer than any that we take.
+    /// The body is longer than allowed.
     pub(crate) fn payload_too_large() -> Self {
         Self::of_status(StatusCode::PAYLOAD_TOO_LARGE)
     }
@@ -115,7 +114,7 @@ impl ApiError {
         )
     }
 
-    /// There is no such part of a file.
+    /// The file does not have the requested range.
     pub(crate) fn range_not_satisfiable(bytes: u64) -> Self {
         Self::new(
             StatusCode::RANGE_NOT_SATISFIABLE,
@@ -124,7 +123,7 @@ impl ApiError {
         )
     }
 
-    /// The `Idempotency-Key` was given to another request before.
+    /// The `Idempotency-Key` was used for another request before.
     pub(crate) fn idempotency_key_reused() -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -133,7 +132,7 @@ impl ApiError {
         )
     }
 
-    /// A request with the same `Idempotency-Key` is being carried out.
+    /// A request with the same `Idempotency-Key` is being executed.
     pub(crate) fn still_running() -> Self {
         Self {
             retry_after_s: Some(1),
@@ -145,7 +144,7 @@ impl ApiError {
         }
     }
 
-    /// There is too much to do now; the same request may be sent again after `retry_after_s` seconds.
+    /// Overload; the same request may be sent again after `retry_after_s` seconds.
     pub(crate) fn busy(retry_after_s: u64) -> Self {
         Self {
             retry_after_s: Some(retry_after_s),
@@ -157,7 +156,7 @@ impl ApiError {
         }
     }
 
-    /// There are as many connections as there may be, in all or of the address.
+    /// The limit of connections is reached, in total or for the address.
     pub(crate) fn too_many_connections() -> Self {
         Self {
             retry_after_s: Some(1),
@@ -169,7 +168,7 @@ impl ApiError {
         }
     }
 
-    /// The database cannot do it now; the same request may be sent again after `retry_after_s` seconds.
+    /// The database is unavailable; the same request may be sent again after `retry_after_s` seconds.
     pub(crate) fn unavailable(retry_after_s: u64) -> Self {
         Self {
             retry_after_s: Some(retry_after_s),
@@ -181,7 +180,7 @@ impl ApiError {
         }
     }
 
-    /// The answer that is kept belongs to an earlier session of the user.
+    /// The stored answer belongs to an earlier session of the user.
     pub(crate) fn answered_in_another_session() -> Self {
         Self::new(
             StatusCode::CONFLICT,
@@ -190,37 +189,37 @@ impl ApiError {
         )
     }
 
-    /// The body cannot be read off the connection.
+    /// The body cannot be read from the connection.
     pub(crate) fn broken_body() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", "the body ended before it was whole")
     }
 
-    /// The path is longer than any that we have.
+    /// The path is longer than any existing one.
     pub(crate) fn uri_too_long() -> Self {
         Self::of_status(StatusCode::URI_TOO_LONG)
     }
 
-    /// The engine cannot do its work yet or any more.
+    /// The engine is not ready, or no longer.
     pub(crate) fn not_ready(unready: &[String]) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", unready.join("; "))
     }
 
-    /// Our own failure; what it was stays in the log.
+    /// An internal failure; its cause is only logged.
     pub(crate) fn internal() -> Self {
         Self::of_status(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether who asks is known and may not.
+    /// Whether the caller is authenticated and not permitted.
     pub(crate) fn is_forbidden(&self) -> bool {
         self.status == StatusCode::FORBIDDEN
     }
 
-    /// Whether it is our own failure.
+    /// Whether it is an internal failure.
     pub(crate) fn is_internal(&self) -> bool {
         self.status.is_server_error()
     }
 
-    /// What a bare status means, for answers that the layers below us made.
+    /// The error for a bare status, for answers that lower layers made.
     pub(crate) fn of_status(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
@@ -260,13 +259,13 @@ impl From<Problem> for ApiError {
             }
             Problem::InvalidRequest(fields) => Self::invalid(fields),
             Problem::NotFound(message) => Self::not_found(message),
-            // The store has logged it, once for all requests that it meets.
+            // The store has logged it, once for all affected requests.
             Problem::Unavailable { retry_after_s, .. } => Self::unavailable(retry_after_s),
         }
     }
 }
 
-/// The envelope, for answers that an operation names itself: `body = ErrorBody`.
+/// The envelope, for answers that an operation declares itself: `body = ErrorBody`.
 pub(crate) type ErrorBody = Envelope<'static>;
 
 /// Every failure, whatever the status.
@@ -301,10 +300,10 @@ struct Field<'a> {
     message: &'a str,
 }
 
-/// When a caller with too many streams may look again: one that broke is noticed by then.
+/// When a caller with too many streams may retry: a broken stream is noticed by then.
 const STREAM_RETRY_S: u64 = 15;
 
-/// Marks an answer whose body is the envelope already.
+/// Marks an answer whose body is already the envelope.
 #[derive(Debug, Clone, Copy)]
 struct Enveloped;
 
@@ -325,13 +324,13 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Marks an answer of ours that was kept and is given again.
+/// Marks a stored answer that is sent again.
 pub(crate) fn already_enveloped(mut response: Response) -> Response {
     response.extensions_mut().insert(Enveloped);
     response
 }
 
-/// Gives a failure that some layer below made in its own words our envelope; its headers stay.
+/// Puts a failure from a lower layer into the envelope; its headers stay.
 pub(crate) fn enveloped(response: Response) -> Response {
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();

@@ -1,7 +1,7 @@
-//! The HTTP face of Sidetone: who asks, what they may see, and one JSON shape for every answer.
+//! The HTTP API of Sidetone: authentication, authorisation, and one JSON structure for every answer.
 //!
-//! [`router`] is the table of contents, [`ApiState`] the ports behind it. No SQL, no SIP, no
-//! clock: all of them come in through the state.
+//! [`router`] lists the routes, [`ApiState`] contains the ports that they use. There is no SQL, no SIP and no
+//! clock here: they come with the state.
 
 mod arrival;
 mod auth;

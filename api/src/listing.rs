@@ -1,4 +1,4 @@
-//! The query of a list of standing things: one shape for all of them.
+//! The query of a list of managed resources: the same for all of them.
 
 use axum::http::Uri;
 use sidetone_model::ids::{OrganisationId, TeamId};
@@ -9,20 +9,20 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page;
 
-/// What one list knows beyond the parameters that all of them have.
+/// The parameters of one list in addition to the common ones.
 pub(crate) struct Kind {
     /// The keys of `sort`.
     pub(crate) sorts: &'static [(&'static str, ListingSort)],
-    /// Whether its things belong to organisations.
+    /// Whether its resources belong to organisations.
     pub(crate) organisation_id: bool,
-    /// Whether its things belong to teams.
+    /// Whether its resources belong to teams.
     pub(crate) team_id: bool,
 }
 
-/// What `uri` asks for.
+/// Reads the query of `uri`.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong parameter; `forbidden` when it narrows to a foreign organisation.
+/// `invalid_request` with every wrong parameter; `forbidden` when it filters by a foreign organisation.
 pub(crate) fn read(uri: &Uri, caller: &Caller, kind: &Kind) -> Result<Listing, ApiError> {
     let mut listing = Listing::default();
     page::read(uri, |name, value| {

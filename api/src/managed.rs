@@ -1,4 +1,4 @@
-//! What the routes of standing things have in common: who may see one, and how a new one is answered.
+//! What the routes of managed resources have in common: access checks, and the answer for a new resource.
 
 use axum::Json;
 use axum::http::header::LOCATION;
@@ -10,8 +10,8 @@ use sidetone_model::rules;
 use crate::body::Fields;
 use crate::error::ApiError;
 
-/// What was found, when the caller may see it: 404 for what is not there, 403 for what is somebody else's. Ids are
-/// random, so that nobody learns anything by asking.
+/// Returns the resource if the caller may see it: 404 if it does not exist, 403 if it is another
+/// organisation's. Ids are random, so the difference reveals nothing useful.
 pub(crate) fn seen<T>(found: Option<T>, what: &str, may_see: impl FnOnce(&T) -> bool) -> Result<T, ApiError> {
     match found {
         None => Err(ApiError::not_found(format!("there is no such {what}"))),
@@ -20,17 +20,17 @@ pub(crate) fn seen<T>(found: Option<T>, what: &str, may_see: impl FnOnce(&T) -> 
     }
 }
 
-/// 201 with the whole of what was made, and where it is from now on.
+/// 201 with the whole new resource and its location.
 pub(crate) fn created(collection: &str, id: impl std::fmt::Display, body: impl Serialize) -> Response {
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
-    // An id is hexadecimal digits and hyphens.
+    // An id consists of hexadecimal digits and hyphens.
     if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/{collection}/{id}")) {
         response.headers_mut().insert(LOCATION, location);
     }
     response
 }
 
-/// How long an answered call of an organisation or over a trunk lasts at most.
+/// Reads the longest duration of an answered call of an organisation or over a trunk.
 pub(crate) fn max_call_seconds(fields: &mut Fields) -> Option<Option<u32>> {
     fields.or_null("max_call_seconds", |fields, name| {
         fields.integer(name, rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())

@@ -1,4 +1,4 @@
-//! Reading the query of a list: every wrong field is named, in the order of the request.
+//! Reads the query of a list: every wrong field is reported, in the order of the request.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -12,10 +12,10 @@ use crate::error::ApiError;
 /// What is wrong with a value, a lower-case fragment.
 pub(crate) type Wrong = String;
 
-/// Gives each parameter of `uri` to `take`, by name and value.
+/// Passes each parameter of `uri` to `take`, by name and value.
 ///
 /// # Errors
-/// `invalid_request` naming every parameter that `take` refuses or that is given twice.
+/// `invalid_request` with every parameter that `take` refuses or that is given twice.
 pub(crate) fn read(uri: &Uri, mut take: impl FnMut(&str, &str) -> Result<(), Wrong>) -> Result<(), ApiError> {
     let mut problems: Vec<FieldProblem> = Vec::new();
     let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
@@ -39,13 +39,13 @@ pub(crate) fn read(uri: &Uri, mut take: impl FnMut(&str, &str) -> Result<(), Wro
     if problems.is_empty() { Ok(()) } else { Err(ApiError::invalid(problems)) }
 }
 
-/// A name that no parameter has: most often a misspelt filter, and an answer that ignores a filter is a wrong
-/// answer.
+/// The error for an unknown parameter: it is most often a misspelt filter, and an answer that ignores a
+/// filter would be wrong.
 pub(crate) fn unknown() -> Result<(), Wrong> {
     Err("is not a parameter of this list".to_owned())
 }
 
-/// The `limit` that a caller gives.
+/// Reads `limit`.
 pub(crate) fn limit(value: &str) -> Result<u32, Wrong> {
     whole_number(value)
         .and_then(|limit| u32::try_from(limit).ok())
@@ -53,52 +53,52 @@ pub(crate) fn limit(value: &str) -> Result<u32, Wrong> {
         .ok_or_else(|| format!("must be between 1 and {}", Window::LIMIT_MAX))
 }
 
-/// A whole number in the range of the database, such as an `offset`.
+/// Reads an integer in the range of the database, such as an `offset`.
 pub(crate) fn count(value: &str) -> Result<u64, Wrong> {
     whole_number(value)
         .filter(|number| i64::try_from(*number).is_ok())
         .ok_or_else(|| "must be a whole number, 0 or more".to_owned())
 }
 
-/// Hyphenated UUIDs alone: the other spellings would give one record several addresses.
+/// Reads a UUID with hyphens; other spellings would give one record several addresses.
 pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
     let uuid = if value.len() == UUID_LEN { Uuid::try_parse(value).ok() } else { None };
     uuid.ok_or_else(|| "must be a UUID".to_owned())
 }
 
-/// The id that the path names under `name`.
+/// Returns the id in the path under `name`.
 ///
 /// # Errors
-/// `invalid_request` when it is no hyphenated UUID.
+/// `invalid_request` when it is not a hyphenated UUID.
 pub(crate) fn path_id<T: From<Uuid>>(name: &str, value: &str) -> Result<T, ApiError> {
     uuid(value)
         .map(T::from)
         .map_err(|message| ApiError::invalid(vec![FieldProblem { field: name.to_owned(), message }]))
 }
 
-/// A text to search for; `None` when it is empty, which every text contains.
+/// Reads a text to search for; `None` when it is empty, because every text contains it.
 pub(crate) fn text(value: &str) -> Result<Option<String>, Wrong> {
     if value.chars().count() > TEXT_LEN_MAX {
         return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
     }
-    // In no number and no name; PostgreSQL cannot even be asked for a NUL.
+    // No number and no name contains one; PostgreSQL does not accept a NUL in a query.
     if value.chars().any(char::is_control) {
         return Err("must not contain control characters".to_owned());
     }
     Ok(Some(value).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-/// The `order` that a caller gives.
+/// Reads `order`.
 pub(crate) fn order(value: &str) -> Result<Order, Wrong> {
     Order::from_name(value).ok_or_else(|| "must be asc or desc".to_owned())
 }
 
-/// Digits alone: a sign or a space would be accepted by `parse`.
+/// Reads only digits: `parse` would accept a sign.
 fn whole_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// More than any number or name has, and what fits into an address.
+/// Longer than any number or name, and short enough for a URL.
 const TEXT_LEN_MAX: usize = 1000;
 const UUID_LEN: usize = 36;

@@ -1,11 +1,12 @@
-//! An open file as the body of an answer: read piece by piece as the client takes them.
+//! An open file as the body of an answer: read in pieces as the client takes them.
 
 use futures_util::stream::{self, Stream};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::problem::Problem;
 
-/// The bytes from `at` to `end`, in memory a piece at a time. A failure ends the connection: the length was announced,
-/// so that the client sees what is missing. `kind` names the file in the log.
+/// Returns the bytes from `at` to `end`, with one piece in memory at a time. A failure ends the connection:
+/// the length was announced, so the client notices that bytes are missing. `kind` is the kind of file, for
+/// the log.
 pub(crate) fn pieces(
     kind: &'static str,
     file: Box<dyn OpenFile>,

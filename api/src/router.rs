@@ -1,4 +1,4 @@
-//! The table of contents: every path, and what every request and answer passes through.
+//! All routes, and the layers that every request and answer passes.
 //!
 //! # How to add a route
 //!
@@ -8,13 +8,14 @@
 //!    say what goes in and out. Types of bodies derive `ToSchema`; in the model behind
 //!    `#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]`. An `Option` is documented as left out when it has
 //!    no value; one that is written as null carries `#[schema(required)]`. Lists are `body = Page<ThingView>`.
-//! 3. `extensions(("x-permission" = json!("calls:read")))` names the permission, or `security(())` says that nobody
-//!    needs a token. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429, 500, 503) and the
-//!    common headers are added; name the others: `(status = 409, description = "..", body = ErrorBody)`.
-//! 4. Add `.routes(routes!(things::find))` to [`v1`]; handlers of one path go into one `routes!`. `.route(..)` is for
-//!    nobody: what it adds would be undocumented, and a test refuses it.
-//! 5. Update the committed document: `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi`. When it
-//!    conflicts with somebody else's, take either and write it anew.
+//! 3. `extensions(("x-permission" = json!("calls:read")))` declares the permission; `security(())` declares
+//!    that no token is needed. Failures that follow from that (400, 401, 403, 404, 408, 413, 414, 415, 429,
+//!    500, 503) and the common headers are added; declare the others:
+//!    `(status = 409, description = "..", body = ErrorBody)`.
+//! 4. Add `.routes(routes!(things::find))` to [`v1`]; handlers of one path go into one `routes!`. Do not use
+//!    `.route(..)`: its routes would be undocumented, and a test refuses them.
+//! 5. Update the committed document: `SIDETONE_BLESS=1 cargo test -p sidetone-api --test openapi`. On a merge
+//!    conflict take either version and generate it again.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -47,7 +48,7 @@ use crate::routes::{
 use crate::state::ApiState;
 use crate::{arrival, auth, idempotency};
 
-/// Every route over these ports.
+/// All routes, with these ports.
 pub fn router(state: ApiState) -> Router {
     let reference = REFERENCE.get_or_init(|| Reference::from(&openapi())).clone();
     let http = Arc::clone(&state.http);
@@ -163,7 +164,7 @@ fn management() -> OpenApiRouter<ApiState> {
         .routes(routes!(webhook_deliveries::redeliver))
 }
 
-/// The routes beside the API.
+/// The routes outside of the API.
 fn probes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(health::alive))
@@ -176,8 +177,7 @@ async fn nothing_here() -> ApiError {
     ApiError::not_found("there is nothing at this path")
 }
 
-/// The outermost layer: gives every failure the envelope and every answer its common headers,
-/// counts it and logs it.
+/// The outermost layer: puts every failure into the envelope, adds the common headers, counts and logs.
 async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let request_id = request_id(&request);
@@ -189,10 +189,11 @@ async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> 
     let mut response = enveloped(response);
     let (status, took) = (response.status(), began.elapsed());
     state.http.answered(route.as_deref(), &method, status, took);
-    // What asks every few seconds whether all is well is not worth a line as long as it is.
+    // A successful health check, which comes every few seconds, is not logged.
     let is_quiet = status.is_success() && route.as_deref().is_some_and(|route| PROBES.contains(&route));
     if !is_quiet {
-        // The template of the path: the path itself may hold a number, the query a search.
+        // The template of the path is logged, because the path may contain a phone number and the query a
+        // search.
         tracing::info!(
             request.id = shown_id,
             http.method = method_label(&method),
@@ -206,14 +207,14 @@ async fn finish(State(state): State<ApiState>, request: Request, next: Next) -> 
     response
 }
 
-/// Writes what every answer has.
+/// Adds the common headers.
 pub(crate) fn common_headers(headers: &mut HeaderMap, request_id: HeaderValue) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REQUEST_ID, request_id);
 }
 
-/// The caller's own id when it is a short plain text, a new one otherwise.
+/// The caller's own id if it is a short plain text, otherwise a new one.
 fn request_id(request: &Request) -> HeaderValue {
     let own = request.headers().get(REQUEST_ID).filter(|id| {
         (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
@@ -221,12 +222,13 @@ fn request_id(request: &Request) -> HeaderValue {
     own.cloned().unwrap_or_else(new_request_id)
 }
 
-/// An id that no other request has.
+/// A unique id.
 pub(crate) fn new_request_id() -> HeaderValue {
     HeaderValue::from_str(&Uuid::new_v4().to_string()).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
-/// What it said stays unsaid: a panic's text may hold what it was working on. The hook of the process logs where.
+/// The panic's text is not logged, because it may contain a caller's data. The panic hook of the process logs
+/// the location.
 fn panicked(http: &HttpMetrics, _panic: Box<dyn Any + Send + 'static>) -> Response {
     http.panicked();
     tracing::error!("a request handler panicked");

@@ -1,4 +1,4 @@
-//! What bounds the HTTP face: times, counts, and whom it believes. Replaced as a whole while it runs.
+//! The limits of the HTTP API: timeouts, counts, and trusted proxies. Replaced as a whole while it runs.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use ipnet::IpNet;
 use parking_lot::RwLock;
 
-/// The bounds of the HTTP face.
+/// The limits of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
-    /// Peers whose `X-Forwarded-For` is believed, and who may hold any share of the connections.
+    /// Peers whose `X-Forwarded-For` is used, and whose number of connections is not limited per address.
     pub trusted_proxies: Vec<IpNet>,
-    /// Who beside this host may read `/metrics`.
+    /// Networks that may read `/metrics`, in addition to this host.
     pub metrics_allow: Vec<IpNet>,
-    /// Connections open at once; one more is answered 503.
+    /// Open connections; a further one gets 503.
     pub connections_max: usize,
-    /// Connections of one address open at once; one more is answered 503.
+    /// Open connections per address; a further one gets 503.
     pub connections_per_address_max: usize,
     /// How long a request's head may take to arrive.
     pub header_time: Duration,
@@ -24,10 +24,10 @@ pub struct HttpSettings {
     pub body_time: Duration,
     /// How long a connection may stay open between two requests.
     pub idle_time: Duration,
-    /// How long an answer may wait for a client that takes nothing.
+    /// How long an answer may wait for a client that does not read.
     pub stall_time: Duration,
-    /// Whether a field that a body has and nobody knows is a mistake. Where it is not, callers of a later version go on
-    /// working while the nodes are replaced one by one.
+    /// Whether an unknown field in a body is an error. If not, callers of a later version work while the
+    /// nodes are replaced one by one.
     pub strict_bodies: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    /// Whether `X-Forwarded-For` of this peer is believed.
+    /// Whether `X-Forwarded-For` of this peer is used.
     pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
         contains(&self.trusted_proxies, peer)
     }
@@ -69,12 +69,12 @@ fn contains(networks: &[IpNet], address: IpAddr) -> bool {
 pub struct SharedSettings(Arc<RwLock<Arc<HttpSettings>>>);
 
 impl SharedSettings {
-    /// What is in force now.
+    /// Returns the current settings.
     pub fn current(&self) -> Arc<HttpSettings> {
         Arc::clone(&self.0.read())
     }
 
-    /// Puts other settings in force: for new connections and new requests, at once.
+    /// Replaces the settings: for new connections and new requests, at once.
     pub fn replace(&self, settings: HttpSettings) {
         *self.0.write() = Arc::new(settings);
     }

@@ -1,4 +1,4 @@
-//! What the routes work with: ports, a clock, and the limits.
+//! The state of the routes: ports, a clock, and the limits.
 
 use std::sync::Arc;
 
@@ -39,10 +39,10 @@ use crate::server::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
 use crate::stream::Places;
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The ports behind the routes; clones share them.
+/// The ports of the routes; clones share them.
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) cdrs: Arc<dyn CdrLog>,
@@ -79,9 +79,9 @@ pub struct ApiState {
     recordings: Option<Arc<dyn Recordings>>,
 }
 
-/// What people who log in need: who they are, and what they manage.
+/// The ports for users who log in: authentication, and what they manage.
 pub struct Panel {
-    /// Letting people in.
+    /// Authentication of users.
     pub accounts: Arc<dyn Accounts>,
     /// Agents.
     pub agents: Arc<dyn Agents>,
@@ -95,7 +95,7 @@ pub struct Panel {
     pub users: Arc<dyn Users>,
 }
 
-/// The standing things that are managed over HTTP.
+/// The ports for managing the directory.
 #[derive(Clone)]
 pub struct DirectoryPorts {
     /// Extensions.
@@ -108,28 +108,28 @@ pub struct DirectoryPorts {
     pub trunks: Arc<dyn Trunks>,
 }
 
-/// What conference rooms leave behind.
+/// The stored history of conference rooms.
 #[derive(Clone)]
 pub struct RoomHistory {
-    /// Who was in them, and when.
+    /// Their sessions.
     pub sessions: Arc<dyn RoomSessions>,
-    /// What virtual agents made of that; `None` without the AI module.
+    /// The reports of virtual agents on them; `None` without the AI module.
     pub meetings: Option<Arc<dyn Meetings>>,
 }
 
-/// What calls cost.
+/// The ports of rating.
 #[derive(Clone)]
 pub struct RatePorts {
-    /// What carriers charge.
+    /// The prices of carriers.
     pub cost: Arc<dyn RateBook<CostRate>>,
-    /// What currencies are in each other.
+    /// Conversion rates between currencies.
     pub fx: Arc<dyn RateBook<FxRate>>,
-    /// What organisations pay.
+    /// The prices that organisations pay.
     pub sell: Arc<dyn RateBook<SellRate>>,
 }
 
 impl ApiState {
-    /// A state over these ports, which believes `X-Forwarded-For` from nobody and lets keys in alone.
+    /// A state with these ports, which trusts no `X-Forwarded-For` and authenticates only keys.
     pub fn new(
         cdrs: Arc<dyn CdrLog>,
         keys: Arc<dyn ApiKeys>,
@@ -172,14 +172,14 @@ impl ApiState {
         }
     }
 
-    /// The same state, in which people log in.
+    /// Returns the state with the login of users.
     #[must_use]
     pub fn with_panel(mut self, panel: Panel) -> Self {
         self.panel = Some(Arc::new(panel));
         self
     }
 
-    /// The same state, in which each organisation has a share of the store.
+    /// Returns the state with a share of the store for each organisation.
     #[must_use]
     pub fn with_tenants(mut self, tenants: Arc<dyn Tenants>) -> Self {
         self.tenants = tenants;
@@ -191,7 +191,7 @@ impl ApiState {
         self.panel.as_deref().ok_or_else(|| ApiError::not_found("nobody logs in here, there are keys alone"))
     }
 
-    /// The same state, which manages the directory.
+    /// Returns the state with management of the directory.
     #[must_use]
     pub fn with_directory(mut self, directory: DirectoryPorts) -> Self {
         self.directory = Some(directory);
@@ -203,17 +203,17 @@ impl ApiState {
         self.directory.as_ref().ok_or_else(|| ApiError::not_found("the directory is not managed here"))
     }
 
-    /// The same state, in which tenants name URLs that we ask.
+    /// Returns the state with URLs that organisations may have requested.
     #[must_use]
     pub fn with_outgoing_urls(mut self, urls: Arc<dyn OutgoingUrls>) -> Self {
         self.outgoing_urls = Some(urls);
         self
     }
 
-    /// Whether a URL may be saved; none may where nobody says which.
+    /// Checks that a URL may be saved; without a port that decides, none may.
     ///
     /// # Errors
-    /// What it must be.
+    /// The rule that the text breaks.
     pub fn check_outgoing_url(&self, url: &str) -> Result<(), String> {
         match &self.outgoing_urls {
             Some(urls) => urls.check(url),
@@ -221,79 +221,79 @@ impl ApiState {
         }
     }
 
-    /// The same state, which shows events live.
+    /// Returns the state with live events.
     #[must_use]
     pub fn with_events(mut self, events: Arc<dyn EventStreams>) -> Self {
         self.events = Some(events);
         self
     }
 
-    /// Who shows events live.
+    /// Returns the port of live events.
     pub(crate) fn event_streams(&self) -> Result<&dyn EventStreams, ApiError> {
         self.events.as_deref().ok_or_else(|| ApiError::not_found("no events are shown here"))
     }
 
-    /// The same state, which manages what calls cost.
+    /// Returns the state with management of rates.
     #[must_use]
     pub fn with_rates(mut self, rates: RatePorts) -> Self {
         self.rates = Some(rates);
         self
     }
 
-    /// The ports of what calls cost.
+    /// Returns the ports of rating.
     pub(crate) fn rates(&self) -> Result<&RatePorts, ApiError> {
         self.rates.as_ref().ok_or_else(|| ApiError::not_found("rates are not managed here"))
     }
 
-    /// The same state, which knows the calls that are up.
+    /// Returns the state with live calls.
     #[must_use]
     pub fn with_live_calls(mut self, calls: Arc<dyn LiveCalls>) -> Self {
         self.live_calls = Some(calls);
         self
     }
 
-    /// The calls that are up.
+    /// Returns the live calls.
     pub(crate) fn live_calls(&self) -> Result<&dyn LiveCalls, ApiError> {
         self.live_calls.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
     }
 
-    /// The same state, which knows the media of the calls that are up.
+    /// Returns the state with the media of live calls.
     #[must_use]
     pub fn with_live_quality(mut self, quality: Arc<dyn LiveQuality>) -> Self {
         self.live_quality = Some(quality);
         self
     }
 
-    /// The media of the calls that are up.
+    /// Returns the media of live calls.
     pub(crate) fn live_quality(&self) -> Result<&dyn LiveQuality, ApiError> {
         self.live_quality.as_deref().ok_or_else(|| ApiError::not_found("no calls are carried here"))
     }
 
-    /// The same state, which knows the media of the calls that are over.
+    /// Returns the state with the media of finished calls.
     #[must_use]
     pub fn with_stored_quality(mut self, quality: Arc<dyn StoredQuality>) -> Self {
         self.stored_quality = Some(quality);
         self
     }
 
-    /// The media of the calls that are over; `None` where nothing is kept of it.
+    /// Returns the media of finished calls; `None` if it is not stored.
     pub(crate) fn stored_quality(&self) -> Option<&dyn StoredQuality> {
         self.stored_quality.as_deref()
     }
 
-    /// The same state, which has the traces of legs.
+    /// Returns the state with the traces of legs.
     #[must_use]
     pub fn with_leg_traces(mut self, traces: Arc<dyn LegTraces>) -> Self {
         self.leg_traces = Some(traces);
         self
     }
 
-    /// The traces of legs; `None` where none is kept.
+    /// Returns the traces of legs; `None` if there are none.
     pub(crate) fn leg_traces(&self) -> Option<&dyn LegTraces> {
         self.leg_traces.as_deref()
     }
 
-    /// The same state, which manages conference rooms.
+    /// Returns the state with management of conference rooms.
     #[must_use]
     pub fn with_rooms(mut self, rooms: Arc<dyn Rooms>) -> Self {
         self.rooms = Some(rooms);
@@ -305,19 +305,19 @@ impl ApiState {
         self.rooms.as_deref().ok_or_else(|| ApiError::not_found("no conference rooms are kept here"))
     }
 
-    /// The same state, which knows the rooms that somebody is in.
+    /// Returns the state with live rooms.
     #[must_use]
     pub fn with_live_rooms(mut self, rooms: Arc<dyn LiveRooms>) -> Self {
         self.live_rooms = Some(rooms);
         self
     }
 
-    /// The rooms that somebody is in.
+    /// Returns the live rooms.
     pub(crate) fn live_rooms(&self) -> Result<&dyn LiveRooms, ApiError> {
         self.live_rooms.as_deref().ok_or_else(|| ApiError::not_found("no conferences are held here"))
     }
 
-    /// How many are in each of `rooms` now, in their order; nobody where no conferences are held.
+    /// Returns the current number of members of each of `rooms`, in order; 0 without conferences.
     pub(crate) async fn live_members(&self, rooms: &[RoomId]) -> Result<Vec<u32>, ApiError> {
         match &self.live_rooms {
             Some(live) if !rooms.is_empty() => Ok(live.live_members(rooms).await?),
@@ -325,7 +325,7 @@ impl ApiState {
         }
     }
 
-    /// The same state, which manages webhooks.
+    /// Returns the state with management of webhooks.
     #[must_use]
     pub fn with_webhooks(mut self, webhooks: Arc<dyn Webhooks>) -> Self {
         self.webhooks = Some(webhooks);
@@ -337,38 +337,38 @@ impl ApiState {
         self.webhooks.as_deref().ok_or_else(|| ApiError::not_found("webhooks are not managed here"))
     }
 
-    /// The same state, in which organisations have sounds of their own.
+    /// Returns the state with the organisations' own prompts.
     #[must_use]
     pub fn with_prompts(mut self, prompts: Arc<dyn Prompts>) -> Self {
         self.prompts = Some(prompts);
         self
     }
 
-    /// What organisations are played.
+    /// Returns the prompts.
     pub(crate) fn prompts(&self) -> Result<&dyn Prompts, ApiError> {
         self.prompts.as_deref().ok_or_else(|| ApiError::not_found("nothing is played here"))
     }
 
-    /// The same state, which knows what conference rooms left behind.
+    /// Returns the state with the history of conference rooms.
     #[must_use]
     pub fn with_room_history(mut self, history: RoomHistory) -> Self {
         self.room_history = Some(history);
         self
     }
 
-    /// What conference rooms left behind.
+    /// Returns the history of conference rooms.
     pub(crate) fn room_history(&self) -> Result<&RoomHistory, ApiError> {
         self.room_history.as_ref().ok_or_else(|| ApiError::not_found("there are no conference rooms here"))
     }
 
-    /// What virtual agents made of the sessions of rooms.
+    /// Returns the reports of virtual agents on the sessions of rooms.
     pub(crate) fn meetings(&self) -> Result<&dyn Meetings, ApiError> {
         let meetings = self.room_history()?.meetings.as_deref();
         meetings
             .ok_or_else(|| ApiError::not_found("there is no AI module here, no virtual agent sits in rooms"))
     }
 
-    /// The same state, in which recordings are played.
+    /// Returns the state with recordings.
     #[must_use]
     pub fn with_recordings(mut self, recordings: Arc<dyn Recordings>) -> Self {
         self.recordings = Some(recordings);
@@ -380,13 +380,13 @@ impl ApiState {
         self.recordings.as_deref().ok_or_else(|| ApiError::not_found("no recordings are kept here"))
     }
 
-    /// The same state, which believes `X-Forwarded-For` from these peers.
+    /// Returns the state that trusts `X-Forwarded-For` from these peers.
     #[must_use]
     pub fn with_trusted_proxies(self, proxies: Vec<IpNet>) -> Self {
         self.with_settings(HttpSettings { trusted_proxies: proxies, ..HttpSettings::default() })
     }
 
-    /// The same state, which keeps conversations and the prices of AI models.
+    /// Returns the state with conversations and the prices of AI models.
     #[must_use]
     pub fn with_conversations(
         mut self,
@@ -407,7 +407,7 @@ impl ApiState {
         self.ai_prices.as_deref().ok_or_else(|| ApiError::not_found("no prices are kept here"))
     }
 
-    /// The same state, which sends notes to phones.
+    /// Returns the state with notes to phones.
     #[must_use]
     pub fn with_notes(mut self, notes: Arc<dyn Notes>) -> Self {
         self.notes = Some(notes);
@@ -419,34 +419,34 @@ impl ApiState {
         self.notes.as_deref().ok_or_else(|| ApiError::not_found("no notes are sent from here"))
     }
 
-    /// The same state, which keeps the answers to requests with an `Idempotency-Key`.
+    /// Returns the state that stores the answers to requests with an `Idempotency-Key`.
     #[must_use]
     pub fn with_idempotency(mut self, idempotency: Arc<dyn Idempotency>) -> Self {
         self.idempotency = idempotency;
         self
     }
 
-    /// The same state, whose `/metrics` says what the engine counts.
+    /// Returns the state with the engine's counters in `/metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// The same state within these bounds.
+    /// Returns the state with these limits.
     #[must_use]
     pub fn with_settings(self, settings: HttpSettings) -> Self {
         self.settings.replace(settings);
         self
     }
 
-    /// The bounds in force, to be replaced while the server runs.
+    /// Returns the current limits, to be replaced while the server runs.
     pub fn settings(&self) -> SharedSettings {
         self.settings.clone()
     }
 }
 
-/// Where nothing is kept and nothing counted: a request that must be carried out once is not carried out at all.
+/// Stores and counts nothing: a request that must be executed once is not executed.
 struct Nowhere;
 
 impl Tenants for Nowhere {

@@ -1,5 +1,5 @@
-//! What SDP settled, in the words of the media core. The one arrow from `sip` to `media`: live calls and
-//! captures both go through it, so both judge by the same description.
+//! Converts what SDP settled to the types of the media core. The only module that uses both `sip` and
+//! `media`: live calls and captures both use it, so both judge by the same description.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use sidetone_media::transcode::{EventPlan, TranscodePlan};
 use sidetone_model::directory;
 use sidetone_sip::sdp::{Codec, Negotiated};
 
-/// The description of a leg's RTP session; `signalling` is where the party's SIP comes from.
+/// The description of a leg's RTP session; `signalling` is the source of the party's SIP.
 pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
     Description {
         remote: negotiated.remote,
@@ -34,7 +34,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
     }
 }
 
-/// The stored rule on a leg's sources in the words of the media core.
+/// The stored rule for a leg's source address, as a type of the media core.
 pub fn strict_source(rule: directory::StrictSource) -> StrictSource {
     match rule {
         directory::StrictSource::Any => StrictSource::Any,
@@ -43,10 +43,10 @@ pub fn strict_source(rule: directory::StrictSource) -> StrictSource {
     }
 }
 
-/// What a seat in a mix must know of a leg; `None` when no codec of it is one that we decode and encode.
+/// What a mix needs of a leg; `None` when none of its codecs is supported here.
 ///
-/// The party is sent the first of its codecs that we have, and may send any of them. Who holds by address (RFC 3264
-/// §8.4) is not heard, as one that holds by direction.
+/// The party is sent the first of its codecs that is supported, and may send any of them. A party that holds
+/// by address (RFC 3264 §8.4) is not mixed, like one that holds by direction.
 pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
     let mut receive = Vec::new();
     let mut send = None;
@@ -72,11 +72,11 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
     })
 }
 
-/// What of the audio that `own` may send `theirs` does not know, and how it becomes something that it does; `None` when
-/// all of it is relayed.
+/// The audio that `own` may send and `theirs` does not support, and how it is converted; `None` when all of
+/// it is relayed.
 ///
-/// Where some codec is common, keys and comfort noise are relayed with it; where none is, keys change their number and
-/// clock, and noise is heard.
+/// If they have a common codec, telephone-events and comfort noise are relayed with it. If not,
+/// telephone-events change their payload type and clock, and comfort noise becomes audio.
 pub fn transcoding(own: &Negotiated, theirs: &Negotiated) -> Option<TranscodePlan> {
     let is_known = |codec: &Codec| theirs.payloads.iter().any(|other| other.codec.matches(codec));
     let audio: Vec<_> = own
@@ -100,24 +100,24 @@ pub fn transcoding(own: &Negotiated, theirs: &Negotiated) -> Option<TranscodePla
     Some(TranscodePlan { audio, noise: noise.collect(), events, send, ptime_ms: sent_ptime_ms(theirs) })
 }
 
-/// Whether a mix can carry it: it decodes and encodes it, or it goes beside the audio.
+/// Whether a mix supports it: as a codec, or as a format beside the audio.
 pub fn is_mixable(codec: &Codec) -> bool {
     codec.is_auxiliary() || decodable(codec).is_some()
 }
 
-/// The codec of ours that an `a=rtpmap` names.
+/// The supported codec that an `a=rtpmap` names.
 fn decodable(codec: &Codec) -> Option<codec::Codec> {
     codec::Codec::find(&codec.name, ClockRate::new(codec.clock_rate)?, codec.channels)
 }
 
-/// How much audio a packet to the party shall hold: what it asked for, in steps of ten milliseconds.
+/// The packet duration for the party: what it asked for, in steps of ten milliseconds.
 fn sent_ptime_ms(negotiated: &Negotiated) -> u32 {
     let most = negotiated.maxptime_ms.unwrap_or(PTIME_MAX_MS).min(PTIME_MAX_MS);
     let wanted = negotiated.ptime_ms.unwrap_or(PTIME_DEFAULT_MS).min(most);
     (wanted / 10 * 10).max(10)
 }
 
-/// The payload type under which a party sends `codec`; `None` for a clock of zero, which no packet has.
+/// The payload type with which a party sends `codec`; `None` for a clock rate of zero, which is not valid.
 pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
     let clock = ClockRate::new(codec.clock_rate)?;
     let kind = if codec.is("telephone-event") {
@@ -136,7 +136,7 @@ pub fn payload(codec: &Codec, number: u8) -> Option<Payload> {
     })
 }
 
-/// An encoding name as it is registered; names compare without case (RFC 8866 §6.6), records do not.
+/// The registered form of an encoding name; names are case-insensitive (RFC 8866 §6.6), records are not.
 pub fn canonical_name(name: &str) -> String {
     const REGISTERED: [&str; 16] = [
         "AMR",
@@ -160,12 +160,12 @@ pub fn canonical_name(name: &str) -> String {
     registered.map_or_else(|| name.to_owned(), |known| (*known).to_owned())
 }
 
-/// Payload bytes per millisecond of the codecs whose bit rate never varies (RFC 3551 §4.5).
+/// Payload bytes per millisecond of the codecs with a constant bit rate (RFC 3551 §4.5).
 fn bytes_per_ms(codec: &Codec) -> Option<u32> {
     let constant = [("PCMU", 8), ("PCMA", 8), ("G722", 8), ("G729", 1), ("L16", 2)];
     let (name, bytes) = constant.into_iter().find(|(name, _)| codec.is(name))?;
     match name {
-        // Two bytes a sample and channel; the RTP clock counts samples.
+        // Two bytes per sample and channel; the RTP clock counts samples.
         "L16" => {
             Some(bytes * codec.clock_rate * u32::from(codec.channels.max(1)) / 1000).filter(|rate| *rate > 0)
         }

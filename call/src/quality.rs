@@ -1,6 +1,7 @@
-//! From what a media session says of its leg to the shape that is stored, shown and printed; pure.
+//! Converts the report of a media session to the form that is stored, shown and printed; pure.
 //!
-//! The one conversion of a [`Report`]: a live call, its record and the analysis of its capture pass through here.
+//! This is the only conversion of a [`Report`]: live calls, their records and the analysis of captures use
+//! it.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::quality_rtcp;
 
-/// Which wall-clock time an instant of a media session was.
+/// Converts times of a media session to wall-clock time.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     at: Micros,
@@ -30,34 +31,34 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// The clock of a session that said `report` at `wall`.
+    /// The clock of a session that made `report` at `wall`.
     pub fn of(report: &Report, wall: Timestamp) -> Self {
         WallClock { at: report.at, wall }
     }
 
-    /// The clock of a capture, whose instants are counted from the Unix epoch.
+    /// The clock of a capture, whose times are counted from the Unix epoch.
     pub fn unix() -> Self {
         WallClock { at: Micros(0), wall: Timestamp::from_micros(0) }
     }
 
-    /// The wall-clock time of an instant.
+    /// The wall-clock time of a session time.
     pub fn of_micros(self, at: Micros) -> Timestamp {
         self.wall.plus_micros(at.since(self.at))
     }
 }
 
-/// What the legs of a call come to together.
+/// The quality of a call, from its legs.
 pub fn call(call: CallId, state: QualityState, at: Timestamp, legs: Vec<LegQuality>) -> CallQuality {
     let rules_version = legs.iter().any(|leg| leg.media_verdict.is_some()).then(|| RULES_VERSION.to_owned());
     CallQuality { rules_version, ..CallQuality::of_legs(call, state, at, legs) }
 }
 
-/// What a session says of its leg; `party` is the number at its far end.
+/// The quality of a leg from its session's report; `party` is the number at its far end.
 pub fn leg(report: &Report, side: LegSide, party: Option<String>, clock: WallClock) -> LegQuality {
     leg_of(report, side, party_of(side), party, clock)
 }
 
-/// The same of a leg whose party is `whom`: on a leg that a room made there is no caller.
+/// The same for a leg whose party is `whom`: a leg created by a room has no caller.
 pub fn leg_of(
     report: &Report,
     side: LegSide,
@@ -98,7 +99,7 @@ pub fn figures(report: &Report) -> Quality {
     }
 }
 
-/// How a sentence calls the party of a leg.
+/// The party of a leg, as sentences name it.
 pub fn party_of(side: LegSide) -> Party {
     match side {
         LegSide::A => Party::Caller,
@@ -106,7 +107,7 @@ pub fn party_of(side: LegSide) -> Party {
     }
 }
 
-/// The same of a leg whose call has not been answered yet, of which there is nothing to judge.
+/// The quality of a leg whose call has not been answered yet, without a judgement.
 pub fn before_answer(leg: LegQuality) -> LegQuality {
     LegQuality {
         media_verdict: None,
@@ -118,7 +119,7 @@ pub fn before_answer(leg: LegQuality) -> LegQuality {
     }
 }
 
-/// What is told of a leg that goes wrong, or no longer, as it was noticed at `wall`.
+/// The warning for a leg whose quality became worse, or is good again, noticed at `wall`.
 pub fn warning(
     warning: &Warning,
     side: LegSide,
@@ -153,7 +154,7 @@ pub fn warning(
     }
 }
 
-/// The verdict by the name that both sides know.
+/// The verdict as the record's type.
 fn named(verdict: Verdict) -> MediaVerdict {
     match verdict {
         Verdict::DegradedAudio => MediaVerdict::DegradedAudio,
@@ -211,7 +212,7 @@ pub fn is_absent(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text == "absent")
 }
 
-/// A number as it is published; none where the session had none to judge.
+/// A number as it is published; `None` where it could not be judged.
 fn value(value: &Value) -> Option<QualityValue> {
     Some(match value {
         Value::Flag(flag) => QualityValue::Flag(*flag),
@@ -274,7 +275,7 @@ pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
     }
 }
 
-/// What was heard in the packets.
+/// The evidence from decoded samples.
 fn heard(audio: &stats::AudioEvidence) -> AudioEvidence {
     AudioEvidence {
         looked_at_packets: Some(audio.looked_at_packets),
@@ -287,7 +288,7 @@ fn heard(audio: &stats::AudioEvidence) -> AudioEvidence {
     }
 }
 
-/// The rows by the second; `None` when nothing came.
+/// The rows by second; `None` when no packet arrived.
 fn timeline(timeline: &Timeline, clock: WallClock) -> Option<QualityTimeline> {
     let begins_at = clock.of_micros(timeline.begins?);
     let seconds = timeline.seconds.iter().map(second).collect();
@@ -312,7 +313,7 @@ fn second(second: &Second) -> QualitySecond {
     }
 }
 
-/// What was measured on the packets themselves.
+/// The figures measured on the packets.
 fn measured(figures: &Figures) -> InboundMedia {
     InboundMedia {
         packets: Some(figures.received),
@@ -358,7 +359,7 @@ fn measured(figures: &Figures) -> InboundMedia {
         lateness_p95_ms: figures.lateness_percentiles.map(|late| decimal(late.p95_ms)),
         lateness_p99_ms: figures.lateness_percentiles.map(|late| decimal(late.p99_ms)),
         lateness_max_ms: figures.lateness_percentiles.map(|late| decimal(late.max_ms)),
-        // Where unknown types came there may be keys among them.
+        // Among packets of unknown types there may be telephone-events.
         dtmf_events: (figures.dtmf_events > 0 || figures.others == 0).then_some(figures.dtmf_events),
         worst_10s: figures.worst_10s.map(|worst| WorstStretch {
             at_s: Some(worst.at_s),

@@ -1,4 +1,4 @@
-//! What RTCP said of a leg or a stream, in the shape of the API; a part of [`crate::quality`].
+//! The RTCP figures of a leg or a stream, in the API's structure; a part of [`crate::quality`].
 
 use sidetone_media::rtcp::{self, RtcpView};
 use sidetone_model::media_quality::{FarEnd, InboundMedia, RoundTrip, VoipMetrics};

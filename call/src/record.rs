@@ -1,4 +1,4 @@
-//! From what the switch knows of a finished call to its record; pure.
+//! Builds the record of a finished call from what the switch knows; pure.
 
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::cdr::{Called, Cdr};
@@ -13,13 +13,13 @@ use sidetone_model::time::Timestamp;
 pub struct Facts {
     /// The call.
     pub call: CallId,
-    /// Whose record it is.
+    /// The organisation of the record.
     pub organisation: OrganisationId,
     /// The organisation's currency.
     pub currency: Currency,
-    /// The extension the call was on: the caller's, or the one called from outside.
+    /// The caller's extension, or the extension called from outside.
     pub extension: Option<ExtensionId>,
-    /// Who takes the calls of that extension.
+    /// The agent of that extension.
     pub agent: Option<AgentId>,
     /// That extension's team.
     pub team: Option<TeamId>,
@@ -27,23 +27,23 @@ pub struct Facts {
     pub called: Option<Called>,
     /// The trunk the call came from.
     pub trunk: Option<TrunkId>,
-    /// Where it came from.
+    /// The direction.
     pub direction: Direction,
     /// The node that carries it.
     pub node: NodeId,
-    /// Wall clock when the INVITE arrived.
+    /// Wall clock time when the INVITE arrived.
     pub started_at: Timestamp,
-    /// Who calls.
+    /// The caller's number.
     pub caller_number: Option<String>,
     /// The number as routed.
     pub destination_number: Option<String>,
-    /// The digits keyed, when routing read them as another number.
+    /// The digits dialled, when routing converted them to another number.
     pub dialled_number: Option<String>,
     /// The prices of a call that is rated.
     pub tariff: Option<Tariff>,
 }
 
-/// How the call went.
+/// The course of the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Microseconds from the INVITE to the answer, by the monotonic clock.
@@ -67,7 +67,7 @@ pub struct Outcome {
 }
 
 /// The record of a call. Times after the start follow the monotonic clock, so that a step of the wall clock
-/// during a call moves neither `billsec` nor the order of the three instants.
+/// during a call changes neither `billsec` nor the order of the three timestamps.
 pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
     let at = |after_us: Option<i64>| after_us.map(|us| facts.started_at.plus_micros(us.max(0)));
     let billed_us = match (outcome.answered_after_us, outcome.ended_after_us) {
@@ -85,7 +85,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         answered_at: at(outcome.answered_after_us),
         ended_at: at(outcome.ended_after_us),
         billsec: u32::try_from(billed_us / 1_000_000).unwrap_or(u32::MAX),
-        // With prices: until the call is settled its amounts are nothing.
+        // With prices: the amounts are 0 until the call is settled.
         billing_mode: if facts.tariff.is_some() { BillingMode::Rated } else { BillingMode::Free },
         codec_a: outcome.codec_a,
         codec_b: outcome.codec_b,
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!((cdr.agent_id, cdr.team_id), (Some(agent), Some(team)));
     }
 
-    /// Ring time is never billed and the instants keep their order.
+    /// Ring time is never billed, and the timestamps stay in order.
     #[test]
     fn instants_follow_the_start() {
         let outcome = Outcome {

@@ -1,7 +1,8 @@
-//! Threads that read a file ahead of the engine, and the engine's own thread, which helps where they fall behind.
+//! Threads that read a file ahead of the engine, and the engine's own thread, which helps where they fall
+//! behind.
 //!
-//! A plain file is copied block by block, by whoever has time for it, each block at its own place; a compressed one
-//! is unpacked by one reader. What happens in which order is decided in [`super::turns`].
+//! A plain file is copied block by block, by any thread that has time, each block from its own position; a
+//! compressed file is unpacked by one reader. [`super::turns`] decides what happens in which order.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,14 +24,14 @@ use super::turns::{Cut, End, Step, Turns};
 /// How a file is read ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Threads beside the engine's own.
+    /// Threads in addition to the engine's own.
     pub(super) readers: usize,
-    /// Bytes that are read at once.
+    /// Bytes that one read takes.
     pub(super) block_len: usize,
 }
 
 impl Ahead {
-    /// For so many threads, the engine's own among them.
+    /// The settings for this number of threads, including the engine's own.
     pub(super) fn with_threads(threads: usize) -> Self {
         Ahead { readers: threads.saturating_sub(1).min(READERS_MAX), block_len: BLOCK_LEN }
     }
@@ -43,7 +44,7 @@ impl Ahead {
 
     /// Feeds the engine with `file`, of which `begins` was read already; `input` reads what follows.
     ///
-    /// Gives `input` back, and has done nothing, where the system has no thread.
+    /// Returns `input` unread when the system cannot start a thread.
     pub(super) fn drive<'f>(
         &self,
         engine: &mut Engine,
@@ -54,7 +55,7 @@ impl Ahead {
         let is_compressed = input.is_compressed();
         let mut feed = Feed::default();
         if is_compressed {
-            // No capture has a frame in so few bytes.
+            // No capture has a complete frame in so few bytes.
             if let Err(damage) = feed.take(begins, |_| ()) {
                 return Ok(Err(damage.into()));
             }
@@ -72,7 +73,7 @@ impl Ahead {
         };
         let own = Blocks::new(Bytes::At(file), self.block_len);
         let end = thread::scope(|scope| {
-            // However this ends, the readers are told.
+            // However this ends, the readers are notified.
             let closing = Closing(&shared);
             let read = || {
                 let failing = Failing(&shared);
@@ -86,7 +87,7 @@ impl Ahead {
             let end = (!threads.is_empty()).then(|| shared.run(engine, own, progress)).flatten();
             drop(closing);
             for thread in threads {
-                // A reader that panics is a panic of the engine, with the same message.
+                // A panic of a reader becomes a panic of the engine, with the same message.
                 thread.join().unwrap_or_else(|message| resume_unwind(message));
             }
             end
@@ -94,13 +95,13 @@ impl Ahead {
         match (end, input.into_inner()) {
             (Some(end), _) => Ok(end),
             (None, Some(input)) => Err(input),
-            // Only a panic comes here, and that was passed on.
+            // Only a panic leads here, and that was passed on.
             (None, None) => Ok(Ok(())),
         }
     }
 }
 
-/// What all threads see.
+/// State that all threads share.
 struct Shared {
     turns: Mutex<Turns>,
     changed: Condvar,
@@ -108,7 +109,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// What a reader does until there is nothing more to do.
+    /// Runs a reader until there is nothing more to do.
     fn read(&self, mut blocks: Blocks<'_>) {
         loop {
             let (oldest, copied) = blocks.state();
@@ -120,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// What the engine does until the end; `None` when a reader has panicked.
+    /// Runs the engine until the end; `None` when a reader has panicked.
     fn run(
         &self,
         engine: &mut Engine,
@@ -149,7 +150,7 @@ impl Shared {
 
     fn copy(&self, blocks: &mut Blocks<'_>, number: u64) {
         if blocks.copy(number) {
-            // Nobody waits for that.
+            // No thread waits for that.
             self.turns.lock().end();
         }
     }
@@ -159,10 +160,10 @@ impl Shared {
         self.change(|turns| turns.leave(Cut { frames, taken, end }, feed));
     }
 
-    /// The next step, which is not to wait.
+    /// Returns the next step other than waiting.
     fn wait(&self, mut step: impl FnMut(&mut Turns) -> Step) -> Step {
         let mut turns = self.turns.lock();
-        // Every change wakes all who wait.
+        // Every change wakes all waiting threads.
         loop {
             match step(&mut turns) {
                 Step::Wait => self.changed.wait(&mut turns),
@@ -177,7 +178,7 @@ impl Shared {
     }
 }
 
-/// Has the readers leave.
+/// Makes the readers leave when dropped.
 struct Closing<'a>(&'a Shared);
 
 impl Drop for Closing<'_> {
@@ -186,7 +187,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Tells the engine when a reader panics.
+/// Notifies the engine when a reader panics.
 struct Failing<'a>(&'a Shared);
 
 impl Drop for Failing<'_> {
@@ -197,21 +198,21 @@ impl Drop for Failing<'_> {
     }
 }
 
-/// Where the bytes of blocks come from.
+/// Where the bytes of a block come from.
 enum Bytes<'a> {
-    /// From each block's place in the file.
+    /// From the block's position in the file.
     At(&'a File),
-    /// From one after the other.
+    /// From a decompressor, in order.
     Unpacked(Plain<&'a File>),
 }
 
-/// Blocks that one thread has copied and not cut, the oldest in front.
+/// Blocks that one thread has copied and not cut into frames yet, the oldest first.
 struct Blocks<'a> {
     bytes: Bytes<'a>,
     len: usize,
     copied: VecDeque<Block>,
     free: Vec<Vec<u8>>,
-    /// How far the file was read.
+    /// Bytes of the file that were read.
     taken: u64,
 }
 
@@ -221,9 +222,9 @@ struct Block {
     buffer: Vec<u8>,
     /// Bytes of the buffer that are filled.
     len: usize,
-    /// How far the file was read.
+    /// Bytes of the file that were read up to here.
     taken: u64,
-    /// Nothing follows, for that reason if any.
+    /// Nothing follows, for this reason if any.
     last: Option<io::Result<()>>,
 }
 
@@ -232,17 +233,17 @@ impl<'a> Blocks<'a> {
         Blocks { bytes, len, copied: VecDeque::new(), free: Vec::new(), taken: 0 }
     }
 
-    /// The oldest block, and how many there are.
+    /// Returns the number of the oldest block, and how many blocks there are.
     fn state(&self) -> (Option<u64>, usize) {
         (self.copied.front().map(|block| block.number), self.copied.len())
     }
 
-    /// Copies a block; says whether it is the last.
+    /// Copies a block; returns whether it is the last.
     fn copy(&mut self, number: u64) -> bool {
         let mut buffer = self.free.pop().unwrap_or_else(|| vec![0; self.len]);
         let begin = number.saturating_mul(self.len as u64);
         let (mut len, mut last) = (0, None);
-        // Each turn fills a byte at least, or is the last.
+        // Each turn fills at least one byte, or is the last.
         while let Some(rest) = buffer.get_mut(len..).filter(|rest| !rest.is_empty()) {
             let read = match &mut self.bytes {
                 Bytes::At(file) => file.read_at(rest, begin.saturating_add(len as u64)),
@@ -265,14 +266,14 @@ impl<'a> Blocks<'a> {
             Bytes::At(_) => begin.saturating_add(len as u64),
             Bytes::Unpacked(input) => input.taken(),
         };
-        // Behind its end an input does not know any more how much it was.
+        // After its end an input no longer knows how much was read.
         self.taken = self.taken.max(taken);
         let is_last = last.is_some();
         self.copied.push_back(Block { number, buffer, len, taken: self.taken, last });
         is_last
     }
 
-    /// Cuts the oldest block; how far the file was read then, and why nothing follows.
+    /// Cuts the oldest block into frames; returns how far the file was read then, and why nothing follows.
     #[inline]
     fn cut(&mut self, feed: &mut Feed, each: impl FnMut(&Record<'_>)) -> (u64, Option<End>) {
         let Some(Block { buffer, len, taken, last, .. }) = self.copied.pop_front() else { return (0, None) };
@@ -288,9 +289,9 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Readers of one file: the engine cannot take what more of them would read.
+/// Readers of one file: the engine cannot keep up with more.
 const READERS_MAX: usize = 7;
-/// What is copied and what is cut of it stay in the cache of the core that does both.
+/// A copied block and its frames stay in the cache of the core that handles both.
 const BLOCK_LEN: usize = 512 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files that threads read ahead give what one thread gives.
+//! Files that several threads read give the same result as one thread.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::engine::EngineOptions;
 use crate::source::{PartsOutcome, read_file};
 use crate::{Source, compose, golden, read_parts, read_with};
 
-/// A file that is gone in the end.
+/// A file that is removed when dropped.
 struct Kept(PathBuf);
 
 impl Kept {
@@ -31,7 +31,7 @@ impl Drop for Kept {
     }
 }
 
-/// Everything that an analysis says, and how it ended.
+/// The whole result of an analysis, and how it ended.
 fn told(outcome: PartsOutcome) -> (serde_json::Value, Option<String>) {
     let analysis = outcome.parts.into_analysis();
     (serde_json::to_value(&analysis).unwrap(), outcome.broken.map(|broken| broken.to_string()))
@@ -54,7 +54,7 @@ fn ahead(path: &Path, options: EngineOptions, ahead: Ahead) -> (serde_json::Valu
     told(outcome)
 }
 
-/// Reads a file with several numbers of threads and sizes of blocks.
+/// Reads a file with several numbers of threads and block sizes.
 fn check(name: &str, path: &Path, options: EngineOptions) {
     let expected = at_once(path, options);
     for (readers, block_len) in [(0, 1 << 12), (1, 977), (1, 1 << 14), (3, 4_099)] {
@@ -149,7 +149,7 @@ fn a_file_that_shrinks_ends_where_it_ends_now() {
 fn an_error_of_the_disk_is_told_behind_what_was_read() {
     let bytes = call("clean duration=1s");
     let kept = Kept::new(&bytes);
-    // A file that may not be read stands for a disk that cannot be.
+    // A file without read permission stands for a disk that cannot be read.
     let file = File::options().append(true).open(&kept.0).unwrap();
     let mut blocks = Blocks::new(Bytes::At(&file), 4_096);
     assert!(blocks.copy(0));

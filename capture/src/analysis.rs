@@ -1,4 +1,4 @@
-//! The result of an analysis, in the JSON shape that `analyze` promises.
+//! The result of an analysis, in the JSON structure of `analyze`.
 
 use std::ops::Deref;
 
@@ -19,7 +19,7 @@ use super::explained;
 use super::ladder::Ladder;
 use super::registrations::RegistrationReport;
 
-/// What a capture holds.
+/// The content of a capture.
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     /// The name it was given.
@@ -28,7 +28,7 @@ pub struct Analysis {
     pub packets: u64,
     /// Their length on the wire in bytes.
     pub bytes: u64,
-    /// Frames that could not be looked into.
+    /// Frames that could not be read.
     pub skipped: Skipped,
     /// Registrations, by their first REGISTER.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct Analysis {
     pub streams: Vec<StreamReport>,
 }
 
-/// What is known of a capture as a whole.
+/// The figures of a capture as a whole.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// The name it was given.
@@ -48,38 +48,38 @@ pub struct Head {
     pub packets: u64,
     /// Their length on the wire in bytes.
     pub bytes: u64,
-    /// Frames that could not be looked into.
+    /// Frames that could not be read.
     pub skipped: Skipped,
     /// Registrations, by their first REGISTER.
     pub registrations: Vec<RegistrationReport>,
 }
 
-/// Why frames were not looked into.
+/// Why frames were not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// No IP packet, or a link layer that is not read.
+    /// No IP packet, or a link layer that is not supported.
     pub not_ip: u64,
     /// Cut off inside the headers.
     pub truncated: u64,
-    /// Fragments that could not be put together.
+    /// Fragments that could not be reassembled.
     #[serde(skip_serializing_if = "is_zero")]
     pub fragments: u64,
     /// SIP that the message guard refuses.
     #[serde(skip_serializing_if = "is_zero")]
     pub malformed_sip: u64,
-    /// Packets of flows, streams or calls beyond the number that is kept.
+    /// Packets of flows, streams or calls beyond the limits.
     #[serde(skip_serializing_if = "is_zero")]
     pub over_limit: u64,
 }
 
-/// One call: the caller's leg at its top, the called party's in `callee`.
+/// One call: the caller's leg at the top level, the called party's in `callee`.
 #[derive(Debug, Serialize)]
 pub struct CallReport {
     /// The SIP Call-ID.
     pub call_id: String,
-    /// Who calls: the user part, or the host without one.
+    /// The caller: the user part, or the host if there is none.
     pub from: String,
-    /// Who is called.
+    /// The called party.
     pub to: String,
     /// The first INVITE.
     pub started_at: Timestamp,
@@ -109,7 +109,7 @@ pub struct CallReport {
     /// Mean gap between arriving packets, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_interval_ms: Option<Hundredths>,
-    /// Packets without flaw in percent of the received.
+    /// Intact packets in percent of the received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality_pct: Option<Hundredths>,
     /// Mean opinion score.
@@ -118,36 +118,37 @@ pub struct CallReport {
     /// The judgement; absent when no SDP was exchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict: Option<&'static str>,
-    /// The worse of this verdict and the called party's: what a list of calls shows.
+    /// The worse of this verdict and the called party's, for lists of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict_worse: Option<&'static str>,
-    /// The numbers behind the caller's verdict.
+    /// The figures behind the caller's verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceReport>,
-    /// Why it was not answered; absent when it was.
+    /// Why the call was not answered; absent when it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<Failure>>,
-    /// The called party's leg as it was measured, where SDP settled it; written where it is [`CallReport::callee`].
+    /// The called party's leg as measured, where SDP settled it; written only under the conditions of
+    /// [`CallReport::callee`].
     #[serde(rename = "callee", skip_serializing_if = "has_no_callee", serialize_with = "explained::callee")]
     pub far_leg: Option<Box<Report>>,
-    /// Its streams, as places in [`Analysis::streams`].
+    /// Its streams, as indices into [`Analysis::streams`].
     pub streams: Vec<usize>,
-    /// Its messages, where the engine was asked to keep them.
+    /// Its messages, when the engine was asked to keep them.
     #[serde(skip)]
     pub ladder: Ladder,
-    /// Everything that is known of the caller's leg; told as the API tells it.
+    /// Everything that is known of the caller's leg, in the API's form.
     #[serde(flatten, serialize_with = "explained::call")]
     pub leg: CallLeg,
 }
 
-/// The leg that a call is judged by: the caller's; of a trace, the one that was traced.
+/// The leg that a call is judged by: the caller's; in a trace, the traced leg.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallLeg {
-    /// What its session says.
+    /// The report of its session.
     pub report: Box<Report>,
     /// Which side of the call it is.
     pub side: LegSide,
-    /// What is said of the call where that is not about its media: it was not answered.
+    /// The sentence about the call when that is not about its media: it was not answered.
     pub words: Option<String>,
 }
 
@@ -167,7 +168,8 @@ impl Deref for CallLeg {
 }
 
 impl CallReport {
-    /// The leg that the call is judged by in the API's shape: why it was judged so, and every figure.
+    /// The leg that the call is judged by, in the API's structure: why its verdict was given, and every
+    /// figure.
     pub fn quality(&self) -> LegQuality {
         let party = match self.leg.side {
             LegSide::A => self.from.clone(),
@@ -186,13 +188,13 @@ impl CallReport {
         callee(self.far_leg.as_deref())
     }
 
-    /// The called party's leg in the API's shape.
+    /// The called party's leg in the API's structure.
     pub fn callee_quality(&self) -> Option<LegQuality> {
         let report = self.callee()?;
         Some(quality::leg(report, LegSide::B, Some(self.to.clone()), WallClock::unix()))
     }
 
-    /// The leg on that side in the API's shape.
+    /// The leg on that side in the API's structure.
     pub fn quality_of(&self, side: LegSide) -> Option<LegQuality> {
         match side {
             LegSide::A => Some(self.quality()),
@@ -200,7 +202,7 @@ impl CallReport {
         }
     }
 
-    /// The directions of the call that have a verdict, the worse one first; the caller's alone where neither has.
+    /// The directions of the call that have a verdict, the worse one first; only the caller's if neither has.
     pub fn directions(&self) -> Vec<CallDirection> {
         let caller = CallDirection {
             side: LegSide::A,
@@ -228,10 +230,10 @@ impl CallReport {
     }
 }
 
-/// One direction of a call: the audio that came from one party.
+/// One direction of a call: the audio from one party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDirection {
-    /// Who sent it: [`LegSide::A`] is the caller.
+    /// The sender: [`LegSide::A`] is the caller.
     pub side: LegSide,
     /// Its codec.
     pub codec: Option<String>,
@@ -240,7 +242,7 @@ pub struct CallDirection {
 }
 
 impl CallDirection {
-    /// How a list names the sender.
+    /// The name of the sender in lists.
     pub fn sender(&self) -> &'static str {
         match self.side {
             LegSide::A => "caller",
@@ -262,9 +264,9 @@ impl CallDirection {
 /// One source, destination and SSRC.
 #[derive(Debug, Serialize)]
 pub struct StreamReport {
-    /// Where it comes from.
+    /// Its source.
     pub src: String,
-    /// Where it goes.
+    /// Its destination.
     pub dst: String,
     /// Its SSRC in hexadecimal.
     pub ssrc: String,
@@ -281,7 +283,7 @@ pub struct StreamReport {
     pub clock_rate_inferred: bool,
     /// Unique packets captured.
     pub packets: u64,
-    /// Packets that the sequence numbers say were sent.
+    /// Packets that were sent according to the sequence numbers.
     pub expected: u64,
     /// Packets that never arrived.
     pub lost: u64,
@@ -307,53 +309,53 @@ pub struct StreamReport {
     /// Measured packet duration, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ptime_ms: Option<Ptime>,
-    /// Packets without flaw in percent of the received.
+    /// Intact packets in percent of the received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality_pct: Option<Hundredths>,
     /// Mean opinion score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<Hundredths>,
-    /// The judgement on this stream alone.
+    /// The judgement on this stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'static str>,
-    /// What RTCP says of it; absent where nothing did.
+    /// The content of its RTCP; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtcp: Option<StreamRtcp>,
     /// `from_caller` or `to_caller`; absent without signalling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<&'static str>,
-    /// Without signalling: the stream of the other direction, as a place in [`Analysis::streams`].
+    /// Without signalling: the stream of the other direction, as an index into [`Analysis::streams`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror: Option<usize>,
-    /// Everything that is known of it; told as the API tells it.
+    /// Everything that is known of it, in the API's form.
     #[serde(flatten, serialize_with = "explained::stream")]
     pub report: Box<Report>,
 }
 
-/// What RTCP says of one stream: its sender of what it has sent, its receiver of what came.
+/// RTCP about one stream: its sender's reports of what was sent, its receiver's of what arrived.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamRtcp {
-    /// Packets that the sender says it has sent.
+    /// Packets sent according to the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_packets: Option<u64>,
     /// Those of them that were not seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_missing: Option<u64>,
-    /// Those after the last that was seen.
+    /// Those after the last packet that was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sr_missing_tail: Option<u64>,
-    /// The sender has said goodbye.
+    /// Whether the sender has sent a BYE.
     pub goodbye: bool,
-    /// What the receiver says came.
+    /// What arrived according to the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_end: Option<FarEnd>,
-    /// From here to the receiver and back, in milliseconds.
+    /// Round-trip time to the receiver, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round_trip_ms: Option<RoundTrip>,
 }
 
 impl StreamRtcp {
-    /// What a stream's RTCP has come to; `None` without any.
+    /// The summary of a stream's RTCP; `None` without any.
     fn of(view: &RtcpView) -> Option<StreamRtcp> {
         let sent = view.sent_by_party;
         let far_end = quality_rtcp::far_end(view);
@@ -368,7 +370,7 @@ impl StreamRtcp {
     }
 }
 
-/// What a stream's report cannot say of itself.
+/// Facts about a stream that are not in its report.
 pub(super) struct StreamFacts {
     pub(super) src: String,
     pub(super) dst: String,
@@ -431,13 +433,13 @@ impl StreamReport {
         }
     }
 
-    /// The stream in the API's shape, as the leg of who sent it.
+    /// The stream in the API's structure, as the leg of its sender.
     pub fn quality(&self) -> LegQuality {
         quality::leg_of(&self.report, LegSide::A, Party::Sender, None, WallClock::unix())
     }
 }
 
-/// A packet duration: a whole number of milliseconds where it is one.
+/// A packet duration: written as an integer if it is a whole number of milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ptime(pub Hundredths);
 
@@ -465,7 +467,7 @@ impl Serialize for EvidenceReport {
             map.serialize_entry("reason", self.0.reason)?;
         }
         for (place, measure) in self.0.measures.iter().enumerate() {
-            // A rule may state one number against two thresholds; a JSON object has it once.
+            // A rule may compare one figure with two thresholds; the JSON object contains it once.
             if self.0.measures.iter().take(place).any(|earlier| earlier.name == measure.name) {
                 continue;
             }
@@ -478,7 +480,7 @@ impl Serialize for EvidenceReport {
     }
 }
 
-/// A number of a rule.
+/// A figure of a rule.
 pub(super) struct ValueReport<'a>(pub(super) &'a Value);
 
 impl Serialize for ValueReport<'_> {
@@ -527,7 +529,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The report of a leg that is a called party's: one that was judged, of a call that was answered.
+/// The called party's leg, if it was judged and the call was answered.
 fn callee(far_leg: Option<&Report>) -> Option<&Report> {
     far_leg.filter(|report| quality::figures(report).of_callee().is_some())
 }

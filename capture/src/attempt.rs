@@ -1,4 +1,5 @@
-//! A request under way, as its messages show it: how often it was sent, who answered what, and why it came to nothing.
+//! A request under way, as its messages show it: how often it was sent, which responses came from which host,
+//! and why it failed.
 
 use std::net::SocketAddr;
 
@@ -23,9 +24,9 @@ pub(super) struct Attempt {
     /// The highest provisional response to the latest request.
     provisional: u16,
     rang: bool,
-    /// The latest final response, and how often in a row it came.
+    /// The latest final response, and how often it came in a row.
     latest: (u16, u32),
-    /// What ended the latest request, and what a hop behind this one had said before.
+    /// The response that ended the latest request, and what a later hop had answered before.
     refusal: Option<Box<Refusal>>,
     behind: Option<Box<Refusal>>,
     /// The caller gave up, and why.
@@ -33,7 +34,7 @@ pub(super) struct Attempt {
     cancel_reasons: Vec<Reason>,
 }
 
-/// A final response that is no success.
+/// A final response other than success.
 #[derive(Clone, Debug)]
 struct Refusal {
     status: u16,
@@ -46,7 +47,7 @@ struct Refusal {
 }
 
 impl Attempt {
-    /// The request, which went to `to`.
+    /// Takes a request, which was sent to `to`.
     pub(super) fn request(&mut self, at: Micros, to: SocketAddr, number: u32, request: &Request) {
         self.began.get_or_insert(at);
         self.to = Some(to);
@@ -63,7 +64,7 @@ impl Attempt {
         }
     }
 
-    /// A response to the request of that number.
+    /// Takes a response to the request with that CSeq number.
     pub(super) fn response(&mut self, by: SocketAddr, number: u32, response: &Response) {
         let status = response.status().as_u16();
         if self.number != Some(number) || self.refusal.is_some() {
@@ -85,7 +86,7 @@ impl Attempt {
         }
     }
 
-    /// A response on a hop behind the one that is looked at: it may say where a refusal comes from.
+    /// Takes a response on a later hop than the one observed: it may show where a refusal comes from.
     pub(super) fn response_behind(&mut self, by: SocketAddr, response: &Response) {
         let status = response.status().as_u16();
         if status >= 300 && !is_challenge(status) && status != CANCELLED && self.behind.is_none() {
@@ -93,22 +94,22 @@ impl Attempt {
         }
     }
 
-    /// The caller gives up.
+    /// Takes the caller's CANCEL.
     pub(super) fn cancel(&mut self, request: &Request) {
         (self.cancelled, self.cancel_reasons) = (true, reasons(request.headers()));
     }
 
-    /// How many requests of their own there were.
+    /// Returns how many requests with an own CSeq number there were.
     pub(super) fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// The final response to the latest request, where it is no success.
+    /// Returns the final response to the latest request, unless it is a success.
     pub(super) fn status(&self) -> Option<u16> {
         self.refusal.as_ref().map(|refusal| refusal.status)
     }
 
-    /// Why it came to nothing by `last`; `offered` are the codecs of the offer.
+    /// Returns why the request had failed by `last`; `offered` are the codecs of the offer.
     pub(super) fn failure(&self, last: Micros, offered: &[String]) -> Failure {
         let refusal = self.refusal.as_deref();
         let kind = match refusal.map(|refusal| refusal.status) {
@@ -165,7 +166,7 @@ impl Refusal {
     }
 }
 
-/// What the headers of a refusal name beside its status.
+/// Details that the headers of a refusal give in addition to its status.
 fn details(response: &Response) -> Vec<String> {
     let headers = response.headers();
     let mut details = Vec::new();
@@ -206,7 +207,7 @@ fn is_challenge(status: u16) -> bool {
     matches!(status, 401 | 407)
 }
 
-/// Request Terminated: what answers an INVITE that was cancelled.
+/// Request Terminated: the response to a cancelled INVITE.
 const CANCELLED: u16 = 487;
 /// Headers of one kind that are reported.
 const TEXTS_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! All calls of a capture, and whose media goes where.
+//! All calls of a capture, and which call each media flow belongs to.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(super) enum Refused {
     OverLimit,
 }
 
-/// The calls of a capture by Call-ID, and the media addresses of those that last used them.
+/// The calls of a capture by Call-ID, and the media addresses with the call that used each last.
 #[derive(Debug)]
 pub(super) struct Calls {
     by_id: HashMap<String, u32>,
@@ -40,14 +40,14 @@ pub(super) struct Calls {
     /// Calls begun so far.
     begun: u64,
     endpoints: HashMap<SocketAddr, Endpoint>,
-    /// RTCP that is elsewhere than at the next port, and its RTP; no more than there are endpoints.
+    /// RTCP that is not on the next port, and its RTP; at most one entry per endpoint.
     rtcp: HashMap<SocketAddr, SocketAddr>,
     generation: u32,
     meanings: Announced,
     keeps_ladders: bool,
-    /// The registrations; none where calls are forgotten, since these would never be.
+    /// The registrations; empty when calls are evicted, since these would never be.
     pub(super) registrations: Registrations,
-    /// The ends of calls in the order in which they came, where calls are forgotten.
+    /// The ends of calls in the order of arrival, when calls are evicted.
     ends: Option<VecDeque<(Micros, u32)>>,
 }
 
@@ -57,7 +57,7 @@ struct Endpoint {
     of_caller: bool,
     audio: bool,
     payloads: Meanings,
-    /// Where its RTCP is, if SDP names a place of its own; boxed, since hardly any does.
+    /// The address of its RTCP, if SDP names one; boxed, since few descriptions do.
     rtcp: Option<Box<SocketAddr>>,
 }
 
@@ -66,16 +66,16 @@ struct Endpoint {
 pub(super) struct News {
     /// The number of its call.
     pub(super) call: u32,
-    /// What the call's leg must know.
+    /// What the call's leg must be notified of.
     pub(super) leg: Vec<LegSignal>,
-    /// Addresses whose flows may belong to another call now, or mean something else.
+    /// Addresses whose flows may belong to another call now, or have other payload types.
     pub(super) announced: Vec<SocketAddr>,
-    /// Any flow may.
+    /// Any flow may be affected.
     pub(super) anything: bool,
 }
 
 impl Calls {
-    /// `evicts` says whether calls will be taken while others go on.
+    /// `evicts` states whether finished calls are removed while others go on.
     pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
         Calls {
             by_id: HashMap::new(),
@@ -92,7 +92,7 @@ impl Calls {
         }
     }
 
-    /// Changes whenever a flow could be bound to another call.
+    /// A counter that changes whenever a flow may have been bound to another call.
     #[inline]
     pub(super) fn generation(&self) -> u32 {
         self.generation
@@ -113,7 +113,7 @@ impl Calls {
         self.take(at, hop, &message)
     }
 
-    /// Takes a SIP message that has passed the guard already; `None` when it belongs to no call.
+    /// Takes a SIP message that has already passed the guard; `None` when it belongs to no call.
     pub(super) fn take(
         &mut self,
         at: Micros,
@@ -125,7 +125,8 @@ impl Calls {
             return if taken { Ok(None) } else { Err(Refused::OverLimit) };
         }
         let Some(number) = self.number(at, hop, message)? else {
-            // Of a call whose beginning was not captured; where its media goes counts all the same.
+            // A message of a call whose beginning was not captured; its media addresses are used all the
+            // same.
             return Ok(settles_media(message)
                 .then(|| described(message))
                 .flatten()
@@ -150,14 +151,14 @@ impl Calls {
         Ok(Some(news))
     }
 
-    /// Takes a session description that comes without a call: its media is announced, and belongs to none.
+    /// Takes a session description without a call: its media addresses are known, but belong to no call.
     pub(super) fn describe(&mut self, description: &SessionDescription) -> News {
         let mut news =
             News { call: Binding::NO_CALL, leg: Vec::new(), announced: Vec::new(), anything: false };
         for announcement in announcements(&Arc::new(description.clone()), true, None) {
             let is_a_calls =
                 self.endpoints.get(&announcement.address).is_some_and(|known| known.call != Binding::NO_CALL);
-            // What SIP says of an address counts for more.
+            // What SIP states about an address has precedence.
             if !is_a_calls {
                 self.announce(Binding::NO_CALL, announcement, &mut news);
             }
@@ -165,7 +166,7 @@ impl Calls {
         news
     }
 
-    /// The number of the call that a message belongs to, or begins.
+    /// Returns the number of the call that a message belongs to, or starts.
     fn number(
         &mut self,
         at: Micros,
@@ -216,7 +217,7 @@ impl Calls {
         self.calls.len().max(self.by_id.len()).max(self.endpoints.len()).max(ends)
     }
 
-    /// A flow belongs to a call from now on; noted where calls are forgotten.
+    /// Binds a flow to a call; recorded only when calls are evicted.
     pub(super) fn bound(&mut self, call: u32, flow: u32) {
         if self.ends.is_some()
             && let Some(dialog) = self.get_mut(call)
@@ -230,7 +231,7 @@ impl Calls {
         (0_u32..).zip(&self.calls).filter(|(_, call)| call.is_some()).map(|(number, _)| number).collect()
     }
 
-    /// The calls that ended before `limit` and have not gone on since.
+    /// The calls that ended before `limit` and have not resumed.
     pub(super) fn ended_before(&mut self, limit: Micros) -> Vec<u32> {
         let mut numbers = Vec::new();
         let mut ends = self.ends.take();
@@ -246,10 +247,10 @@ impl Calls {
         numbers
     }
 
-    /// Takes a call out of the tables; its number may come again.
+    /// Takes a call out of the tables; its number may be used again.
     pub(super) fn remove(&mut self, number: u32) -> Option<Dialog> {
         let dialog = self.calls.get_mut(number as usize)?.take()?;
-        // Another call may have taken the Call-ID over.
+        // Another call may use the Call-ID by now.
         if self.by_id.get(&dialog.call_id) == Some(&number) {
             self.by_id.remove(&dialog.call_id);
         }
@@ -264,7 +265,7 @@ impl Calls {
         Some(*dialog)
     }
 
-    /// The call whose SDP named the ends of a flow.
+    /// Returns the call whose SDP named one or both ends of a flow.
     pub(super) fn binding(&self, source: SocketAddr, destination: SocketAddr) -> Option<Binding> {
         let bind = |endpoint: &Endpoint, from_caller| Binding {
             call: endpoint.call,
@@ -274,11 +275,12 @@ impl Calls {
         if let Some(endpoint) = self.endpoints.get(&destination) {
             return Some(bind(endpoint, !endpoint.of_caller));
         }
-        // A party behind NAT receives where nobody said it would, from where the other said it would send.
+        // A party behind NAT receives at an address that no SDP named, from the address that the other party
+        // announced.
         self.endpoints.get(&source).map(|endpoint| bind(endpoint, endpoint.of_caller))
     }
 
-    /// Where the RTP is whose RTCP is at `address`.
+    /// The RTP address that belongs to the RTCP at `address`.
     pub(super) fn rtp_address(&self, address: SocketAddr) -> SocketAddr {
         if let Some(rtp) = self.rtcp.get(&address) {
             return *rtp;
@@ -288,7 +290,7 @@ impl Calls {
         below.map_or(address, |port| SocketAddr::new(address.ip(), port))
     }
 
-    /// What the payload types mean that go to `destination`, where signalling says so.
+    /// The meaning of the payload types sent to `destination`, where signalling defines it.
     pub(super) fn payloads(&self, source: SocketAddr, destination: SocketAddr) -> Option<Meanings> {
         let endpoint = self.endpoints.get(&destination).or_else(|| self.endpoints.get(&source))?;
         Some(Arc::clone(&endpoint.payloads))
@@ -353,7 +355,7 @@ impl Calls {
     }
 }
 
-/// Whether the SDP of a message is an offer or an answer, and not a list of what a host could do.
+/// Whether the SDP of a message is an offer or an answer, and not a list of a host's capabilities.
 fn settles_media(message: &Message) -> bool {
     let is_final_refusal = message.as_response().is_some_and(|response| response.status().as_u16() >= 300);
     let settles =
@@ -361,8 +363,8 @@ fn settles_media(message: &Message) -> bool {
     !is_final_refusal && message.headers().cseq().is_ok_and(|cseq| settles(&cseq.method))
 }
 
-/// A call that is over or was cut off, with what its leg has come to; `has_media` says whether the capture holds media of
-/// any call, without which none can be missed.
+/// Reports a call that is over or was cut off, with the result of its leg. `has_media` states whether the
+/// capture holds media of any call; without it no media is reported as missing.
 pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_media: bool) -> CallReport {
     let LegReport { report: mut leg, far: mut far_leg, last } = leg;
     if !has_media {
@@ -403,5 +405,5 @@ pub(super) fn report(call: Dialog, leg: LegReport, streams: Vec<usize>, has_medi
 
 /// Calls of one capture.
 const CALLS_MAX: usize = 500_000;
-/// Media addresses that are known at once.
+/// Media addresses known at one time.
 const ENDPOINTS_MAX: usize = 200_000;

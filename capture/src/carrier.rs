@@ -1,8 +1,8 @@
-//! What one direction of a TCP connection carries: SIP messages, or datagrams in one of the frames that TCP needs.
+//! Reads one direction of a TCP connection: SIP messages, or datagrams in one of the framings used over TCP.
 //!
-//! Ports mean nothing here either: the first bytes of a direction, or of a later segment when the capture came
-//! late, tell SIP (RFC 3261 §18.3), RTSP with its interleaved packets (RFC 2326 §10.12), STUN and TURN
-//! (RFC 8489 §6.2.2), and packets behind their length (RFC 4571). All else is passed over.
+//! Ports have no influence here either. The first bytes of a direction, or of a later segment when the
+//! capture started late, identify SIP (RFC 3261 §18.3), RTSP with its interleaved packets (RFC 2326 §10.12),
+//! STUN and TURN (RFC 8489 §6.2.2), and packets with a length prefix (RFC 4571). All else is skipped.
 
 use sidetone_sip::message::{Message, StreamEvent, StreamParser};
 
@@ -10,12 +10,12 @@ use super::lenient;
 use super::router::is_sip;
 use super::turn;
 
-/// What a direction has been recognised as, and the bytes that wait for their rest.
+/// What a direction was recognised as, and the bytes of an incomplete element.
 #[derive(Debug, Default)]
 pub(super) struct Carrier {
     framing: Framing,
     buffer: Vec<u8>,
-    /// Segments that were looked at in vain.
+    /// Segments in which nothing was recognised.
     tries: u32,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Load<'a> {
 pub(super) enum LoadKind<'a> {
     /// What a datagram of UDP would have carried.
     Datagram(&'a [u8]),
-    /// SIP that does not say what it belongs to.
+    /// SIP from which the Call-ID or another needed field cannot be read.
     Malformed,
     /// A SIP message.
     Message(&'a Message),
@@ -40,12 +40,12 @@ pub(super) enum LoadKind<'a> {
 
 #[derive(Debug, Default)]
 enum Framing {
-    /// Packets among the text of RTSP.
+    /// Packets interleaved with the text of RTSP.
     Interleaved,
-    /// Packets behind two bytes of length.
+    /// Packets with a two-byte length prefix.
     Lengths,
     Sip(StreamParser),
-    /// STUN and channel messages, which know their own length.
+    /// STUN and channel messages, which contain their own length.
     Turn,
     #[default]
     Unknown,
@@ -60,12 +60,12 @@ enum Element {
     Datagram { begin: usize, end: usize, len: usize },
     /// More bytes must come.
     More,
-    /// Something else of this length.
+    /// Another element of this length.
     Other { len: usize },
 }
 
 impl Carrier {
-    /// Takes the bytes that follow; `false` when nothing in this direction is worth reading.
+    /// Takes the bytes that follow; `false` when nothing in this direction can be recognised.
     pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Load<'_>)) -> bool {
         match self.framing {
             Framing::Sip(_) => self.sip(bytes, sink),
@@ -82,7 +82,8 @@ impl Carrier {
         true
     }
 
-    /// Takes note of bytes that the capture has not: they stand for themselves as long as elements are whole.
+    /// Takes note of bytes that are missing from the capture; filler replaces them as long as elements stay
+    /// whole.
     pub(super) fn lose(&mut self, len: usize, sink: &mut dyn FnMut(Load<'_>)) {
         let filler = match self.framing {
             Framing::Sip(_) if len <= LOST_MAX => b'\n',
@@ -101,17 +102,17 @@ impl Carrier {
         self.buffer.len() + parser
     }
 
-    /// Begins anew with the next segment.
+    /// Starts recognition again with the next segment.
     pub(super) fn forget(&mut self) {
         self.framing = Framing::Unknown;
         self.buffer = Vec::new();
     }
 
-    /// Looks for the beginning of something that is known.
+    /// Looks for the beginning of a known framing.
     fn recognise(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Load<'_>)) {
         self.buffer.extend_from_slice(bytes);
         let bytes = std::mem::take(&mut self.buffer);
-        // Keep-alives stand in front of SIP (RFC 5626 §3.5.1).
+        // Keep-alives may precede SIP (RFC 5626 §3.5.1).
         let begin = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());
         let text = bytes.get(begin..).unwrap_or_default();
         match recognise(text) {
@@ -129,7 +130,7 @@ impl Carrier {
         }
     }
 
-    /// Reads SIP from a start line on, message by message, and over what is none.
+    /// Reads SIP from a start line on, message by message, and skips what is not SIP.
     fn sip_from(&mut self, text: &[u8], sink: &mut dyn FnMut(Load<'_>)) {
         let mut rest = text;
         // Each turn begins at a later start line than the one before.
@@ -153,7 +154,7 @@ impl Carrier {
         if self.sip_messages(bytes, sink) {
             return;
         }
-        // The stream cannot be followed any further; perhaps another message begins in what came with it.
+        // The stream cannot be followed any further; perhaps another message begins in the same bytes.
         self.forget();
         match (is_sip(bytes), next_message(bytes)) {
             (true, _) => self.sip_from(bytes, sink),
@@ -162,7 +163,7 @@ impl Carrier {
         }
     }
 
-    /// Hands out the messages that are whole; `false` when the stream is lost.
+    /// Returns the messages that are complete; `false` when the stream is lost.
     fn sip_messages(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Load<'_>)) -> bool {
         let Framing::Sip(parser) = &mut self.framing else { return false };
         parser.push(bytes);
@@ -185,7 +186,7 @@ impl Carrier {
         true
     }
 
-    /// Hands out the datagrams that are whole.
+    /// Returns the datagrams that are complete.
     fn elements(&mut self, sink: &mut dyn FnMut(Load<'_>)) {
         let mut place = 0;
         // Each turn passes an element, or is the last.
@@ -224,7 +225,7 @@ enum Recognised {
     Never,
 }
 
-/// What a direction that begins like this carries.
+/// Recognises what a direction that begins with `bytes` carries.
 fn recognise(bytes: &[u8]) -> Recognised {
     if is_sip(bytes) {
         return Recognised::As(Framing::Sip(StreamParser::new()));
@@ -232,13 +233,13 @@ fn recognise(bytes: &[u8]) -> Recognised {
     if is_rtsp(bytes) {
         return Recognised::As(Framing::Interleaved);
     }
-    // A channel of TURN that carries RTP; text has no such byte.
+    // A TURN channel that carries RTP; text has no such byte.
     if matches!(bytes, [0x40..=0x4f, _, _, _, 0x80..=0xbf, ..]) {
         return Recognised::As(Framing::Turn);
     }
     let Some(first) = bytes.first() else { return Recognised::Later };
     if first.is_ascii_uppercase() {
-        // A start line that is not there yet.
+        // A start line that is not complete yet.
         let is_line = bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
         return if is_line { Recognised::Later } else { Recognised::Never };
     }
@@ -249,7 +250,7 @@ fn recognise(bytes: &[u8]) -> Recognised {
         return Recognised::As(Framing::Turn);
     }
     match bytes {
-        // Two channels of each stream, and packets that are RTP or RTCP.
+        // The two channels of a stream, and packets that are RTP or RTCP.
         [b'$', 0..=31, _, _, 0x80..=0xbf, ..] => Recognised::As(Framing::Interleaved),
         [high, low, packet @ ..] if u16::from_be_bytes([*high, *low]) >= PACKET_LEN_MIN => match packet {
             [0x80..=0xbf, ..] => Recognised::As(Framing::Lengths),
@@ -269,7 +270,7 @@ fn is_rtsp(bytes: &[u8]) -> bool {
         || (has_ended && (line.ends_with(b" RTSP/1.0") || line.ends_with(b" RTSP/2.0")))
 }
 
-/// The place of the first SIP start line behind another line.
+/// The position of the first SIP start line after another line.
 fn next_message(bytes: &[u8]) -> Option<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place + 1);
     ends.into_iter().find(|place| is_sip(bytes.get(*place..).unwrap_or_default()))
@@ -333,17 +334,17 @@ fn content_length(head: &[u8]) -> Option<usize> {
         .and_then(|line| str::from_utf8(line.get(NAME.len()..)?).ok()?.trim().parse().ok())
 }
 
-/// Segments in which nothing was recognised before a direction is passed over.
+/// Segments without a recognised framing after which a direction is skipped.
 const TRIES_MAX: u32 = 16;
-/// Bytes that are kept in the hope for the end of a start line.
+/// Bytes that are kept in case they begin a start line.
 const PROBE_LEN_MAX: usize = 1_024;
-/// Bytes that tell one framing from another.
+/// Bytes needed to recognise a framing.
 const RECOGNISED_LEN: usize = 10;
 /// The shortest packet, an RTCP header with an SSRC.
 const PACKET_LEN_MIN: u16 = 8;
 /// The longest message of RTSP.
 const TEXT_LEN_MAX: usize = 16 << 10;
-/// Lost bytes that may stand within elements.
+/// Lost bytes that may fall within elements.
 const LOST_MAX: usize = 64 << 10;
 
 #[cfg(test)]
@@ -353,7 +354,8 @@ mod tests {
     const OPTIONS: &str = "OPTIONS sip:a@h SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\nMax-Forwards: 70\r\n\
         From: <sip:a@h>;tag=1\r\nTo: <sip:a@h>\r\nCall-ID: c\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n";
 
-    /// What comes out of bytes in pieces of some size: `m` messages, `!` refused, datagrams as their length.
+    /// What is read from `bytes` in pieces of some size: `m` for a message, `!` for a refused one, a datagram
+    /// as its length.
     fn read(bytes: &[u8], piece: usize) -> String {
         let mut carrier = Carrier::default();
         let mut told = String::new();
@@ -461,7 +463,8 @@ mod tests {
             let ended = bytes.chunks(100).any(|chunk| !carrier.take(chunk, &mut |load| panic!("{load:?}")));
             assert!(ended && carrier.held() == 0);
         }
-        // Numbers at random may look like a length now and then; they are no message, and what is held is bounded.
+        // Random numbers may look like a length now and then; they give no message, and the memory is
+        // bounded.
         let mut carrier = Carrier::default();
         for chunk in random.chunks(100) {
             let mut sink = |load: Load<'_>| assert!(matches!(load.kind, LoadKind::Datagram(_)), "{load:?}");

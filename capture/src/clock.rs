@@ -1,30 +1,32 @@
-//! The RTP clock of a payload type that no SDP announced: how fast its timestamps go on against the times at which its
-//! packets come.
+//! Infers the RTP clock of a payload type that no SDP announced, from the timestamps and arrival times of its
+//! packets.
 //!
-//! Timestamps of most senders go on at their clock, also while they are silent. Queues delay packets and clumps of packets
-//! come at once, so the rate is the median over many pairs of packets that lie half of all packets apart, and the usual step
-//! of the timestamp must be the duration of some codec's packet.
+//! The timestamps of most senders advance with their clock, also during silence. Queues delay packets and
+//! packets arrive in bursts, so the rate is the median over many pairs of packets that lie half of all
+//! packets apart, and the usual timestamp step must be the packet duration of some codec.
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::time::{ClockRate, Micros};
 
-/// A clock that was inferred, and what its packets seem to carry.
+/// An inferred clock, and the kind of media that its packets seem to carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inferred {
     pub(super) clock: ClockRate,
-    /// Each packet holds audio of its own. Video and events put one timestamp into several packets, and 90 kHz is the clock
-    /// of video (RFC 3551 §5).
+    /// Each packet has its own timestamp. Video and events use one timestamp for several packets, and 90 kHz
+    /// is the clock of video (RFC 3551 §5).
     pub(super) is_audio: bool,
 }
 
-/// How many packets are waited for: the more there are, the less must their rate agree with a clock.
+/// How many packets to wait for: the more there are, the further their rate may be from a clock in use.
 ///
-/// Each is a number of packets, and by how many percent the rate may differ.
+/// Each entry is a number of packets, and the tolerated difference of the rate in percent.
 pub(super) const STAGES: [(usize, f64); 4] = [(64, 2.0), (128, 4.0), (256, 10.0), (512, LEAST_PCT)];
-/// By how much a rate may differ when no more packets come: the nearest two clocks are three quarters of each other.
+/// The tolerated difference when no more packets come: of the two nearest clocks one is three quarters of the
+/// other.
 pub(super) const LEAST_PCT: f64 = 14.0;
 
-/// The clock of `packets`, which are of one payload type and SSRC, when it is within `within_pct` percent of one in use.
+/// The clock of `packets`, all of one payload type and SSRC, when their rate is within `within_pct` percent
+/// of a clock in use.
 pub(super) fn infer(packets: &[(Micros, Packet)], within_pct: f64) -> Option<Inferred> {
     let ((first, _), (last, _)) = (packets.first()?, packets.last()?);
     if packets.len() < PACKETS_MIN || last.since(*first) < SPAN_MIN_US {
@@ -66,7 +68,7 @@ fn rate(packets: &[(Micros, Packet)]) -> Option<f64> {
     rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
 }
 
-/// How far the timestamp goes on between two packets of which the second is the next.
+/// How far the timestamp advances between two packets with consecutive sequence numbers.
 fn step([(_, before), (_, packet)]: &[(Micros, Packet); 2]) -> Option<i32> {
     let is_next = before.sequence.wrapping_add(1) == packet.sequence;
     is_next.then(|| packet.timestamp.wrapping_sub(before.timestamp).cast_signed())
@@ -89,21 +91,21 @@ fn is_a_duration(ticks: u32, hz: u32) -> bool {
 const AUDIO_HZ: [u32; 7] = [8_000, 12_000, 16_000, 24_000, 32_000, 44_100, 48_000];
 /// The clock of video.
 const VIDEO_HZ: u32 = 90_000;
-/// What packets of audio hold, in tenths of a millisecond.
+/// Packet durations of audio, in tenths of a millisecond.
 const DURATIONS_TENTHS_MS: [u64; 11] = [25, 50, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_200];
-/// Fewer packets tell nothing, nor do packets of less than a second.
+/// Fewer packets, or packets of less than a second, give no rate.
 const PACKETS_MIN: usize = 20;
 const SPAN_MIN_US: i64 = 1_000_000;
-/// Packets that are nearer in time tell no rate.
+/// Pairs of packets that are nearer in time give no rate.
 const APART_MIN_US: i64 = 200_000;
-/// Audio has a timestamp of its own in more than four packets of five.
+/// In audio more than four packets of five have a timestamp of their own.
 const STILL_ONE_IN: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Packets whose timestamps go on by `ticks`, each `late_us` later than it was sent.
+    /// Packets whose timestamps advance by `ticks`, each arriving `late_us` after it was sent.
     fn talk(ticks: u32, gap_us: i64, count: u16, late_us: impl Fn(i64) -> i64) -> Vec<(Micros, Packet)> {
         let packet = |n: u16| Packet { sequence: n, timestamp: u32::from(n) * ticks, ..Packet::default() };
         (0..count).map(|n| (Micros(i64::from(n) * gap_us + late_us(n.into())), packet(n))).collect()
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn delay_moves_the_rate_and_not_the_clock() {
-        // The first two seconds come at once, the rest later and later.
+        // The first two seconds arrive at once, the rest later and later.
         let crowded = |n: i64| if n < 100 { (100 - n) * 15_000 } else { n * 1_500 };
         let packets = talk(960, 20_000, 512, crowded);
         assert_eq!(told(&packets, LEAST_PCT), Some((48_000, true)));

@@ -1,8 +1,8 @@
 //! A simulated call as a capture: its SIP dialog and the RTP of both parties, in order of time.
 //!
-//! The messages are what a plain phone and a plain switch exchange (RFC 3665 §3.1, §3.8, RFC 3264 §8.4). Where
-//! the scenario's media comes from elsewhere, the capture shows the caller advertise an address that leads
-//! nowhere, and nothing arrive: a capture has no latching that could be off.
+//! The messages are those of a plain phone and a plain switch (RFC 3665 §3.1, §3.8, RFC 3264 §8.4). Where the
+//! scenario's media comes from an address that was not announced, the capture shows the caller announce an
+//! unreachable address, and no audio arrives: in a capture there is no latching to switch off.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,17 +18,17 @@ use sidetone_media::time::Micros;
 ///
 /// The same scenario gives the same bytes.
 ///
-/// *Errors*: what `out` reports.
+/// *Errors*: write errors of `out`.
 pub fn compose<W: io::Write>(scenario: &Scenario, out: W) -> io::Result<u64> {
     compose_calls(scenario, 1, out)
 }
 
-/// Writes `calls` calls of `scenario`, each begun [`STAGGER_MS`] after the one before.
+/// Writes `calls` calls of `scenario`, each starting [`STAGGER_MS`] after the one before.
 ///
 /// Each call has a seed, a Call-ID, a caller's number, an SSRC and RTP ports of its own; the first is the call that
 /// [`compose`] writes. *Bounds*: [`CALLS_MAX`] calls, a few kilobytes of memory each.
 ///
-/// *Errors*: what `out` reports.
+/// *Errors*: write errors of `out`.
 pub fn compose_calls<W: io::Write>(scenario: &Scenario, calls: u32, out: W) -> io::Result<u64> {
     let mut writer = Writer::new(out, LinkType::ETHERNET)?;
     let mut composers: Vec<Composer> =
@@ -49,24 +49,25 @@ pub fn compose_calls<W: io::Write>(scenario: &Scenario, calls: u32, out: W) -> i
     Ok(packets)
 }
 
-/// The scenario of the call with that number, counted from 0: what two calls cannot share is its own.
+/// The scenario of the call with that number, counted from 0, with its own values for what two calls cannot
+/// share.
 pub fn scenario_of_call(scenario: &Scenario, number: u32) -> Scenario {
     let mut own = scenario.clone().with_seed(scenario.seed.wrapping_add(number.into()));
     own.talker.ssrc = scenario.talker.ssrc.wrapping_add(number.wrapping_mul(SSRC_STEP));
     own
 }
 
-/// Between the beginnings of two simulated calls.
+/// Time between the starts of two simulated calls.
 pub const STAGGER_MS: u32 = 100;
-/// The most calls that are simulated at once: so many pairs of ports a host has.
+/// The most calls that are simulated at once: one host has no more pairs of ports.
 pub const CALLS_MAX: u32 = 20_000;
 const SSRC_STEP: u32 = 0x0101_0101;
 
-/// One call under way to a capture.
+/// One call on its way into a capture.
 struct Composer {
     ends: Ends,
     messages: std::vec::IntoIter<Message>,
-    /// What the caller sends, where the capture shows it.
+    /// The caller's packets, where the capture shows them.
     caller: Option<Simulation>,
     called: Option<Simulation>,
     /// From the first packet of the caller to the answer.
@@ -94,7 +95,7 @@ impl Composer {
         }
     }
 
-    /// When the caller's, the called party's and the switch's next packets are due.
+    /// When the next packets of the caller, the called party and the signalling are due.
     fn due(&mut self) -> [Option<Micros>; 3] {
         let end = self.end;
         let due = |simulation: &mut Option<Simulation>, shift_us: i64| {
@@ -105,7 +106,7 @@ impl Composer {
         [due(&mut self.caller, 0), due(&mut self.called, self.answered_us), message]
     }
 
-    /// When its next packet is due; `None` behind the last.
+    /// When its next packet is due; `None` after the last.
     fn next_at(&mut self) -> Option<Micros> {
         self.due().into_iter().flatten().min().map(|at| self.epoch + at.0)
     }
@@ -151,7 +152,7 @@ fn returned(scenario: &Scenario) -> Option<Simulation> {
     Some(Simulation::new(&clean))
 }
 
-/// Where the parties are: documentation addresses (RFC 5737).
+/// The addresses of the parties, from the documentation ranges (RFC 5737).
 struct Ends {
     /// The caller's number.
     caller: u32,
@@ -164,7 +165,7 @@ struct Ends {
 impl Ends {
     /// The ends of the call with that number, counted from 0.
     fn of_call(number: u32) -> Ends {
-        // Below `CALLS_MAX` every port is a port, and no two calls have the same.
+        // Below `CALLS_MAX` every number is a valid port, and no two calls have the same.
         let port = |first: u16| first.wrapping_add((2 * number) as u16);
         Ends {
             caller: 1_000 + number,
@@ -319,7 +320,7 @@ fn with_body(mut head: String, sdp: Option<&str>) -> String {
     head
 }
 
-/// The first instant of the media: a fixed one, so that a seed gives the same file every time.
+/// The first instant of the media: fixed, so that a seed gives the same file every time.
 const EPOCH: Micros = Micros(1_767_268_800_000_000);
 const CALLER_PORT: u16 = 4_000;
 const SWITCH_PORT: u16 = 20_000;

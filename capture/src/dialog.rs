@@ -1,7 +1,7 @@
-//! One call as its messages tell it: offer and answer, the answer's time, the end and its cause.
+//! One call as seen in its messages: offer and answer, the time of the answer, the end and its cause.
 //!
-//! The observer is no party: it sees requests and responses of one hop, possibly late, twice or not at all,
-//! so nothing here insists on an order that a lost packet could break.
+//! The observer is no party. It sees the requests and responses of one hop, possibly late, twice or not at
+//! all, so nothing here requires an order that a lost packet could break.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
 use super::text::session_description;
 
-/// One call between the party that sent the first INVITE and whoever answered it.
+/// One call between the party that sent the first INVITE and the party that answered it.
 #[derive(Debug)]
 pub(super) struct Dialog {
     pub(super) call_id: String,
@@ -31,19 +31,19 @@ pub(super) struct Dialog {
     pub(super) ended: Option<Micros>,
     pub(super) status: Option<u16>,
     pub(super) cause: Option<HangupCause>,
-    /// The codec that offer and answer settled.
+    /// The codec that offer and answer agreed on.
     pub(super) codec: Option<String>,
     /// What the caller and the called party advertised, in milliseconds.
     pub(super) ptime_ms: (Option<u32>, Option<u32>),
     /// The last message of the call.
     pub(super) last: Micros,
-    /// Its place among all calls by their first INVITE.
+    /// Its position among all calls, by first INVITE.
     pub(super) serial: u64,
-    /// Its messages, where they are asked for.
+    /// Its messages, when they are to be kept.
     pub(super) ladder: Ladder,
     /// The INVITEs and their responses, until one is answered.
     attempt: Option<Box<Attempt>>,
-    /// Flows that were bound to it, and addresses that it announced; kept where calls are forgotten.
+    /// Flows that were bound to it, and addresses that it announced; recorded only when calls are evicted.
     pub(super) flows: Vec<u32>,
     pub(super) addresses: Vec<SocketAddr>,
     caller_tag: String,
@@ -51,31 +51,31 @@ pub(super) struct Dialog {
     /// The first INVITE went from the first to the second of these.
     hop: (SocketAddr, SocketAddr),
     pending: Option<Offer>,
-    /// What was settled last, its payload types apart.
+    /// The last agreed description, with its payload types apart.
     settled: Option<(Description, Meanings)>,
-    /// The same of the called party's leg.
+    /// The same for the called party's leg.
     far_settled: Option<(Description, Meanings)>,
-    /// Media messages seen; a bound on what an endless dialog may add.
+    /// Messages with SDP so far; limits what an endless dialog may add.
     exchanges: u32,
 }
 
 #[derive(Debug)]
 struct Offer {
     by_caller: bool,
-    /// The transaction that carried it: whose, and its CSeq number.
+    /// The transaction that carried it: whether it is the caller's, and its CSeq number.
     transaction: (bool, u32),
     answered: bool,
     sdp: Arc<SessionDescription>,
 }
 
-/// What a message is to offer and answer.
+/// The role of a message in offer and answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// ACK or PRACK: answers what a response offered.
+    /// ACK or PRACK: answers the offer of a response.
     Closing,
-    /// Another request: offers.
+    /// Another request: makes an offer.
     Request,
-    /// A response: answers its request, or offers where that did not.
+    /// A response: answers the offer of its request, or makes one if the request did not.
     Response,
 }
 
@@ -88,17 +88,17 @@ struct Exchange {
     part: Part,
 }
 
-/// Where a party wants its media, to be entered into the endpoint table.
+/// The address where a party wants its media, to be entered into the endpoint table.
 #[derive(Debug)]
 pub(super) struct Announcement {
     pub(super) address: SocketAddr,
-    /// Where its RTCP is, if that is neither its own port nor the next one.
+    /// The address of its RTCP, if that is neither the same port nor the next one.
     pub(super) rtcp: Option<SocketAddr>,
     /// The address is the caller's.
     pub(super) of_caller: bool,
     /// It is the audio that the call is judged by.
     pub(super) audio: bool,
-    /// Who says so, and the place of its section in it.
+    /// The description that contains it, and the index of its section.
     pub(super) sdp: Arc<SessionDescription>,
     pub(super) place: usize,
 }
@@ -146,8 +146,8 @@ impl Dialog {
         })
     }
 
-    /// Whether a message of this Call-ID begins another call: this one was answered and is over, and somebody dials
-    /// anew under another tag, as test tools do that never change their Call-ID.
+    /// Whether a message with this Call-ID starts another call: this one was answered and is over, and the
+    /// message has another From tag. Some test tools never change their Call-ID.
     pub(super) fn is_followed_by(
         &self,
         (source, destination): (SocketAddr, SocketAddr),
@@ -164,7 +164,8 @@ impl Dialog {
         })
     }
 
-    /// Takes a message of this Call-ID; returns the media addresses that it announces, and tells the leg what changes.
+    /// Takes a message with this Call-ID; returns the media addresses that it announces, and adds the changes
+    /// to `leg`.
     pub(super) fn message(
         &mut self,
         at: Micros,
@@ -211,7 +212,7 @@ impl Dialog {
                 }
                 let usable =
                     status < 300 && matches!(cseq.method, Method::Invite | Method::Prack | Method::Update);
-                // A response carries the From of its request, and is sent by the other party.
+                // A response carries the From of its request, but comes from the other party.
                 let sdp = sdp.filter(|_| usable);
                 let (by_caller, transaction) = (!of_caller, (of_caller, cseq.number));
                 self.media(sdp, Exchange { by_caller, transaction, part: Part::Response }, known, leg)
@@ -219,7 +220,7 @@ impl Dialog {
         }
     }
 
-    /// A message of a hop behind the caller's: a refusal there may be where the caller's comes from.
+    /// Takes a message of a hop after the caller's: the caller's refusal may originate there.
     fn behind(&mut self, source: SocketAddr, message: &Message) {
         let invites = message.headers().cseq().is_ok_and(|cseq| cseq.method == Method::Invite);
         if let (Message::Response(response), Some(attempt), true) = (message, &mut self.attempt, invites) {
@@ -237,10 +238,10 @@ impl Dialog {
         Some(Box::new(attempt.failure(self.ended.unwrap_or(self.last), &offered)))
     }
 
-    /// Whether a message belongs to the hop that the caller is on.
+    /// Whether a message belongs to the caller's hop.
     ///
-    /// Behind a proxy the same Call-ID appears on further hops, whose answers and refusals are not the
-    /// caller's. A BYE may go past the proxy, so the caller's own address is enough between hosts.
+    /// After a proxy the same Call-ID appears on further hops, whose answers and refusals are not the
+    /// caller's. A BYE may bypass the proxy, so within the call the caller's own address is sufficient.
     fn is_callers_hop(&self, source: SocketAddr, destination: SocketAddr) -> bool {
         let (caller, peer) = self.hop;
         let between_hosts = caller.ip() != peer.ip();
@@ -301,7 +302,7 @@ impl Dialog {
         }
     }
 
-    /// Ends the call. The leg of an answered call is judged now; another one may still be revived.
+    /// Ends the call. The leg of an answered call is judged now; an unanswered call may still resume.
     fn end(&mut self, at: Micros, cause: HangupCause, leg: &mut Vec<LegSignal>) {
         self.ended = Some(at);
         self.cause = Some(cause);
@@ -327,14 +328,14 @@ impl Dialog {
                 && match part {
                     Part::Closing => !offer.answered,
                     Part::Request => false,
-                    // 183 and 200 may both answer one offer; the later holds.
+                    // 183 and 200 may both answer one offer; the later one applies.
                     Part::Response => offer.transaction == transaction,
                 }
         });
         match &mut self.pending {
             Some(offer) if answers => {
                 offer.answered = true;
-                // The answer may refuse the section that came first, or has the audio at another place.
+                // The answer may refuse the first audio section, or list the audio at another index.
                 let judged = audio_place(&offer.sdp, &sdp);
                 for (sdp, by_caller) in [(&offer.sdp, offer.by_caller), (&sdp, by_caller)] {
                     if judged.is_some() && judged != first_audio(sdp) {
@@ -363,7 +364,7 @@ impl Dialog {
         announced
     }
 
-    /// The parties took the audio away, for a fax or altogether: from now on none is expected.
+    /// The parties removed the audio, for a fax or altogether: from now on no audio is expected.
     fn fall_silent(&mut self, leg: &mut Vec<LegSignal>) {
         if let Some((description, payloads)) = silenced(&mut self.settled) {
             leg.push(LegSignal::Described(description, payloads));
@@ -385,7 +386,7 @@ impl Dialog {
         self.settled = Some((description, payloads));
     }
 
-    /// The same of the called party's leg.
+    /// The same for the called party's leg.
     fn settle_far(&mut self, negotiated: &Negotiated, known: &mut Announced, leg: &mut Vec<LegSignal>) {
         let mut description = media_plan::description(negotiated, Some(self.hop.1.ip()));
         let payloads = known.settled(std::mem::take(&mut description.payloads));
@@ -405,7 +406,7 @@ fn is_unchanged(
     settled.as_ref().is_some_and(|(before, meant)| before == description && is_same(meant, payloads))
 }
 
-/// What was settled last, without any audio; `None` where there is none already.
+/// The last agreed description without any audio; `None` when it already has none.
 fn silenced(settled: &mut Option<(Description, Meanings)>) -> Option<(Box<Description>, Meanings)> {
     let (description, payloads) =
         settled.as_mut().filter(|(description, _)| description.receive || description.send)?;
@@ -424,7 +425,7 @@ pub(super) fn described(message: &Message) -> Option<SessionDescription> {
     is_multipart.then(|| session_description(message.body().trim_ascii_start())).flatten()
 }
 
-/// A description without what nobody asks of it later: calls keep theirs as long as they last.
+/// A description without the fields that are not needed later: calls keep theirs as long as they last.
 fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
     (sdp.origin.username, sdp.origin.session_id, sdp.name) = Default::default();
     for media in &mut sdp.media {
@@ -433,12 +434,13 @@ fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
     Arc::new(sdp)
 }
 
-/// The place of the audio that a description is about, as far as it can tell alone.
+/// The index of the audio section, as far as one description can determine it.
 fn first_audio(sdp: &SessionDescription) -> Option<usize> {
     sdp.media.iter().position(|media| media.port != 0 && media.is_rtp_audio())
 }
 
-/// Where a session description wants its media; `judged` is the place of the audio that its call is judged by.
+/// The addresses where a description wants its media; `judged` is the index of the audio that decides the
+/// call's verdict.
 pub(super) fn announcements(
     sdp: &Arc<SessionDescription>,
     of_caller: bool,
@@ -463,11 +465,11 @@ fn is_usable(address: IpAddr) -> bool {
     !address.is_unspecified()
 }
 
-/// Bodies of one call that are read; every one of them costs memory and time.
+/// SDP bodies of one call that are read; each costs memory and time.
 const EXCHANGES_MAX: u32 = 1_000;
 /// Codecs of an offer that are reported.
 const CODECS_MAX: usize = 12;
-/// Encodings beside the audio itself.
+/// Encodings that are not the audio itself.
 const NO_AUDIO: [&str; 2] = ["CN", "telephone-event"];
-/// What the types begin with that hold others (RFC 2046 §5.1).
+/// Prefix of the types that contain others (RFC 2046 §5.1).
 const MULTIPART: &str = "multipart/";

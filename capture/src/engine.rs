@@ -1,6 +1,7 @@
 //! The analysis machine: frames in, calls and streams out.
 //!
-//! The [`Router`] finds out what each frame is and whom it concerns; the [`Folder`] keeps the statistics.
+//! The [`Router`] determines what each frame is and which call or stream it belongs to; the [`Folder`] keeps
+//! the statistics.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,41 +20,44 @@ use super::parts::Parts;
 use super::router::Router;
 use super::taking::{self, EndedStream, Judged, JudgedStream};
 
-/// How an engine works.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Threads that share the reading of a file, the engine's own among them; 0 and 1 start none, nor does whatever is
-    /// no file. The result is the same.
+    /// Threads that share the reading of a file, including the engine's own. 0 and 1 start none; other inputs
+    /// than files are always read by one thread. The result is the same.
     pub threads: usize,
     /// Whether every call keeps its messages, [`CallReport::ladder`].
     pub ladder: bool,
-    /// Whether some samples of G.711 are looked at: silence, clipping, level.
+    /// Whether samples of G.711 are decoded to measure silence, clipping and level.
     pub audio: bool,
-    /// Whether calls are handed out and forgotten soon after their end, [`Engine::poll_finished`]: for captures that
-    /// never end.
+    /// Whether calls are reported and evicted soon after their end, [`Engine::poll_finished`]: for captures
+    /// that never end.
     pub evict: bool,
 }
 
 /// Takes the frames of one capture in order.
 ///
-/// *Bounds*: a million flows, a hundred thousand streams and half a million calls are kept; what is beyond is counted.
+/// *Bounds*: at most a million flows, a hundred thousand streams and half a million calls are kept; packets
+/// beyond these limits are counted.
 #[derive(Debug)]
 pub struct Engine {
     options: EngineOptions,
     router: Router,
     folder: Folder,
     finished: VecDeque<FinishedCall>,
-    /// When [`Engine::poll_finished`] looked for what is over last, and when for what is idle.
+    /// When [`Engine::poll_finished`] last looked for finished calls, and when for idle ones.
     swept: Option<Micros>,
     swept_idle: Option<Micros>,
 }
 
-/// What an engine has forgotten: a call with its streams, or streams that belong to no call.
+/// A call with its streams, or streams without a call, that an engine has evicted.
 #[derive(Debug)]
 pub struct FinishedCall {
-    /// The call; [`CallReport::streams`] are places in `streams`. `None` for streams that no SDP announced.
+    /// The call; [`CallReport::streams`] are indices into `streams`. `None` for streams that no SDP
+    /// announced.
     pub call: Option<CallReport>,
-    /// Its streams by their first packet. One that several calls used one after the other goes with the last.
+    /// Its streams by their first packet. A stream that several calls used one after the other belongs to the
+    /// last.
     pub streams: Vec<StreamReport>,
 }
 
@@ -64,7 +68,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine that has seen nothing.
+    /// Returns an empty engine.
     pub fn new(options: EngineOptions) -> Self {
         let mut router = Router::new(options.ladder, options.evict);
         router.listens = options.audio;
@@ -78,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// An engine that has seen nothing, which judges the legs of calls by these thresholds.
+    /// Returns an empty engine that judges the legs of calls by these thresholds.
     pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
         let mut engine = Engine::new(options);
         engine.folder.config = Some(config_with(thresholds));
@@ -91,7 +95,7 @@ impl Engine {
         self.router.record(record, &mut self.folder);
     }
 
-    /// Takes frames that were read ahead.
+    /// Takes frames that were read ahead of time.
     pub(super) fn frames(&mut self, frames: &Frames) {
         let (packets, bytes) = frames.plain_sums();
         self.router.packets += packets;
@@ -104,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Whether the payloads of RTP are looked at.
+    /// Whether the payloads of RTP are decoded.
     pub(super) fn listens(&self) -> bool {
         self.router.listens
     }
@@ -114,17 +118,18 @@ impl Engine {
         self.router.packets
     }
 
-    /// Calls that are known now; with [`EngineOptions::evict`] those that are up, and those that were until just now.
+    /// Calls that are known now; with [`EngineOptions::evict`] those that are up, and those that ended a
+    /// moment ago.
     pub fn live_calls(&self) -> usize {
         self.router.calls.numbers().len()
     }
 
-    /// The next call or stream that is over at `now`, until there is none; always `None` without
-    /// [`EngineOptions::evict`].
+    /// Returns the next call or stream that is over at `now`, and `None` when there is no more; always `None`
+    /// without [`EngineOptions::evict`].
     ///
-    /// A call is over 5 seconds after its end, for stragglers, or after an hour without a message and a packet;
-    /// a stream that no SDP announced after a minute without a packet. They come in the order of their ends, and are
-    /// in no later [`Analysis`].
+    /// A call is over 5 seconds after its end, to allow for late packets, or after an hour without a message
+    /// and a packet; a stream that no SDP announced after a minute without a packet. They come in the order
+    /// of their ends, and do not appear in a later [`Analysis`].
     pub fn poll_finished(&mut self, now: Micros) -> Option<FinishedCall> {
         if self.options.evict && self.finished.is_empty() {
             self.sweep(now);
@@ -137,13 +142,13 @@ impl Engine {
         self.close(file).into_analysis()
     }
 
-    /// The same, to be had call by call.
+    /// The same, call by call.
     pub fn close(mut self, file: &str) -> Parts {
         self.router.finish(&mut self.folder);
         Parts::of(self.router, self.folder, file)
     }
 
-    /// Hands out what is over at `now`.
+    /// Queues what is over at `now`.
     fn sweep(&mut self, now: Micros) {
         if !is_due(&mut self.swept, now, SWEEP_US) {
             return;
@@ -172,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// Queues what was taken: the calls in the order of their ends, then what belongs to none.
+    /// Queues what was evicted: the calls in the order of their ends, then the streams without a call.
     fn hand_out(&mut self, order: &[u32], judged: Judged) {
         let mut of_calls: HashMap<u32, Vec<StreamReport>> = HashMap::new();
         let mut lone = Vec::new();
@@ -194,7 +199,7 @@ impl Engine {
         self.finished.extend(lone);
     }
 
-    /// The streams that a call used last.
+    /// The streams whose last call this is.
     fn streams_of(&self, call: u32) -> Vec<u32> {
         let flows = self.router.calls.get(call).into_iter().flat_map(|call| &call.flows);
         let streams = flows.filter_map(|flow| self.router.flows.get(*flow)).flat_map(|flow| &flow.streams);
@@ -205,7 +210,7 @@ impl Engine {
         streams.map(|(_, stream)| *stream).filter(is_last).collect()
     }
 
-    /// Lets the flows of a call belong to nobody.
+    /// Unbinds the flows of a call.
     fn unbind(&mut self, call: u32) {
         let flows = self.router.calls.get_mut(call).map(|call| std::mem::take(&mut call.flows));
         for flow in flows.unwrap_or_default() {
@@ -213,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// The calls that had neither a message nor a packet since `limit`, though they never ended.
+    /// The calls that never ended and had neither a message nor a packet since `limit`.
     fn abandoned(&self, limit: Micros) -> Vec<u32> {
         let router = &self.router;
         let is_silent = |call: &u32| {
@@ -239,9 +244,9 @@ impl Engine {
     }
 }
 
-/// Whether it is time again, `every_us` after the last time; notes it.
+/// Whether `every_us` has passed since the last time; records the time if so.
 fn is_due(last: &mut Option<Micros>, now: Micros, every_us: i64) -> bool {
-    // A clock that was set back makes it time, too.
+    // A clock that was set back makes it due as well.
     let due = last.is_none_or(|last| now.since(last).abs() >= every_us);
     if due {
         *last = Some(now);
@@ -249,15 +254,15 @@ fn is_due(last: &mut Option<Micros>, now: Micros, every_us: i64) -> bool {
     due
 }
 
-/// What is over is looked for this often.
+/// How often the engine looks for finished calls.
 const SWEEP_US: i64 = 1_000_000;
-/// What is idle is looked for this often.
+/// How often the engine looks for idle calls and streams.
 const SWEEP_IDLE_US: i64 = 10_000_000;
-/// Stragglers of a call come within this time after its end.
+/// Late packets of a call arrive within this time after its end.
 const GRACE_US: i64 = 5_000_000;
-/// A stream that no SDP announced is over when it was silent for so long.
+/// A stream that no SDP announced is over after this time without a packet.
 const IDLE_US: i64 = 60_000_000;
-/// A call whose end was not captured is over when it was silent for so long.
+/// A call whose end was not captured is over after this time without a packet.
 const ABANDONED_US: i64 = 3_600_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The engine as a whole: frames that were read ahead, calls that come and go for hours, and the ladder.
+//! The engine as a whole: frames that were read ahead, calls that begin and end for hours, and the ladder.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -98,7 +98,7 @@ proptest! {
         audio: bool,
         early in prop::collection::vec((0.0..1.0_f64, -40_000_i64..40_000), 0..40),
     ) {
-        // Numbers that come twice are calls that use the same ports, one after the other or at once.
+        // A repeated number is a call with the same ports, later or at the same time.
         let mut frames: Vec<Frame> =
             calls.iter().flat_map(|(text, start_us, number)| call(TEXTS[*text], *number, *start_us)).collect();
         for place in dropped {
@@ -122,7 +122,8 @@ proptest! {
     }
 }
 
-/// Everything that an engine hands out before the end, asked for after every frame, and the most that its tables held.
+/// Everything that an engine reports before the end, polled after every frame, and the largest size of its
+/// tables.
 fn live(file: &[u8]) -> (Vec<FinishedCall>, [usize; 3]) {
     let mut engine = Engine::new(EngineOptions { evict: true, ..EngineOptions::default() });
     let (mut finished, mut most) = (Vec::new(), [0; 3]);
@@ -141,7 +142,7 @@ fn live(file: &[u8]) -> (Vec<FinishedCall>, [usize; 3]) {
     (finished, most)
 }
 
-/// Calls one minute after the other, every fifth without its SIP, and at last silence.
+/// Calls one minute after another, every fifth without its SIP, and finally silence.
 fn hours(calls: u16) -> (Vec<Vec<Frame>>, Vec<u8>) {
     let every: Vec<Vec<Frame>> = (0..calls)
         .map(|number| {
@@ -153,7 +154,7 @@ fn hours(calls: u16) -> (Vec<Vec<Frame>>, Vec<u8>) {
         .collect();
     let mut frames = every.concat();
     let (last, from, to, _) = frames.last().unwrap().clone();
-    // Something that is neither SIP nor RTP lets time pass.
+    // Packets that are neither SIP nor RTP let time pass.
     frames.extend((0..200).map(|n| (last + n * 1_000_000, from, to, vec![0])));
     (every, file(frames))
 }
@@ -167,7 +168,7 @@ fn calls_come_and_go_for_hours_in_constant_memory() {
     assert_eq!(most, live(&short).1, "six times as many calls take no more");
     let calls: Vec<&FinishedCall> = finished.iter().filter(|call| call.call.is_some()).collect();
     assert_eq!(calls.len(), 240 / 5 * 4);
-    // What was handed out is what an analysis of that call alone says.
+    // Each report equals the analysis of that call alone.
     let alone = every.iter().enumerate().filter(|(number, _)| number % 5 != 4).map(|(_, frames)| frames);
     for (handed_out, frames) in calls.into_iter().zip(alone).step_by(7) {
         let alone = analyze(&file(frames.clone()), EngineOptions::default());

@@ -17,10 +17,10 @@ use super::groups::Group;
 use super::gzip::Plain;
 use super::source::Broken;
 
-/// What is known of a call, or of streams without signalling, to find its frames by.
+/// What is known of a call, or of streams without signalling, to find its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The place of the call; `None` for streams without signalling.
+    /// The index of the call; `None` for streams without signalling.
     pub call: Option<usize>,
     /// The SIP Call-ID of the call.
     pub call_id: Option<String>,
@@ -28,18 +28,18 @@ pub struct Excerpt {
     pub media: (Micros, Micros),
     /// Its streams.
     pub streams: Vec<ExcerptStream>,
-    /// The first and the last moment of the whole.
+    /// The first and the last moment of the call.
     window: (Micros, Micros),
 }
 
 /// What is known of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcerptStream {
-    /// Its place in the analysis.
+    /// Its index in the analysis.
     pub place: usize,
-    /// Where it comes from.
+    /// Its source.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Its destination.
     pub destination: SocketAddr,
     /// Its SSRC.
     pub ssrc: u32,
@@ -50,7 +50,7 @@ pub struct ExcerptStream {
 }
 
 impl Excerpt {
-    /// What the frames of a group are found by.
+    /// The criteria for finding the frames of a group.
     pub fn of(group: &Group) -> Self {
         let micros = |at: sidetone_model::time::Timestamp| Micros(at.as_micros());
         let call = group.call.as_ref().map(|(_, call)| call);
@@ -85,13 +85,14 @@ fn of_stream(place: usize, stream: &StreamReport) -> Option<ExcerptStream> {
     })
 }
 
-/// Reads every frame of a capture, which may be compressed, as far as it goes.
+/// Reads every frame of a capture, which may be compressed, as far as it can be read.
 ///
-/// *Errors*: what `each` reports. That the capture breaks off was said when it was read first.
+/// *Errors*: those of `each`. A capture that breaks off is not an error here, because the first reading has
+/// reported it.
 pub fn each_frame(file: File, mut each: impl FnMut(&Record<'_>) -> io::Result<()>) -> io::Result<()> {
     let (mut input, mut feed, mut buffer) = (Plain::new(file), Feed::default(), vec![0_u8; BUFFER_LEN]);
     let mut done = Ok(());
-    // Each turn reads a byte at least, or is the last.
+    // Each turn reads at least one byte, or is the last.
     loop {
         let len = match input.read(&mut buffer) {
             Ok(0) => return done,
@@ -135,7 +136,7 @@ impl Owners {
                 owners.by_call_id.insert(id.clone(), place);
             }
             for stream in &excerpt.streams {
-                // RTCP is on the ports above (RFC 3550 §11), or on the same.
+                // RTCP is on the next port (RFC 3550 §11), or on the same.
                 for ahead in [0, 1] {
                     let ends = [stream.source, stream.destination].map(|end| above(end, ahead));
                     let [Some(source), Some(destination)] = ends else { continue };
@@ -225,8 +226,9 @@ impl Splitter {
         &self.found
     }
 
-    /// Appends a frame to the file of an excerpt, with the head of the file before the first; false, and nothing is
-    /// appended, for a frame of another link type than the first, which a file of this format cannot hold.
+    /// Appends a frame to the file of an excerpt, with the file header before the first frame. Returns false
+    /// and appends nothing for a frame with another link type than the first, because this file format cannot
+    /// hold both.
     pub fn append(&mut self, place: usize, record: &Record<'_>, out: &mut Vec<u8>) -> bool {
         let Some(link) = self.links.get_mut(place) else { return false };
         let is_first = link.is_none();
@@ -244,7 +246,7 @@ impl Splitter {
     }
 }
 
-/// The Call-IDs that SIP text names.
+/// The Call-IDs in SIP text.
 fn call_ids(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -264,9 +266,9 @@ fn sorted(one: SocketAddr, other: SocketAddr) -> (SocketAddr, SocketAddr) {
 }
 
 const BUFFER_LEN: usize = 256 << 10;
-/// What belongs to a call may come a little before its INVITE, such as an INVITE without credentials.
+/// Frames of a call may come a little before its INVITE, such as an INVITE without credentials.
 const BEFORE_US: i64 = 1_000_000;
-/// Stragglers of a call come within this time after its end.
+/// Late packets of a call arrive within this time after its end.
 const AFTER_US: i64 = 5_000_000;
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! What an explanation adds to the JSON of `analyze`: everything the API says of a leg that has no place there yet.
+//! What the explanation of a verdict adds to the JSON of `analyze`: everything that the API reports of a leg
+//! and that has no key there yet.
 //!
-//! It is written as it is made: a capture of a thousand calls has three thousand of these, each with its seconds.
+//! It is written without an intermediate copy: a capture of a thousand calls has three thousand legs and
+//! streams, each with its seconds.
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -12,7 +14,7 @@ use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
 use super::analysis::{CallLeg, ValueReport};
 
-/// Adds to a call what the API says of the leg that it is judged by.
+/// Adds to a call what the API reports of the leg that it is judged by.
 pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok, S::Error> {
     let (clock, report) = (WallClock::unix(), &*leg.report);
     let explanation = verdict::explain(report, quality::party_of(leg.side));
@@ -27,7 +29,7 @@ pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok,
     .serialize(serializer)
 }
 
-/// Writes of the called party's leg what a call says of the caller's.
+/// Writes for the called party's leg what a call reports for the caller's.
 pub(super) fn callee<S: Serializer>(report: &Option<Box<Report>>, serializer: S) -> Result<S::Ok, S::Error> {
     let Some(report) = report else { return serializer.serialize_none() };
     let clock = WallClock::unix();
@@ -49,7 +51,8 @@ pub(super) fn callee<S: Serializer>(report: &Option<Box<Report>>, serializer: S)
     .serialize(serializer)
 }
 
-/// Adds to a stream why it was judged so, and the figures that it does not have under their names already.
+/// Adds to a stream why its verdict was given, and the figures that are not already present under their own
+/// keys.
 pub(super) fn stream<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
     let clock = WallClock::unix();
     OfStream {
@@ -100,7 +103,7 @@ struct OfStream {
     inbound: InboundMedia,
 }
 
-/// Why a leg or a stream was judged so, in the words of the API.
+/// Why a leg or a stream got its verdict, in the API's terms.
 #[derive(Serialize)]
 struct Why {
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -116,7 +119,7 @@ struct Why {
 
 impl Why {
     fn of(explanation: Explanation, clock: WallClock) -> Self {
-        // Without `..`, so that whatever an explanation comes to say is thought of here.
+        // Without `..`, so that a new field of an explanation is a compile error here.
         let Explanation { rules_version: _, verdict: _, reason, blame, affected, checks, flags, sentence } =
             explanation;
         Why {
@@ -130,8 +133,8 @@ impl Why {
     }
 }
 
-/// A rule as [`sidetone_model::media_quality::RuleCheck`] has it, without the copy that would be: they are most of all
-/// that is written.
+/// A rule as [`sidetone_model::media_quality::RuleCheck`] serializes it, but without copying: rules are most
+/// of the output.
 struct Rule(RuleCheck);
 
 impl Serialize for Rule {
@@ -159,7 +162,7 @@ impl Serialize for Measures<'_> {
     }
 }
 
-/// As [`sidetone_model::media_quality::RuleMeasure`] has it.
+/// As [`sidetone_model::media_quality::RuleMeasure`].
 struct Number<'a>(&'a Measure);
 
 impl Serialize for Number<'_> {
@@ -177,7 +180,7 @@ impl Serialize for Number<'_> {
     }
 }
 
-/// Leaves out what every stream has at its top, from before it was explained.
+/// Leaves out the figures that every stream already has at its top level.
 fn without_stream_figures(inbound: InboundMedia) -> InboundMedia {
     InboundMedia {
         ssrc: None,
@@ -207,7 +210,7 @@ mod tests {
 
     use crate::{self as capture, compose};
 
-    /// What the API says of a leg, and a call or a stream of a capture under other names or not at all.
+    /// Keys of the API's leg that a call or a stream of a capture has under other names or does not have.
     const ELSEWHERE: [&str; 6] = ["leg", "party", "media_verdict", "codec", "addresses", "outbound"];
 
     #[test]
@@ -238,7 +241,7 @@ mod tests {
                 let inbound = api["inbound"].as_object().unwrap();
                 for (name, value) in api.as_object().unwrap().iter().chain(inbound) {
                     let is_told = !ELSEWHERE.contains(&name.as_str()) && *name != "inbound";
-                    // A packet duration that is a whole number is written as one.
+                    // A packet duration that is a whole number is written as an integer.
                     let is_told = is_told && name != "ptime_ms";
                     assert!(!is_told || told[name] == *value, "{text}: {name} of a stream");
                 }

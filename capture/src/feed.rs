@@ -1,28 +1,29 @@
-//! The bytes of a capture, which come in pieces of any size, as frames.
+//! Cuts the bytes of a capture, which arrive in pieces of any size, into frames.
 //!
-//! An element that goes over the end of a piece is put together in a buffer of its own, so the frames do not depend
+//! An element that crosses the end of a piece is assembled in a separate buffer, so the frames do not depend
 //! on where the pieces end.
 
 use sidetone_media::pcap::{Damage, Decoder, Record};
 
-/// What is known of a capture between one piece and the next.
+/// The state of a capture between one piece and the next.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     decoder: Decoder,
-    /// An element that began in one piece and goes on in the next, as far as it is there; at most
+    /// The bytes so far of an element that began in one piece and continues in the next; at most
     /// [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
     bridge: Vec<u8>,
-    /// What the decoder needs of that element.
+    /// How many bytes of that element the decoder needs.
     needed: usize,
 }
 
 impl Feed {
-    /// Takes the next piece and hands every frame that is whole then to `each`.
+    /// Takes the next piece and passes every complete frame to `each`.
     ///
-    /// *Errors*: nothing behind this place can be read; the frames before the damage were handed out.
+    /// *Errors*: nothing after this position can be read; the frames before the damage were passed on.
     #[inline]
     pub(super) fn take(&mut self, mut bytes: &[u8], mut each: impl FnMut(&Record<'_>)) -> Result<(), Damage> {
-        // Each turn takes bytes into the bridge, which is complete within a few: the decoder bounds what it needs.
+        // Each turn moves bytes into the bridge, which is complete after a few turns: the decoder limits how
+        // many it needs.
         while !self.bridge.is_empty() {
             let missing = self.needed.saturating_sub(self.bridge.len()).max(1);
             let Some((head, rest)) = bytes.split_at_checked(missing) else {
@@ -41,11 +42,11 @@ impl Feed {
         Ok(())
     }
 
-    /// The file has ended.
+    /// Ends the file.
     ///
     /// *Errors*: it was cut off inside an element, or was empty.
     pub(super) fn finish(&mut self) -> Result<(), Damage> {
-        // What is left holds no whole frame, but may tell what kind of file it is.
+        // The rest holds no complete frame, but may show what kind of file it is.
         let drained = self.decoder.drain(&self.bridge, |_| ())?;
         self.decoder.finish(self.bridge.len().saturating_sub(drained.consumed))
     }

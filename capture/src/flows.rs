@@ -1,7 +1,7 @@
 //! The table of RTP-like flows: one entry per source and destination, found by a seeded hash.
 //!
-//! Almost every packet continues the stream that its flow carried last. What that takes is one cache line of its
-//! own, [`Hot`]; everything else about a flow is in [`Flow`].
+//! Almost every packet continues the stream that its flow carried last. What this case needs is one cache
+//! line, [`Hot`]; everything else about a flow is in [`Flow`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,30 +13,31 @@ use super::key::Key;
 use super::probation::Probation;
 use super::signal::{LegEnd, NONE};
 
-/// What the next packet of a stream is looked up by.
+/// The fields for looking up the stream of the next packet.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Hot {
     key: Key,
-    /// The stream that the flow carried last, and its SSRC; [`NONE`] when the packet needs a closer look.
+    /// The stream that the flow carried last, and its SSRC; [`NONE`] when the packet has to take the slow
+    /// path.
     pub(super) ssrc: u32,
     pub(super) stream: u32,
     /// The leg that its packets are counted for.
     pub(super) leg: LegEnd,
-    /// The last RTP packet.
+    /// The time of the last RTP packet.
     pub(super) last: Micros,
 }
 
-/// Packets of one source to one destination.
+/// Packets from one source to one destination.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     /// The call whose SDP names this flow, as of `generation`.
     pub(super) binding: Option<Binding>,
-    /// State of the endpoint table when the binding was looked up.
+    /// The generation of the endpoint table when the binding was looked up.
     pub(super) generation: u32,
-    /// An announcement for one of its ends finds it.
+    /// Whether an announcement for one of its ends can find it.
     pub(super) is_listed: bool,
-    /// SSRC and number of each of its streams, the latest in front.
+    /// SSRC and number of each of its streams, the latest first.
     pub(super) streams: Vec<(u32, u32)>,
     /// Packets of SSRCs that are not streams yet.
     pub(super) probation: Probation,
@@ -45,19 +46,19 @@ pub(super) struct Flow {
 /// What signalling says about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Binding {
-    /// Number of the call.
+    /// The number of the call.
     pub(super) call: u32,
-    /// The caller sends it; else it is sent to the caller.
+    /// Whether the caller sends it; otherwise it is sent to the caller.
     pub(super) from_caller: bool,
-    /// It is the audio that the call is judged by.
+    /// Whether it is the audio that decides the call's verdict.
     pub(super) audio: bool,
 }
 
 impl Binding {
-    /// Stands for the number of a call where a session description came without SIP.
+    /// The call number used where a session description came without SIP.
     pub(super) const NO_CALL: u32 = u32::MAX;
 
-    /// Whether it belongs to a call that is known.
+    /// Whether it belongs to a known call.
     pub(super) fn has_call(&self) -> bool {
         self.call != Binding::NO_CALL
     }
@@ -72,19 +73,20 @@ impl Binding {
 #[derive(Debug)]
 pub(super) struct Flows {
     seed: [u64; 2],
-    /// Places in `hot` by hash, with open addressing; a power of two, at most half full.
+    /// Indices into `hot` by hash, with open addressing; the length is a power of two, at most half full.
     index: Vec<u32>,
     hot: Vec<Hot>,
     flows: Vec<Flow>,
-    /// Numbers that are free again.
+    /// Numbers that can be reused.
     free: Vec<u32>,
-    /// The flows that carry streams, by both of their ends.
+    /// The flows that carry streams, by each of their ends.
     listed: HashMap<SocketAddr, Vec<u32>>,
 }
 
 impl Flows {
     pub(super) fn new() -> Self {
-        // Addresses of a capture are anybody's choice, so the hash is keyed; results do not depend on it.
+        // The sender chooses the addresses of a capture, so the hash is keyed; results do not depend on the
+        // key.
         let random = RandomState::new();
         Flows {
             seed: [random.hash_one(0_u8), random.hash_one(1_u8)],
@@ -96,7 +98,7 @@ impl Flows {
         }
     }
 
-    /// The number and the hot part of the flow with `key`.
+    /// Returns the number and the hot part of the flow with `key`.
     #[inline]
     pub(super) fn find(&mut self, key: &Key) -> Option<(u32, &mut Hot)> {
         let mask = self.index.len() - 1;
@@ -114,10 +116,10 @@ impl Flows {
         }
     }
 
-    /// The stream that a packet in IPv4 continues, for the same leg as the one before it; `None` when the packet needs a
-    /// closer look.
+    /// Returns the stream that an IPv4 packet continues, for the same leg as the packet before; `None` when
+    /// the packet has to take the slow path.
     ///
-    /// As [`Flows::find`], without a key in memory: this is for almost every packet.
+    /// Like [`Flows::find`], but without a key in memory, because almost every packet comes here.
     #[inline]
     pub(super) fn continued(&mut self, at: Micros, (addresses, ports): (u64, u32), ssrc: u32) -> Option<u32> {
         let mask = self.index.len() - 1;
@@ -137,7 +139,8 @@ impl Flows {
         }
     }
 
-    /// The number of the flow with `key`, made when it is new; `None` when there are too many.
+    /// Returns the number of the flow with `key`, which is created if it is new; `None` when there are too
+    /// many.
     pub(super) fn find_or_make(&mut self, at: Micros, key: &Key) -> Option<u32> {
         if let Some((number, hot)) = self.find(key) {
             hot.last = at;
@@ -194,9 +197,9 @@ impl Flows {
         self.hot.get_mut(number as usize)
     }
 
-    /// The flow's packets may be taken without a closer look from now on, until an announcement for one of its ends.
+    /// Allows the flow's packets to take the fast path, until an announcement for one of its ends.
     ///
-    /// Says whether that is so: an address with too many flows is always looked at closely.
+    /// Returns whether this is possible: packets of an address with too many flows always take the slow path.
     pub(super) fn list(&mut self, number: u32) -> bool {
         let (Some(hot), Some(flow)) = (self.hot.get(number as usize), self.flows.get_mut(number as usize))
         else {
@@ -218,7 +221,8 @@ impl Flows {
         true
     }
 
-    /// Signalling says something new of `address`: the next packet from there and to there is looked at closely.
+    /// Signalling has changed what it states about `address`: the next packet from and to it takes the slow
+    /// path.
     pub(super) fn announced(&mut self, address: SocketAddr) {
         for number in self.listed.get(&address).into_iter().flatten() {
             if let Some(hot) = self.hot.get_mut(*number as usize) {
@@ -234,7 +238,7 @@ impl Flows {
         }
     }
 
-    /// Lets a flow that belongs to `call` belong to nobody.
+    /// Unbinds a flow from `call`.
     pub(super) fn unbind(&mut self, number: u32, call: u32) {
         let flow = self.flows.get_mut(number as usize);
         if let Some(flow) = flow.filter(|flow| flow.binding.is_some_and(|binding| binding.call == call)) {
@@ -245,7 +249,7 @@ impl Flows {
         }
     }
 
-    /// Takes a stream out of its flow; between whom it went.
+    /// Removes a stream from its flow; returns the flow's ends.
     pub(super) fn forget_stream(&mut self, number: u32, stream: u32) -> Option<(SocketAddr, SocketAddr)> {
         self.flows.get_mut(number as usize)?.streams.retain(|(_, known)| *known != stream);
         let hot = self.hot.get_mut(number as usize)?;
@@ -255,26 +259,26 @@ impl Flows {
         Some(hot.key.ends())
     }
 
-    /// Between whom a flow goes.
+    /// The source and destination of a flow.
     pub(super) fn ends(&self, number: u32) -> Option<(SocketAddr, SocketAddr)> {
         self.hot.get(number as usize).map(|hot| hot.key.ends())
     }
 
-    /// The last RTP packet of a flow, if it belongs to `call`.
+    /// The time of the last RTP packet of a flow, if it belongs to `call`.
     pub(super) fn last(&self, number: u32, call: u32) -> Option<Micros> {
         let binding = self.flows.get(number as usize)?.binding;
         let hot = self.hot.get(number as usize)?;
         binding.filter(|binding| binding.call == call).map(|_| hot.last)
     }
 
-    /// The last packet of a stream, if its flow carried no other since.
+    /// The time of the last packet of a stream, if its flow has carried no other stream since.
     pub(super) fn last_of_stream(&self, number: u32, stream: u32) -> Option<Micros> {
         let (_, latest) = self.flows.get(number as usize)?.streams.first()?;
         let hot = self.hot.get(number as usize)?;
         (*latest == stream).then_some(hot.last)
     }
 
-    /// Forgets the flows without a stream whose last packet came before `limit`.
+    /// Removes the flows without a stream whose last packet came before `limit`.
     pub(super) fn remove_idle(&mut self, limit: Micros) {
         let mut idle: Vec<u32> = self.index.iter().copied().filter(|number| *number != NONE).collect();
         let (hot, flows) = (&self.hot, &self.flows);
@@ -282,14 +286,14 @@ impl Flows {
             let is_idle = hot.get(*number as usize).is_some_and(|hot| hot.last < limit);
             is_idle && flows.get(*number as usize).is_some_and(|flow| flow.streams.is_empty())
         });
-        // In the order of numbers, not of hashes, so that they come again in the same order every time.
+        // In the order of numbers, not of hashes, so that they are reused in the same order every time.
         idle.sort_unstable();
         for number in idle {
             self.remove(number);
         }
     }
 
-    /// Forgets a flow; its number may come again.
+    /// Removes a flow; its number may be reused.
     fn remove(&mut self, number: u32) {
         let Some(key) = self.hot.get(number as usize).map(|hot| hot.key) else { return };
         if !self.leave(number, &key) {
@@ -311,7 +315,7 @@ impl Flows {
         self.free.push(number);
     }
 
-    /// Enters a number into the index, which has room.
+    /// Enters a number into the index, which has a free place.
     fn enter(&mut self, number: u32) {
         let mask = self.index.len() - 1;
         let Some(hot) = self.hot.get(number as usize) else { return };
@@ -325,7 +329,7 @@ impl Flows {
         }
     }
 
-    /// Takes a number out of the index; false when it is not there.
+    /// Removes a number from the index; false when it is not there.
     fn leave(&mut self, number: u32, key: &Key) -> bool {
         let mask = self.index.len() - 1;
         let at = |index: &[u32], place: usize| index.get(place).copied().unwrap_or(NONE);
@@ -336,7 +340,7 @@ impl Flows {
             }
             hole = (hole + 1) & mask;
         }
-        // Whoever stands behind the hole and would have been entered at it or before it moves up.
+        // An entry after the hole whose place by hash is the hole or before it moves into the hole.
         let mut place = hole;
         loop {
             place = (place + 1) & mask;
@@ -375,11 +379,11 @@ impl Flows {
     }
 }
 
-/// Flows beyond this number are counted and left alone; a flow that never becomes a stream takes 200 bytes.
+/// Flows beyond this number are counted and not examined; a flow that never becomes a stream takes 200 bytes.
 const FLOWS_MAX: usize = 1_000_000;
-/// Places of the index in the beginning.
+/// The initial length of the index.
 const INDEX_LEN: usize = 1 << 10;
-/// Flows of one address that an announcement reaches directly.
+/// The largest number of flows that an announcement finds by one address.
 const LISTED_MAX: usize = 4_096;
 
 #[cfg(test)]

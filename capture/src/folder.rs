@@ -1,8 +1,8 @@
-//! The folder: the statistics of all streams and legs.
+//! The folder keeps the statistics of all streams and legs.
 //!
-//! Most packets are the next of their stream, as it was due, and concern the leg of its call as well. Such a packet is
-//! only noted, in the run of its stream's session; the leg takes in the whole run when it is folded. Before anything
-//! else happens to the leg the runs that wait for it are, so that it takes in everything in order.
+//! Most packets are the next packet of their stream, on time, and concern the leg of its call as well. Such a
+//! packet is only noted in the run of its stream's session; the leg processes the whole run later. Before any
+//! other event of the leg the waiting runs are processed, so that the leg sees everything in order.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use super::stream::{Outline, Stream};
 pub(super) struct Folder {
     streams: Vec<Option<Stream>>,
     legs: Vec<Option<Leg>>,
-    /// How legs are judged, where it is by thresholds of their own.
+    /// How legs are judged, when the thresholds differ from the defaults.
     pub(super) config: Option<Arc<SessionConfig>>,
 }
 
 impl Folder {
-    /// A packet of a stream that comes between the same ends and for the same leg as the one before it, if it is the one
-    /// that is due; false, and nothing has changed, if it is another.
+    /// Notes a packet between the same ends and for the same leg as the one before it, if it is the next one
+    /// of its stream. Otherwise returns false and changes nothing.
     #[inline(always)]
     pub(super) fn continues(&mut self, at: Micros, header: Header, payload_len: usize, number: u32) -> bool {
         let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return false };
@@ -38,7 +38,7 @@ impl Folder {
         true
     }
 
-    /// A packet of a stream that has begun, between those `ends`, and what was heard in it.
+    /// Takes a packet of a known stream between those `ends`, and its audio sample.
     pub(super) fn packet(
         &mut self,
         at: Micros,
@@ -58,7 +58,7 @@ impl Folder {
         }
     }
 
-    /// Something that concerns a leg.
+    /// Takes an event of a leg.
     pub(super) fn leg(&mut self, at: Micros, leg: LegEnd, signal: LegSignal) {
         let Some(number) = leg.number() else { return };
         self.settle_leg(number);
@@ -67,7 +67,7 @@ impl Folder {
         }
     }
 
-    /// Something that concerns a stream.
+    /// Takes an event of a stream.
     pub(super) fn stream(&mut self, at: Micros, number: u32, signal: StreamSignal) {
         self.settle(number);
         let Some(slot) = reach(&mut self.streams, number) else { return };
@@ -81,8 +81,8 @@ impl Folder {
         }
     }
 
-    /// Ends a stream that no call announced, before it is taken; `None`, and it is forgotten, when it turns out to be
-    /// none.
+    /// Ends a stream that no call announced, before it is removed. Returns `None`, and removes it, when it is
+    /// not a stream.
     pub(super) fn conclude(&mut self, number: u32, announced: bool) -> Option<Outline> {
         self.settle(number);
         let slot = self.streams.get_mut(number as usize)?;
@@ -93,13 +93,13 @@ impl Folder {
         outline
     }
 
-    /// Takes a stream out.
+    /// Removes a stream and returns it.
     pub(super) fn take_stream(&mut self, number: u32) -> Option<Stream> {
         self.settle(number);
         self.streams.get_mut(number as usize)?.take()
     }
 
-    /// Takes the leg of a call out; one of which nothing was told when there is none.
+    /// Removes the leg of a call and returns it; a new leg when there is none.
     pub(super) fn take_leg(&mut self, number: u32) -> Leg {
         self.settle_leg(number);
         let leg = self.legs.get_mut(number as usize).and_then(Option::take);
@@ -110,7 +110,7 @@ impl Folder {
         leg
     }
 
-    /// Folds the runs that a leg takes in.
+    /// Processes the runs that wait for a leg.
     fn settle_leg(&mut self, number: u32) {
         let Some(Some(leg)) = self.legs.get(number as usize) else { return };
         for stream in leg.feeds.into_iter().flatten() {
@@ -118,7 +118,7 @@ impl Folder {
         }
     }
 
-    /// Folds the run of a stream, into its leg too.
+    /// Processes the run of a stream, for its leg too.
     fn settle(&mut self, number: u32) {
         let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return };
         if stream.run().is_empty() {
@@ -131,7 +131,8 @@ impl Folder {
         stream.go_on();
     }
 
-    /// From now on the runs of a stream are those of a direction of that leg, or of none, and no other stream's are.
+    /// From now on the runs of this stream, and of no other, count for one direction of that leg; or for no
+    /// leg.
     fn feed(&mut self, number: u32, leg: LegEnd) {
         if let Some(Some(stream)) = self.streams.get_mut(number as usize) {
             stream.leg = leg;
@@ -152,7 +153,7 @@ impl Folder {
         }
     }
 
-    /// The leg of a call that is gone is fed no more; another call may get its number.
+    /// The leg of a removed call gets no more runs; another call may get its number.
     fn detach(&mut self, stream: u32, call: u32) {
         if let Some(Some(stream)) = self.streams.get_mut(stream as usize)
             && stream.leg.number() == Some(call)
@@ -161,14 +162,14 @@ impl Folder {
         }
     }
 
-    /// A leg, which begins where it has not.
+    /// Returns a leg, which is created if it does not exist.
     fn leg_mut(&mut self, leg: LegEnd) -> Option<&mut Leg> {
         let slot = reach(&mut self.legs, leg.number()?)?;
         Some(slot.get_or_insert_with(|| Leg::new(self.config.clone())))
     }
 }
 
-/// The slot of a number, made where there is none yet.
+/// Returns the slot of a number, which is created if it does not exist.
 fn reach<T>(slots: &mut Vec<Option<T>>, number: u32) -> Option<&mut Option<T>> {
     let place = number as usize;
     if slots.len() <= place {

@@ -7,25 +7,26 @@ use crate::payloads;
 /// What happens next.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A packet of a stream, so long after the event before; before it `lost` were lost, and sometimes it is odd.
+    /// A packet of a stream, `gap_us` after the previous event; before it `lost` packets were lost, and some
+    /// packets are irregular.
     Packet { stream: u32, gap_us: i64, lost: u16, is_odd: bool },
-    /// So many packets of a stream as they are due.
+    /// This many packets of a stream, each on time.
     Talk { stream: u32, packets: u16 },
-    /// Something that concerns the leg of a call.
+    /// An event of the leg of a call.
     Leg { call: u32, kind: u8 },
-    /// The stream counts for the leg of that call from now on, or for nobody's.
+    /// From now on the stream counts for the leg of that call, or for no leg.
     Moves { stream: u32, to: Option<u32> },
-    /// The leg of a call is taken; a call that comes later has its number.
+    /// The leg of a call is removed; a later call gets its number.
     Taken { call: u32 },
 }
 
-/// A stream as the network has it.
+/// A stream as its sender sends it.
 #[derive(Clone, Copy)]
 struct Sender {
     sequence: u16,
     timestamp: u32,
     leg: LegEnd,
-    /// Where it counts now is known to the folder.
+    /// Whether the folder has been notified of where it counts now.
     is_told: bool,
 }
 
@@ -42,12 +43,13 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Streams 0 and 1 are sent by the caller of call 0, stream 2 is sent to that caller, and stream 3 belongs to nobody.
+/// Streams 0 and 1 are sent by the caller of call 0, stream 2 is sent to that caller, and stream 3 belongs to
+/// no call.
 struct World {
     folder: Folder,
     senders: [Sender; 4],
     now: Micros,
-    /// Whether packets that are due may wait.
+    /// Whether packets that arrive on time may wait.
     may_wait: bool,
     waited: u32,
     told: Vec<String>,
@@ -156,7 +158,7 @@ impl World {
         self.folder.leg(self.now, LegEnd::new(call, true), signal);
     }
 
-    /// Everything that was found, in words.
+    /// Everything that was found, as text.
     fn finish(mut self) -> String {
         let last = self.now;
         for call in 0..2 {

@@ -1,4 +1,5 @@
-//! Frames that were read ahead of the engine: of plain RTP what its header says, of everything else the bytes.
+//! Frames that were read ahead of the engine: the header fields of plain RTP, and the bytes of everything
+//! else.
 
 use sidetone_media::pcap::{LinkType, Record};
 use sidetone_media::rtp::Header;
@@ -10,9 +11,9 @@ use super::router::PlainRtp;
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     frames: Vec<Frame>,
-    /// The bytes of those that are kept whole.
+    /// The bytes of the frames that are kept whole.
     kept: Vec<u8>,
-    /// Frames of plain RTP, and their bytes on the wire.
+    /// The number of plain RTP frames, and their bytes on the wire.
     plain_packets: u64,
     plain_bytes: u64,
 }
@@ -20,7 +21,7 @@ pub(super) struct Frames {
 /// One frame, small because a thread writes it and another reads it.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
-    /// The parts of [`PlainRtp`], which would leave no room for telling it from the other.
+    /// The fields of [`PlainRtp`] without the struct, so that the variant's tag fits into the same size.
     Rtp {
         at: Micros,
         addresses: u64,
@@ -40,14 +41,14 @@ enum Frame {
 /// A frame as the engine takes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<'a> {
-    /// RTP whose payload nobody listens to, and when it was captured.
+    /// RTP whose payload is not decoded, and its capture time.
     Rtp(Micros, PlainRtp),
     /// Anything else.
     Whole(Record<'a>),
 }
 
 impl Frames {
-    /// Appends a frame; whoever `listens` needs all of RTP, too.
+    /// Appends a frame; with `listens` the bytes of RTP are kept as well.
     #[inline]
     pub(super) fn push(&mut self, record: &Record<'_>, listens: bool) {
         match PlainRtp::of(record) {
@@ -70,7 +71,7 @@ impl Frames {
         self.frames.push(Frame::Whole { at, link, begin, len, wire_len });
     }
 
-    /// Makes it as good as new, without giving its memory back.
+    /// Clears everything and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.frames.clear();
         self.kept.clear();
@@ -78,7 +79,7 @@ impl Frames {
         self.plain_bytes = 0;
     }
 
-    /// How many frames of plain RTP there are, and their bytes on the wire.
+    /// Returns the number of plain RTP frames, and their bytes on the wire.
     pub(super) fn plain_sums(&self) -> (u64, u64) {
         (self.plain_packets, self.plain_bytes)
     }
@@ -126,7 +127,7 @@ mod tests {
         each.collect()
     }
 
-    /// What a file in memory says, and its damage.
+    /// The frames of a file that is in memory as a whole, and its damage.
     fn at_once(file: &[u8], listens: bool) -> (Vec<Owned>, Option<Damage>) {
         let (mut frames, mut damage) = (Vec::new(), None);
         for record in Records::new(file) {

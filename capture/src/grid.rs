@@ -1,4 +1,5 @@
-//! Rows of cells as text: in columns where the terminal has room for them, else row by row; wrapped by words.
+//! Rows of cells as text: in columns if the terminal is wide enough, otherwise row by row; wrapped between
+//! words.
 
 use std::fmt::Write;
 
@@ -11,7 +12,7 @@ pub(super) struct Grid {
     rows: Vec<Row>,
 }
 
-/// One row.
+/// A single row.
 #[derive(Debug)]
 pub(super) struct Row {
     cells: Vec<String>,
@@ -20,7 +21,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A row whose verdict, the last of its cells, has the colour of `verdict`.
+    /// A row whose verdict, its last cell, is coloured by `verdict`.
     pub(super) fn new(cells: Vec<String>, remarks: Vec<String>, verdict: Option<&str>) -> Self {
         let colour = match verdict {
             Some("ok") => GREEN,
@@ -45,7 +46,7 @@ impl Grid {
         self.rows.len()
     }
 
-    /// Writes the rows behind an empty line.
+    /// Writes an empty line and then the rows.
     pub(super) fn write(&self, look: Look, out: &mut String) {
         out.push('\n');
         let width = look.width.map(|width| width.max(MIN_WIDTH));
@@ -55,7 +56,7 @@ impl Grid {
         }
     }
 
-    /// How wide each column is; `None` where the terminal has no room for all of them.
+    /// The width of each column; `None` where the terminal is too narrow for all of them.
     fn widths(&self, width: Option<usize>) -> Option<Vec<usize>> {
         let columns = self.header.len();
         let natural: Vec<usize> = self.fold_columns(|cell| cell.chars().count());
@@ -68,7 +69,7 @@ impl Grid {
             return None;
         }
         let mut widths = natural;
-        // Each turn makes a column narrower, and none narrower than its longest word.
+        // Each turn narrows a column, and none below its longest word.
         while widths.iter().sum::<usize>() > room {
             let slack =
                 |place: usize, width: usize| width - least.get(place).copied().unwrap_or(width).min(width);
@@ -106,7 +107,8 @@ impl Grid {
         }
     }
 
-    /// A row in as many lines as it takes: its name and verdict, its cells with their headings, its remarks.
+    /// Writes a row in as many lines as it takes: its name and verdict, its cells with their headings, its
+    /// remarks.
     fn write_cards(&self, width: usize, look: Look, out: &mut String) {
         for row in &self.rows {
             let last = row.cells.len().saturating_sub(1);
@@ -126,7 +128,7 @@ impl Grid {
             let heading = self.header.first().map_or("", String::as_str);
             let (open, close) = if look.colour { (row.colour, PLAIN) } else { ("", "") };
             let (name, verdict) = (name.map_or("", String::as_str), verdict.map_or("", String::as_str));
-            // A row without a name goes on with the one above it.
+            // A row without a name continues the one above it.
             let name = if name.is_empty() { "  and".to_owned() } else { format!("{heading} {name}") };
             let mut lines = wrapped(&format!("{name}:"), width, "", INDENT);
             let last = lines.last().map_or(0, |line| line.chars().count());
@@ -145,7 +147,7 @@ impl Grid {
     }
 }
 
-/// Writes cells side by side, each in as many lines as it takes; `colour` is that of the last one.
+/// Writes cells side by side, each in as many lines as it takes; `colour` is the colour of the last one.
 fn write_cells(cells: &[String], widths: &[usize], numeric: &[bool], colour: &str, out: &mut String) {
     let columns: Vec<Vec<String>> =
         cells.iter().zip(widths).map(|(cell, width)| wrapped(cell, *width, "", "")).collect();
@@ -175,11 +177,12 @@ fn write_remarks(row: &Row, look: Look, out: &mut String) {
     }
 }
 
-/// A text in lines of at most `width` characters, broken between words; a longer word is broken where the line ends.
+/// A text in lines of at most `width` characters, broken between words; a longer word is broken at the end of
+/// the line.
 pub(super) fn wrapped(text: &str, width: usize, first: &str, next: &str) -> Vec<String> {
     let width = width.max(next.chars().count().max(first.chars().count()) + 1);
     let (mut lines, mut line, mut len) = (Vec::new(), first.to_owned(), first.chars().count());
-    // Where the text of the line begins.
+    // The column in which the text of the line begins.
     let mut begin = len;
     for piece in pieces(text) {
         let visible = piece.trim_end().chars().count();
@@ -207,12 +210,12 @@ pub(super) fn wrapped(text: &str, width: usize, first: &str, next: &str) -> Vec<
     lines
 }
 
-/// Words with the space behind them; a name of several words, such as `lossy_inbound`, may be broken as well.
+/// Words with the space after them; a name of several words, such as `lossy_inbound`, may be broken as well.
 fn pieces(text: &str) -> Vec<&str> {
     text.split_inclusive([' ', '_']).collect()
 }
 
-/// Text of a capture for a terminal: no control character reaches it, and no line grows without bound.
+/// Text of a capture, made safe for a terminal: without control characters, and of limited length.
 pub(super) fn printable(text: &str) -> String {
     let mut out: String =
         text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CELL_WIDTH_MAX).collect();
@@ -223,13 +226,13 @@ pub(super) fn printable(text: &str) -> String {
     out
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// In front of what belongs to a row.
+/// Indentation of the lines that belong to a row.
 const INDENT: &str = "      ";
 /// The widest remark.
 const REMARK_WIDTH: usize = 106;
-/// What is assumed of a terminal at least.
+/// The smallest terminal width that is assumed.
 pub(super) const MIN_WIDTH: usize = 30;
 /// The widest cell; a Call-ID or a name may be of any length.
 const CELL_WIDTH_MAX: usize = 120;

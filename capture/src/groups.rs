@@ -1,5 +1,5 @@
-//! An analysis call by call, each with its streams: what a page, rows and a table are written from, so that no more
-//! than a few calls are in memory.
+//! An analysis call by call, each with its streams. The HTML page, rows and table are written from these
+//! groups, so that only a few calls are in memory at a time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,36 +10,37 @@ use super::taking::{self, EndedStream, Judged, JudgedStream};
 
 /// A call and the streams that are shown with it, or streams that no call announced.
 ///
-/// Places are those of an [`Analysis`](super::Analysis): of calls by their first INVITE, of streams by their first
-/// packet.
+/// Indices are those of an [`Analysis`](super::Analysis): of calls by their first INVITE, of streams by their
+/// first packet.
 #[derive(Debug)]
 pub struct Group {
-    /// The call with its place; `None` for streams without signalling.
+    /// The call with its index; `None` for streams without signalling.
     pub call: Option<(usize, Box<CallReport>)>,
-    /// Its streams with their places. One that several calls used one after the other is with the first of them.
+    /// Its streams with their indices. A stream that several calls used one after the other is shown with the
+    /// first of them.
     pub streams: Vec<(usize, Box<StreamReport>)>,
-    /// Streams of the call that are with another.
+    /// Streams of the call that are shown with another call.
     pub elsewhere: Vec<Elsewhere>,
 }
 
 /// A stream that is shown with another call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The place of the stream.
+    /// The index of the stream.
     pub stream: usize,
-    /// The place of the call that it is with.
+    /// The index of the call that it is shown with.
     pub call: usize,
 }
 
-/// The calls of an analysis in their order, then the streams without signalling: the two directions of a call that
-/// nothing announced together.
+/// The calls of an analysis in order, then the streams without signalling; the two directions of an
+/// unannounced call are in one group.
 #[derive(Debug)]
 pub struct Groups {
-    /// What is known of the capture as a whole.
+    /// The figures of the capture as a whole.
     pub head: Head,
-    /// How many calls there are.
+    /// The number of calls.
     pub calls: usize,
-    /// How many streams there are.
+    /// The number of streams.
     pub streams: usize,
     ready: VecDeque<Group>,
     rest: Option<Judging>,
@@ -49,18 +50,18 @@ pub struct Groups {
 #[derive(Debug)]
 struct Judging {
     rest: Box<Rest>,
-    /// The streams by their places, with the places of their mirrors, until they are judged.
+    /// The streams by index, with the indices of their mirrors, until they are judged.
     streams: Vec<Option<(EndedStream, Option<usize>)>>,
-    /// The place of the first call of each stream.
+    /// The index of the first call of each stream.
     owners: Vec<Option<usize>>,
-    /// The place of the next call.
+    /// The index of the next call.
     next_call: usize,
-    /// The streams without signalling, those that belong together next to each other; the next ones last.
+    /// The streams without signalling, grouped; the next group is last.
     lone: Vec<Vec<usize>>,
 }
 
 impl Groups {
-    /// What is small enough to have been judged at once.
+    /// Groups that are small enough to be judged at once.
     pub(super) fn judged(head: Head, parts: VecDeque<Part>) -> Self {
         let (mut calls, mut streams) = (Vec::new(), Vec::new());
         for part in parts {
@@ -90,7 +91,7 @@ impl Groups {
         Groups { head, calls: call_count, streams: stream_count, ready, rest: None }
     }
 
-    /// What is judged when it is nearly its turn.
+    /// Groups that are judged shortly before they are needed.
     pub(super) fn judging(head: Head, mut rest: Box<Rest>) -> Self {
         let streams: Vec<_> = std::mem::take(&mut rest.streams).into_iter().rev().map(Some).collect();
         let mut owners = vec![None; streams.len()];
@@ -105,7 +106,8 @@ impl Groups {
     }
 }
 
-/// The analysis that holds these groups and nothing else; places count within it, so calls and streams have others.
+/// The analysis of these groups and nothing else; indices count within it, so calls and streams get other
+/// ones.
 pub fn analysis_of(head: Head, groups: Vec<Group>) -> Analysis {
     let Head { file, packets, bytes, skipped, registrations } = head;
     let (mut calls, mut streams) = (Vec::new(), Vec::new());
@@ -140,7 +142,7 @@ impl Iterator for Groups {
     type Item = Group;
 
     fn next(&mut self) -> Option<Group> {
-        // Each turn takes some of the rest, of which there is an end.
+        // Each turn takes some of the rest, which is finite.
         while self.ready.is_empty()
             && let Some(rest) = &mut self.rest
         {
@@ -168,7 +170,7 @@ impl Judging {
         }
         let first = self.next_call;
         self.next_call += calls.len();
-        // Whose streams these are is known before any of them is taken.
+        // The call of each stream is determined before any stream is taken.
         let shares: Vec<_> = if calls.is_empty() {
             places.into_iter().map(|own| (own, Vec::new())).collect()
         } else {
@@ -192,13 +194,13 @@ impl Judging {
         true
     }
 
-    /// Judges calls with their streams; the calls in their order, the streams by their places.
+    /// Judges calls with their streams; the calls in order, the streams by index.
     fn judge(
         &mut self,
         calls: &[u32],
         shares: &[(Vec<usize>, Vec<Elsewhere>)],
     ) -> (Vec<CallReport>, HashMap<usize, Box<StreamReport>>) {
-        // A serial number stays with a stream when its number is free again.
+        // A serial number is unique, while the number of a stream may be reused.
         let mut known: HashMap<u64, (usize, Option<usize>)> = HashMap::new();
         let mut ended = Vec::new();
         for place in shares.iter().flat_map(|(own, _)| own) {
@@ -222,7 +224,7 @@ impl Judging {
     }
 }
 
-/// Notes the first call of each stream.
+/// Records the first call of each stream.
 fn own(owners: &mut [Option<usize>], call: usize, streams: &[usize]) {
     for place in streams {
         if let Some(owner) = owners.get_mut(*place) {
@@ -231,7 +233,7 @@ fn own(owners: &mut [Option<usize>], call: usize, streams: &[usize]) {
     }
 }
 
-/// The streams of a call that are with it, and those that are with another.
+/// The streams of a call that are shown with it, and those that are shown with another call.
 fn split(owners: &[Option<usize>], call: usize, streams: &[usize]) -> (Vec<usize>, Vec<Elsewhere>) {
     let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
     for stream in streams {
@@ -244,12 +246,12 @@ fn split(owners: &[Option<usize>], call: usize, streams: &[usize]) -> (Vec<usize
     (own, elsewhere)
 }
 
-/// The streams without a call, those that are tied by their mirrors together; the first ones last.
+/// The streams without a call, grouped by their mirrors; the first group is last.
 fn tied(owners: &[Option<usize>], mirrors: &[Option<usize>]) -> Vec<Vec<usize>> {
-    // Every stream points to an earlier one that it belongs to, or to itself.
+    // Every stream points to an earlier one in its group, or to itself.
     let mut roots: Vec<usize> = (0..mirrors.len()).collect();
     let root = |roots: &[usize], mut place: usize| {
-        // Each turn comes to an earlier stream.
+        // Each turn reaches an earlier stream.
         while let Some(next) = roots.get(place).copied().filter(|next| *next != place) {
             place = next;
         }
@@ -351,7 +353,8 @@ mod tests {
 
     #[test]
     fn mirrors_stand_together() {
-        // Two streams of a party that changed its SSRC, the other party's, a stream of a call, and one alone.
+        // Two streams of a party that changed its SSRC, the other party's, a stream of a call, and a single
+        // stream.
         let owners = [None, None, None, Some(0), None];
         let mirrors = [Some(2), Some(2), Some(1), None, None];
         assert_eq!(tied(&owners, &mirrors), [vec![4], vec![0, 1, 2]]);

@@ -1,26 +1,26 @@
 //! Input that may be compressed with gzip (RFC 1952), recognised by its first two bytes.
 //!
-//! What is compressed is read as a stream, so that a small file which unpacks to a large one takes time and no
-//! memory. Members that follow each other are one file (RFC 1952 §2.2), and zeros behind the last one are what
-//! tapes and archives pad with.
+//! Compressed input is read as a stream, so that a small file which unpacks to a large one takes time but no
+//! memory. Consecutive members are one file (RFC 1952 §2.2), and zeros after the last one are padding of
+//! tapes and archives.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::GzDecoder;
 use thiserror::Error;
 
-/// Reads what `R` holds, decompressed where it is compressed.
+/// Reads `R`, and decompresses it if it is compressed.
 #[derive(Debug)]
 pub struct Plain<R> {
     source: Source<R>,
-    /// Bytes that came out.
+    /// Bytes that were produced.
     produced: u64,
 }
 
 /// Why compressed input cannot be read any further; the source of an [`io::Error`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum GzipDamage {
-    /// Bytes that no compressor writes, or whose checksum is wrong.
+    /// Invalid compressed data, or a wrong checksum.
     #[error("the gzip data is damaged; what stands before the damage, {produced} bytes unpacked, was read")]
     Corrupt {
         /// Bytes that were unpacked.
@@ -32,7 +32,7 @@ pub enum GzipDamage {
         /// Bytes that were unpacked.
         produced: u64,
     },
-    /// Something else follows the last member.
+    /// Other data follows the last member.
     #[error("bytes that are not gzip follow the compressed capture, and were not read")]
     Trailing,
 }
@@ -42,7 +42,7 @@ enum Source<R> {
     Done,
     /// A member under decompression.
     Gzip(Box<GzDecoder<Input<R>>>),
-    /// Not looked at yet.
+    /// Not examined yet.
     New(R),
     Plain(Prefixed<R>),
 }
@@ -54,7 +54,7 @@ type Input<R> = BufReader<Prefixed<R>>;
 struct Prefixed<R> {
     prefix: io::Cursor<Vec<u8>>,
     input: R,
-    /// Bytes that came in.
+    /// Bytes that were read.
     taken: u64,
 }
 
@@ -64,7 +64,7 @@ impl<R: Read> Plain<R> {
         Plain { source: Source::New(input), produced: 0 }
     }
 
-    /// Bytes that were read of the input, as they are stored; 0 before the first and behind the last one.
+    /// Bytes read from the input, as stored; 0 before the first and after the last one.
     pub fn taken(&self) -> u64 {
         match &self.source {
             Source::Gzip(decoder) => decoder.get_ref().get_ref().taken,
@@ -73,7 +73,7 @@ impl<R: Read> Plain<R> {
         }
     }
 
-    /// Whether what was read of it last was compressed.
+    /// Whether the last bytes read were compressed.
     pub(super) const fn is_compressed(&self) -> bool {
         matches!(self.source, Source::Gzip(_))
     }
@@ -81,7 +81,7 @@ impl<R: Read> Plain<R> {
     fn begin(&mut self, mut input: R) -> io::Result<()> {
         let mut prefix = vec![0; MAGIC.len()];
         let mut len = 0;
-        // Each turn reads a byte at least.
+        // Each turn reads at least one byte.
         while let Some(free) = prefix.get_mut(len..).filter(|free| !free.is_empty()) {
             match input.read(free) {
                 Ok(0) => break,
@@ -101,9 +101,9 @@ impl<R: Read> Plain<R> {
         Ok(())
     }
 
-    /// The member behind the one that has ended.
+    /// The member after the one that has ended.
     fn next_member(&mut self, mut input: Input<R>) -> io::Result<()> {
-        // Each turn passes padding by, or is the last.
+        // Each turn skips padding, or is the last.
         loop {
             let bytes = input.fill_buf()?;
             let padding = bytes.iter().take_while(|byte| **byte == 0).count();
@@ -180,7 +180,7 @@ impl<R: Read> Read for Prefixed<R> {
 }
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Compressed bytes that are read at once.
+/// Compressed bytes that one read takes.
 const BUFFER_LEN: usize = 64 << 10;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     words: [u64; 4],
-    /// The ports, and which version of IP it is.
+    /// The ports, and a bit for the IP version.
     ports: u64,
 }
 
@@ -44,10 +44,10 @@ impl Key {
         (SocketAddr::new(from, (self.ports >> 16) as u16), SocketAddr::new(to, self.ports as u16))
     }
 
-    /// Whether it is of these addresses and ports in IPv4; see [`Key::v4`].
+    /// Whether it has these addresses and ports in IPv4; see [`Key::v4`].
     #[inline]
     pub(super) fn is_v4(&self, addresses: u64, ports: u32) -> bool {
-        // A key of IPv4 has no more than these two.
+        // An IPv4 key has only these two words.
         self.words[0] == addresses && self.ports == u64::from(ports)
     }
 
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-/// What every hash begins with, and all of one in IPv4.
+/// The first step of every hash, and the whole hash of an IPv4 key.
 #[inline]
 fn hash_first(word: u64, ports: u64, seed: [u64; 2]) -> u64 {
     fold(word ^ seed[0], ports ^ seed[1])
@@ -88,5 +88,5 @@ fn wide(address: IpAddr) -> u128 {
     }
 }
 
-/// Set in the ports of a key of IPv6.
+/// Set in the ports of an IPv6 key.
 const V6: u64 = 1 << 32;

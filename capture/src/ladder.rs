@@ -1,4 +1,4 @@
-//! The messages of a call in order of time, as a ladder of arrows shows them.
+//! The messages of a call in order of time, for a ladder diagram.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use super::dialog::described;
 pub struct Ladder {
     /// In the order of the capture; at most 200.
     pub messages: Vec<LadderMessage>,
-    /// Those that were too many.
+    /// The number of messages that were not kept.
     pub more: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct LadderMessage {
     pub to: SocketAddr,
     /// `INVITE sip:2000@192.0.2.20` or `200 OK (INVITE)`; at most 120 characters.
     pub summary: String,
-    /// What its SDP says of media: `audio 192.0.2.10:4000 PCMU telephone-event sendrecv`, one section behind the
+    /// The media in its SDP: `audio 192.0.2.10:4000 PCMU telephone-event sendrecv`, one section after the
     /// other; at most 120 characters.
     pub sdp: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Ladder {
     }
 }
 
-/// What an SDP says of media.
+/// The media in an SDP.
 fn media(sdp: &SessionDescription) -> String {
     let mut text = String::new();
     for media in &sdp.media {
@@ -79,12 +79,12 @@ fn media(sdp: &SessionDescription) -> String {
     short(&text)
 }
 
-/// The beginning of a text, without what a terminal or a page could take for something else.
+/// The beginning of a text, without characters that a terminal or a page could interpret.
 pub(super) fn short(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(TEXT_LEN_MAX).collect()
 }
 
-/// Messages of one call.
+/// Messages kept of one call.
 const MESSAGES_MAX: usize = 200;
 /// Characters of one text.
 const TEXT_LEN_MAX: usize = 120;

@@ -1,4 +1,4 @@
-//! The caller's leg of a call and the called party's: under measurement, or judged.
+//! The caller's leg of a call and the called party's leg: being measured, or judged.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -12,29 +12,30 @@ use super::payloads::Meanings;
 use super::signal::{Ends, LegEnd, LegSignal};
 use super::stream::{SECONDS_RESERVED, tighten};
 
-/// A call's leg as the packets tell it.
+/// A call's leg as seen in the packets.
 #[derive(Debug, Default)]
 pub(super) struct Leg {
-    /// The streams whose runs it takes in: of what is sent to the caller, and of what the caller sends.
+    /// The streams whose runs count for it: the one sent to the caller, and the one that the caller sends.
     pub(super) feeds: [Option<u32>; 2],
-    /// How its sessions judge; `None` is how every leg of a capture is judged.
+    /// How its sessions judge; `None` means the defaults of a capture.
     config: Option<Arc<SessionConfig>>,
     state: State,
     /// The last packet of the call.
     last: Option<Micros>,
     sent: Sent,
-    /// The call seems to be over: packets do not count.
+    /// Whether the call seems to be over: packets do not count then.
     is_ended: bool,
     /// The called party's leg, once SDP has settled it.
     far: Option<Box<State>>,
     answered: Option<Micros>,
 }
 
-/// Packets sent to the caller of which its session was not told yet: that they were is all it has to know before
-/// signalling or RTCP says something.
+/// Packets sent to the caller that its session has not been notified of yet. Only their number matters until
+/// signalling or RTCP arrives.
 #[derive(Debug, Default)]
 struct Sent {
-    /// Where they went, as those did of which the session was told last; `None` when it was told of none.
+    /// Their destination, which is that of the packets before them; `None` when the session was notified of
+    /// none.
     to: Option<SocketAddr>,
     ssrc: u32,
     packets: u32,
@@ -42,20 +43,20 @@ struct Sent {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Nothing that a session must know has happened.
+    /// No event for a session has happened.
     #[default]
     Untold,
-    /// Not in a box: sessions of many legs lie side by side, which takes fewer pages.
+    /// Not boxed: the sessions of many legs lie next to each other, which touches fewer pages.
     Open(Session),
-    /// Nothing changes it any more. Its report, which takes more room, is made when it is asked for.
+    /// Nothing changes it any more. Its report, which is larger, is created on request.
     Ended(Session, Micros),
 }
 
-/// What a leg has come to.
+/// The result of a leg.
 #[derive(Debug)]
 pub(super) struct LegReport {
     pub(super) report: Box<Report>,
-    /// That of the called party's leg.
+    /// The report of the called party's leg.
     pub(super) far: Option<Box<Report>>,
     /// The last message or packet of the call.
     pub(super) last: Micros,
@@ -67,7 +68,7 @@ impl Leg {
         Leg { config, ..Leg::default() }
     }
 
-    /// A packet that went that way, and what was heard in it.
+    /// A packet sent by that end of the leg, and its audio sample.
     pub(super) fn packet(
         &mut self,
         at: Micros,
@@ -83,7 +84,7 @@ impl Leg {
         }
     }
 
-    /// The packets of a run that went that way, as if each came by itself.
+    /// The packets of a run sent by that end, as if each came by itself.
     pub(super) fn run(&mut self, end: LegEnd, ends: Ends, run: &Run) {
         let Some((first, _)) = run.packets().next() else { return };
         let (source, destination) = ends;
@@ -104,7 +105,7 @@ impl Leg {
         }
     }
 
-    /// A packet that the caller sent, and what was heard in it.
+    /// A packet that the caller sent, and its audio sample.
     fn received(
         &mut self,
         at: Micros,
@@ -121,7 +122,7 @@ impl Leg {
         }
     }
 
-    /// A packet that was sent to the caller, and what was heard in it.
+    /// A packet that was sent to the caller, and its audio sample.
     fn sent(
         &mut self,
         at: Micros,
@@ -145,7 +146,7 @@ impl Leg {
         }
     }
 
-    /// Packets that were sent elsewhere than the one before them, or as another source.
+    /// Packets that were sent to another destination than the one before them, or with another SSRC.
     #[cold]
     fn sent_elsewhere(&mut self, at: Micros, to: SocketAddr, ssrc: u32, packets: u32) {
         self.tell_sent();
@@ -156,16 +157,16 @@ impl Leg {
         }
     }
 
-    /// Tells the session of the packets that were sent; it begins anew with the next one.
+    /// Notifies the session of the packets that were sent; the count starts again with the next one.
     fn tell_sent(&mut self) {
         let Sent { to, packets, .. } = std::mem::take(&mut self.sent);
         if let (Some(to), State::Open(session)) = (to, &mut self.state) {
-            // The time is that of a change of the destination, which this is not.
+            // The session uses the time only when the destination changes, which it does not here.
             session.sent(self.last.unwrap_or_default(), packets, to);
         }
     }
 
-    /// Takes in what signalling changed.
+    /// Takes a change in signalling.
     pub(super) fn signal(&mut self, at: Micros, signal: LegSignal) {
         self.tell_sent();
         let is_ended = self.is_ended;
@@ -214,7 +215,7 @@ impl Leg {
         }
     }
 
-    /// The judgement; `ended` is the call's end, `last` its last message.
+    /// Returns the judgement; `ended` is the time of the call's end, `last` of its last message.
     pub(super) fn finish(mut self, ended: Option<Micros>, last: Micros) -> LegReport {
         self.tell_sent();
         let last = self.last.map_or(last, |packet| packet.max(last));
@@ -251,7 +252,7 @@ impl Leg {
         }
     }
 
-    /// Tells the called party's leg what was settled; the first time it begins.
+    /// Passes the settled description to the called party's leg, which starts with the first one.
     fn describe_far(&mut self, at: Micros, description: Description, payloads: Meanings) {
         let (answered, config) = (self.answered, self.config.as_ref());
         let far = self.far.get_or_insert_with(|| {
@@ -268,7 +269,7 @@ impl Leg {
 
     /// Judges the leg as of `at`, once.
     fn close(&mut self, at: Micros) {
-        // Of a leg that nothing was told of there is a report, too.
+        // A leg without any event has a report as well.
         self.session();
         self.state.end(at);
         if let Some(far) = &mut self.far {
@@ -288,7 +289,7 @@ impl State {
         };
     }
 
-    /// The report on a leg that has ended.
+    /// The report of a leg that has ended.
     fn report(self) -> Option<Box<Report>> {
         let State::Ended(session, at) = self else { return None };
         let mut report = Box::new(session.into_report(at));
@@ -297,7 +298,7 @@ impl State {
     }
 }
 
-/// How the legs of an engine are judged by thresholds of its own.
+/// The configuration for legs of an engine with its own thresholds.
 pub(super) fn config_with(thresholds: Thresholds) -> Arc<SessionConfig> {
     Arc::new(SessionConfig { thresholds, ..SessionConfig::clone(&CONFIG) })
 }
@@ -308,7 +309,7 @@ fn session(config: Option<&Arc<SessionConfig>>) -> Session {
     session
 }
 
-/// Of every leg of every capture that is judged by no thresholds of its own.
+/// The configuration for every leg that is judged by the default thresholds.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     Arc::new(SessionConfig {
         strict_source: StrictSource::Observed,

@@ -1,25 +1,25 @@
-//! What an observer can still read of a SIP message that a switch would refuse.
+//! Reads from a SIP message that a switch would refuse what an observer needs.
 //!
-//! A switch answers 400 to a Content-Length that is no number, a Contact without an address or lines that end in a
-//! bare line feed; the two parties of a capture may have understood each other all the same. An observer needs the
-//! start line, who calls whom, the Call-ID, the CSeq and the SDP. Those lines are written down again as they should
-//! have been, and everything else is left out.
+//! A switch answers 400 to a Content-Length that is no number, a Contact without an address or lines that end
+//! in a bare line feed; the two parties of a capture may have understood each other all the same. An observer
+//! needs the start line, From, To, the Call-ID, the CSeq and the SDP. Those lines are rewritten in correct
+//! form, and everything else is left out.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use sidetone_sip::message::{Datagram, Message, parse_datagram};
 
-/// Reads a message that the guard refused; `None` when it does not say what it belongs to.
+/// Reads a message that the guard refused; `None` when it cannot be assigned to a call.
 ///
-/// *Cost*: a copy of the message. Only what was refused comes here.
+/// *Cost*: a copy of the message. Only refused messages come here.
 pub(super) fn read(payload: &[u8]) -> Option<Message> {
     let (head, rest) = split_head(payload.trim_ascii_start());
     let head = String::from_utf8_lossy(head);
     let mut lines = unfolded(&head).into_iter();
     let line = lines.next()?;
     let fields = Fields::of(lines);
-    // With its own URI where that can be read: people see it in the ladder.
+    // With its own URI if that can be read, because the ladder shows it.
     [Cow::Borrowed(line.trim_end()), without_uri(&line)?].iter().find_map(|line| {
         let mut text = fields.write(line)?.into_bytes();
         text.extend_from_slice(fields.body(rest));
@@ -30,7 +30,8 @@ pub(super) fn read(payload: &[u8]) -> Option<Message> {
     })
 }
 
-/// The head without the empty line behind it, and the body. A line ends with CRLF or with LF alone.
+/// Splits a message into the head, without the empty line after it, and the body. A line ends with CRLF or
+/// with a bare LF.
 fn split_head(text: &[u8]) -> (&[u8], &[u8]) {
     let ends = [&b"\n\r\n"[..], b"\n\n"].into_iter().filter_map(|end| {
         let place = text.windows(end.len()).take(HEAD_LEN_MAX).position(|window| window == end)?;
@@ -42,7 +43,7 @@ fn split_head(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The lines of a head, each with those that continue it (RFC 3261 §7.3.1).
+/// The lines of a head, each with its continuation lines (RFC 3261 §7.3.1).
 fn unfolded(head: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in head.lines().take(LINES_MAX) {
@@ -57,7 +58,7 @@ fn unfolded(head: &str) -> Vec<String> {
     lines
 }
 
-/// A request line whose URI nobody can read, with one that says so; a status line as it is.
+/// A request line whose unreadable URI is replaced by a placeholder; a status line unchanged.
 fn without_uri(line: &str) -> Option<Cow<'_, str>> {
     if line.starts_with("SIP/") {
         return Some(Cow::Borrowed(line));
@@ -100,7 +101,7 @@ impl Fields {
         fields
     }
 
-    /// The head of the message as it should have been; `None` where it does not say what it belongs to.
+    /// Returns the head in correct form; `None` when it cannot be assigned to a call.
     fn write(&self, start_line: &str) -> Option<String> {
         let call_id = self.call_id.as_deref()?.split_ascii_whitespace().next()?;
         let cseq = self.cseq.as_deref()?.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
@@ -113,13 +114,13 @@ impl Fields {
         ))
     }
 
-    /// What of the bytes behind the head is the body: all, unless a length says less.
+    /// The part of the bytes after the head that is the body: all, unless Content-Length is smaller.
     fn body<'a>(&self, rest: &'a [u8]) -> &'a [u8] {
         self.content_length.and_then(|len| rest.get(..len)).unwrap_or(rest)
     }
 }
 
-/// The URI and the tag of an address, without a name that nobody can read.
+/// The URI and the tag of an address, without the display name.
 fn address(value: &str) -> String {
     let (uri, parameters) =
         match value.rsplit_once('<').map(|(_, rest)| rest.split_once('>').unwrap_or((rest, ""))) {
@@ -135,14 +136,14 @@ fn address(value: &str) -> String {
     tag.filter(|tag| is_token(tag)).map_or_else(|| format!("<{uri}>"), |tag| format!("<{uri}>;tag={tag}"))
 }
 
-/// Whether a text is a token (RFC 3261 §25.1), which a tag is.
+/// Whether a text is a token (RFC 3261 §25.1); a tag must be one.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&byte))
 }
 
-/// Stands for a URI that cannot be read (RFC 2606 §2).
+/// The placeholder for a URI that cannot be read (RFC 2606 §2).
 const UNREADABLE: &str = "sip:unreadable.invalid";
-/// A head beyond this is no message.
+/// A longer head is not read.
 const HEAD_LEN_MAX: usize = 16_384;
 /// Lines of one head.
 const LINES_MAX: usize = 256;
@@ -206,7 +207,7 @@ mod tests {
             ("nothing", String::new()),
         ];
         for (name, text) in cases {
-            // Its start line counts, not one that was put in its place.
+            // The original start line decides, not a replaced one.
             let is_sip = super::super::router::is_sip(text.as_bytes());
             assert!(!is_sip || read(text.as_bytes()).is_none(), "{name}");
         }

@@ -1,8 +1,9 @@
-//! Captures to call records: SIP dialogs and RTP streams of a capture file, judged like live calls.
+//! Analyses captures: turns the SIP dialogs and RTP streams of a capture file into call records, judged like
+//! live calls.
 //!
-//! [`read`] drives a file through [`Engine`]; the engine takes one frame at a time and keeps only what calls
-//! and streams need, so a capture of any length takes bounded memory. Every stream and every caller's leg is
-//! judged by the same `media::session::Session` that carries a live call.
+//! [`read`] feeds a file to [`Engine`]. The engine takes one frame at a time and keeps only what calls and
+//! streams need, so a capture of any length takes bounded memory. Every stream and every caller's leg is
+//! judged by the `media::session::Session` that live calls use.
 
 mod ahead;
 mod analysis;

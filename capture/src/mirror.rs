@@ -1,15 +1,16 @@
-//! Ties the two directions of a call together that no signalling announced.
+//! Pairs the two directions of a call that no signalling announced.
 //!
-//! Two streams mirror each other when one goes where the other comes from and back, both at the same time, and
-//! both carry the same kind of media: a payload type that they share, or static types for audio. Where one side
-//! changes its SSRC, several streams have the same mirror; its own is the one that it overlaps longest with.
+//! Two streams mirror each other when one has the source and destination of the other swapped, both exist at
+//! the same time, and both carry the same kind of media: a payload type that they share, or static types for
+//! audio. If one side changes its SSRC, several streams have the same mirror; the mirror of that one is the
+//! stream that it overlaps with for the longest time.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use sidetone_media::time::Micros;
 
-/// What is compared of a stream that no call announced: signalling ties all others to theirs already.
+/// The properties of an unannounced stream that are compared; signalling already pairs all others.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     pub(super) source: SocketAddr,
@@ -20,7 +21,7 @@ pub(super) struct Side {
     pub(super) payload_types: Vec<u8>,
 }
 
-/// The mirror of each stream, as its place in `sides`.
+/// Returns the mirror of each stream, as an index into `sides`.
 pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
     let mut by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>> = HashMap::new();
     for (place, side) in sides.iter().enumerate() {
@@ -33,7 +34,7 @@ pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
         .iter()
         .map(|side| {
             let candidates = by_ends.get(&(side.destination, side.source))?.iter();
-            // Of equals, the first one that began.
+            // Of equals, the one that began first.
             let best = candidates
                 .filter_map(|place| Some((side.likeness(sides.get(*place)?)?, *place)))
                 .reduce(|best, other| if other.0 > best.0 { other } else { best });
@@ -43,7 +44,8 @@ pub(super) fn mirrors(sides: &[Side]) -> Vec<Option<usize>> {
 }
 
 impl Side {
-    /// How much another stream looks like the way back: whether it shares a type, and for how long they overlap.
+    /// How well another stream fits as the opposite direction: whether they share a payload type, and for how
+    /// long they overlap.
     fn likeness(&self, other: &Side) -> Option<(bool, i64)> {
         let begin = self.span.0.max(other.span.0);
         let end = self.span.1.min(other.span.1);
@@ -57,7 +59,7 @@ impl Side {
 
 /// The last static payload type for audio (RFC 3551 table 4).
 const AUDIO_MAX: u8 = 23;
-/// Streams of one source and destination that are compared.
+/// Streams with one source and destination that are compared.
 const CANDIDATES_MAX: usize = 64;
 
 #[cfg(test)]
@@ -71,7 +73,7 @@ mod tests {
         Side { source, destination, span, payload_types: types.to_vec() }
     }
 
-    /// A name, the streams, and whose mirror each is.
+    /// A name, the streams, and the expected mirror of each.
     type Case = (&'static str, Vec<Side>, &'static [Option<usize>]);
 
     #[test]

@@ -1,5 +1,5 @@
-//! The end of an analysis, call by call: what was handed out is forgotten, so that a capture of any number of calls
-//! never has the reports of more than a few of them in memory.
+//! The end of an analysis, call by call. Each call is dropped after it is returned, so that only a few
+//! reports are in memory whatever the number of calls.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,14 +13,14 @@ use super::router::Router;
 use super::stream::Outline;
 use super::taking::{self, EndedStream, Judged, JudgedStream};
 
-/// An analysis, to be had in parts: its calls in the order of their first INVITEs, then its streams.
+/// An analysis in parts: its calls in the order of their first INVITEs, then its streams.
 ///
-/// Each call and each stream is judged when it is nearly its turn.
+/// Each call and each stream is judged shortly before its turn.
 #[derive(Debug)]
 pub struct Parts {
-    /// What is known of the capture as a whole.
+    /// The figures of the capture as a whole.
     pub head: Head,
-    /// Judged, and not handed out yet.
+    /// Judged, and not returned yet.
     ready: VecDeque<Part>,
     rest: Option<Box<Rest>>,
 }
@@ -28,7 +28,7 @@ pub struct Parts {
 /// A part of an analysis.
 #[derive(Debug)]
 pub enum Part {
-    /// A call; [`CallReport::streams`] are places among the streams that follow.
+    /// A call; [`CallReport::streams`] are indices into the streams that follow.
     Call(Box<CallReport>),
     /// A stream.
     Stream(Box<StreamReport>),
@@ -39,11 +39,12 @@ pub enum Part {
 pub(super) struct Rest {
     pub(super) router: Router,
     pub(super) folder: Folder,
-    /// Their numbers, the next one last.
+    /// The numbers of the calls; the next one is last.
     pub(super) calls: Vec<u32>,
-    /// Calls, each with the place of one of its streams, sorted: as many as streams, where a table of lists would be large.
+    /// Calls, each with the index of one of its streams, sorted: one entry per pair, which is smaller than a
+    /// table of lists.
     places: Vec<(u32, usize)>,
-    /// The next one last, each with the place of its mirror.
+    /// The streams, each with the index of its mirror; the next one is last.
     pub(super) streams: Vec<(EndedStream, Option<usize>)>,
 }
 
@@ -72,7 +73,7 @@ impl Parts {
         }
     }
 
-    /// All of it.
+    /// Collects all parts.
     pub fn into_analysis(mut self) -> Analysis {
         let (mut calls, mut streams) = (Vec::new(), Vec::new());
         for part in self.by_ref() {
@@ -86,7 +87,7 @@ impl Parts {
     }
 }
 
-/// What is small enough to be had at once.
+/// An analysis that is small enough to be in memory as a whole.
 impl From<Analysis> for Parts {
     fn from(analysis: Analysis) -> Self {
         let Analysis { file, packets, bytes, skipped, registrations, calls, streams } = analysis;
@@ -104,7 +105,7 @@ impl Iterator for Parts {
     type Item = Part;
 
     fn next(&mut self) -> Option<Part> {
-        // Each turn takes some of the rest, of which there is an end.
+        // Each turn takes some of the rest, which is finite.
         while self.ready.is_empty()
             && let Some(rest) = &mut self.rest
         {
@@ -117,7 +118,8 @@ impl Iterator for Parts {
 }
 
 impl Rest {
-    /// Finds out which streams there are and whose mirror each is. Those that no call announced are over now.
+    /// Determines which streams there are and pairs them with their mirrors. Streams that no call announced
+    /// end now.
     fn find_streams(&mut self) {
         let Rest { router, folder, .. } = self;
         let mut numbers = router.streams.numbers();
@@ -137,7 +139,7 @@ impl Rest {
                 continue;
             };
             match outlines.remove(&number) {
-                // It was none.
+                // It was not a stream.
                 Some(None) => continue,
                 Some(Some(Outline { span, payload_types })) => {
                     if let Some((source, destination)) = router.flows.ends(known.flow) {
@@ -159,7 +161,7 @@ impl Rest {
         self.places.sort_unstable();
     }
 
-    /// The places of the streams of a call.
+    /// The indices of the streams of a call.
     pub(super) fn places(&self, call: u32) -> Vec<usize> {
         let begin = self.places.partition_point(|(other, _)| *other < call);
         let places = self.places.get(begin..).unwrap_or_default().iter();
@@ -195,12 +197,12 @@ impl Rest {
     }
 }
 
-/// Takes the last `count` of a list, the very last first.
+/// Takes the last `count` entries of a list, the last one first.
 fn last<T>(list: &mut Vec<T>, count: usize) -> impl Iterator<Item = T> + '_ {
     list.drain(list.len().saturating_sub(count)..).rev()
 }
 
 /// Calls that are judged at once: few enough for their reports to stay in the cache until they are written.
 const CALLS_AT_ONCE: usize = 32;
-/// The same of streams.
+/// The same for streams.
 const STREAMS_AT_ONCE: usize = 64;

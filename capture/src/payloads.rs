@@ -1,4 +1,4 @@
-//! What payload types mean: the static ones of RFC 3551, and those that an SDP announces.
+//! The meaning of payload types: the static ones of RFC 3551, and those that an SDP announces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use sidetone_sip::sdp::{Codec, Media, MediaKind};
 /// What the payload types of a stream mean, in ascending order of their numbers; shared by its streams.
 pub(super) type Meanings = Arc<[Payload]>;
 
-/// The meanings that announcements gave lately: parties of one kind announce the same, and share them.
+/// The meanings of recent announcements: parties of one kind announce the same, and share one copy.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     announced: VecDeque<(MediaKind, Vec<Codec>, Meanings)>,
-    /// What offers and answers settled.
+    /// The payload types that offers and answers settled.
     settled: VecDeque<Meanings>,
 }
 
 impl Announced {
-    /// What `media` says its payload types mean.
+    /// Returns the payload types as `media` announces them.
     pub(super) fn meanings(&mut self, media: &Media) -> Meanings {
         let mut announced = self.announced.iter();
         let known = announced.find(|(kind, codecs, _)| *kind == media.kind && *codecs == media.codecs);
@@ -33,7 +33,7 @@ impl Announced {
         meanings
     }
 
-    /// `payloads` as the calls share it that settled the same.
+    /// Returns the shared copy of `payloads`.
     pub(super) fn settled(&mut self, payloads: Vec<Payload>) -> Meanings {
         if let Some(known) = self.settled.iter().find(|known| ***known == *payloads) {
             return Arc::clone(known);
@@ -44,21 +44,21 @@ impl Announced {
     }
 }
 
-/// Puts something in front of a list, which forgets its oldest where it is full.
+/// Puts a value in front of a list, which drops its oldest when it is full.
 fn remember<T>(list: &mut VecDeque<T>, value: T) {
     list.truncate(ANNOUNCED_MAX - 1);
     list.push_front(value);
 }
 
-/// Whether two of them are equal, which they mostly are because they are the same.
+/// Whether two of them are equal; mostly they are the same copy.
 pub(super) fn is_same(one: &Meanings, other: &Meanings) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-/// The static types, the dynamic types, and what `announced` says of any type.
+/// The static types, the dynamic types, and the types that `announced` defines.
 ///
-/// A dynamic type that no SDP announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its clock can be
-/// inferred ([`super::clock`]).
+/// A dynamic type that no SDP announced is [`PayloadKind::Other`]: it is counted, and not timed, unless its
+/// clock can be inferred ([`super::clock`]).
 pub(super) fn meanings(announced: Option<&Media>) -> Meanings {
     let fixed = STATIC.into_iter().filter_map(|(name, number, hz, kind, bytes_per_ms)| {
         let clock = ClockRate::new(hz)?;
@@ -89,7 +89,7 @@ pub(super) fn is_unannounced(payloads: &[Payload], number: u8) -> bool {
     payload.is_some_and(|payload| payload.kind == PayloadKind::Other && payload.name.is_empty())
 }
 
-/// The same meanings, but `number` is audio of that clock. It has no name.
+/// The same meanings, except that `number` is unnamed audio with that clock.
 pub(super) fn with_clock(payloads: &[Payload], number: u8, clock: ClockRate) -> Meanings {
     let mut payloads = payloads.to_vec();
     for payload in payloads.iter_mut().filter(|payload| payload.number == number) {
@@ -140,7 +140,7 @@ const STATIC: [(&str, u8, u32, PayloadKind, Option<u32>); 25] = [
     ("H263", 34, 90_000, Other, None),
 ];
 
-/// Different announcements that are kept; comparing them costs less than making one anew.
+/// Different announcements that are kept; comparing them costs less than building a new one.
 const ANNOUNCED_MAX: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The audio of streams: decoded as a phone plays it, when a capture is read a second time.
+//! Decodes the audio of streams as a phone plays it, when a capture is read a second time.
 //!
 //! All streams of a call begin together, so that two files of one call are in step. What the playout conceals or drops
 //! is what its listener heard of the stream at the place of the capture. Packets come out of fragments, TCP and TURN as
@@ -17,9 +17,9 @@ use super::excerpt::{Excerpt, ExcerptStream};
 use super::turn;
 use super::wire::{Arrival, Wire};
 
-/// The streams that are listened to.
+/// The streams that are decoded.
 ///
-/// *Bounds*: each stream holds one playout, some tens of kilobytes, and the samples that nothing took yet.
+/// *Bounds*: each stream holds one playout, some tens of kilobytes, and the samples that were not taken yet.
 #[derive(Debug)]
 pub struct Playback {
     players: Vec<Player>,
@@ -30,14 +30,14 @@ pub struct Playback {
     touched: Vec<usize>,
 }
 
-/// One stream under way to audio.
+/// One stream being decoded.
 #[derive(Debug)]
 struct Player {
     playout: Playout,
     rate_hz: u32,
     codec: Codec,
     formats: PlayoutFormats,
-    /// Whether the audio has a dynamic payload type, and which one is not known yet.
+    /// Whether the audio has a dynamic payload type whose number is not known yet.
     is_dynamic: bool,
     next: Micros,
     end: Micros,
@@ -47,7 +47,8 @@ struct Player {
 }
 
 impl Playback {
-    /// Listens to the streams of these excerpts whose codec is decoded here; [`Playback::player`] names the player of each.
+    /// Decodes the streams of these excerpts whose codec is supported; [`Playback::player`] returns the
+    /// player of each.
     pub fn new(excerpts: &[Excerpt]) -> Self {
         let (mut players, mut by_stream) = (Vec::new(), HashMap::new());
         for excerpt in excerpts {
@@ -60,7 +61,7 @@ impl Playback {
         Playback { players, by_stream, wire: Wire::default(), touched: Vec::new() }
     }
 
-    /// The player of a stream; `None` when its codec is not decoded here.
+    /// Returns the player of a stream; `None` when its codec is not supported.
     pub fn player(&self, stream: &ExcerptStream) -> Option<usize> {
         self.by_stream.get(&(stream.source, stream.destination, stream.ssrc)).copied()
     }
@@ -126,7 +127,7 @@ impl Playback {
         self.players.get(player).map_or(0, |player| player.rate_hz)
     }
 
-    /// The samples of a player since the last time, mono, 16 bits, little-endian.
+    /// Takes the samples of a player since the last call, mono, 16 bits, little-endian.
     pub fn samples(&mut self, player: usize) -> Vec<u8> {
         self.players.get_mut(player).map(|player| std::mem::take(&mut player.samples)).unwrap_or_default()
     }
@@ -176,7 +177,8 @@ impl Player {
     fn packet(&mut self, at: Micros, packet: &RtpPacket<'_>) {
         self.play_until(at.min(self.end + TAIL_US));
         let number = packet.header.payload_type;
-        // The first dynamic type with more than a telephone event in it (RFC 4733 §2.3: four bytes) is the audio.
+        // The first dynamic type with a payload longer than a telephone event (RFC 4733 §2.3: four bytes) is
+        // the audio.
         if self.is_dynamic && number >= FIRST_DYNAMIC && packet.payload.len() != EVENT_LEN {
             self.is_dynamic = false;
             self.formats.audio.push((number, self.codec));
@@ -200,7 +202,7 @@ impl Player {
     }
 }
 
-/// The codec of an encoding name, where it is decoded here.
+/// Returns the codec of an encoding name, if it is supported.
 fn codec_of(name: &str) -> Option<Codec> {
     [ClockRate::HZ_8000, ClockRate::HZ_48000]
         .into_iter()
@@ -215,7 +217,7 @@ const EVENT_LEN: usize = 4;
 const TICK_US: i64 = 20_000;
 /// 20 ms at 48 kHz.
 const FRAME_SAMPLES_MAX: usize = 960;
-/// What waits at the end of a call is played.
+/// Time after the end of a call in which waiting packets are played.
 const TAIL_US: i64 = 300_000;
 const MINUTE_US: i64 = 60_000_000;
 /// The longest audio of a stream: 12 hours.

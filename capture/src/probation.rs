@@ -1,22 +1,22 @@
-//! Which packets are RTP although no SDP announced them: several in a row that continue each other.
+//! Decides which packets are RTP although no SDP announced them: several in a row that continue each other.
 //!
-//! RTP has no magic number. What tells it from other traffic is one SSRC over packets whose sequence numbers
-//! and timestamps go on as a sender's would (RFC 3550 §A.1 asks for the same). DNS, STUN, DTLS, QUIC, TURN
-//! channels and text protocols fail at the version bits; RTCP and SRTCP at the payload type; IAX2, RTPS and
-//! encrypted protocols at the continuation.
+//! RTP has no magic number. It differs from other traffic in that packets with one SSRC have sequence numbers
+//! and timestamps that advance as a sender's would (RFC 3550 §A.1 asks for the same). DNS, STUN, DTLS, QUIC,
+//! TURN channels and text protocols fail at the version bits; RTCP and SRTCP at the payload type; IAX2, RTPS
+//! and encrypted protocols at the continuation.
 
 use sidetone_media::rtp::Packet;
 use sidetone_media::time::Micros;
 
-/// SSRCs of one flow that have still to prove themselves.
+/// SSRCs of one flow that are on probation.
 #[derive(Debug, Default)]
 pub(super) struct Probation {
     candidates: Vec<Candidate>,
-    /// The candidate that gives way next.
+    /// The candidate that is replaced next.
     oldest: usize,
 }
 
-/// A packet that waits, to be replayed once its stream has proved itself.
+/// A packet that waits, to be processed once its stream is recognised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) at: Micros,
@@ -30,7 +30,7 @@ struct Candidate {
 }
 
 impl Probation {
-    /// Takes a packet; once its SSRC has been continued `needed` times, gives up all its packets.
+    /// Takes a packet; once its SSRC has been continued `needed` times, returns all its packets.
     pub(super) fn examine(&mut self, at: Micros, packet: Packet, needed: u32) -> Option<Vec<Waiting>> {
         let waiting = Waiting { at, packet };
         let found = self.candidates.iter_mut().position(|candidate| {
@@ -63,7 +63,7 @@ impl Probation {
         None
     }
 
-    /// Gives up the packets of an SSRC that signalling has announced meanwhile.
+    /// Returns the packets of an SSRC that signalling has announced meanwhile.
     pub(super) fn release(&mut self, ssrc: u32) -> Vec<Waiting> {
         let place = self
             .candidates
@@ -101,7 +101,8 @@ impl Candidate {
         }
         match ahead {
             0 => Step::Repeats,
-            // A stream changes its type now and then (digits, comfort noise), other traffic with every packet.
+            // A stream changes its type now and then (digits, comfort noise), other traffic with every
+            // packet.
             1..=AHEAD_MAX if packet.payload_type != last.payload_type => Step::Repeats,
             1..=AHEAD_MAX => Step::Continues,
             _ if ahead >= 0_u16.wrapping_sub(BEHIND_MAX) => Step::Repeats,
@@ -110,25 +111,25 @@ impl Candidate {
     }
 }
 
-/// Whether a payload type means anything without signalling (RFC 3551 tables 4 and 5, RFC 5761 §4).
+/// Whether a payload type is defined without signalling (RFC 3551 tables 4 and 5, RFC 5761 §4).
 pub(super) const fn is_known_type(payload_type: u8) -> bool {
     matches!(payload_type, 0 | 3..=18 | 25 | 26 | 28 | 31..=34 | 96..=127)
 }
 
-/// Continuations that prove a stream which signalling did not announce.
+/// Continuations required of a stream that signalling did not announce.
 pub(super) const CONTINUED_UNANNOUNCED: u32 = 3;
-/// Continuations that prove a further SSRC where signalling announced RTP (RFC 3550 §A.1, MIN_SEQUENTIAL).
+/// Continuations required of a further SSRC where signalling announced RTP (RFC 3550 §A.1, MIN_SEQUENTIAL).
 pub(super) const CONTINUED_ANNOUNCED: u32 = 1;
 
 /// SSRCs on probation in one flow.
 const CANDIDATES_MAX: usize = 4;
 /// Packets kept of one SSRC on probation.
 const WAITING_MAX: usize = 12;
-/// Sequence numbers that one packet may be ahead of the last (RFC 3550 §A.1, MAX_DROPOUT).
+/// How far the sequence number of a packet may be ahead of the last (RFC 3550 §A.1, MAX_DROPOUT).
 const AHEAD_MAX: u16 = 3_000;
-/// Sequence numbers that it may be behind (RFC 3550 §A.1, MAX_MISORDER).
+/// How far it may be behind the last (RFC 3550 §A.1, MAX_MISORDER).
 const BEHIND_MAX: u16 = 100;
-/// Half a minute at 90 kHz: the longest silence between two of them.
+/// Half a minute at 90 kHz: the longest silence between two packets.
 const STAMP_STEP_MAX: u32 = 30 * 90_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The registrations of a capture: who registered where, how often it was tried, and what came of it.
+//! The registrations of a capture: which device registered where, the number of attempts, and the result.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,14 +31,14 @@ struct Registration {
     attempt: Attempt,
     tries: u32,
     accepted: u32,
-    /// What the latest request asks for, in seconds.
+    /// The requested duration of the latest request, in seconds.
     asked: Option<u32>,
     purpose: Purpose,
     granted: Option<u32>,
     state: State,
 }
 
-/// What a REGISTER is for.
+/// The purpose of a REGISTER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Bind,
@@ -57,39 +57,39 @@ enum State {
 pub struct RegistrationReport {
     /// The address of record, as `1001@example.org`.
     pub aor: String,
-    /// Where the requests came from.
+    /// The source of the requests.
     pub from: String,
-    /// Where they went.
+    /// Their destination.
     pub registrar: String,
-    /// What the device calls itself.
+    /// The device's User-Agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// The first request.
     pub first_at: Timestamp,
     /// The last message.
     pub last_at: Timestamp,
-    /// Requests with a number of their own.
+    /// Requests with a CSeq number of their own.
     pub tries: u32,
     /// How often it was accepted.
     pub accepted: u32,
-    /// `registered`, `unregistered`, `queried`; otherwise how the last attempt came to nothing: `challenged`,
+    /// `registered`, `unregistered`, `queried`; otherwise how the last attempt failed: `challenged`,
     /// `no_final_response`, `no_response`, `redirected`, `refused`.
     pub result: &'static str,
     /// The last final response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sip_status: Option<u16>,
-    /// For how long the registrar accepted it, in seconds.
+    /// The duration that the registrar granted, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_s: Option<u32>,
     /// Why it was not accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<Failure>>,
-    /// The whole of it in words.
+    /// The result as a sentence.
     pub sentence: String,
 }
 
 impl RegistrationReport {
-    /// Whether it was not accepted in the end.
+    /// Whether the last attempt was not accepted.
     pub fn is_failed(&self) -> bool {
         self.failure.is_some()
     }
@@ -106,7 +106,7 @@ impl Registrations {
         let key = format!("{} {aor}", headers.call_id());
         let place = match (self.by_id.get(&key).copied(), message) {
             (Some(place), _) => place,
-            // Of a response whose request was not captured nothing is known.
+            // A response whose request was not captured is ignored.
             (None, Message::Response(_)) => return true,
             (None, Message::Request(_)) if self.all.len() >= REGISTRATIONS_MAX => return false,
             (None, Message::Request(_)) => {
@@ -121,7 +121,7 @@ impl Registrations {
         true
     }
 
-    /// What came of all of them, by their first request.
+    /// Returns the results of all registrations, by their first request.
     pub(super) fn reports(&self) -> Vec<RegistrationReport> {
         self.all.iter().filter(|known| known.attempt.tries() > 0).map(Registration::report).collect()
     }
@@ -145,7 +145,7 @@ impl Registration {
         }
     }
 
-    /// Whether a message is between the device and where it sends its requests, not on a hop behind that.
+    /// Whether a message is on the hop between the device and its first destination, not on a later hop.
     fn is_its_hop(&self, (source, destination): (SocketAddr, SocketAddr)) -> bool {
         let (device, registrar) = self.hop;
         let ends = |one: SocketAddr, other: SocketAddr| {
@@ -165,7 +165,7 @@ impl Registration {
         match message {
             Message::Request(request) => {
                 if self.state == State::Accepted {
-                    // Another registration, or the same one again: it is judged by what comes of it.
+                    // Another registration, or the same one again: it is judged by its own result.
                     self.tries = self.tries.saturating_add(self.attempt.tries());
                     (self.attempt, self.state) = (Attempt::default(), State::Open);
                 }
@@ -243,7 +243,7 @@ impl Registration {
     }
 }
 
-/// The longest time of several contacts; `None` where none names one.
+/// The longest duration of several contacts; `None` if none has one.
 fn longest(contacts: Option<Contacts>) -> Option<u32> {
     match contacts? {
         Contacts::List(list) => list.iter().filter_map(sidetone_sip::message::NameAddr::expires).max(),
@@ -256,5 +256,5 @@ pub(super) fn is_registration(message: &Message) -> bool {
     message.headers().cseq().is_ok_and(|cseq| cseq.method == Method::Register)
 }
 
-/// Registrations of one capture.
+/// Largest number of registrations of one capture.
 const REGISTRATIONS_MAX: usize = 100_000;

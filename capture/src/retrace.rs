@@ -1,4 +1,4 @@
-//! A header-only trace as the analysis of its leg: one call with one stream, judged as it was judged live.
+//! Analyses a header-only trace: one call with one stream, judged as the live leg was judged.
 
 use std::io::{self, Read};
 
@@ -15,19 +15,19 @@ use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::source::{Broken, Outcome};
 
-/// The bytes that tell a trace from a capture, as far as `input` has so many.
+/// The bytes that distinguish a trace from a capture, as many as `input` has.
 pub(super) fn beginning(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(MAGIC.len());
     input.take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Whether a file that begins so is a trace.
+/// Whether a file that begins with these bytes is a trace.
 pub(super) fn is_trace(beginning: &[u8]) -> bool {
     beginning == MAGIC
 }
 
-/// Reads the rest of a trace from `input` to its end, or as far as it goes.
+/// Reads the rest of a trace from `input` to its end, or as far as it can be read.
 ///
 /// *Bounds*: the buffer holds one block, at most [`Replay::NEEDED_MAX`] bytes.
 pub(super) fn read_trace(name: &str, input: &mut Plain<impl Read>, progress: &mut dyn FnMut(u64)) -> Outcome {
@@ -46,7 +46,7 @@ pub(super) fn read_trace(name: &str, input: &mut Plain<impl Read>, progress: &mu
         progress(input.taken());
         match replay.feed(&buffer) {
             Ok(used) => drop(buffer.drain(..used)),
-            // It is told at the end, with what was read before.
+            // The error is reported at the end, with what was read before.
             Err(_) => break None,
         }
     };
@@ -87,7 +87,7 @@ fn outcome(name: &str, bytes: u64, mut replayed: Replayed) -> Outcome {
     Outcome { analysis, broken }
 }
 
-/// The leg as a call; who its parties are stands in no trace, where they are does.
+/// The leg as a call. A trace contains the addresses of the parties, but not their names.
 fn call(replayed: Replayed, streams: Vec<usize>) -> CallReport {
     let Replayed { head, report, negotiated, answered, begun, ended, closed, .. } = replayed;
     let timestamp = |at: Micros| Timestamp::from_micros(at.0);
@@ -143,7 +143,7 @@ fn stream(replayed: &Replayed, ssrc: u32) -> StreamReport {
     StreamReport::of(facts, Box::new(report.clone()))
 }
 
-/// Where the party is.
+/// The address of the party.
 fn party(report: &Report) -> Option<String> {
     report.source.or(report.advertised).map(|address| address.ip().to_string())
 }

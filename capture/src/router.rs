@@ -1,7 +1,7 @@
-//! The router: finds out what a frame is and whom it concerns, and leaves an order at the folder.
+//! The router determines what a frame is and what it belongs to, and passes the event to the folder.
 //!
 //! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
-//! destination or when it proves itself (see [`super::probation`]). Ports mean nothing here.
+//! destination or when it is recognised (see [`super::probation`]). Ports have no influence.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::text::session_description;
 use super::turn;
 use super::wire::{Arrival, Wire};
 
-/// Everything that is known between frames, except statistics.
+/// All state between frames, except statistics.
 #[derive(Debug)]
 pub(super) struct Router {
     pub(super) packets: u64,
@@ -34,13 +34,14 @@ pub(super) struct Router {
     pub(super) flows: Flows,
     pub(super) streams: Streams,
     pub(super) calls: Calls,
-    /// Whether payloads are looked at for what can be heard in them.
+    /// Whether payloads are decoded for silence, clipping and level.
     pub(super) listens: bool,
-    /// Whether RTP or RTCP of any call was seen. A capture of signalling alone has none, and misses none.
+    /// Whether RTP or RTCP of any call was seen. In a capture with signalling only, no media is reported as
+    /// missing.
     pub(super) has_media: bool,
-    /// What payload types mean where no SDP announced them.
+    /// The meaning of payload types that no SDP announced.
     unannounced: Meanings,
-    /// A datagram under reconstruction.
+    /// A datagram being reassembled.
     scratch: Vec<u8>,
     /// Fragments and segments that wait for the others.
     wire: Wire,
@@ -50,7 +51,7 @@ pub(super) struct Router {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     slots: Vec<Option<Known>>,
-    /// Numbers that are free again.
+    /// Numbers that can be reused.
     free: Vec<u32>,
     /// Streams begun so far.
     begun: u64,
@@ -61,18 +62,18 @@ pub(super) struct Streams {
 pub(super) struct Known {
     pub(super) flow: u32,
     pub(super) ssrc: u32,
-    /// Its place among all streams by their first packets.
+    /// Its position among all streams, by first packet.
     pub(super) serial: u64,
-    /// The calls that announced it, the current one last; empty when nobody ever did.
+    /// The calls that announced it, the current one last; empty when no call ever did.
     pub(super) bindings: Vec<Binding>,
-    /// When it was looked at closely last.
+    /// When a packet last took the slow path.
     pub(super) seen: Micros,
-    /// State of the endpoint table when the last binding was looked up.
+    /// The generation of the endpoint table when the last binding was looked up.
     generation: u32,
     payloads: Meanings,
 }
 
-/// An RTP packet in the form that almost every frame of a call has, and between whom it went.
+/// An RTP packet in the form that almost every frame of a call has, with its source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlainRtp {
     /// The source address in the upper, the destination address in the lower half.
@@ -84,8 +85,9 @@ pub(super) struct PlainRtp {
 }
 
 impl PlainRtp {
-    /// The packet that a frame holds; `None` for everything that needs a closer look.
-    // Where it is not a part of its caller, it is written field by field and read in wider words, which wait for that.
+    /// Returns the packet of a frame; `None` for everything that has to take the slow path.
+    // If it were not inlined, it would be written field by field and read in wider words, and such a read has
+    // to wait for the writes.
     #[inline(always)]
     pub(super) fn of(record: &Record<'_>) -> Option<PlainRtp> {
         let PlainDatagram { addresses, ports, payload } = dissect_plain(record.link, record.frame)?;
@@ -98,16 +100,16 @@ impl PlainRtp {
     }
 }
 
-/// An RTP packet with the datagram that it was read from.
+/// An RTP packet with the datagram that contains it.
 struct Rtp<'a> {
     packet: Packet,
-    /// What the capture has kept of the datagram, and its length on the wire.
+    /// The captured part of the datagram, and its length on the wire.
     kept: &'a [u8],
     len: usize,
 }
 
 impl Rtp<'_> {
-    /// What can be heard in it, where it is one that is looked at.
+    /// The audio sample of the packet, if it is one of those that are decoded.
     #[inline]
     fn heard(&self) -> Option<AudioSample> {
         let is_due = AudioSample::is_due(&self.packet);
@@ -116,7 +118,7 @@ impl Rtp<'_> {
 }
 
 impl Router {
-    /// A router that has seen nothing.
+    /// Returns an empty router.
     pub(super) fn new(keeps_ladders: bool, evicts: bool) -> Self {
         Router {
             packets: 0,
@@ -151,7 +153,7 @@ impl Router {
         }
     }
 
-    /// RTP that is not the next packet of its stream, or any where payloads are looked at.
+    /// RTP that is not the next packet of its stream, or any RTP when payloads are decoded.
     #[inline(never)]
     fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, folder: &mut Folder) {
         let Ok(packet) = Packet::parse(plain.payload) else { return };
@@ -159,7 +161,7 @@ impl Router {
         self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, folder);
     }
 
-    /// Takes an RTP packet that was read ahead; nobody looks at its payload, and its frame is counted already.
+    /// Takes an RTP packet that was read ahead; its payload is not decoded, and its frame is already counted.
     #[inline(always)]
     pub(super) fn ahead(&mut self, at: Micros, rtp: PlainRtp, folder: &mut Folder) {
         let PlainRtp { addresses, ports, header, payload_len } = rtp;
@@ -168,8 +170,8 @@ impl Router {
         }
     }
 
-    /// Takes the packet that is due of a stream that goes on; false, and nothing has changed but when its flow was heard
-    /// last, for every other.
+    /// Takes the next packet of a known stream. For any other packet returns false, and changes only the time
+    /// when its flow was last seen.
     #[inline(always)]
     fn continues(
         &mut self,
@@ -183,7 +185,7 @@ impl Router {
         stream.is_some_and(|stream| folder.continues(at, header, payload_len, stream))
     }
 
-    /// One that is not the next packet of its stream.
+    /// A packet that is not the next of its stream.
     #[inline(never)]
     fn closer_ahead(&mut self, at: Micros, rtp: &PlainRtp, folder: &mut Folder) {
         let packet = rtp.header.packet(rtp.payload_len);
@@ -207,13 +209,13 @@ impl Router {
         }
     }
 
-    /// Takes what waited for others that did not come.
+    /// Processes what still waits for missing fragments and segments.
     pub(super) fn finish(&mut self, folder: &mut Folder) {
         self.on_wire(folder, Wire::finish);
         self.skipped.fragments = self.wire.fragments_left();
     }
 
-    /// Hands something to the wire, and takes in what that completes.
+    /// Passes a fragment or segment to the wire, and processes what it completes.
     fn on_wire(
         &mut self,
         folder: &mut Folder,
@@ -252,7 +254,7 @@ impl Router {
         } else if is_whole && datagram.payload.len() <= RTCP_BYTES_MAX && is_plausible(datagram.payload) {
             self.rtcp(at, datagram, folder);
         } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
-            // What is relayed is not relayed again, whatever it looks like.
+            // Relayed data is not unpacked again, whatever it looks like.
             if turn::relayed(payload).is_none() {
                 self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, folder);
             }
@@ -262,7 +264,7 @@ impl Router {
         }
     }
 
-    /// Tells flows and legs what a message changed.
+    /// Passes the changes of a message on to flows and legs.
     fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, folder: &mut Folder) {
         match news {
             Ok(Some(news)) => {
@@ -282,7 +284,7 @@ impl Router {
         }
     }
 
-    /// RTCP: what it says goes to the leg of its call, and to the streams that it tells of.
+    /// Passes RTCP to the leg of its call, and to the streams that it reports on.
     fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
         let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
         if let Some(binding) = self.calls.binding(source, destination) {
@@ -307,8 +309,8 @@ impl Router {
         }
     }
 
-    /// The ends of the RTP that RTCP between two addresses belongs to: the same where both share a port (RFC 5761),
-    /// those that SDP names (RFC 3605), or the ports below (RFC 3550 §11).
+    /// The addresses of the RTP that RTCP between two addresses belongs to: the same when both share a port
+    /// (RFC 5761), those that SDP names (RFC 3605), or the ports below (RFC 3550 §11).
     fn rtp_ends(&mut self, source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
         let shared = [Key::new(source, destination), Key::new(destination, source)];
         if shared.iter().any(|key| self.flows.find(key).is_some()) {
@@ -336,7 +338,7 @@ impl Router {
         }
     }
 
-    /// A packet of a flow that is new, of another SSRC than the one before, or after an announcement.
+    /// A packet of a new flow, of another SSRC than the one before, or the first after an announcement.
     #[cold]
     fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
         let packet = rtp.packet;
@@ -357,7 +359,7 @@ impl Router {
         let leg = binding.map_or(LegEnd::NOBODY, Binding::leg);
         let Some((stream, before)) = found else {
             self.unknown_ssrc(at, number, ends, packet, folder);
-            // Whether it is a stream's or not, the leg counts it.
+            // The leg counts it whether it belongs to a stream or not.
             let heard = if self.listens { rtp.heard() } else { None };
             folder.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
             return;
@@ -385,7 +387,7 @@ impl Router {
         }
     }
 
-    /// The call that a flow belongs to, looked up again when announcements were made since.
+    /// Returns the call that a flow belongs to; looks it up again if announcements were made since.
     fn bind(&mut self, number: u32, (source, destination): (SocketAddr, SocketAddr)) -> Option<Binding> {
         let flow = self.flows.get_mut(number)?;
         if flow.generation != self.calls.generation() {
@@ -399,7 +401,7 @@ impl Router {
         flow.binding
     }
 
-    /// A packet of an SSRC that is no stream of its flow yet.
+    /// A packet of an SSRC that is not a stream of its flow yet.
     fn unknown_ssrc(
         &mut self,
         at: Micros,
@@ -417,7 +419,7 @@ impl Router {
             self.skipped.over_limit += 1;
             return;
         }
-        // What signalling announced is RTP from its first packet on; only other SSRCs must prove themselves.
+        // An announced flow is RTP from its first packet on; only further SSRCs are put on probation.
         let waiting = if binding.is_some() && flow.streams.is_empty() {
             let mut waiting = flow.probation.release(packet.ssrc);
             waiting.push(Waiting { at, packet });
@@ -476,14 +478,14 @@ impl Streams {
         (0_u32..).zip(&self.slots).filter(|(_, slot)| slot.is_some()).map(|(number, _)| number).collect()
     }
 
-    /// Takes a stream out of the table; its number may come again.
+    /// Removes a stream from the table; its number may be reused.
     pub(super) fn remove(&mut self, number: u32) -> Option<Known> {
         let known = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);
         Some(known)
     }
 
-    /// Enters a stream and gives it a number and a serial.
+    /// Adds a stream, with a number and a serial.
     fn add(&mut self, known: Known) -> u32 {
         let known = Some(Known { serial: self.begun, ..known });
         self.begun += 1;
@@ -503,7 +505,7 @@ impl Streams {
 }
 
 impl Known {
-    /// Signalling announces the stream anew; what its payload types mean, where that has changed.
+    /// Binds the stream to its latest announcement, and returns its payload types if they have changed.
     fn bind(&mut self, binding: Binding, payloads: Option<Meanings>) -> Option<Meanings> {
         if self.bindings.len() < BINDINGS_MAX && !self.bindings.contains(&binding) {
             self.bindings.push(binding);
@@ -521,22 +523,22 @@ fn is_rtp(payload: &[u8]) -> bool {
     matches!(payload, [0x80..=0xbf, second, ..] if !(192..=223).contains(second))
 }
 
-/// Brings a datagram that the snap length has cut back to its length on the wire.
+/// Extends a datagram that the snap length has cut to its length on the wire.
 #[cold]
 fn pad<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch.clear();
     scratch.extend_from_slice(datagram.payload);
     // The length came from a 16-bit field or from the frame itself.
     scratch.resize(datagram.payload_len.min(PAYLOAD_LEN_MAX).max(datagram.payload.len()), 0);
-    // The padding's own length was cut off with it.
+    // The length of the padding was cut off with it.
     if let Some(first) = scratch.first_mut() {
         *first &= !0x20;
     }
     scratch
 }
 
-/// Brings a text message that was cut off, by the snap length or by fragmentation, back to its length with
-/// empty lines; its last line is dropped, because half an address is a wrong one.
+/// Extends a text message that was cut off, by the snap length or by fragmentation, to its length with empty
+/// lines. Its last line is dropped, because half an address is a wrong one.
 #[cold]
 fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let kept = datagram.payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
@@ -546,8 +548,8 @@ fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] 
     scratch
 }
 
-/// A payload without the empty lines that keep a path open and stand in front of a message now and then
-/// (RFC 3261 §7.5).
+/// A payload without the leading empty lines, which serve as keep-alives and sometimes precede a message (RFC
+/// 3261 §7.5).
 fn unpadded(payload: &[u8]) -> &[u8] {
     let begin = payload.iter().take(PADDING_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     payload.get(begin..).unwrap_or_default()
@@ -565,15 +567,15 @@ pub(super) fn is_sip(payload: &[u8]) -> bool {
     line.and_then(|len| payload.get(..len)).is_some_and(|line| line.ends_with(b" SIP/2.0"))
 }
 
-/// Streams of one flow; beyond them new SSRCs are noise.
+/// Streams of one flow; further SSRCs are ignored.
 const STREAMS_PER_FLOW_MAX: usize = 256;
 /// Streams of one capture.
 const STREAMS_MAX: usize = 100_000;
-/// Calls that one stream is listed under; ports and SSRCs that are used again make more than one.
+/// Calls recorded for one stream; reused ports and SSRCs give more than one.
 const BINDINGS_MAX: usize = 64;
 /// The largest UDP payload.
 const PAYLOAD_LEN_MAX: usize = 65_535;
-/// Line ends in front of a message.
+/// Line ends before a message.
 const PADDING_MAX: usize = 64;
 /// The longest SIP start line that is recognised.
 const START_LINE_LEN_MAX: usize = 1_024;

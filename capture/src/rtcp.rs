@@ -1,4 +1,4 @@
-//! RTCP of a capture: which streams a datagram is about, and what a stream's receiver says of it.
+//! RTCP of a capture: which streams a datagram is about, and what a stream's receiver reports.
 
 use sidetone_media::rtcp::{Block, Compound, Element, Heard, RtcpFold, RtcpView, XrBlock};
 use sidetone_media::time::{ClockRate, Micros};
@@ -7,11 +7,11 @@ use sidetone_media::time::{ClockRate, Micros};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) ssrc: u32,
-    /// Its sender tells of it; else its receiver does.
+    /// Whether its sender reports; otherwise its receiver does.
     pub(super) by_sender: bool,
 }
 
-/// The streams that a datagram is about, each once and no more than [`ABOUT_MAX`]; none where it cannot be read.
+/// The streams that a datagram is about, each once and no more than [`ABOUT_MAX`]; none if it cannot be read.
 pub(super) fn about(datagram: &[u8]) -> Vec<About> {
     let mut found = Vec::new();
     let mut add = |ssrc, by_sender| {
@@ -44,22 +44,22 @@ pub(super) fn about(datagram: &[u8]) -> Vec<About> {
     found
 }
 
-/// What the receiver of one stream says of it.
+/// The reports of one stream's receiver.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverView {
-    /// Made with the first RTCP about the stream: few streams have any.
+    /// Created with the first RTCP about the stream: few streams have any.
     fold: Option<Box<RtcpFold>>,
 }
 
 impl ReceiverView {
-    /// The stream's sender told of it.
+    /// Takes a report of the stream's sender.
     pub(super) fn sender_told(&mut self, at: Micros, ssrc: u32, datagram: &[u8]) {
         let fold = self.fold.get_or_insert_default();
         fold.sends(ssrc);
         fold.sent(at, datagram);
     }
 
-    /// The stream's receiver told of it, after so many packets.
+    /// Takes a report of the stream's receiver, which came after `packets` packets.
     pub(super) fn receiver_told(
         &mut self,
         at: Micros,
@@ -72,7 +72,7 @@ impl ReceiverView {
         fold.received(at, datagram, &Heard { sent, clock, ..Heard::default() });
     }
 
-    /// Adds what the receiver said to what the sender said.
+    /// Adds the receiver's reports to the sender's.
     pub(super) fn complete(&self, view: &mut RtcpView) {
         let Some(fold) = &self.fold else { return };
         let told = fold.view(None);
@@ -82,7 +82,7 @@ impl ReceiverView {
     }
 }
 
-/// A datagram that tells of more streams than any call has is noise.
+/// A datagram about more streams than any call has is ignored.
 const ABOUT_MAX: usize = 16;
-/// A longer datagram is not looked into: what waits for a folder stays bounded.
+/// A longer datagram is not read: what waits for a folder stays bounded.
 pub(super) const RTCP_BYTES_MAX: usize = 1_472;

@@ -1,4 +1,4 @@
-//! What the router tells the folder beside packets: what signalling changed, and what RTCP says.
+//! Events, other than packets, that the router passes to the folder: changes in signalling, and RTCP.
 
 use std::net::SocketAddr;
 
@@ -21,30 +21,30 @@ impl LegEnd {
         LegEnd(number << 1 | u32::from(from_caller))
     }
 
-    /// The number of the call.
+    /// Returns the number of the call.
     #[inline]
     pub(super) fn number(self) -> Option<u32> {
         (self != LegEnd::NOBODY).then_some(self.0 >> 1)
     }
 
-    /// Whether the caller sent it.
+    /// Returns whether the caller sent it.
     #[inline]
     pub(super) fn is_from_caller(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
-/// Where packets come from, and where they go.
+/// Source and destination of packets.
 pub(super) type Ends = (SocketAddr, SocketAddr);
 
-/// What concerns a call's leg.
+/// An event of a call's leg.
 #[derive(Debug)]
 pub(super) enum LegSignal {
     /// The call was answered.
     Answered,
-    /// Offer and answer settled something; the payload types are apart.
+    /// Offer and answer settled a description; the payload types are apart.
     Described(Box<Description>, Meanings),
-    /// The same, as the called party's leg has it.
+    /// The same for the called party's leg.
     FarDescribed(Box<Description>, Meanings),
     /// The call seems to be over: packets do not count any more.
     Ended,
@@ -52,18 +52,18 @@ pub(super) enum LegSignal {
     Resumed,
     /// The leg is judged.
     Closed,
-    /// A packet from the caller that belongs to no stream, or not yet.
+    /// A packet from the caller that belongs to no stream yet, or to none at all.
     Received { ends: Ends, packet: Packet, heard: Option<AudioSample> },
     /// RTCP from the caller.
     ReceivedRtcp { source: SocketAddr, datagram: Box<[u8]> },
-    /// A packet to the caller that belongs to no stream, or not yet.
+    /// A packet to the caller that belongs to no stream yet, or to none at all.
     Sent { ends: Ends, packet: Packet, heard: Option<AudioSample> },
     /// RTCP to the caller.
     SentRtcp { source: SocketAddr, datagram: Box<[u8]> },
 }
 
 impl LegSignal {
-    /// A packet that belongs to no stream, or not yet, as that end of the leg has it.
+    /// The event of a packet without a stream, for that end of the leg.
     pub(super) fn packet(leg: LegEnd, ends: Ends, packet: Packet, heard: Option<AudioSample>) -> Self {
         if leg.is_from_caller() {
             LegSignal::Received { ends, packet, heard }
@@ -73,14 +73,14 @@ impl LegSignal {
     }
 }
 
-/// What concerns a stream.
+/// An event of a stream.
 #[derive(Debug)]
 pub(super) enum StreamSignal {
     /// It begins.
     Opened { ends: Ends, payloads: Meanings },
-    /// Its payload types mean something else.
+    /// Its payload types have another meaning now.
     Described(Meanings),
-    /// RTCP that tells of it, its sender's or its receiver's.
+    /// RTCP about it, from its sender or its receiver.
     Rtcp { about: About, datagram: Box<[u8]> },
 }
 

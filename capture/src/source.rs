@@ -1,4 +1,4 @@
-//! Drives a capture of any length through the engine with one buffer, or with threads that read ahead.
+//! Reads a capture of any length into the engine with one buffer, or with threads that read ahead.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,66 +17,67 @@ use super::retrace::{beginning, is_trace, read_trace};
 
 /// Where a capture is read from.
 pub enum Source<'a> {
-    /// A file that was opened and not read yet. Threads share the reading of a regular one.
+    /// A file that was opened and not read yet. Threads share the reading of a regular file.
     File(File),
-    /// Anything else that gives bytes, one after the other.
+    /// Any other source of bytes, read in order.
     Stream(&'a mut dyn Read),
 }
 
-/// What came of reading a capture.
+/// The result of reading a capture.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was read, as far as it went.
+    /// The result up to where reading stopped.
     pub analysis: Analysis,
-    /// Why it went no further; `None` when the end was reached.
+    /// Why reading stopped; `None` when the end was reached.
     pub broken: Option<Broken>,
 }
 
 /// As [`Outcome`], before the calls and streams are judged.
 #[derive(Debug)]
 pub struct PartsOutcome {
-    /// What was read, as far as it went.
+    /// What was read up to where reading stopped.
     pub parts: Parts,
-    /// Why it went no further; `None` when the end was reached.
+    /// Why reading stopped; `None` when the end was reached.
     pub broken: Option<Broken>,
 }
 
 /// Why a capture could not be read to its end.
 #[derive(Debug, Error)]
 pub enum Broken {
-    /// The bytes are no capture from here on.
+    /// From here on the bytes are not a capture.
     #[error(transparent)]
     Damage(#[from] Damage),
-    /// The bytes are no gzip from here on.
+    /// From here on the bytes are not gzip.
     #[error(transparent)]
     Gzip(#[from] GzipDamage),
-    /// The bytes could not be had.
+    /// The bytes could not be read.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
-    /// The bytes are no trace from here on.
+    /// From here on the bytes are not a trace.
     #[error(transparent)]
     Trace(TraceDamage),
-    /// A trace to which its own writer could not keep.
+    /// A trace from which its own writer had to omit inputs.
     #[error("the trace does not hold the last {missing} things that happened: its disk was full or slow")]
     TraceWithGap {
-        /// Inputs that were not written down.
+        /// Number of inputs that were not written.
         missing: u64,
     },
-    /// A trace that was not ended.
+    /// A trace without an end record.
     #[error("the trace has no end, as when the leg goes on or its node was stopped at once")]
     TraceWithoutEnd,
 }
 
-/// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end, or as far as
-/// it goes.
+/// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end or as
+/// far as it can be read.
 ///
-/// `progress` is told the number of bytes read of `input`, each time more is read. *Bounds*: beside a buffer of
-/// 256 KiB one element of the file is held, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`] bytes.
+/// `progress` is called with the number of bytes read from `input` after each read. *Bounds*: in addition to
+/// a buffer of 256 KiB one element of the file is held, at most [`sidetone_media::pcap::ELEMENT_LEN_MAX`]
+/// bytes.
 pub fn read(name: &str, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Outcome {
     read_with(EngineOptions::default(), name, input, &mut |bytes, _packets| progress(bytes))
 }
 
-/// As [`read`], with an engine of the caller's choice; `progress` is told the bytes and the packets read.
+/// Like [`read`], with the given engine options; `progress` is called with the bytes and the packets read.
 pub fn read_with(
     options: EngineOptions,
     name: &str,
@@ -87,11 +88,11 @@ pub fn read_with(
     Outcome { analysis: parts.into_analysis(), broken }
 }
 
-/// As [`read_with`], for whoever writes what was found call by call, and need not have all of it in memory.
+/// Like [`read_with`], for callers that write the result call by call and need not hold all of it in memory.
 ///
-/// Of a file [`EngineOptions::threads`] share the reading. *Bounds*: each of them holds two blocks of 512 KiB; what was
-/// made of at most seven blocks and one per thread waits for the engine, a fifth of their size, and with
-/// [`EngineOptions::audio`] all of it.
+/// [`EngineOptions::threads`] threads share the reading of a file. *Bounds*: each of them holds two blocks of
+/// 512 KiB; the frames of at most seven blocks, plus one per thread, wait for the engine. They take a fifth
+/// of the blocks' size, and with [`EngineOptions::audio`] all of it.
 pub fn read_parts(
     options: EngineOptions,
     name: &str,
@@ -104,7 +105,7 @@ pub fn read_parts(
     }
 }
 
-/// Reads a file, ahead of the engine where that is worth it.
+/// Reads a file, with threads where that is faster.
 pub(super) fn read_file(
     options: EngineOptions,
     ahead: Ahead,
@@ -123,7 +124,7 @@ pub(super) fn read_file(
     })
 }
 
-/// Reads what may be compressed, a trace or a capture; of a capture, `drive` feeds the engine with all of it.
+/// Reads a possibly compressed trace or capture; for a capture, `drive` feeds the engine with all of it.
 fn read_plain<R: Read>(
     options: EngineOptions,
     name: &str,
@@ -138,7 +139,7 @@ fn read_plain<R: Read>(
         let Outcome { analysis, broken } = read_trace(name, &mut input, &mut |bytes| progress(bytes, 0));
         return PartsOutcome { parts: analysis.into(), broken };
     }
-    // Nobody would ask for what is handed out before the end.
+    // Eviction is off, because nothing here polls for finished calls.
     let mut engine = Engine::new(EngineOptions { evict: false, ..options });
     let broken = match begins {
         Ok(begins) => drive(&mut engine, &begins, input, progress).err(),
@@ -147,7 +148,7 @@ fn read_plain<R: Read>(
     PartsOutcome { parts: engine.close(name), broken }
 }
 
-/// Feeds the engine with what was read already, and with the rest.
+/// Feeds the engine with what was already read, and with the rest.
 fn drive<R: Read>(
     engine: &mut Engine,
     begins: &[u8],
@@ -157,7 +158,7 @@ fn drive<R: Read>(
     let mut feed = Feed::default();
     feed.take(begins, |record| engine.record(record))?;
     let mut buffer = vec![0_u8; BUFFER_LEN];
-    // Each turn reads a byte at least, or is the last.
+    // Each turn reads at least one byte, or is the last.
     loop {
         match input.read(&mut buffer) {
             Ok(0) => break,

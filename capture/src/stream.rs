@@ -13,26 +13,26 @@ use super::payloads::{self, Meanings};
 use super::rtcp::{About, ReceiverView};
 use super::signal::{Ends, LegEnd};
 
-/// A stream under measurement; most packets touch no more than the run of its session, which stands in front.
+/// A stream being measured; most packets touch only the run of its session, which is the first field.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Stream {
     session: Session,
-    /// Who takes in the packets that wait in the run.
+    /// The leg that processes the packets that wait in the run.
     pub(super) leg: LegEnd,
     ends: Ends,
-    /// Packets, the last of them and the first; those that wait are not counted.
+    /// The number of packets, the time of the last and of the first; packets that wait are not counted.
     packets: u64,
     last: Micros,
     begun: Micros,
     payloads: Meanings,
     receiver: ReceiverView,
-    /// What waits until the clock of a type that no SDP announced is inferred.
+    /// What waits until the clock of an unannounced type is inferred.
     undecided: Option<Box<Undecided>>,
     inferred: Option<Inferred>,
 }
 
-/// What came of a stream whose clock is not known yet.
+/// Packets and RTCP of a stream whose clock is not known yet.
 #[derive(Debug, Default)]
 struct Undecided {
     held: Vec<Held>,
@@ -42,25 +42,25 @@ struct Undecided {
     rtcp_bytes: usize,
 }
 
-/// One thing that waits.
+/// One waiting item.
 #[derive(Debug)]
 enum Held {
     Packet(Micros, Packet, Option<AudioSample>),
-    /// With the packets that had come before it.
+    /// With the number of packets that had come before it.
     Rtcp(Micros, About, Box<[u8]>, u64),
 }
 
-/// What a stream has come to.
+/// The result of a stream.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) report: Box<Report>,
     pub(super) codec: Option<String>,
     pub(super) clock_hz: Option<u32>,
-    /// The clock was inferred: no SDP announced it.
+    /// Whether the clock was inferred because no SDP announced it.
     pub(super) is_clock_inferred: bool,
 }
 
-/// What is known of a stream that is over before its report is made.
+/// A summary of a finished stream before its report is created.
 #[derive(Debug)]
 pub(super) struct Outline {
     /// The first and the last packet.
@@ -70,7 +70,7 @@ pub(super) struct Outline {
 }
 
 impl Stream {
-    /// A stream that begins now.
+    /// Returns a stream that begins now.
     pub(super) fn new(at: Micros, ends: Ends, payloads: Meanings) -> Self {
         let mut session = Session::with_shared(Arc::clone(&CONFIG));
         session.reserve_seconds(SECONDS_RESERVED);
@@ -91,7 +91,7 @@ impl Stream {
         stream
     }
 
-    /// Takes one packet of the stream, and what was heard in it; none waits, before and after.
+    /// Takes one packet of the stream, and its audio sample; the run is empty before and after.
     pub(super) fn receive(&mut self, at: Micros, packet: &Packet, heard: Option<&AudioSample>) {
         if self.packets == 0 && payloads::is_unannounced(&self.payloads, packet.payload_type) {
             self.undecided = Some(Box::default());
@@ -114,7 +114,7 @@ impl Stream {
         }
     }
 
-    /// Infers the clock where enough packets wait for it.
+    /// Infers the clock if enough packets wait for it.
     fn consider(&mut self) {
         let Some(undecided) = &self.undecided else { return };
         let stage = clock::STAGES.iter().find(|(packets, _)| *packets == undecided.packets);
@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// Takes in what waited, with the clock that was inferred, if one was.
+    /// Processes what waited, with the inferred clock if there is one.
     fn decide(&mut self, inferred: Option<(u8, Inferred)>) {
         let Some(undecided) = self.undecided.take() else { return };
         if let Some((number, inferred)) = inferred {
@@ -144,30 +144,30 @@ impl Stream {
         }
     }
 
-    /// Decides by what there is.
+    /// Infers the clock from the packets so far.
     fn settle_clock(&mut self) {
         let inferred = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
         self.decide(inferred);
     }
 
-    /// Notes the packet that is due; false, and nothing has changed, if it is another.
+    /// Notes the packet if it is the next one; otherwise returns false and changes nothing.
     #[inline(always)]
     pub(super) fn take_next(&mut self, at: Micros, header: Header, payload_len: usize) -> bool {
         self.session.take_next(at, header, payload_len)
     }
 
-    /// Whether the run has no room for another packet.
+    /// Whether the run is full.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.session.is_full()
     }
 
-    /// The packets that wait to be folded.
+    /// The packets that wait to be processed.
     pub(super) fn run(&self) -> &Run {
         self.session.run()
     }
 
-    /// Folds the packets that wait.
+    /// Processes the packets that wait.
     pub(super) fn go_on(&mut self) {
         let run = self.session.run();
         self.packets += u64::from(run.len());
@@ -175,17 +175,17 @@ impl Stream {
         self.session.go_on();
     }
 
-    /// No packet waits before another came alone.
+    /// Makes the next packet take the slow path, so that none waits in the run before it.
     pub(super) fn expect_nothing(&mut self) {
         self.session.expect_nothing();
     }
 
-    /// Between whom the packets go.
+    /// The source and destination of the packets.
     pub(super) fn ends(&self) -> Ends {
         self.ends
     }
 
-    /// Takes RTCP that tells of the stream.
+    /// Takes RTCP about the stream.
     pub(super) fn rtcp(&mut self, at: Micros, about: About, datagram: &[u8]) {
         if let Some(undecided) = &mut self.undecided {
             undecided.held.push(Held::Rtcp(at, about, datagram.into(), self.packets));
@@ -208,24 +208,25 @@ impl Stream {
         }
     }
 
-    /// Signalling says anew what the payload types mean.
+    /// Takes a new meaning of the payload types from signalling.
     pub(super) fn describe(&mut self, at: Micros, payloads: Meanings) {
         self.payloads = payloads;
         self.advertise(at, (None, None));
-        // What it says holds for the packets that waited as well.
+        // It applies to the packets that waited as well.
         let unknown = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
         self.decide(unknown.filter(|(number, _)| payloads::is_unannounced(&self.payloads, *number)));
     }
 
-    /// Ends a stream that no call announced, before its report is asked for; `None` as for [`Stream::finish`].
+    /// Ends a stream that no call announced, before its report is requested; `None` as for
+    /// [`Stream::finish`].
     pub(super) fn conclude(&mut self, announced: bool) -> Option<Outline> {
         self.end(announced, (None, None))?;
         Some(Outline { span: (self.begun, self.last), payload_types: self.session.payload_types() })
     }
 
-    /// The judgement; `None` for packets that no SDP announced and that are too few to be called a stream.
+    /// Returns the judgement; `None` for packets that no SDP announced and that are too few for a stream.
     ///
-    /// `ptime_ms` is what the two parties advertised, the sender first.
+    /// `ptime_ms` are the packet durations that the two parties advertised, the sender's first.
     pub(super) fn finish(
         mut self,
         announced: bool,
@@ -259,11 +260,11 @@ impl Stream {
     /// Whether the clock of its packets, or of most of them, was inferred.
     fn is_clock_inferred(&self) -> bool {
         let Some(inferred) = self.inferred else { return false };
-        // An announcement that came later names the type.
+        // A later announcement may name the type.
         !inferred.is_audio || self.session.is_clock_inferred()
     }
 
-    /// Nothing comes any more; says by what duration the packets are judged, unless that was done already.
+    /// Ends the stream; sets the packet duration that it is judged by, unless that was done already.
     fn end(&mut self, announced: bool, ptime_ms: (Option<u32>, Option<u32>)) -> Option<()> {
         self.settle_clock();
         if !self.session.is_closed() {
@@ -276,10 +277,11 @@ impl Stream {
 
     /// The packet duration of packets that no SDP announced, if they are a stream.
     ///
-    /// Without SDP no duration was advertised, so none can be wrong: the real one stands for it.
+    /// Without SDP no duration was advertised, so none can be wrong: the measured one is used.
     fn unannounced_ptime_ms(&self) -> Option<(Option<u32>, Option<u32>)> {
         let figures = self.session.outline();
-        // The rule for enough audio, and most of the numbers must be there: noise has neither.
+        // There must be enough audio for the rule, at least one packet of twenty must be present, and at most
+        // one of twenty may jump; other traffic fails.
         let is_real = figures.enough
             && figures.received * 20 >= figures.expected
             && figures.sequence_jumps * 20 <= figures.received;
@@ -287,7 +289,7 @@ impl Stream {
         is_real.then_some((measured, None))
     }
 
-    /// A stream is judged as an answered caller's leg: its own source alone is accepted, and nothing is
+    /// A stream is judged as an answered caller's leg: only its own source is accepted, and nothing is
     /// expected in return.
     fn advertise(&mut self, at: Micros, (ptime_ms, own_ptime_ms): (Option<u32>, Option<u32>)) {
         let description = Description {
@@ -303,7 +305,7 @@ impl Stream {
 }
 
 impl Undecided {
-    /// Room is made for no more.
+    /// Whether no further item is kept.
     fn is_full(&self) -> bool {
         self.held.len() >= HELD_MAX || self.rtcp_bytes >= RTCP_BYTES_MAX
     }
@@ -325,22 +327,22 @@ impl Undecided {
     }
 }
 
-/// Gives back what a report has no use for: a large capture holds many of them.
+/// Frees what a report does not need: a large capture holds many of them.
 pub(super) fn tighten(report: &mut Report) {
     report.timeline.seconds.shrink_to_fit();
     report.evidence.measures.shrink_to_fit();
 }
 
-/// Of every stream of every capture.
+/// The configuration for every stream of every capture.
 static CONFIG: LazyLock<Arc<SessionConfig>> = LazyLock::new(|| {
     let strict_source = StrictSource::Observed;
     Arc::new(SessionConfig { symmetric: false, strict_source, observed: true, ..SessionConfig::default() })
 });
-/// Packets and RTCP that wait for one stream's clock.
+/// Packets and RTCP that may wait for one stream's clock.
 const HELD_MAX: usize = 640;
-/// Bytes of RTCP that wait, at most one datagram more: reports of ten seconds have some hundred.
+/// Bytes of RTCP that may wait, plus at most one datagram: the reports of ten seconds take a few hundred.
 const RTCP_BYTES_MAX: usize = 16 << 10;
-/// Seconds that room is made for at once; most streams of a large capture are short.
+/// Seconds for which memory is reserved at a time; most streams of a large capture are short.
 pub(super) const SECONDS_RESERVED: u16 = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An analysis as a table for a person.
+//! Renders an analysis as a table for people.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::groups::Group;
 use super::parts::Parts;
 use super::registrations::RegistrationReport;
 
-/// How a table is laid out.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Columns of the terminal; `None` writes every row on one line, however long.
@@ -21,9 +21,9 @@ pub struct Look {
     pub colour: bool,
 }
 
-/// An analysis on its way to text: a summary, the calls, the streams, and below each what was wrong.
+/// A table under construction: a summary, the calls, the streams, and below each of them the remarks.
 ///
-/// Of each call and each stream its row is kept, and nothing else.
+/// Only the row of each call and each stream is kept.
 #[derive(Debug)]
 pub struct Table {
     look: Look,
@@ -63,7 +63,8 @@ impl Table {
         }
         for (place, stream) in &group.streams {
             let call = group.call.as_ref().map(|(place, _)| *place);
-            // The remarks of a stream stand with its call, unless that judges the caller alone.
+            // The remarks of a stream are shown with its call, unless the call's remarks are about the caller
+            // only.
             let is_with_call = group.call.as_ref().is_some_and(|(_, call)| {
                 call.callee().is_some()
                     || stream.direction == Some("from_caller")
@@ -78,14 +79,15 @@ impl Table {
         }
     }
 
-    /// A row for each direction of a call, the worse one first; what the call itself is stands in the first one.
+    /// Adds a row for each direction of a call, the worse one first; the fields of the call itself are in the
+    /// first one.
     fn push_call(&mut self, place: usize, call: &CallReport) {
         self.shown_calls += 1;
         for (row, direction) in call.directions().into_iter().enumerate() {
             let quality = call.quality_of(direction.side);
             let verdict = direction.verdict();
             let remarks = match &quality {
-                // That nothing is wrong is in the row; what nearly is stands below it.
+                // The row already shows "ok"; the rules that nearly apply are shown below it.
                 Some(quality) if row > 0 && verdict == Some("ok") => near(quality),
                 Some(quality) => self.remarks(quality, verdict, || format!("call {}", place + 1)),
                 None => Vec::new(),
@@ -97,7 +99,8 @@ impl Table {
         }
     }
 
-    /// The text; `calls` and `streams` are how many the capture holds, which may be more than are shown.
+    /// Returns the text; `calls` and `streams` are the numbers in the capture, which may be more than are
+    /// shown.
     pub fn finish(self, head: &Head, calls: usize, streams: usize) -> String {
         let mut out = summary(head, (self.shown_calls, calls), (self.streams.len(), streams));
         if let Some(width) = self.look.width {
@@ -118,8 +121,8 @@ impl Table {
         out
     }
 
-    /// What is said below a row: why, and which rule nearly gave another verdict. A sentence that an earlier row has
-    /// already is not repeated.
+    /// The remarks below a row: why, and which rule nearly gave another verdict. A sentence of an earlier row
+    /// is not repeated.
     fn remarks(
         &mut self,
         quality: &LegQuality,
@@ -216,7 +219,7 @@ fn call_cells(place: usize, call: &CallReport) -> Vec<String> {
     ]
 }
 
-/// Whose audio it is, its codec, its figures and its verdict.
+/// The sender, its codec, its figures and its verdict.
 fn direction_cells(direction: &CallDirection) -> Vec<String> {
     let of = &direction.figures;
     let mut cells = vec![direction.sender().to_owned(), direction.codec.clone().unwrap_or_default()];
@@ -225,7 +228,7 @@ fn direction_cells(direction: &CallDirection) -> Vec<String> {
     cells
 }
 
-/// Which rules also hold, or nearly do.
+/// The rules that also apply, or nearly do.
 fn near(quality: &LegQuality) -> Vec<String> {
     quality.rules.iter().filter_map(RuleCheck::remark).take(NEAR_MISSES_MAX).collect()
 }
@@ -253,7 +256,7 @@ fn stream_cells(place: usize, stream: &StreamReport, call: Option<usize>) -> Vec
     cells
 }
 
-/// A figure that cannot be judged is a dash.
+/// A figure that cannot be judged is shown as a dash.
 fn figure(value: Option<Hundredths>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
 }
@@ -295,11 +298,11 @@ const CALL_COLUMNS: [&str; 8] =
 const REGISTRATION_COLUMNS: [&str; 8] =
     ["registration", "started (UTC)", "from", "registrar", "tries", "status", "expires", "result"];
 const STREAM_COLUMNS: [&str; 7] = ["stream", "from", "to", "SSRC", "codec", "packets", "lost"];
-/// What follows the columns of both.
+/// The columns at the end of both tables.
 const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "quality %", "MOS", "verdict"];
-/// Rules of which something is said beside the verdict.
+/// Largest number of rules shown in addition to the verdict.
 const NEAR_MISSES_MAX: usize = 3;
-/// Sentences that are kept, so that repetitions are found.
+/// Sentences that are remembered, to find repetitions.
 const SAID_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Calls and streams on their way out of an engine: taken out of the tables, and judged.
+//! Calls and streams on their way out of an engine: removed from the tables, and judged.
 
 use std::net::SocketAddr;
 
@@ -11,17 +11,17 @@ use super::leg::{Leg, LegReport};
 use super::router::{Known, Router};
 use super::stream::{Finished, Stream};
 
-/// A stream that is over, with what the router says of it.
+/// A stream that is over, with what the router knows of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedStream {
     pub(super) number: u32,
-    /// Somebody announced it.
+    /// Whether a call announced it.
     pub(super) announced: bool,
-    /// What its sender and its receiver advertised.
+    /// The packet durations that its sender and its receiver advertised.
     ptime_ms: (Option<u32>, Option<u32>),
 }
 
-/// Calls and streams that were taken out of an engine, each in the order of their beginnings, to be judged.
+/// Calls and streams that were removed from an engine, each in order of their beginnings, to be judged.
 #[derive(Debug)]
 pub(super) struct Taken {
     calls: Vec<(u32, Dialog, Leg)>,
@@ -35,7 +35,7 @@ struct TakenStream {
     stream: Stream,
 }
 
-/// The same, judged.
+/// The same after judging.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) calls: Vec<(u32, Dialog, LegReport)>,
@@ -50,7 +50,7 @@ pub(super) struct JudgedStream {
 }
 
 impl EndedStream {
-    /// The stream with `number`, as long as its calls are known.
+    /// Returns the stream with `number`, while its calls are still in the tables.
     pub(super) fn of(router: &Router, number: u32) -> Option<Self> {
         let binding = router.streams.get(number)?.bindings.last();
         let ptime_ms = binding.map_or((None, None), |binding| router.calls.ptime_ms(*binding));
@@ -58,7 +58,7 @@ impl EndedStream {
     }
 }
 
-/// Takes calls and streams out of the tables.
+/// Removes calls and streams from the tables.
 pub(super) fn take(
     router: &mut Router,
     folder: &mut Folder,
@@ -83,7 +83,7 @@ pub(super) fn take(
 }
 
 impl Taken {
-    /// Judges them; what turns out to be no stream is left out.
+    /// Judges them; packets that turn out not to be a stream are left out.
     pub(super) fn judge(self) -> Judged {
         let calls = self.calls.into_iter().map(|(number, dialog, leg)| {
             let report = leg.finish(dialog.ended, dialog.last);

@@ -1,4 +1,5 @@
-//! Calls as captures show them from elsewhere: cut, behind NAT, one after the other, or without their SIP.
+//! Calls as captures from elsewhere show them: cut off, behind NAT, one after the other, or without their
+//! SIP.
 
 use std::net::SocketAddr;
 
@@ -51,7 +52,7 @@ fn is_sip(frame: &Frame) -> bool {
 fn a_short_snap_length_changes_no_figure() {
     let frames = frames("lossy duration=10s jitter=0..30");
     let whole = analyze(&write(&frames));
-    // Every RTP packet is cut behind 20 bytes; the messages stay.
+    // Every RTP packet is cut after 20 bytes; the messages are not.
     let mut cut = write(&[]);
     for frame in &frames {
         let one = write(std::slice::from_ref(frame));
@@ -104,7 +105,7 @@ fn ports_that_are_used_again_belong_to_the_call_that_uses_them() {
 fn without_its_sip_a_stream_is_judged_by_itself() {
     let cases = [
         ("lossy duration=20s", Some("lossy_inbound")),
-        // Nobody said what the packet duration should be, or that audio should have gone on.
+        // No SDP states which packet duration was required, or that audio should have continued.
         ("wrong-ptime duration=20s", Some("ok")),
         ("degraded", Some("ok")),
         ("unpaced duration=20s", Some("unpaced_sender")),
@@ -137,7 +138,7 @@ fn a_capture_that_begins_or_ends_within_a_call() {
 #[test]
 fn a_message_of_another_hop_is_not_the_callers() {
     let mut frames = frames("clean duration=5s");
-    // The proxy tries a second branch, which refuses; the caller never hears of it.
+    // The proxy tries a second branch, which refuses; the caller does not receive that.
     let (proxy, branch) = ("192.0.2.20:5060".parse().unwrap(), "192.0.2.30:5060".parse().unwrap());
     let invite = frames[0].clone();
     let text = String::from_utf8(invite.3).unwrap();
@@ -159,7 +160,7 @@ fn with_messages(media: &[Frame], messages: &[Line<'_>]) -> Analysis {
     analyze(&write(&with_messages_among(media, messages)))
 }
 
-/// The frames of it.
+/// The frames of such a call.
 fn with_messages_among(media: &[Frame], messages: &[Line<'_>]) -> Vec<Frame> {
     let (caller, switch) = ("192.0.2.10:5060".parse().unwrap(), "192.0.2.20:5060".parse().unwrap());
     let start = media[0].0;
@@ -210,7 +211,7 @@ fn offers_and_answers_in_every_order() {
         (100, false, "SIP/2.0 200 OK", 1, "INVITE", None),
         bye,
     ];
-    // In two pieces, for the test that looks for SQL outside of the store.
+    // In two parts, for the test that looks for SQL outside the store.
     let update_line = ["UPDATE", "sip:c@d SIP/2.0"].join(" ");
     let update = [
         (0, true, invite, 1, "INVITE", caller),
@@ -219,7 +220,7 @@ fn offers_and_answers_in_every_order() {
         (9_010, false, "SIP/2.0 200 OK", 2, "UPDATE", called),
         bye,
     ];
-    // The called party's numbers are its own, and may be those that the caller has used.
+    // The called party's CSeq numbers are its own, and may equal the caller's.
     let called_party_asks = [
         (0, true, invite, 1, "INVITE", caller),
         (100, false, "SIP/2.0 200 OK", 1, "INVITE", called),
@@ -289,7 +290,7 @@ fn what_another_protocol_announces_is_a_stream_from_its_first_packet() {
         .map(|stream| (stream.packets, stream.codec.as_deref(), stream.direction))
         .collect();
     assert_eq!(seen, [(5, Some("PCMU"), None)]);
-    // Where SIP has spoken, it is the call's.
+    // Once SIP has announced it, it belongs to the call.
     let mut both = all.clone();
     let place = both.iter().position(|frame| !is_sip(frame)).unwrap();
     both.insert(place, (both[place].0, gateway, agent, answer.into_bytes()));
@@ -297,7 +298,7 @@ fn what_another_protocol_announces_is_a_stream_from_its_first_packet() {
     assert_eq!(figures(&analyze(&write(&both))), figures(&analyze(&write(&all))));
 }
 
-/// A filter for ports lets the first fragment of a long message pass, and none of the others.
+/// A capture filter for ports passes the first fragment of a long message, and none of the others.
 #[test]
 fn messages_are_read_from_their_first_fragments_where_the_others_are_missing() {
     let frames = frames("clean duration=5s");
@@ -305,7 +306,7 @@ fn messages_are_read_from_their_first_fragments_where_the_others_are_missing() {
     let mut cut = whole[..24].to_vec();
     for record in Records::new(&whole) {
         let record = record.unwrap();
-        // IP, UDP and 488 bytes of payload, of the two messages that are longer.
+        // IP, UDP and 488 bytes of payload, for the two messages that are longer.
         let is_long = record.frame.len() > 516;
         let mut frame = record.frame.to_vec();
         if is_long {
@@ -363,7 +364,7 @@ fn signalling_in_other_clothes_is_the_same_call() {
     });
     let figures = |analysis: &Analysis| {
         let mut figures = serde_json::to_value((&analysis.calls, &analysis.streams)).unwrap();
-        // Where the signalling came from is evidence, and it came from elsewhere.
+        // The source of the signalling is part of the evidence, and it differs here.
         figures[0][0]["evidence"]["signalling"] = "somewhere".into();
         figures[0][0]["addresses"]["signalling"] = "somewhere".into();
         figures[0][0]["callee"]["addresses"]["signalling"] = "somewhere".into();
@@ -375,7 +376,7 @@ fn signalling_in_other_clothes_is_the_same_call() {
     }
 }
 
-/// What a filter leaves out is no fault of a call; what only one of two calls lacks is evidence.
+/// Media that a filter leaves out is no fault of a call; media that only one of two calls lacks is evidence.
 #[test]
 fn audio_is_missed_where_the_capture_holds_any() {
     let silent = frames("clean duration=5s packets=0 returned=no");
@@ -394,7 +395,7 @@ fn audio_is_missed_where_the_capture_holds_any() {
     assert_eq!(verdicts, [Some("ok"), Some("no_inbound_media")]);
 }
 
-/// In a capture no address is ours, so none of ours can be wrong.
+/// In a capture no address is the switch's own, so no advertised address of the switch can be wrong.
 #[test]
 fn a_captured_party_that_was_told_a_private_address_is_not_our_fault() {
     let mut frames = frames("clean duration=5s packets=0");

@@ -1,4 +1,4 @@
-//! Signalling that is not as a switch would have it, or not all there; the call is the same.
+//! Signalling that a switch would refuse, or that is incomplete; the analysed call is the same.
 
 use super::{Frame, analyze, frames, is_sip, with_messages_among, write};
 use crate::Analysis;
@@ -7,7 +7,7 @@ fn figures(analysis: &Analysis) -> serde_json::Value {
     serde_json::to_value((&analysis.calls, &analysis.streams)).unwrap()
 }
 
-/// The same frames with other words in their messages; every message must change.
+/// The same frames with changed message text; every message must change.
 fn reworded(frames: &[Frame], change: &dyn Fn(&str) -> String) -> Vec<Frame> {
     let mut frames = frames.to_vec();
     for frame in frames.iter_mut().filter(|frame| is_sip(frame)) {
@@ -19,7 +19,8 @@ fn reworded(frames: &[Frame], change: &dyn Fn(&str) -> String) -> Vec<Frame> {
     frames
 }
 
-/// A head with another body; one more field tells it from what it was even where the body is the same.
+/// A head with another body; an additional field makes it differ from the original even if the body is the
+/// same.
 fn with_body(head: &str, body: &str) -> String {
     let (before, _) = head.split_once("Content-Length: ").unwrap();
     format!("{before}X-Body: another\r\nContent-Length: {}\r\n\r\n{body}", body.len())
@@ -52,7 +53,7 @@ fn what_a_switch_would_refuse_is_the_same_call() {
         assert_eq!(analysis.skipped.malformed_sip, 0, "{name}");
         assert_eq!(figures(&analysis), figures(&expected), "{name}");
     }
-    // What belongs to nothing is counted.
+    // A message that cannot be assigned to a call is counted.
     let analysis = analyze(&write(&reworded(&all, &|text| text.replace("Call-ID: ", "Call: "))));
     assert_eq!((analysis.calls.len(), analysis.skipped.malformed_sip > 3), (0, true));
 }
@@ -74,7 +75,7 @@ fn a_description_among_other_parts_counts() {
     assert_eq!(figures(&analysis), figures(&expected));
 }
 
-/// RFC 3264 §8.4: who gives `0.0.0.0` wants to hear nothing, and the other side falls silent.
+/// RFC 3264 §8.4: a party that offers `0.0.0.0` does not want to receive, and the other side stops sending.
 #[test]
 fn a_hold_by_address_is_nobodys_silence() {
     let media = nine_seconds_of_media();
@@ -101,7 +102,7 @@ fn a_hold_by_address_is_nobodys_silence() {
             if text.starts_with("INVITE") && text.contains("CSeq: 2 ") {
                 let at = text.find("c=IN IP4 ").unwrap();
                 let end = at + text[at..].find("\r\n").unwrap();
-                // As long as before, so that the length holds.
+                // Padded to the old length, so that the Content-Length stays valid.
                 let address = format!("c=IN IP4 {:<1$}", "0.0.0.0", end - at - 9);
                 frame.3 = [&text[..at], &address, &text[end..]].concat().into_bytes();
             }
@@ -132,7 +133,7 @@ fn a_call_id_that_is_used_again_is_another_call() {
     assert_eq!(again(str::to_owned).len(), 1, "the same messages once more");
 }
 
-/// A fax (T.38) or a switched-off section takes the audio away: nobody is missed after it.
+/// A fax (T.38) or a disabled section removes the audio: no audio is reported as missing after it.
 #[test]
 fn audio_that_is_taken_away_is_nobodys_silence() {
     let media = nine_seconds_of_media();
@@ -160,7 +161,7 @@ fn audio_that_is_taken_away_is_nobodys_silence() {
     }
 }
 
-/// The called party may refuse the first audio of several and take the next (RFC 3264 §6).
+/// The called party may refuse the first audio section and accept the next (RFC 3264 §6).
 #[test]
 fn the_call_is_judged_by_the_audio_that_was_taken() {
     let all = frames("lossy duration=5s");

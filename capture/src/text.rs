@@ -1,10 +1,10 @@
-//! SDP in other protocols than SIP: MGCP, Megaco and whatever else carries a session description in its text.
+//! SDP in protocols other than SIP: MGCP, Megaco and others that carry a session description in their text.
 
 use sidetone_sip::sdp::SessionDescription;
 
-/// The session description in a text that is no SIP message.
+/// Returns the session description in a text that is not a SIP message.
 ///
-/// Only text is looked into that has the first line of SDP as a line of its own, and of that only the lines that
+/// Only text is examined that has the first line of SDP as a separate line, and of it only the lines that
 /// look like SDP.
 pub(super) fn session_description(payload: &[u8]) -> Option<SessionDescription> {
     if !payload.first().is_some_and(u8::is_ascii_graphic) {
@@ -16,13 +16,13 @@ pub(super) fn session_description(payload: &[u8]) -> Option<SessionDescription> 
     SessionDescription::parse(&complete(lines)).ok().filter(|description| !description.media.is_empty())
 }
 
-/// The lines of a description, with those that a gateway may leave out because nobody would read them
-/// (RFC 3435 §3.4 needs no origin, name and time).
+/// The lines of a description, with those added that a gateway may omit (RFC 3435 §3.4 needs no origin, name
+/// and time).
 fn complete<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = b"v=0\r\n".to_vec();
     let mut required: &[(u8, &[u8])] = &[(b'o', b"o=- 0 0 IN IP4 0.0.0.0\r\n"), (b's', b"s=-\r\n")];
     for line in lines.skip(1) {
-        // Each turn takes one of two away.
+        // Each turn shortens one of two lists.
         while let [(kind, default), rest @ ..] = required {
             required = rest;
             if line.first() == Some(kind) {
@@ -36,7 +36,7 @@ fn complete<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     text
 }
 
-/// RFC 4566 §5.1, behind the end of another line.
+/// RFC 4566 §5.1, after the end of another line.
 const FIRST_LINE: &[u8] = b"\nv=0";
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! What TURN relays: the datagram inside an indication or a channel message (RFC 8656 §11, §12).
+//! Reads the datagram inside a TURN indication or channel message (RFC 8656 §11, §12).
 
-/// The datagram in a TURN message that carries one; `None` for everything else that STUN says.
+/// The datagram in a TURN message that carries one; `None` for every other STUN message.
 ///
-/// A payload that the capture cut off gives what was kept of the datagram, and its length on the wire.
+/// For a truncated payload the captured part of the datagram is returned, and its length on the wire.
 pub(super) fn relayed(payload: &[u8]) -> Option<(&[u8], usize)> {
     match payload {
         // Send and Data indications, with the magic cookie of RFC 8489 §5.
         [0x00, 0x16 | 0x17, _, _, 0x21, 0x12, 0xa4, 0x42, ..] => data_attribute(payload.get(20..)?),
-        // Channel numbers, and the length of what follows but for its padding.
+        // Channel numbers, and the length of the data without its padding.
         [0x40..=0x4f, _, high, low, data @ ..] => {
             let len = usize::from(u16::from_be_bytes([*high, *low]));
             (len > 0 && data.len() < len + 4).then_some((data.get(..len).unwrap_or(data), len))
@@ -32,7 +32,7 @@ pub(super) fn is_stun(bytes: &[u8]) -> bool {
     matches!(bytes, [0x00..=0x3f, _, _, low, 0x21, 0x12, 0xa4, 0x42, ..] if low.is_multiple_of(4))
 }
 
-/// Looks for the DATA attribute; each turn passes an attribute by.
+/// Finds the DATA attribute; each turn skips an attribute.
 fn data_attribute(mut attributes: &[u8]) -> Option<(&[u8], usize)> {
     while let [kind_high, kind_low, high, low, rest @ ..] = attributes {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
@@ -48,7 +48,7 @@ fn data_attribute(mut attributes: &[u8]) -> Option<(&[u8], usize)> {
 mod tests {
     use super::*;
 
-    /// A name, a datagram, and what was found in it with its length on the wire.
+    /// A name, a datagram, and the expected data with its length on the wire.
     type Case = (&'static str, Vec<u8>, Option<(&'static [u8], usize)>);
 
     #[test]

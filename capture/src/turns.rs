@@ -1,10 +1,11 @@
-//! Who does what with the blocks of a file: any number of readers and the engine, without a thread in here.
+//! Decides which thread does what with the blocks of a file: any number of readers and the engine. There are
+//! no threads in this file.
 //!
-//! Anybody copies the next block that nobody took out of the file, whenever there is time for it. Where the first
-//! frame of a block begins is known when the block before was cut into frames, so the [`Feed`] goes from one to the
-//! other in the order of the file, and with it the right to cut. The frames wait for the engine in that order. It cuts
-//! a block of its own only where none waits, and into frames as well: took it each frame where it lies, the readers
-//! would wait for the feed as long as it folds.
+//! Any thread copies the next block of the file that is not taken yet, whenever it has time. The position of
+//! the first frame of a block is known only when the block before was cut into frames. So the [`Feed`] is
+//! passed from block to block in the order of the file, and its holder may cut. The frames wait for the
+//! engine in that order. The engine cuts a block of its own only when none waits, and also into frames first:
+//! if it processed each frame at once, the readers would have to wait for the feed during that time.
 
 use std::collections::VecDeque;
 
@@ -12,27 +13,27 @@ use super::feed::Feed;
 use super::frames::Frames;
 use super::source::Broken;
 
-/// What stands where.
+/// The state of all blocks.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// The first block that nobody took.
+    /// The first block that no thread has taken.
     next: u64,
-    /// The block that is cut now, or will be next.
+    /// The block that is being cut, or is next.
     cutting: u64,
-    /// What the cutting goes on with; `None` while somebody cuts, and behind the last block.
+    /// What the cutting continues with; `None` while a thread cuts, and after the last block.
     feed: Option<Box<Feed>>,
-    /// What was cut and not taken by the engine, in the order of the file.
+    /// Frames that were cut and not taken by the engine, in the order of the file.
     cut: VecDeque<Cut>,
     free: Vec<Frames>,
-    /// As many free ones are worth waking a reader.
+    /// The number of free buffers from which on a reader is woken.
     wakes_from: usize,
-    /// Whether the engine copies blocks, too.
+    /// Whether the engine copies blocks as well.
     engine_copies: bool,
-    /// The end of the file was seen: no more blocks.
+    /// Whether the end of the file was seen: there are no more blocks.
     ended: bool,
-    /// There is nothing more to do for readers.
+    /// Whether there is nothing more to do for readers.
     closed: bool,
-    /// A reader has panicked.
+    /// Whether a reader has panicked.
     failed: bool,
 }
 
@@ -46,28 +47,28 @@ pub(super) struct Cut {
     pub(super) end: Option<End>,
 }
 
-/// The end of a capture, or of what can be read of it.
+/// The end of a capture, or of its readable part.
 pub(super) type End = Result<(), Broken>;
 
 /// What a thread does next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Copies that block.
+    /// Copy that block.
     Copy(u64),
-    /// Cuts its oldest block.
+    /// Cut its oldest block.
     Cut(Box<Feed>, Frames),
-    /// A reader has panicked; for the engine alone.
+    /// A reader has panicked; only for the engine.
     Fail,
-    /// There is nothing more to do; for readers alone.
+    /// Leave, because there is nothing more to do; only for readers.
     Leave,
-    /// Takes what was cut; for the engine alone.
+    /// Take these frames; only for the engine.
     Take(Cut),
-    /// Waits until something has changed.
+    /// Wait until something has changed.
     Wait,
 }
 
 impl Turns {
-    /// For a file whose cutting begins with `feed`, and so many readers.
+    /// Returns the state for a file whose cutting begins with `feed`, and this number of readers.
     pub(super) fn new(feed: Feed, readers: usize, engine_copies: bool) -> Self {
         let count = readers + CUT_AHEAD;
         let free: Vec<Frames> = (0..count).map(|_| Frames::default()).collect();
@@ -85,7 +86,7 @@ impl Turns {
         }
     }
 
-    /// The next step of a reader that has copied so many blocks, the oldest of them this one.
+    /// Returns the next step of a reader that has copied `copied` blocks, of which `oldest` is the oldest.
     pub(super) fn reader(&mut self, oldest: Option<u64>, copied: usize) -> Step {
         if self.closed {
             return Step::Leave;
@@ -118,12 +119,12 @@ impl Turns {
         Step::Copy(self.next - 1)
     }
 
-    /// A block turned out to be the last.
+    /// Records that a block was the last.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// A block was cut: the next one may be.
+    /// Takes a block that was cut; the next one may be cut now.
     pub(super) fn leave(&mut self, cut: Cut, feed: Box<Feed>) {
         if cut.end.is_some() {
             self.close();
@@ -133,16 +134,16 @@ impl Turns {
         self.feed = Some(feed);
     }
 
-    /// The engine has taken these; says whether a reader that waits for them should look.
+    /// Takes back the frames that the engine has processed; returns whether a waiting reader should be woken.
     ///
-    /// It is worth waking a reader where it can do several blocks at a time.
+    /// Waking a reader pays only when it can process several blocks.
     pub(super) fn give_back(&mut self, mut frames: Frames) -> bool {
         frames.clear();
         self.free.push(frames);
         self.free.len() >= self.wakes_from
     }
 
-    /// Nothing more is needed of the readers.
+    /// Ends the readers.
     pub(super) fn close(&mut self) {
         self.ended = true;
         self.closed = true;
@@ -155,7 +156,7 @@ impl Turns {
     }
 }
 
-/// Blocks that were cut and wait for the engine, beside one per reader.
+/// Blocks that were cut and wait for the engine, in addition to one per reader.
 const CUT_AHEAD: usize = 7;
 /// Blocks that a reader copies before it may cut the first of them.
 const COPIED_MAX: usize = 2;
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
     use crate::frames::Read;
 
-    /// What a thread is about to have done.
+    /// What a thread is doing.
     enum Doing {
         Copying(u64),
         Cutting(Box<Feed>, Frames),
@@ -188,13 +189,13 @@ mod tests {
         has_left: bool,
     }
 
-    /// A file and who reads it.
+    /// A file and its readers.
     struct Scene<'a> {
         turns: Turns,
         file: &'a [u8],
         block_len: usize,
         actors: Vec<Actor>,
-        /// When each frame was captured that the engine took.
+        /// Capture times of the frames that the engine took.
         taken: Vec<i64>,
         ended: bool,
     }
@@ -223,7 +224,7 @@ mod tests {
             self.actors.iter_mut().for_each(|actor| actor.waits = false);
         }
 
-        /// One actor ends what it does, or asks what to do.
+        /// Lets one actor finish what it does, or start its next step.
         fn act(&mut self, n: usize) {
             match std::mem::replace(&mut self.actors[n].doing, Doing::Nothing) {
                 Doing::Nothing => self.begin(n),
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// A capture with that many frames, a second after each other.
+    /// A capture with that many frames, one second apart.
     fn capture(frames: i64) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new(), LinkType::ETHERNET).unwrap();
         let (from, to) = ("192.0.2.1:4000".parse().unwrap(), "192.0.2.2:5000".parse().unwrap());

@@ -1,4 +1,4 @@
-//! Between a frame and what it means: fragments and TCP segments, which mean something only together.
+//! Reassembles fragments and TCP segments, which can be read only together.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,22 +19,22 @@ pub(super) struct Wire {
     heads: Vec<Head>,
 }
 
-/// What fragments or segments came to.
+/// What a fragment or segment completed.
 #[derive(Debug)]
 pub(super) enum Arrival<'a> {
     /// A datagram.
     Datagram(Datagram<'a>),
     /// SIP that the message guard refuses.
     Malformed,
-    /// A SIP message from one to the other.
+    /// A SIP message with its source and destination.
     Message(SocketAddr, SocketAddr, &'a Message),
-    /// A connection that would need more memory than there is.
+    /// A connection for which the memory limit is reached.
     OverLimit,
-    /// Headers that are cut off.
+    /// Truncated headers.
     Truncated,
 }
 
-/// The first fragment of a text message, which is read alone when the others do not come.
+/// The first fragment of a text message, which is read without the others if they do not arrive.
 #[derive(Debug)]
 struct Head {
     at: Micros,
@@ -77,8 +77,8 @@ impl Wire {
         !self.heads.is_empty()
     }
 
-    /// Gives up waiting for the rest of what two hosts said to each other, because they have gone on: a filter for
-    /// ports keeps all fragments but the first away.
+    /// Stops waiting for further fragments between two hosts, because they have exchanged later messages: a
+    /// capture filter for ports drops all fragments but the first.
     pub(super) fn release_heads(&mut self, one: IpAddr, other: IpAddr, sink: &mut Sink<'_>) {
         let is_between = |head: &Head| {
             let ends = (head.source.ip(), head.destination.ip());
@@ -89,7 +89,7 @@ impl Wire {
         }
     }
 
-    /// Gives out what still waits.
+    /// Passes on what still waits.
     pub(super) fn finish(&mut self, sink: &mut Sink<'_>) {
         for head in std::mem::take(&mut self.heads) {
             head.arrive(sink);
@@ -98,7 +98,7 @@ impl Wire {
         self.connections.finish(&mut |carrier, stretch| take(carrier, held, &stretch, sink));
     }
 
-    /// Fragments that could not be put together so far.
+    /// Returns the number of fragments that could not be reassembled so far.
     pub(super) fn fragments_left(&self) -> u64 {
         self.dissector.fragments_left()
     }
@@ -114,7 +114,7 @@ fn tcp(
     connections.segment(at, segment, &mut |carrier, stretch| take(carrier, held, &stretch, sink));
 }
 
-/// Hands a stretch of a connection to its carrier, and what that makes of it to `sink`.
+/// Passes a part of a connection to its carrier, and what that returns to `sink`.
 fn take(carrier: &mut Carrier, held: &mut usize, stretch: &Stretch<'_>, sink: &mut Sink<'_>) -> Interest {
     let Stretch { at, source, destination, part } = *stretch;
     let before = carrier.held();
@@ -165,7 +165,7 @@ impl Head {
         }
     }
 
-    /// Whether a whole datagram begins with it.
+    /// Whether `datagram` is the whole datagram that this fragment begins.
     fn is_of(&self, datagram: &Datagram<'_>) -> bool {
         self.source == datagram.source
             && self.destination == datagram.destination

@@ -1,4 +1,4 @@
-//! Words that describe a call.
+//! Enumerations that describe a call.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:tt,)* }) => {
@@ -32,7 +32,7 @@ pub(crate) use words;
 words! {
     /// Where a call came from and went to.
     Direction {
-        /// From a trunk to something of ours.
+        /// From a trunk to the organisation.
         Inbound = "inbound",
         /// Between two extensions.
         Internal = "internal",
@@ -86,13 +86,13 @@ words! {
         MediaTimeout = "MEDIA_TIMEOUT",
         /// The far end's network failed.
         NetworkOutOfOrder = "NETWORK_OUT_OF_ORDER",
-        /// It rang and nobody answered.
+        /// It rang without an answer.
         NoAnswer = "NO_ANSWER",
         /// There is no way to the destination.
         NoRouteDestination = "NO_ROUTE_DESTINATION",
         /// The destination is there and does not respond.
         NoUserResponse = "NO_USER_RESPONSE",
-        /// Somebody hung up.
+        /// A party hung up.
         NormalClearing = "NORMAL_CLEARING",
         /// A failure without a better name.
         NormalTemporaryFailure = "NORMAL_TEMPORARY_FAILURE",
@@ -120,7 +120,7 @@ words! {
 }
 
 impl HangupCause {
-    /// The cause that a final SIP response stands for, as FreeSWITCH maps it (cf. RFC 3398 §7.2.4.1).
+    /// The cause for a final SIP response, as FreeSWITCH maps it (cf. RFC 3398 §7.2.4.1).
     pub const fn from_sip_status(status: u16) -> Self {
         match status {
             200..=299 => HangupCause::NormalClearing,

@@ -1,29 +1,29 @@
-//! Where an organisation wants to be asked about the calls that it answers.
+//! The URL that an organisation wants requested for its answered calls.
 
 use crate::directory::Secret;
 use crate::ids::OrganisationId;
 use crate::ports::PortFuture;
 use crate::rules::Rule;
 
-/// An organisation's call-info URL, and the secret that what we send there is signed with.
+/// An organisation's call-info URL, and the secret for signing the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallInfoTarget {
     /// `https` on a public address.
     pub url: String,
-    /// Its UTF-8 bytes are the key.
+    /// The key is its UTF-8 bytes.
     pub secret: Secret,
 }
 
 /// The stored call-info URLs.
 pub trait CallInfoTargets: Send + Sync {
-    /// The organisation's, when it has one.
+    /// Returns the organisation's URL and secret, if it has them.
     fn target(&self, organisation: OrganisationId) -> PortFuture<'_, Option<CallInfoTarget>>;
 }
 
-/// A secret that both sides know, kept as it is written.
+/// Checks a shared secret, which is kept as written.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn secret(text: &str) -> Result<Secret, Rule> {
     let length_fits = (SECRET_LEN_MIN..=SECRET_LEN_MAX).contains(&text.chars().count());
     if !length_fits || text.chars().any(char::is_control) {
@@ -34,9 +34,9 @@ pub fn secret(text: &str) -> Result<Secret, Rule> {
     Ok(Secret(text.to_owned()))
 }
 
-/// Characters of a secret.
+/// Minimum characters of a secret.
 pub const SECRET_LEN_MIN: usize = 16;
-/// Characters of a secret.
+/// Maximum characters of a secret.
 pub const SECRET_LEN_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What a reader of the call log asks for: which records, in which order, which part of them.
+//! A query of the call log: which records, in which order, which part of them.
 //!
-//! Scope is not part of it: what a caller may see stands beside every query and is never widened by one.
+//! The scope is not part of it: it is passed beside every query, and no query can widen it.
 
 use crate::call::{Direction, Transport};
 use crate::cdr::Cdr;
@@ -9,7 +9,7 @@ use crate::page::{Order, Window};
 use crate::quality::MediaVerdict;
 use crate::time::Timestamp;
 
-/// Which records: every part that is given must hold.
+/// A filter of records; every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CdrFilter {
     /// The agent of the record.
@@ -24,7 +24,7 @@ pub struct CdrFilter {
     pub extension_id: Option<ExtensionId>,
     /// Started at this instant or later.
     pub from: Option<Timestamp>,
-    /// Why the caller's leg ended; a name we do not know matches nothing.
+    /// Why the caller's leg ended; an unknown name matches nothing.
     pub hangup_cause: Option<String>,
     /// The verdict on the caller's leg.
     pub media_verdict: Option<MediaVerdict>,
@@ -34,7 +34,7 @@ pub struct CdrFilter {
     pub min_billsec: Option<u64>,
     /// The node that carried the call.
     pub node_id: Option<NodeId>,
-    /// One organisation of those in scope.
+    /// One of the organisations in scope.
     pub organisation_id: Option<OrganisationId>,
     /// Part of any searchable text of the record; in any case, every character literal, no line end.
     pub q: Option<String>,
@@ -82,16 +82,16 @@ impl CdrSort {
     }
 }
 
-/// A page of the call log as a caller asks for it; newest first unless said otherwise.
+/// A page of the call log; newest first by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CdrQuery {
-    /// Which records.
+    /// The filter.
     pub filter: CdrFilter,
-    /// Sorted by what; records without a value come last in either order.
+    /// The sort key; records without a value come last in either order.
     pub sort: CdrSort,
     /// Which way.
     pub order: Order,
-    /// Which part.
+    /// The window.
     pub window: Window,
 }
 
@@ -102,13 +102,13 @@ impl Default for CdrQuery {
 }
 
 impl From<Window> for CdrQuery {
-    /// That part of all records, newest first.
+    /// That window of all records, newest first.
     fn from(window: Window) -> Self {
         Self { filter: CdrFilter::default(), sort: CdrSort::default(), order: Order::Descending, window }
     }
 }
 
-/// Where a reader stands in the records sorted by `started_at`, to go on behind it.
+/// The position of a reader in the records sorted by `started_at`; reading continues after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CdrPlace {
     /// The start of the last record read.

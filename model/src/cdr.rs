@@ -12,15 +12,15 @@ use crate::quality::{CalleeMedia, MediaVerdict, Quality};
 use crate::rating::Billing;
 use crate::time::Timestamp;
 
-/// One call as it is stored and journalled: everything that any reader may be shown, and the ids that
-/// decide who is. What the public API writes of it is [`CdrView`].
+/// One call as it is stored and journalled: everything that any reader may see, and the ids that decide which
+/// readers may. The public API writes it as [`CdrView`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cdr {
     /// Primary key.
     pub call_uuid: CallId,
     /// The tenant the record belongs to.
     pub organisation_id: OrganisationId,
-    /// The extension the call was on: the caller's, or the one called from outside.
+    /// The caller's extension, or the extension called from outside.
     pub extension_id: Option<ExtensionId>,
     /// The trunk that carried the outside leg.
     pub trunk_id: Option<TrunkId>,
@@ -42,11 +42,11 @@ pub struct Cdr {
     pub codec_a: Option<String>,
     /// Codec of the far leg.
     pub codec_b: Option<String>,
-    /// Who called; empty when withheld.
+    /// The caller's number; empty when withheld.
     pub caller_number: Option<String>,
     /// The number as routed.
     pub destination_number: Option<String>,
-    /// The digits keyed, when routing read them as another number.
+    /// The digits dialled, when routing converted them to another number.
     pub dialled_number: Option<String>,
     /// The agent of the record.
     pub agent_id: Option<AgentId>,
@@ -60,7 +60,7 @@ pub struct Cdr {
     pub node_id: Option<NodeId>,
     /// Why the caller's leg ended.
     pub hangup_cause: Option<HangupCause>,
-    /// Why the far end of the last attempt ended without an answer.
+    /// Why the far end of the last attempt failed.
     pub bridge_cause: Option<HangupCause>,
     /// The far end's final SIP response of the last attempt.
     pub sip_status: Option<u16>,
@@ -70,27 +70,27 @@ pub struct Cdr {
     pub cost_amount: Amount,
     /// The currency of the amounts.
     pub currency: Option<Currency>,
-    /// The extension that was called, whoever it was that called; in the journal alone, for `call.missed`.
+    /// The extension that was called, whatever the caller was; only in the journal, for `call.missed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<Called>,
-    /// Input plus output tokens of the AI that handled the call; the store knows them from its conversation,
-    /// whichever of the two comes first.
+    /// Input plus output tokens of the AI that handled the call. The store takes them from its conversation,
+    /// whichever of the two is stored first.
     #[serde(default)]
     pub ai_tokens: Option<u64>,
-    /// What stands behind the amounts.
+    /// The details of the amounts.
     #[serde(default)]
     pub billing: Billing,
     /// Media of the caller's leg.
     pub quality: Quality,
-    /// Media of the called party's leg; `None` where no called party was judged, and in records from before it was kept.
+    /// Media of the called party's leg; `None` when no called party's leg was judged, and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_b: Option<Quality>,
-    /// What is known of the media of both legs; in the journal alone, the store keeps it beside the record.
+    /// The media quality of both legs; only in the journal, because the store keeps it beside the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<CallQuality>>,
 }
 
-/// Whom a call was for.
+/// The called extension of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
     /// The extension.
@@ -110,7 +110,7 @@ impl Cdr {
         MediaVerdict::worse(self.quality.verdict, self.media_b.and_then(|media| media.verdict))
     }
 
-    /// The record as the public API writes it; `margin` shows what only `margin:read` may see.
+    /// The record as the public API writes it; `margin` includes the fields that need `margin:read`.
     pub fn view(&self, margin: bool) -> CdrView<'_> {
         let places = self.currency.map_or(2, Currency::places);
         let quality = &self.quality;
@@ -338,7 +338,8 @@ mod tests {
         }
     }
 
-    /// The far end's response says most, then the cause of the caller's leg; an answered call has no such reason.
+    /// The far end's response takes precedence, then the cause of the caller's leg; an answered call has no
+    /// such reason.
     #[test]
     fn a_record_says_why_it_was_not_answered() {
         let busy = "the far end refused it (486 Busy Here), which means that the called party was busy.";
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(crate::failure::of_record(&answered), None);
     }
 
-    /// Exactly the nullable and required fields stand in a record that knows nothing else.
+    /// A record without further data contains exactly the nullable and the required fields.
     #[test]
     fn nullable_is_null_and_optional_is_absent() {
         let json = serde_json::to_value(unanswered().view(false)).unwrap();
@@ -400,7 +401,7 @@ mod tests {
         assert_eq!((&shown["cost_amount"], &shown["margin"]), (&"0.80005".into(), &"0.44995".into()));
     }
 
-    /// The carrier's side of a record, converted and not, for those who may see it alone.
+    /// The carrier's charge of a record, converted and not, for readers with the permission.
     #[test]
     fn what_the_carrier_charged_is_shown_with_the_margin() {
         let mut cdr = unanswered();
@@ -440,7 +441,7 @@ mod tests {
         assert!(cdr.transcoded());
     }
 
-    /// The journal keeps records as JSON: what is read back is what was written.
+    /// The journal stores records as JSON and reads them back unchanged.
     #[test]
     fn a_record_survives_the_journal() {
         let mut cdr = unanswered();

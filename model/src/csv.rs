@@ -1,4 +1,4 @@
-//! Rows of RFC 4180 that a spreadsheet reads as texts and numbers, never as formulas.
+//! CSV rows (RFC 4180) that a spreadsheet reads as texts and numbers, never as formulas.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ pub fn write_header(text: &mut String, columns: &[&str]) {
     write_row(text, columns.iter().map(|column| (*column).to_owned()));
 }
 
-/// Adds a row with what `object` holds under each column; nothing where it is null or absent.
+/// Adds a row with the values of `object` for the columns; empty where a value is null or absent.
 pub fn write_object(text: &mut String, columns: &[&str], object: &Value) {
     write_row(
         text,
@@ -35,8 +35,8 @@ fn write_row(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str("\r\n");
 }
 
-/// The text with an apostrophe before it when a spreadsheet would take it for a formula: a caller chooses what
-/// their number says, and the export is opened by somebody else.
+/// The text with a leading apostrophe if a spreadsheet would take it for a formula. This matters because a
+/// caller chooses the text of its number, and another person opens the export.
 ///
 /// A number keeps its sign: `+442071230000` is E.164, `-0.40` a loss.
 fn disarmed(value: &str) -> String {

@@ -1,4 +1,4 @@
-//! The standing things that calls are routed by: organisations, extensions, numbers, trunks.
+//! The routing data of calls: organisations, extensions, numbers, trunks.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId,
 use crate::money::Currency;
 use crate::room::RoomConfig;
 
-/// A tenant, as the switch needs it.
+/// An organisation, as the switch needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
     /// Primary key.
@@ -20,22 +20,22 @@ pub struct Organisation {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
-    /// How its people write phone numbers.
+    /// How its users write phone numbers.
     pub numbering: Numbering,
-    /// How many calls out to the world it may have at once; `None` is no limit of its own.
+    /// The largest number of simultaneous outbound calls; `None` sets no limit.
     pub max_outbound_calls: Option<u32>,
-    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
 }
 
-/// How an organisation writes phone numbers, from which their E.164 form is made (ITU-T E.164 §6).
+/// How an organisation writes phone numbers, so that their E.164 form can be built (ITU-T E.164 §6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbering {
-    /// The digits of its country, such as `44`; without them national numbers mean nothing.
+    /// The digits of its country code, such as `44`; without them national numbers are not recognised.
     pub country_code: Option<String>,
-    /// What stands before a national number and is no part of it, such as `0`; empty where nothing does.
+    /// The prefix of a national number that is not part of it, such as `0`; empty if there is none.
     pub national_prefix: String,
-    /// What stands before a country code in place of `+`, such as `00`.
+    /// The prefix before a country code instead of `+`, such as `00`.
     pub international_prefix: String,
 }
 
@@ -46,16 +46,16 @@ impl Default for Numbering {
     }
 }
 
-/// A person's line: registers, calls and is called.
+/// A user's line: it registers, calls and is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Primary key.
     pub id: ExtensionId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The agent of its records.
+    /// The agent that its records belong to.
     pub agent_id: Option<AgentId>,
-    /// The team of its records: the agent's, or else its own.
+    /// The team that its records belong to: the agent's, or else its own.
     pub team_id: Option<TeamId>,
     /// The digits dialled for it; unique within the organisation, and its digest username.
     pub number: String,
@@ -63,9 +63,9 @@ pub struct Extension {
     pub name: String,
     /// Digest credential: lower-case hex of H(number:realm:password).
     pub ha1: Ha1,
-    /// Encoding names it may use, in order; empty means every codec that the switch carries.
+    /// Encoding names it may use, in order of preference; empty means every codec that the switch supports.
     pub codecs: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
 }
 
@@ -80,12 +80,12 @@ pub struct Ha1 {
 
 impl std::fmt::Debug for Ha1 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A credential in a log is a credential given away.
+        // A log must not contain a credential.
         f.write_str("Ha1(..)")
     }
 }
 
-/// A phone number of an organisation and where it leads.
+/// A phone number of an organisation and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     /// Primary key.
@@ -94,11 +94,11 @@ pub struct Number {
     pub organisation_id: OrganisationId,
     /// E.164 with `+`; unique.
     pub number: String,
-    /// Where a call to it goes.
+    /// The destination of a call to it.
     pub destination: Destination,
 }
 
-/// Where a phone number leads.
+/// The destination of a phone number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A conference room of the same organisation; without one the caller is asked for the room's number.
@@ -134,7 +134,7 @@ impl Destination {
         }
     }
 
-    /// What kind of thing it is.
+    /// Returns the kind.
     pub fn kind(self) -> DestinationKind {
         match self {
             Destination::Conference(_) => DestinationKind::Conference,
@@ -142,7 +142,7 @@ impl Destination {
         }
     }
 
-    /// Which one, where there is one.
+    /// Returns the id, if there is one.
     pub fn id(self) -> Option<Uuid> {
         match self {
             Destination::Conference(room) => room.map(|room| room.0),
@@ -156,17 +156,18 @@ impl Destination {
 pub struct Trunk {
     /// Primary key.
     pub id: TrunkId,
-    /// The organisation that alone uses it; `None` when shared by all.
+    /// The only organisation that uses it; `None` when shared by all.
     pub organisation_id: Option<OrganisationId>,
     /// Unique name.
     pub name: String,
-    /// Where calls go, as [`TrunkAddress`](crate::trunk_address::TrunkAddress) is written; `None` takes none.
+    /// Where calls are sent, in the form of [`TrunkAddress`](crate::trunk_address::TrunkAddress); `None`
+    /// means that it takes no calls.
     pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
     /// Lower is tried first.
     pub priority: u16,
-    /// Who we are there, for digest and REGISTER; may be empty.
+    /// The switch's user name there, for digest and REGISTER; may be empty.
     pub username: String,
     /// The password of `username`; empty answers no challenge.
     pub password: Secret,
@@ -176,16 +177,16 @@ pub struct Trunk {
     pub register: bool,
     /// Numbers that go out exactly as dialled, such as `112`.
     pub short_numbers: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
 }
 
 words! {
     /// Which address the media of a leg must come from.
     StrictSource {
-        /// Any address. A stranger that sends first takes the leg.
+        /// Any address. An unknown sender that sends first takes the leg.
         Any = "any",
         /// The address and port of the peer's session description.
         Sdp = "sdp",
@@ -195,7 +196,7 @@ words! {
 }
 
 impl StrictSource {
-    /// Every word of the setting, as the interfaces read it.
+    /// Every value of the setting, as users write it.
     pub const WORDS: [(&'static str, StrictSource); 3] = [
         (StrictSource::Any.as_str(), StrictSource::Any),
         (StrictSource::Sdp.as_str(), StrictSource::Sdp),
@@ -203,7 +204,7 @@ impl StrictSource {
     ];
 }
 
-/// A password that has to be kept as it is; never printed.
+/// A password that has to be stored in plain text; never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -218,12 +219,12 @@ impl std::fmt::Debug for Secret {
 pub struct Network {
     /// First address of the block.
     pub address: IpAddr,
-    /// Leading bits that count.
+    /// Leading bits that are compared.
     pub prefix_len: u8,
 }
 
 impl Network {
-    /// Whether `address` lies in the block; an IPv4-mapped IPv6 address counts as IPv4.
+    /// Whether `address` is in the block; an IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -239,7 +240,7 @@ impl Network {
     }
 }
 
-/// The text is no address and no block of them.
+/// The text is neither an address nor a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an address or a network such as 192.0.2.0/24")]
 pub struct NetworkError;
@@ -257,14 +258,14 @@ impl std::str::FromStr for Network {
         let most: u8 = if address.is_ipv4() { 32 } else { 128 };
         let prefix_len = match bits {
             None => most,
-            // `parse` would take a sign.
+            // `parse` would accept a sign.
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 bits.parse().ok().filter(|bits| *bits <= most).ok_or(NetworkError)?
             }
             Some(_) => return Err(NetworkError),
         };
         let (address, prefix_len) = match address {
-            // ::ffff:192.0.2.0/120 is 192.0.2.0/24; with a shorter prefix it is no IPv4 network.
+            // ::ffff:192.0.2.0/120 is 192.0.2.0/24; with a prefix shorter than 96 it is not an IPv4 network.
             IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
                 Some(v4) if prefix_len >= 96 => (IpAddr::V4(v4), prefix_len - 96),
                 _ => (address, prefix_len),
@@ -291,7 +292,7 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// Everything that the switch routes by, as one consistent read.
+/// All routing data of the switch, as one consistent read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectorySnapshot {
     /// Grows with every change of the stored directory.

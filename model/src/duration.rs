@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// A text that is no duration.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// It has another form.
     #[error("\"{0}\" is no duration: write a number with ms, s, m or h, such as 500ms, 30s, 2m or 1h30m")]
     Form(String),
-    /// It is longer than anything here lasts.
+    /// It is longer than allowed.
     #[error("\"{0}\" is too long: a duration is {max} hours at most, such as 3h", max = HOURS_MAX)]
     TooLong(String),
 }
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if rest.is_empty() {
         return Err(form());
     }
-    // Each turn takes a digit at least.
+    // Each turn takes at least one digit.
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (number, behind) = rest.split_at(digits);

@@ -1,4 +1,4 @@
-//! Extensions as they are managed.
+//! Extensions as the API manages them.
 
 use serde::Serialize;
 
@@ -37,31 +37,31 @@ pub struct ExtensionRecord {
     pub updated_at: Timestamp,
 }
 
-/// An extension to be made.
+/// An extension to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewExtension {
     /// Whose it will be.
     pub organisation_id: OrganisationId,
     /// Its team, of the same organisation.
     pub team_id: Option<TeamId>,
-    /// Not taken within the organisation.
+    /// Unique within the organisation.
     pub number: String,
     /// The person's name.
     pub name: String,
-    /// The phone's password; one is made up when there is none.
+    /// The phone's password; generated when there is none.
     pub password: Option<Secret>,
-    /// Codecs in order; empty is every one.
+    /// Codecs in order of preference; empty means every codec.
     pub codecs: Vec<String>,
     /// See [`ExtensionRecord`].
     pub strict_source: Option<StrictSource>,
 }
 
-/// What changes of an extension; `None` stays as it is.
+/// The changes of an extension; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionChange {
     /// Another team, or none.
     pub team_id: Option<Option<TeamId>>,
-    /// Another number; it comes with a password, since a stored one is worth nothing under another number.
+    /// Another number; it requires a password, because the stored credential is not valid for another number.
     pub number: Option<String>,
     /// Another name.
     pub name: Option<String>,
@@ -78,10 +78,10 @@ pub trait Extensions: Send + Sync {
     /// The extensions inside `scope`, by number unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<ExtensionRecord>>;
 
-    /// One extension, whoever owns it.
+    /// One extension, of any organisation.
     fn find(&self, extension: ExtensionId) -> PortFuture<'_, Option<ExtensionRecord>>;
 
-    /// Makes an extension inside `scope`, and says its password when it was made up: it is never known again. A
+    /// Creates an extension inside `scope`, and returns its password if it was generated: it is not stored. A
     /// conflict when the organisation has one of that number.
     fn create(
         &self,
@@ -90,7 +90,7 @@ pub trait Extensions: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, (ExtensionRecord, Option<Secret>)>;
 
-    /// Changes an extension inside `scope`; what it becomes must lie inside, too.
+    /// Changes an extension inside `scope`; the changed extension must be inside as well.
     fn change(
         &self,
         scope: Scope,

@@ -1,11 +1,12 @@
-//! Requests that are carried out once however often they are sent: what names one, and what is kept of it.
+//! Requests that are executed once however often they are sent: how one is identified, and what is stored of
+//! it.
 
 use std::fmt;
 
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// Names one request: who sent it, with which `Idempotency-Key`, where to, and what it says.
+/// Identifies one request: its sender, its `Idempotency-Key`, its path, and its content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// SHA-256 over the caller, the method, the path and the key.
@@ -20,7 +21,7 @@ impl fmt::Debug for Claim {
     }
 }
 
-/// What is kept of an answer.
+/// The stored form of an answer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
     /// Its HTTP status.
@@ -29,12 +30,12 @@ pub struct KeptAnswer {
     pub content_type: Option<String>,
     /// Its `Location`.
     pub location: Option<String>,
-    /// Its body, sealed: only who sent the request can read it.
+    /// Its body, encrypted: only the sender of the request can read it.
     pub sealed_body: String,
 }
 
 impl KeptAnswer {
-    /// Whether what was asked was done.
+    /// Whether the request succeeded.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -46,29 +47,29 @@ impl fmt::Debug for KeptAnswer {
     }
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Once {
-    /// The work was done now, and what it wrote and the answer are stored together; or it asked for nothing to
-    /// be kept, and nothing is.
+    /// The work was done now, and its changes and the answer are stored together; or the work returned no
+    /// answer to store, and nothing is stored.
     Executed,
-    /// It was done before: this is what was answered.
+    /// The work was done before: this was the answer.
     Replayed(KeptAnswer),
-    /// Another request had the key and said something else.
+    /// Another request with the same key had other content.
     Reused,
-    /// The same request is being carried out now.
+    /// The same request is being executed now.
     Running,
 }
 
-/// Carries work out at most once per claim.
+/// Executes work at most once per claim.
 pub trait Idempotency: Send + Sync {
     /// Does `work` unless it was done before.
     ///
-    /// What the work writes through the stores becomes visible together with the answer that it returns, in one
-    /// transaction, and only when that answer is a success: after a crash either both are there or none.
-    /// Without an answer to keep nothing is written and the claim is free again.
+    /// What the work writes through the stores becomes visible together with the answer that it returns, in
+    /// one transaction, and only when that answer is a success: after a crash either both are stored or
+    /// neither. Without an answer to store nothing is written and the claim is free again.
     ///
-    /// Who is cancelled in the middle keeps the claim from others until its lease ends.
+    /// If the future is dropped before its end, the claim stays taken until its lease expires.
     fn once<'a>(
         &'a self,
         claim: Claim,

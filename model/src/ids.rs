@@ -1,4 +1,4 @@
-//! Identifiers as distinct types, so that a leg can never stand where a call is meant.
+//! Identifiers as distinct types, so that a leg's id cannot be used as a call's.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ macro_rules! ids {
         }
     )*
 
-        /// Every id's name and schema, for the API document.
+        /// Returns every id's name and schema, for the API document.
         #[cfg(feature = "openapi")]
         pub fn schemas() -> Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)> {
             vec![$((<$name as utoipa::ToSchema>::name().into_owned(), <$name as utoipa::PartialSchema>::schema()),)*]

@@ -1,7 +1,8 @@
-//! JSON from strangers, by RFC 8259 and less: one object, bounded in depth and number of values, no name twice.
+//! Reads untrusted JSON by RFC 8259 with further limits: one object, bounded in depth and number of values,
+//! no duplicate names.
 //!
-//! `serde_json` reads the characters; what it lets pass (the last of two equal names wins, 127 levels) is refused
-//! while the tree is made, before there is more of it than the bounds allow.
+//! `serde_json` reads the characters; what it accepts beyond that (of two equal names the last one wins, 127
+//! levels) is refused while the tree is built, before it exceeds the limits.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,14 +12,14 @@ use serde_json::{Map, Number, Value};
 
 use crate::problem::FieldProblem;
 
-/// The object that `bytes` are.
+/// Reads the object in `bytes`.
 ///
 /// # Errors
-/// What is wrong: of the whole under the field `body`, or each name that is there twice.
+/// What is wrong: under the field `body` for the whole, or every duplicate name.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProblem>> {
     let whole = |message: String| vec![FieldProblem { field: "body".to_owned(), message }];
     let text = match std::str::from_utf8(bytes) {
-        // RFC 8259 §8.1: no byte order mark; bytes of 0 are UTF-16 of something else.
+        // RFC 8259 §8.1: no byte order mark; bytes of 0 indicate UTF-16.
         Ok(text) if text.starts_with('\u{feff}') => {
             return Err(whole("must not begin with a byte order mark".to_owned()));
         }
@@ -43,7 +44,7 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Vec<FieldProblem>> {
     }
 }
 
-/// What a value is, in the words of JSON.
+/// The JSON name of a value's type.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "an array",
@@ -56,7 +57,7 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// What a caller wrote as it may be repeated to them: short and without control characters.
+/// A client's text in a form that may be repeated in an answer: short and without control characters.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN_LEN_MAX).collect()
 }
@@ -71,22 +72,22 @@ fn explained(context: &Context, error: &serde_json::Error, text: &str) -> String
     if ["NaN", "nan", "Inf", "inf", "-Inf", "-inf"].iter().any(|word| rest.starts_with(word)) {
         return format!("is not JSON at {at}: NaN and Infinity are no numbers there");
     }
-    // The text without its own place, which stands at the end.
+    // The text without its position, which is at the end.
     let said = error.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
     format!("is not JSON at {at}: {said}")
 }
 
-/// What is found while the tree is made.
+/// The findings while the tree is built.
 #[derive(Default)]
 struct Context {
-    /// Why reading was given up, when a bound was passed.
+    /// Which limit was exceeded, if reading stopped.
     bound: Cell<Option<&'static str>>,
     values: Cell<usize>,
     twice: RefCell<Vec<String>>,
 }
 
-/// Where in the body a value stands; a path is made of it only when somebody has to hear of it.
+/// The position of a value in the body; the path is built only when it is reported.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Whole,
@@ -113,7 +114,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A level further in.
+    /// Enters the next level.
     fn enter<E: Error>(&self) -> Result<(), E> {
         if self.depth >= DEPTH_MAX {
             return Err(self.give_up("is nested deeper than 32 levels"));
@@ -212,9 +213,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 const DEPTH_MAX: usize = 32;
 const SHOWN_LEN_MAX: usize = 64;
-/// Names given twice that an answer tells of.
+/// Duplicate names that an answer lists.
 const TWICE_MAX: usize = 20;
-/// A body of empty arrays would become fifty times as large in memory.
+/// A body of empty arrays would take fifty times as much memory.
 const VALUES_MAX: usize = 100_000;
 
 #[cfg(test)]
@@ -325,7 +326,8 @@ mod tests {
         #[test]
         fn almost_json_never_panics(text in r#"[\[\]{}:,"\\ua-c0-9.eE+\- \n]{0,60}"#) {
             let ours = object(text.as_bytes());
-            // What serde_json does not read as an object is refused; what we accept is what it reads.
+            // Input that serde_json does not read as an object is refused; accepted input equals what it
+            // reads.
             match serde_json::from_str::<Map<String, Value>>(&text) {
                 Err(_) => prop_assert!(ours.is_err()),
                 Ok(theirs) => if let Ok(ours) = ours { prop_assert_eq!(ours, theirs) },

@@ -1,4 +1,4 @@
-//! Integration keys as they are managed: everything but the secret.
+//! Integration keys as the API manages them: everything but the secret.
 
 use crate::access::{Permission, Scope};
 use crate::directory::Network;
@@ -18,15 +18,15 @@ pub struct KeyRecord {
     pub organisation_id: OrganisationId,
     /// Unique within the organisation.
     pub name: String,
-    /// What stands before the secret in the key's text: prefix and short id.
+    /// The part of the key's text before the secret: prefix and short id.
     pub prefix: String,
     /// The last four characters of the secret.
     pub last4: String,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
     /// The preset that the permissions were copied from.
     pub preset: Option<String>,
-    /// Where it may be used from.
+    /// The networks it may be used from.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
@@ -43,17 +43,17 @@ pub struct NewKey {
     pub organisation_id: OrganisationId,
     /// Unique within the organisation.
     pub name: String,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
     /// The preset that the permissions were copied from.
     pub preset: Option<String>,
-    /// Where it may be used from; 1 to [`NETWORKS_MAX`](crate::rules::NETWORKS_MAX) networks.
+    /// The networks it may be used from; 1 to [`NETWORKS_MAX`](crate::rules::NETWORKS_MAX) networks.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
 }
 
-/// What changes of a key; `None` stays as it is.
+/// The changes of a key; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChange {
     /// Another name.
@@ -66,15 +66,15 @@ pub struct KeyChange {
     pub rate_per_minute: Option<u32>,
 }
 
-/// The stored keys, for who manages them.
+/// The stored keys, for managing them.
 pub trait Keys: Send + Sync {
     /// The keys inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<KeyRecord>>;
 
-    /// One key, whoever owns it.
+    /// One key, of any organisation.
     fn find_record(&self, key: ApiKeyId) -> PortFuture<'_, Option<KeyRecord>>;
 
-    /// Makes a key and says its text, which is never known again. A conflict when the organisation has one of
+    /// Creates a key and returns its text, which is not stored. A conflict when the organisation has one of
     /// that name.
     fn create(&self, new: NewKey, now: Timestamp) -> PortFuture<'_, (KeyRecord, Secret)>;
 
@@ -87,11 +87,11 @@ pub trait Keys: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, KeyRecord>;
 
-    /// Removes a key inside `scope`; it is refused from then on.
+    /// Removes a key inside `scope`; requests with it are refused from then on.
     fn delete(&self, scope: Scope, key: ApiKeyId) -> PortFuture<'_, ()>;
 }
 
-/// Requests a minute of a key that says nothing else.
+/// Requests a minute of a key that sets no other limit.
 pub const RATE_DEFAULT: u32 = 600;
 /// Requests a minute that a key may have at most.
 pub const RATE_MAX: u32 = 60_000;

@@ -1,14 +1,15 @@
-//! Header-only traces of legs, as they are fetched.
+//! Header-only traces of legs, for download.
 
 use crate::media_quality::LegTrace;
 use crate::open_file::OpenFile;
 use crate::ports::PortFuture;
 
-/// The traces that a node has kept.
+/// The traces stored on a node.
 pub trait LegTraces: Send + Sync {
-    /// A trace that a record names which the caller may read; `None` when it is not on this node, or no longer.
+    /// Opens a trace named in a record that the caller may read; `None` when it is not, or no longer, on this
+    /// node.
     ///
     /// # Errors
-    /// [`Internal`](crate::problem::Problem::Internal) when the disk does not give it.
+    /// [`Internal`](crate::problem::Problem::Internal) when the disk cannot read it.
     fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>>;
 }

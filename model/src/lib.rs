@@ -1,5 +1,5 @@
-//! The product's words and its ports: what a call record, an event or a permission is, and which stored
-//! things the HTTP face may ask for. No I/O, no SIP, no RTP.
+//! The types of the product and its ports: what a call record, an event or a permission is, and which stored
+//! resources the API uses. No I/O, no SIP, no RTP.
 
 pub mod access;
 pub mod ai_price;

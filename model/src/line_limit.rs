@@ -1,11 +1,12 @@
-//! A limit on log lines that peers cause: one line a second for each source, and so many a second in all.
+//! A limit on log lines that peers cause: one line a second for each source, and a maximum per second in
+//! total.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::time::Timestamp;
 
-/// Which lines are written, and how many were left out.
+/// Decides which lines are written, and counts those that are left out.
 #[derive(Debug, Default)]
 pub struct LineLimit {
     /// Sources with a line in the last seconds.
@@ -23,8 +24,8 @@ struct Source {
 }
 
 impl LineLimit {
-    /// Whether a line about `source` is written now; with the number of lines about this source, or about sources that
-    /// had none, that were left out before.
+    /// Returns whether a line about `source` is written now, with the number of earlier lines that were left
+    /// out, about this source or about sources without a line of their own.
     ///
     /// *Bounds*: [`LINES_PER_SECOND_MAX`] lines a second; a table of `SOURCES_MAX` sources.
     pub fn take(&mut self, now: Timestamp, source: IpAddr) -> Option<u64> {

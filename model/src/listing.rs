@@ -1,31 +1,31 @@
-//! What a reader of a list of standing things asks for: keys, users, teams, agents.
+//! A query of a list of managed resources: keys, users, teams, agents.
 
 use crate::ids::{OrganisationId, TeamId};
 use crate::page::{Order, Window};
 
-/// Which part of a list, of which things; every filter that is given must hold.
+/// The filter, order and window of a list; every given filter must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// One organisation of those in scope.
+    /// One of the organisations in scope.
     pub organisation_id: Option<OrganisationId>,
-    /// Those of one team; of things that belong to none, nothing.
+    /// Those of one team; never matches a resource without a team.
     pub team_id: Option<TeamId>,
     /// Part of the name or another searchable text; in any case, every character literal.
     pub q: Option<String>,
-    /// Sorted by what; the primary key always follows, so that pages are disjoint.
+    /// The sort key; the primary key always follows, so that pages are disjoint.
     pub sort: ListingSort,
     /// Which way.
     pub order: Order,
-    /// Which part.
+    /// The window.
     pub window: Window,
 }
 
-/// What a list of standing things is sorted by.
+/// The sort key of a list of managed resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListingSort {
     /// When it was made.
     CreatedAt,
-    /// Its name, or whatever tells it apart for people.
+    /// Its name, or the text that identifies it to people.
     #[default]
     Name,
 }

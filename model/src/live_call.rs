@@ -1,4 +1,4 @@
-//! Calls that are up now: what a reader is shown of them, and the port that tells.
+//! Live calls: what a reader is shown of them, and the port that returns them.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ words! {
     CallState {
         /// Both sides talk.
         Answered = "answered",
-        /// It was placed, and the far end says nothing yet.
+        /// It was placed, and the far end has not responded yet.
         Queued = "queued",
         /// The far end rings.
         Ringing = "ringing",
@@ -104,25 +104,25 @@ pub struct LiveLeg {
     pub answered_at: Option<Timestamp>,
 }
 
-/// Something about a live call that others hear of at once.
+/// A change of a live call that is reported at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallNews {
     /// Both sides talk.
     Answered(LiveCall),
-    /// The media of a leg goes wrong, or no longer.
+    /// The media quality of a leg has become worse, or is good again.
     Media(LiveCall, Box<MediaWarning>),
     /// The far end rings.
     Ringing(LiveCall),
 }
 
 impl CallNews {
-    /// The call as it was then.
+    /// The call as it was at that time.
     pub fn call(&self) -> &LiveCall {
         let (CallNews::Answered(call) | CallNews::Media(call, _) | CallNews::Ringing(call)) = self;
         call
     }
 
-    /// A new event that tells of it.
+    /// Makes the event for it.
     pub fn event(&self) -> Event {
         let call = self.call();
         let (kind, at) = match self {
@@ -136,7 +136,7 @@ impl CallNews {
 }
 
 impl LiveCall {
-    /// The payload of an event: the call without what the envelope and the event's own name say.
+    /// The payload of an event: the call without the fields that the envelope or the event's name contains.
     fn event_data(&self) -> Map<String, Value> {
         let mut data = Map::from_iter([("call_uuid".to_owned(), Value::from(self.uuid.to_string()))]);
         if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
@@ -147,31 +147,31 @@ impl LiveCall {
     }
 }
 
-/// Which live calls a reader wants, newest first; every filter that is given must hold.
+/// A query of live calls, newest first; every given filter must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveCallQuery {
-    /// One organisation of those in scope.
+    /// One of the organisations in scope.
     pub organisation_id: Option<OrganisationId>,
     /// Calls with a leg of that extension.
     pub extension_id: Option<ExtensionId>,
-    /// Where they came from and go to.
+    /// The direction.
     pub direction: Option<Direction>,
     /// How far they are.
     pub state: Option<CallState>,
-    /// Which part.
+    /// The window.
     pub window: Window,
 }
 
-/// What of a call the filters look at.
+/// The fields of a call that the filters use.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline<F> {
     /// Whose it is.
     pub organisation_id: OrganisationId,
     /// Where it came from and goes to.
     pub direction: Direction,
-    /// How far it is.
+    /// The state of the call.
     pub state: CallState,
-    /// Whether an extension is on it.
+    /// Whether an extension takes part in it.
     pub has_extension: F,
 }
 
@@ -185,13 +185,13 @@ impl LiveCallQuery {
     }
 }
 
-/// The calls that are up now.
+/// The live calls.
 pub trait LiveCalls: Send + Sync {
-    /// A page of the calls inside `scope` that the query asks for, newest first.
+    /// A page of the calls inside `scope` that the query selects, newest first.
     fn list(&self, scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>>;
 
-    /// One call, whoever's it is; the caller decides by [`Scope::covers`] whether it may be shown, since "foreign" and
-    /// "none" are told apart.
+    /// Returns one call, of any organisation; the caller decides with [`Scope::covers`] whether it may be
+    /// shown, because "foreign" and "none" get different answers.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>>;
 }
 

@@ -1,4 +1,4 @@
-//! What the engine can be asked for while it runs: counts, gauges and times, in the shape of Prometheus.
+//! The metrics of a running engine: counters, gauges and times, as Prometheus defines them.
 
 use crate::ports::PortFuture;
 
@@ -7,15 +7,15 @@ use crate::ports::PortFuture;
 pub struct Family {
     /// Its name, unit last: `sidetone_rtp_received_bytes_total`.
     pub name: &'static str,
-    /// What it says, one sentence.
+    /// Its help text, one sentence.
     pub help: &'static str,
-    /// How it may be read.
+    /// Its type.
     pub kind: Kind,
     /// Its values.
     pub samples: Vec<Sample>,
 }
 
-/// How a metric may be read.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows.
@@ -29,7 +29,7 @@ pub enum Kind {
 /// One value of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What it is the value of; names and values of closed, small sets.
+    /// Its labels; names and values come from closed, small sets.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
     pub value: Value,
@@ -38,13 +38,13 @@ pub struct Sample {
 /// The value of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// How many times something took at most so long.
+    /// How many durations were within each bound.
     Histogram {
-        /// The upper bounds of the buckets and how many are within each, those of the smaller ones included.
+        /// The upper bounds of the buckets with their cumulative counts.
         buckets: Vec<(u64, u64)>,
-        /// How many there are in all.
+        /// The total count.
         count: u64,
-        /// The sum of all.
+        /// The sum of all durations.
         sum_us: u64,
     },
     /// A time, published in seconds.
@@ -64,13 +64,13 @@ impl Family {
         Self { name, help, kind: Kind::Gauge, samples: Vec::new() }
     }
 
-    /// The metric with its one value.
+    /// Returns the metric with its only value.
     #[must_use]
     pub fn is(self, number: u64) -> Self {
         self.with([], number)
     }
 
-    /// The metric with one more value.
+    /// Returns the metric with one more value.
     #[must_use]
     pub fn with<const N: usize>(mut self, labels: [(&'static str, &str); N], number: u64) -> Self {
         let labels = labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
@@ -79,8 +79,9 @@ impl Family {
     }
 }
 
-/// Who knows the engine's metrics.
+/// Provides the engine's metrics.
 pub trait Metrics: Send + Sync {
-    /// All of them now. Read from counters that are there anyway: asking costs who is asked nothing.
+    /// Returns all current metrics. They are read from existing counters, so the measured parts are not
+    /// slowed down.
     fn families(&self) -> PortFuture<'_, Vec<Family>>;
 }

@@ -1,9 +1,9 @@
-//! Exact amounts: decimals that are never a float and never a JSON number.
+//! Exact amounts: decimals, never floats and never JSON numbers.
 //!
-//! All arithmetic is on whole numbers in 128 bits and checked: what does not fit is `None`, never wrapped and
-//! never cut. Where a quotient must be rounded it is rounded once, half to even, at the eighth decimal place.
-//! `rust_decimal` reads and writes the texts; products are not left to it, since it rounds one of more than 96
-//! bits in silence.
+//! All arithmetic uses 128-bit integers and is checked: a result that does not fit is `None`, never wrapped
+//! and never truncated. A quotient is rounded once, half to even, at the eighth decimal place. `rust_decimal`
+//! reads and writes the texts; it is not used for products, because it silently rounds one of more than 96
+//! bits.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -50,8 +50,9 @@ impl Amount {
         Self::sum_of_products(&[(self, numerator)], denominator)
     }
 
-    /// `Σ price · quantity ÷ unit`, rounded once at the end, half to even: what a bill of several quantities
-    /// under one unit comes to, such as tokens at prices per 1,000,000. `None` when it does not fit or `unit` is 0.
+    /// `Σ price · quantity ÷ unit`, rounded once at the end, half to even: the amount for several quantities
+    /// with prices for the same unit, such as tokens at prices per 1,000,000. `None` when it does not fit or
+    /// `unit` is 0.
     #[must_use]
     pub fn sum_of_products(lines: &[(Amount, u64)], unit: u64) -> Option<Amount> {
         let sum = lines.iter().try_fold(0_i128, |sum, (price, quantity)| {
@@ -60,8 +61,8 @@ impl Amount {
         half_even(sum, i128::from(unit)).map(Amount)
     }
 
-    /// This amount in another currency, of which `rate` stands for one unit of this one; rounded once, half to
-    /// even. `None` when it does not fit.
+    /// This amount in another currency; `rate` is one unit of this currency in the other. Rounded once, half
+    /// to even. `None` when it does not fit.
     #[must_use]
     pub fn converted(self, rate: Amount) -> Option<Amount> {
         half_even(i128::from(self.0).checked_mul(i128::from(rate.0))?, ONE).map(Amount)
@@ -79,7 +80,7 @@ impl Amount {
         self.0.checked_sub(other.0).map(Amount)
     }
 
-    /// Whether it is less than nothing.
+    /// Whether it is below zero.
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
@@ -103,14 +104,14 @@ fn text(decimal: Decimal, places: u32) -> String {
     decimal.to_string()
 }
 
-/// `dividend ÷ divisor` to the nearest whole number, a half to the even one; `None` when that is no `i64` or
+/// `dividend ÷ divisor` to the nearest integer, a half to the even one; `None` when that is not an `i64` or
 /// the divisor is not positive.
 fn half_even(dividend: i128, divisor: i128) -> Option<i64> {
     if divisor <= 0 {
         return None;
     }
     let (floor, rest) = (dividend.div_euclid(divisor), dividend.rem_euclid(divisor));
-    // `rest` is below `divisor`, which is at most 2⁶⁴: doubling it is safe.
+    // `rest` is below `divisor`, which is at most 2⁶⁴, so it can be doubled.
     let up = match (rest * 2).cmp(&divisor) {
         Ordering::Less => false,
         Ordering::Equal => floor % 2 != 0,
@@ -119,18 +120,18 @@ fn half_even(dividend: i128, divisor: i128) -> Option<i64> {
     i64::try_from(floor.checked_add(i128::from(up))?).ok()
 }
 
-/// A sum of amounts, wider than any one of them: 2⁶⁴ of the largest fit.
+/// A sum of amounts, wider than a single one: 2⁶⁴ of the largest amount fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Total(i128);
 
 impl Total {
-    /// A total from two sums of stored forms: of their quotients by [`Total::PART`] and of their remainders. A
-    /// database that adds up 64-bit numbers adds these without overflow, where the plain sum might.
+    /// A total from two sums of stored forms: of their quotients by [`Total::PART`] and of their remainders.
+    /// A database with 64-bit numbers can add these without overflow, which the plain sum might cause.
     pub const fn from_parts(quotients: i64, remainders: i64) -> Self {
         Total(quotients as i128 * Self::PART as i128 + remainders as i128)
     }
 
-    /// What [`Total::from_parts`] divides by.
+    /// The divisor for [`Total::from_parts`].
     pub const PART: i64 = 1_000_000_000;
 
     /// The total with `amount` added.
@@ -149,7 +150,7 @@ impl Total {
     pub fn to_text(self, places: u32) -> String {
         match Decimal::try_from_i128_with_scale(self.0, SCALE) {
             Ok(decimal) => text(decimal, places),
-            // Beyond what 10⁹ records of the largest amount come to; exact all the same, with every place.
+            // More than 10⁹ records of the largest amount; still exact, with every decimal place.
             Err(_) => {
                 let (sign, digits) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
                 let one = ONE.unsigned_abs();
@@ -208,7 +209,7 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
-/// Why a text or a decimal is no [`Amount`].
+/// Why a text or a decimal is not an [`Amount`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AmountError {
     /// More than eight decimal places.
@@ -258,7 +259,7 @@ impl FromStr for Currency {
     }
 }
 
-/// The text is no currency code.
+/// The text is not a currency code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an ISO 4217 currency code such as EUR")]
 pub struct CurrencyError;

@@ -1,4 +1,4 @@
-//! Phone numbers as they are managed.
+//! Phone numbers as the API manages them.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::ports::PortFuture;
 use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 
-/// A phone number and where it leads.
+/// A phone number and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberRecord {
     /// Primary key.
@@ -21,7 +21,7 @@ pub struct NumberRecord {
     pub organisation_id: OrganisationId,
     /// E.164 with `+`; unique over all organisations.
     pub number: String,
-    /// Where a call to it goes.
+    /// The destination of a call to it.
     pub destination: Destination,
     /// When it was made.
     pub created_at: Timestamp,
@@ -66,18 +66,18 @@ pub struct NumberView<'a> {
     updated_at: Timestamp,
 }
 
-/// A phone number to be made.
+/// A phone number to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNumber {
     /// Whose it will be.
     pub organisation_id: OrganisationId,
-    /// Not taken by anybody.
+    /// Not in use.
     pub number: String,
-    /// Something of the same organisation.
+    /// It must belong to the same organisation.
     pub destination: Destination,
 }
 
-/// What changes of a phone number; `None` stays as it is.
+/// The changes of a phone number; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberChange {
     /// Another number.
@@ -89,7 +89,7 @@ pub struct NumberChange {
 }
 
 impl NumberChange {
-    /// Where a number leads that led to `before`. An id stays with its kind.
+    /// Returns the changed destination; the previous one was `before`. An id belongs to its kind.
     ///
     /// # Errors
     /// What is wrong with the id.
@@ -108,11 +108,11 @@ pub trait Numbers: Send + Sync {
     /// The numbers inside `scope`, by number unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<NumberRecord>>;
 
-    /// One number, whoever owns it.
+    /// One number, of any organisation.
     fn find(&self, number: NumberId) -> PortFuture<'_, Option<NumberRecord>>;
 
-    /// Makes a number inside `scope`. A conflict when somebody has it; invalid when the organisation does not have
-    /// what it leads to.
+    /// Creates a number inside `scope`. A conflict when it is in use; invalid when the organisation does not
+    /// have the destination.
     fn create(&self, scope: Scope, new: NewNumber, now: Timestamp) -> PortFuture<'_, NumberRecord>;
 
     /// Changes a number inside `scope`.

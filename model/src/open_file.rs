@@ -1,9 +1,9 @@
-//! A file of this node that is read piece by piece.
+//! A file of this node that is read in pieces.
 
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// A recording or a trace that is open: it stays readable whatever becomes of its name.
+/// An open recording or trace: it stays readable even if the file is deleted.
 pub trait OpenFile: Send + Sync {
     /// Bytes of the file.
     fn bytes(&self) -> u64;
@@ -11,9 +11,9 @@ pub trait OpenFile: Send + Sync {
     /// When it was written last.
     fn modified_at(&self) -> Timestamp;
 
-    /// The bytes from `at` on, `len` of them.
+    /// Reads `len` bytes from position `at`.
     ///
     /// # Errors
-    /// [`Internal`](crate::problem::Problem::Internal) when there are fewer, or the disk does not give them.
+    /// [`Internal`](crate::problem::Problem::Internal) when there are fewer, or the disk cannot read them.
     fn read(&self, at: u64, len: usize) -> PortFuture<'_, Vec<u8>>;
 }

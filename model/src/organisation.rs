@@ -1,4 +1,4 @@
-//! Organisations as they are managed.
+//! Organisations as the API manages them.
 
 use serde::Serialize;
 
@@ -24,21 +24,21 @@ pub struct OrganisationRecord {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
-    /// How much it may spend; `None` is no limit.
+    /// Its credit; `None` is no limit.
     pub credit: Option<Amount>,
     /// What its calls have used of the credit.
     pub spent: Amount,
-    /// How its people write phone numbers.
+    /// How its users write phone numbers.
     pub numbering: Numbering,
-    /// How many calls out to the world it may have at once; `None` is no limit.
+    /// The largest number of simultaneous outbound calls; `None` sets no limit.
     pub max_outbound_calls: Option<u32>,
-    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
-    /// Where it is asked about answered calls; empty is nowhere.
+    /// The URL requested for answered calls; empty means none.
     pub call_info_url: String,
-    /// Whether there is a secret for that; never the secret.
+    /// Whether there is a secret for the call-info URL; never the secret.
     pub has_call_info_secret: bool,
-    /// Days that its recordings are kept; 0 is for ever.
+    /// Days that its recordings are kept; 0 means for ever.
     pub recording_retention_days: u32,
     /// When it was made.
     pub created_at: Timestamp,
@@ -47,12 +47,12 @@ pub struct OrganisationRecord {
 }
 
 impl OrganisationRecord {
-    /// What is left of the credit; `None` without a limit.
+    /// The remaining credit; `None` without a limit.
     pub fn balance(&self) -> Option<Amount> {
         Some(self.credit?.checked_sub(self.spent).unwrap_or(Amount::from_scaled(i64::MIN)))
     }
 
-    /// The organisation as a caller sees it; amounts are for those who may read `billing`.
+    /// The organisation as a caller sees it; amounts are for callers with `billing:read`.
     pub fn view(&self, billing: bool) -> OrganisationView<'_> {
         OrganisationView {
             id: self.id,
@@ -120,7 +120,7 @@ pub struct OrganisationView<'a> {
     updated_at: Timestamp,
 }
 
-/// An organisation to be made.
+/// An organisation to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOrganisation {
     /// See [`OrganisationRecord`].
@@ -137,18 +137,18 @@ pub struct NewOrganisation {
     pub max_outbound_calls: Option<u32>,
     /// See [`OrganisationRecord`].
     pub max_call_seconds: Option<u32>,
-    /// Where it wants to be asked about answered calls.
+    /// The call-info URL and its secret.
     pub call_info: Option<CallInfoTarget>,
     /// See [`OrganisationRecord`].
     pub recording_retention_days: u32,
 }
 
-/// What changes of an organisation; `None` stays as it is.
+/// The changes of an organisation; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrganisationChange {
     /// Another name.
     pub name: Option<String>,
-    /// Another domain, while no phone has a password for the old one.
+    /// Another domain; only possible while no phone has a password for the old one.
     pub sip_domain: Option<String>,
     /// Another currency.
     pub currency: Option<Currency>,
@@ -164,17 +164,17 @@ pub struct OrganisationChange {
     pub max_outbound_calls: Option<Option<u32>>,
     /// Another limit, or the node's.
     pub max_call_seconds: Option<Option<u32>>,
-    /// Another call-info URL; empty is none, and takes the secret along.
+    /// Another call-info URL; empty removes it and the secret.
     pub call_info_url: Option<String>,
-    /// Another secret; empty takes the URL along.
+    /// Another secret; empty removes it and the URL.
     pub call_info_secret: Option<Secret>,
     /// Another number of days.
     pub recording_retention_days: Option<u32>,
 }
 
 impl OrganisationChange {
-    /// The names of the fields by which this would change `before` and which the operator alone changes: who is
-    /// called what, and what may be spent, is between the operator and the tenant.
+    /// The names of changed fields that only the operator may change: names and credit are agreed between the
+    /// operator and the organisation.
     pub fn for_operators(&self, before: &OrganisationRecord) -> Vec<&'static str> {
         let differs = [
             ("sip_domain", self.sip_domain.as_ref().is_some_and(|domain| *domain != before.sip_domain)),
@@ -189,11 +189,11 @@ impl OrganisationChange {
         differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 
-    /// What of the call-info URL and its secret does not go together in `before` with the change made: a callback that
-    /// is not signed is a trap, and a secret for nothing is a mistake.
+    /// Checks that the call-info URL and its secret are both set or both empty after the change of `before`:
+    /// an unsigned request could not be verified, and a secret without a URL is a mistake.
     ///
     /// # Errors
-    /// The field that is wrong, and why.
+    /// The wrong field, and why.
     pub fn require_signed_call_info(&self, had_secret: bool, had_url: bool) -> Result<(), FieldProblem> {
         let url = self.call_info_url.as_ref().map(|url| !url.is_empty());
         let secret = self.call_info_secret.as_ref().map(|secret| !secret.0.is_empty());
@@ -214,17 +214,17 @@ impl OrganisationChange {
         }
     }
 
-    /// Whether the call-info URL and its secret go away.
+    /// Whether the change removes the call-info URL and its secret.
     pub fn clears_call_info(&self) -> bool {
         self.call_info_url.as_deref() == Some("")
             || self.call_info_secret.as_ref().is_some_and(|secret| secret.0.is_empty())
     }
 
-    /// `before` with the change made at `now`.
+    /// Applies the change to `before` at `now`.
     #[must_use]
     pub fn applied(self, before: OrganisationRecord, now: Timestamp) -> OrganisationRecord {
         let currency = self.currency.unwrap_or(before.currency);
-        // A credit that is granted where there was none, or in another currency, is granted whole.
+        // A newly granted credit, or one in another currency, starts unused.
         let granted_anew = before.credit.is_none() || currency != before.currency;
         let numbering = before.numbering;
         let no_call_info = self.clears_call_info();
@@ -262,11 +262,11 @@ pub trait Organisations: Send + Sync {
     /// One organisation.
     fn find(&self, organisation: OrganisationId) -> PortFuture<'_, Option<OrganisationRecord>>;
 
-    /// Makes an organisation. A conflict when another one has the name or the domain.
+    /// Creates an organisation. A conflict when another one has the name or the domain.
     fn create(&self, new: NewOrganisation, now: Timestamp) -> PortFuture<'_, OrganisationRecord>;
 
-    /// Changes an organisation that `scope` reaches. A conflict when another one has the name or the domain, and
-    /// when phones have passwords for the domain that it has.
+    /// Changes an organisation that `scope` reaches. A conflict when another one has the name or the domain,
+    /// and when phones have passwords for its current domain.
     fn change(
         &self,
         scope: Scope,
@@ -275,6 +275,6 @@ pub trait Organisations: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, OrganisationRecord>;
 
-    /// Removes an organisation that `scope` reaches. A conflict while it owns something; its records stay.
+    /// Removes an organisation that `scope` reaches. A conflict while it owns resources; its records stay.
     fn delete(&self, scope: Scope, organisation: OrganisationId) -> PortFuture<'_, ()>;
 }

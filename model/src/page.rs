@@ -1,4 +1,4 @@
-//! Lists: a window of items and how many there are in all.
+//! Pages of lists: a window of items and the total.
 
 use serde::Serialize;
 
@@ -17,14 +17,14 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The same window with every item turned into something else.
+    /// Returns the same window with every item converted.
     pub fn map<U>(self, turn: impl FnMut(T) -> U) -> Page<U> {
         let Page { items, total, limit, offset } = self;
         Page { items: items.into_iter().map(turn).collect(), total, limit, offset }
     }
 }
 
-/// The window that a caller asks for.
+/// The requested window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// 1 to [`Window::LIMIT_MAX`].
@@ -34,7 +34,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The size when none is asked for.
+    /// The default size.
     pub const LIMIT_DEFAULT: u32 = 50;
     /// The largest size.
     pub const LIMIT_MAX: u32 = 500;
@@ -46,7 +46,7 @@ impl Default for Window {
     }
 }
 
-/// Which way a list is sorted.
+/// The direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Smallest first.

@@ -1,4 +1,4 @@
-//! The ports: what the HTTP face and the switch ask of stored things.
+//! The ports: what the API and the switch need of stored resources.
 //!
 //! Object-safe and asynchronous without a runtime: a port returns a [`PortFuture`].
 
@@ -17,20 +17,20 @@ use crate::totals::CdrTotals;
 
 /// The stored call records.
 pub trait CdrLog: Send + Sync {
-    /// A page of the records inside `scope` that the query asks for; `total` is exact.
+    /// A page of the records inside `scope` that the query selects; `total` is exact.
     fn list(&self, scope: Scope, query: CdrQuery) -> PortFuture<'_, Page<Cdr>>;
 
-    /// How many records inside `scope` match, counted no further than `count_max`.
+    /// Counts the records inside `scope` that match, up to `count_max`.
     fn count<'a>(&'a self, scope: Scope, filter: &'a CdrFilter, count_max: u32) -> PortFuture<'a, u64>;
 
-    /// What the records inside `scope` that match come to.
+    /// The totals of the records inside `scope` that match.
     fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals>;
 
-    /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`; from
-    /// the first one, or from behind `after`. Fewer than `limit` means that there are no more.
+    /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`;
+    /// from the first one, or from the one after `after`. Fewer than `limit` means that there are no more.
     ///
-    /// A reader that goes on behind the last record it got meets every record once, however long it
-    /// takes: nothing is held between two chunks, and records are never changed.
+    /// A reader that continues after its last record gets every record once, however long it takes: nothing
+    /// is locked between two chunks, and records never change.
     fn chunk<'a>(
         &'a self,
         scope: Scope,
@@ -40,24 +40,24 @@ pub trait CdrLog: Send + Sync {
         limit: u32,
     ) -> PortFuture<'a, Vec<Cdr>>;
 
-    /// One record, whoever owns it; the caller decides by [`Scope::covers`] whether it may be shown, since
-    /// "foreign" (403) and "none" (404) are told apart.
+    /// One record, of any organisation; the caller decides by [`Scope::covers`] whether it may be shown,
+    /// because "foreign" (403) and "none" (404) get different answers.
     fn find(&self, call: CallId) -> PortFuture<'_, Option<Cdr>>;
 }
 
-/// Whose work is done, for stores that give each organisation a share of what they have.
+/// Assigns work to an organisation, for stores that give each organisation a share of their connections.
 pub trait Tenants: Send + Sync {
-    /// Runs `work` for `organisation`: what it asks of the store counts against that organisation's share.
+    /// Runs `work` for `organisation`: its use of the store counts against that organisation's share.
     fn acting_for(&self, organisation: OrganisationId, work: &mut dyn FnMut());
 }
 
 /// The stored integration keys.
 pub trait ApiKeys: Send + Sync {
-    /// The key whose text carries the short id `id`.
+    /// Returns the key with the short id `id`.
     fn find(&self, id: &str) -> PortFuture<'_, Option<ApiKey>>;
 }
 
-/// A stored integration key: everything but the secret.
+/// A stored integration key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     /// Primary key.
@@ -66,9 +66,9 @@ pub struct ApiKey {
     pub organisation_id: OrganisationId,
     /// SHA-256 of the key's secret.
     pub secret_sha256: [u8; 32],
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// Where it may be used from; empty on an older key, which is refused.
+    /// The networks it may be used from; empty for an older key, which is refused.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
@@ -80,7 +80,7 @@ impl ApiKey {
         self.allow.iter().any(|network| network.contains(address))
     }
 
-    /// The caller that presents this key.
+    /// The caller that authenticated with this key.
     pub fn principal(&self) -> Principal {
         Principal {
             who: Who::Key(self.key),
@@ -116,20 +116,21 @@ pub trait NewsSink: Send + Sync {
 
 /// Which URLs a tenant may have us ask.
 pub trait OutgoingUrls: Send + Sync {
-    /// Whether `url` may be saved: `https` on a public address. What is not known before its name is looked up is checked
-    /// when it is asked.
+    /// Checks that `url` may be saved: `https` on a public address. What is known only after resolving its
+    /// name is checked at the time of the request.
     ///
     /// # Errors
-    /// What it must be, a lower-case fragment.
+    /// The rule that it breaks, a lower-case fragment.
     fn check(&self, url: &str) -> Result<(), String>;
 }
 
 /// Whether the engine can do its work, for `/readyz`.
 pub trait Readiness: Send + Sync {
-    /// What is not ready, one fragment each; empty when everything is.
+    /// Returns what is not ready, one fragment each; empty when everything is.
     fn unready(&self) -> Vec<String>;
 
-    /// What fails while the engine works around it, one fragment each: it does not make the engine unready.
+    /// Returns what fails without stopping the engine, one fragment each: it does not make the engine
+    /// unready.
     fn degraded(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,18 +1,18 @@
-//! What can go wrong for a caller; the HTTP face alone turns it into a status.
+//! Errors that an API caller may get; only the API converts them to a status.
 
 /// A wrong field of a request and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
     /// The field's name as the caller wrote it.
     pub field: String,
-    /// What is wrong, a lower-case fragment.
+    /// The rule that it breaks, a lower-case fragment.
     pub message: String,
 }
 
-/// Why a request was not carried out.
+/// Why a request was not executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// There is too much to do now; the same request may be sent again.
+    /// Overload; the same request may be sent again.
     #[error("busy")]
     Busy {
         /// Seconds to wait.
@@ -24,7 +24,7 @@ pub enum Problem {
     /// Outside the caller's scope or rights.
     #[error("forbidden: {0}")]
     Forbidden(String),
-    /// Our own failure; the text is for the log, never for the caller.
+    /// An internal failure; the text is for the log, never for the caller.
     #[error("internal: {0}")]
     Internal(String),
     /// The request is wrong; every wrong field is named.
@@ -33,7 +33,7 @@ pub enum Problem {
     /// There is no such thing.
     #[error("not found: {0}")]
     NotFound(String),
-    /// The database refuses what is to be stored, and will refuse it again; the text is for the log.
+    /// The database refuses the values, and will refuse them again; the text is for the log.
     #[error("refused: {0}")]
     Refused(String),
     /// The database cannot do it now; the same request may be sent again. The text is for the log.

@@ -1,4 +1,4 @@
-//! What is said to callers, by name, and what organisations have of their own.
+//! The prompts that callers hear, by name, and the organisations' own versions.
 
 use serde::Serialize;
 
@@ -30,11 +30,11 @@ macro_rules! prompts {
 }
 
 prompts! {
-    /// To a member, when everybody but the moderators has been muted.
+    /// To a member, when everyone except the moderators was muted.
     AllMuted = "all-muted",
-    /// To a member, when everybody has been unmuted.
+    /// To a member, when everyone was unmuted.
     AllUnmuted = "all-unmuted",
-    /// To the first who enters: nobody else is here.
+    /// To the first member: no other member has joined yet.
     Alone = "alone",
     /// The conference is over: the moderator ended it, or the last one has left.
     Ended = "ended",
@@ -44,17 +44,17 @@ prompts! {
     EnterRoom = "enter-room",
     /// There is no place left in the room.
     Full = "full",
-    /// Said before we hang up.
+    /// Played before the switch hangs up.
     Goodbye = "goodbye",
-    /// The music until somebody comes; it is played again and again.
+    /// The music until another member joins; it is repeated.
     HoldMusic = "hold-music",
-    /// To the room: somebody came.
+    /// To the room: a member joined.
     Joined = "joined",
-    /// To the room: somebody left.
+    /// To the room: a member left.
     Left = "left",
-    /// The room is locked: to those in it when it is done, and to those who want in.
+    /// The room is locked: to its members when it happens, and to callers who try to join.
     Locked = "locked",
-    /// To a member who is not heard from now on.
+    /// To a member who was muted.
     Muted = "muted",
     /// There is no room of the number.
     NoSuchRoom = "no-such-room",
@@ -64,9 +64,9 @@ prompts! {
     RecordingOn = "recording-on",
     /// The room is not locked any more.
     Unlocked = "unlocked",
-    /// To a member who is heard again.
+    /// To a member who was unmuted.
     Unmuted = "unmuted",
-    /// To those who wait for the moderator.
+    /// To members who wait for the moderator.
     WaitForModerator = "wait-for-moderator",
     /// The PIN is not right.
     WrongPin = "wrong-pin",
@@ -126,19 +126,19 @@ pub struct PromptView {
     updated_at: Option<Timestamp>,
 }
 
-/// What organisations are played.
+/// The prompts that organisations use.
 pub trait Prompts: Send + Sync {
     /// Every prompt, by name: the organisation's own or the built-in one.
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
 
-    /// The WAV file of one.
+    /// Returns the WAV file of one prompt.
     fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>>;
 
-    /// Plays `wav` from now on, on every node within two seconds.
+    /// Stores `wav` as the organisation's own; every node plays it within two seconds.
     ///
     /// # Errors
     /// [`InvalidRequest`](crate::problem::Problem::InvalidRequest) when it cannot be played,
-    /// [`Conflict`](crate::problem::Problem::Conflict) when there is no place for it.
+    /// [`Conflict`](crate::problem::Problem::Conflict) when there is no space for it.
     fn put(
         &self,
         organisation: OrganisationId,
@@ -147,10 +147,10 @@ pub trait Prompts: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord>;
 
-    /// Plays the built-in one again.
+    /// Restores the built-in prompt.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has none of its own.
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no prompt of its own.
     fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()>;
 }
 

@@ -1,11 +1,12 @@
-//! Which addresses are the public Internet's (IANA's registries of special-purpose addresses, RFC 6890).
+//! Which addresses are public Internet addresses (IANA's registries of special-purpose addresses, RFC 6890).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one that anybody on the Internet may have: what a tenant may name as somebody else's machine.
+/// Whether an address is a public Internet address, which an organisation may name as a remote host.
 ///
-/// An IPv4-mapped IPv6 address is the IPv4 address. No other form that carries an IPv4 address inside (compatible,
-/// NAT64, 6to4, Teredo) is public: a translator on the way would make of it what is inside, whatever that is.
+/// An IPv4-mapped IPv6 address counts as the IPv4 address. No other form with an embedded IPv4 address
+/// (compatible, NAT64, 6to4, Teredo) is public, because a translator on the path would forward to the
+/// embedded address, whatever it is.
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -13,7 +14,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address stands in examples alone (RFC 5737, RFC 3849, RFC 9637).
+/// Whether an address is reserved for documentation (RFC 5737, RFC 3849, RFC 9637).
 pub fn is_documentation(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => matches!(v4.octets(), [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _]),
@@ -32,7 +33,7 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
         || v4.is_private()
         || v4.is_link_local()
         || v4.is_multicast()
-        // Shared behind a carrier's NAT (RFC 6598).
+        // Shared address space of a carrier's NAT (RFC 6598).
         || (a == 100 && (b & 0xc0) == 64)
         // Protocol assignments (RFC 6890), and the relays of 6to4 (RFC 7526).
         || (a == 192 && b == 0 && c == 0)
@@ -42,7 +43,7 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
         || is_documentation(IpAddr::V4(v4)))
 }
 
-/// Global unicast is what IANA has given out, and nothing else: what is not known here is not public.
+/// Only the global unicast space that IANA has assigned: an unknown range is not public.
 fn is_public_v6(v6: Ipv6Addr) -> bool {
     let [first, second, ..] = v6.segments();
     let global_unicast = (first & 0xe000) == 0x2000;

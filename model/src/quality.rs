@@ -1,4 +1,4 @@
-//! What a call record says about media.
+//! The media figures of a call record.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -74,8 +74,9 @@ impl MediaVerdict {
         (MediaVerdict::WrongAdvertisedAddress, "wrong_advertised_address"),
     ];
 
-    /// Every verdict by its severity, the worst first: no audio at all, the cause before its effect; then lost, late
-    /// and otherwise damaged audio; then what is wrong with the sender alone; then what is no fault of the audio.
+    /// Every verdict by severity, the worst first: first no audio at all, the cause before its effect; then
+    /// lost, late and otherwise damaged audio; then faults of the sender only; then what is no fault of the
+    /// audio.
     pub const BY_SEVERITY: [MediaVerdict; 10] = [
         MediaVerdict::WrongAdvertisedAddress,
         MediaVerdict::NoInboundMedia,
@@ -89,8 +90,8 @@ impl MediaVerdict {
         MediaVerdict::Ok,
     ];
 
-    /// The worse of the verdicts on the two directions of a call, by [`MediaVerdict::BY_SEVERITY`]; that of the one
-    /// direction where only one is known.
+    /// The worse of the verdicts on the two directions of a call, by [`MediaVerdict::BY_SEVERITY`]; if only
+    /// one direction has a verdict, that one.
     pub fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         Self::BY_SEVERITY.into_iter().find(|verdict| [one, other].contains(&Some(*verdict)))
     }
@@ -124,13 +125,13 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// The figures as those of a called party; `None` where there is none: its leg was not judged, or it did not
+    /// The figures as those of a called party; `None` if there is none: its leg was not judged, or it did not
     /// answer.
     pub fn of_callee(self) -> Option<Self> {
         self.verdict.is_some_and(|verdict| verdict != MediaVerdict::Unanswered).then_some(self)
     }
 
-    /// The figures as a record shows them of the called party.
+    /// The figures of the called party, as a record shows them.
     pub fn callee(&self) -> Option<CalleeMedia> {
         let Quality { jitter_ms, loss_pct, mean_interval_ms, mos, quality_pct, verdict } =
             self.of_callee()?;
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(MediaVerdict::from_name("fine"), None);
     }
 
-    /// Every pair: the worse one is the earlier one, whichever direction it is of.
+    /// For every pair: the worse one is earlier in the list, whichever direction it belongs to.
     #[test]
     fn the_worse_of_two_verdicts_is_the_more_severe() {
         use MediaVerdict::{LossyInbound, NoInboundMedia, NoOutboundMedia, Unanswered};

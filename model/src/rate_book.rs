@@ -1,4 +1,4 @@
-//! The ports of what calls cost: the stored rates and accounts.
+//! The ports of rating: the stored rates and accounts.
 
 use crate::access::Scope;
 use crate::ids::OrganisationId;
@@ -9,27 +9,27 @@ use crate::time::Timestamp;
 
 /// The stored rates of one kind.
 pub trait RateBook<R: Rate>: Send + Sync {
-    /// A page of the rates inside `scope` that match, by what they are for and then by time.
+    /// A page of the rates inside `scope` that match, sorted by key and then by start.
     fn list(&self, scope: Scope, filter: RateFilter, window: Window) -> PortFuture<'_, Page<R>>;
 
-    /// One rate, whoever it belongs to; the caller decides by its scope whether it may be shown.
+    /// Returns one rate, of any organisation; the caller decides by its scope whether it may be shown.
     fn find(&self, id: R::Id) -> PortFuture<'_, Option<R>>;
 
-    /// Adds a rate under the id that it carries.
+    /// Adds a rate under its own id.
     ///
-    /// A `Conflict` when there is one for the same at the same time, an `InvalidRequest` when who pays or charges
-    /// it does not exist.
+    /// A `Conflict` when there is one with the same key and start, an `InvalidRequest` when the organisation
+    /// or the trunk does not exist.
     fn create(&self, rate: R, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Puts `rate` in the place of the one with its id, if there is one; calls that began keep their prices. A
-    /// `Conflict` as above, a `NotFound` when it is gone.
+    /// Replaces the rate with the id of `rate`; calls that have begun keep their prices. A `Conflict` as
+    /// above, a `NotFound` when there is no such rate.
     fn replace(&self, rate: R, now: Timestamp) -> PortFuture<'_, ()>;
 
     /// Removes a rate; `false` when there is none.
     fn delete(&self, id: R::Id) -> PortFuture<'_, bool>;
 }
 
-/// What organisations have to spend.
+/// The credit accounts of organisations.
 pub trait Accounts: Send + Sync {
     /// The account of an organisation; `None` when there is no such organisation.
     fn account(&self, organisation: OrganisationId) -> PortFuture<'_, Option<Account>>;

@@ -1,4 +1,4 @@
-//! What calls cost: rates, the prices they set, and what settling a call came to.
+//! Rating: rates, the prices of a call, and the amounts after settling it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::ids::{CallId, CostRateId, FxRateId, OrganisationId, SellRateId, Trunk
 use crate::money::{Amount, Currency};
 use crate::time::Timestamp;
 
-/// The steps in which seconds are charged: the first one as a whole, then each next one that was begun.
+/// The steps in which seconds are charged: the first step in full, then each next step that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "[u32; 2]", into = "[u32; 2]")]
 pub struct Increments {
@@ -18,7 +18,7 @@ pub struct Increments {
 }
 
 impl Increments {
-    /// Every second that was begun.
+    /// Per second: every second that has begun.
     pub const SECONDS: Increments = Increments { first_s: 1, next_s: 1 };
     /// The longest step, in seconds: a day.
     pub const STEP_MAX_S: u32 = 86_400;
@@ -29,12 +29,12 @@ impl Increments {
         (fits(first_s) && fits(next_s)).then_some(Increments { first_s, next_s })
     }
 
-    /// What an answered call is charged at least, in seconds.
+    /// The minimum charge of an answered call, in seconds.
     pub const fn first_s(self) -> u32 {
         self.first_s
     }
 
-    /// What it is charged in steps of after that, in seconds.
+    /// The size of the steps after that, in seconds.
     pub const fn next_s(self) -> u32 {
         self.next_s
     }
@@ -54,7 +54,7 @@ impl From<Increments> for [u32; 2] {
     }
 }
 
-/// What a minute costs and in which steps.
+/// The price of a minute, and the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// The price of 60 seconds; not negative, at most [`Price::PER_MINUTE_MAX`].
@@ -66,12 +66,12 @@ pub struct Price {
 }
 
 impl Price {
-    /// The highest price of a minute: far above any tariff, and low enough that ten years of it fit.
+    /// The highest price of a minute: far above any tariff, and low enough that the amount of ten years fits.
     pub const PER_MINUTE_MAX: Amount = Amount::from_scaled(10_000 * Amount::ONE.scaled());
 }
 
-/// The beginning of the numbers that a rate is for: `+` and digits for E.164 numbers, digits alone for numbers
-/// that go out as they were dialled. `+` alone stands for every E.164 number.
+/// The prefix of the numbers that a rate is for: `+` and digits for E.164 numbers, digits only for numbers
+/// that are sent as dialled. A single `+` means every E.164 number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Prefix(String);
@@ -106,22 +106,22 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// The text is no prefix of a number.
+/// The text is not a prefix of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the beginning of a number such as +44")]
 pub struct PrefixError;
 
-/// When a rate holds.
+/// When a rate is in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Validity {
     /// From this instant on.
     pub from: Timestamp,
-    /// Up to this instant, which is not part of it; without one for ever.
+    /// Up to but not including this instant; `None` means without end.
     pub to: Option<Timestamp>,
 }
 
 impl Validity {
-    /// Whether the rate holds at `at`.
+    /// Whether the rate is in force at `at`.
     pub fn holds(self, at: Timestamp) -> bool {
         self.from <= at && self.to.is_none_or(|to| at < to)
     }
@@ -132,13 +132,13 @@ impl Validity {
 pub struct SellRate {
     /// Primary key.
     pub id: SellRateId,
-    /// Who pays it.
+    /// The organisation that pays it.
     pub organisation_id: OrganisationId,
     /// The numbers it is for.
     pub prefix: Prefix,
-    /// What they cost.
+    /// The price.
     pub price: Price,
-    /// When it holds.
+    /// When it is in force.
     pub validity: Validity,
 }
 
@@ -151,9 +151,9 @@ pub struct CostRate {
     pub trunk_id: TrunkId,
     /// The numbers it is for.
     pub prefix: Prefix,
-    /// What they cost.
+    /// The price.
     pub price: Price,
-    /// When it holds.
+    /// When it is in force.
     pub validity: Validity,
 }
 
@@ -173,13 +173,13 @@ pub struct FxRate {
 }
 
 impl FxRate {
-    /// The highest rate: more than any two currencies of the world are apart.
+    /// The highest rate: more than that of any two existing currencies.
     pub const MAX: Amount = Amount::from_scaled(10_000_000 * Amount::ONE.scaled());
 }
 
-/// A kind of rate that is kept in a book.
+/// A kind of rate that is stored in a book.
 pub trait Rate: Clone + Send + Sync {
-    /// What names one of them.
+    /// The type of its id.
     type Id: Copy + Send + Sync;
 }
 
@@ -195,14 +195,14 @@ impl Rate for FxRate {
     type Id = FxRateId;
 }
 
-/// Which rates of a list: every part that is given, and that the kind of rate knows, must hold.
+/// A filter of rates: every given condition that the kind of rate has must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateFilter {
     /// Converted from this currency.
     pub from: Option<Currency>,
     /// Paid by this organisation.
     pub organisation_id: Option<OrganisationId>,
-    /// For numbers that begin like this: prefixes that begin with the text.
+    /// For numbers with this prefix: rates whose prefix begins with the text.
     pub prefix: Option<Prefix>,
     /// Converted into this currency.
     pub to: Option<Currency>,
@@ -223,23 +223,23 @@ pub struct RateSnapshot {
     pub fx: Vec<FxRate>,
 }
 
-/// How much an organisation may still spend.
+/// The credit account of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// What it is kept in.
+    /// The account's currency.
     pub currency: Currency,
-    /// What was granted; `None` is no limit.
+    /// The granted credit; `None` is no limit.
     pub credit: Option<Amount>,
-    /// What settled calls have used in all; only grows.
+    /// The total of all settled calls; only grows.
     pub used: Amount,
-    /// What had been used when the credit was granted, and so is not taken from it.
+    /// The part of the total that was used before the credit was granted, which does not reduce it.
     pub used_before: Amount,
 }
 
 impl Account {
-    /// What is left, below 0 when the limit was lowered under what is used; `None` without a limit.
+    /// The remaining credit; below 0 if the limit was lowered below what is used; `None` without a limit.
     pub fn balance(&self) -> Option<Amount> {
         let left = i128::from(self.credit?.scaled()) + i128::from(self.used_before.scaled())
             - i128::from(self.used.scaled());
@@ -247,18 +247,19 @@ impl Account {
     }
 }
 
-/// The prices of one call, chosen when it began and never changed after that.
+/// The prices of one call, fixed when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tariff {
-    /// What the organisation pays.
+    /// The organisation's price.
     pub sell: Price,
-    /// How what it pays is taken from its credit; `None` when it has no account in reach of `sell`'s currency.
+    /// How the price is deducted from the organisation's credit; `None` when it has no account, or none that
+    /// `sell`'s currency can be converted to.
     pub credit: Option<CreditRate>,
-    /// What the carrier of the last attempt charges; `None` when it has no rate for the number.
+    /// The carrier's price for the last attempt; `None` when there is no rate for the number.
     pub cost: Option<Price>,
 }
 
-/// How an amount in the sell currency is taken from an organisation's credit.
+/// How an amount in the sell currency is deducted from an organisation's credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreditRate {
     /// The currency of the credit.
@@ -267,13 +268,13 @@ pub struct CreditRate {
     pub fx_rate: Amount,
 }
 
-/// What stands behind the amounts of a record.
+/// Details of the amounts of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Billing {
-    /// What the carrier charged; `None` when nothing was, or nobody knows what.
+    /// What the carrier charged; `None` when there was no charge, or it is unknown.
     pub cost: Option<CarrierCharge>,
-    /// What the call takes from its organisation's credit, once; not stored with the record.
+    /// What is deducted from the organisation's credit for the call, once; not stored with the record.
     pub credit: Option<CreditDraw>,
     /// The prices of a call that is not settled yet; not stored with the record.
     pub tariff: Option<Tariff>,
@@ -286,11 +287,11 @@ pub struct CarrierCharge {
     pub currency: Currency,
     /// The amount in that currency.
     pub amount: Amount,
-    /// One unit of it in the record's currency when the call was settled; `None` when there was no rate.
+    /// The conversion rate into the record's currency when the call was settled; `None` when there was none.
     pub fx_rate: Option<Amount>,
 }
 
-/// What is taken from an organisation's credit.
+/// A deduction from an organisation's credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreditDraw {
     /// The currency of the credit.
@@ -299,25 +300,25 @@ pub struct CreditDraw {
     pub amount: Amount,
 }
 
-/// Calls that the account of their organisation knows now.
+/// Calls whose deductions are now stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
-    /// Whose account it is.
+    /// The organisation.
     pub organisation: OrganisationId,
-    /// What is used of it with these calls.
+    /// The total used by the account, with these calls.
     pub used: Amount,
     /// The calls, new or stored before.
     pub calls: Vec<CallId>,
 }
 
-/// What a call takes from the credit of its organisation, unless the database knows it already.
+/// The deduction of a call that may not be stored in the database yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undrawn {
-    /// Whose credit it is.
+    /// The organisation.
     pub organisation: OrganisationId,
     /// The call.
     pub call: CallId,
-    /// How much it takes.
+    /// The amount.
     pub amount: Amount,
 }
 

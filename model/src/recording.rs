@@ -1,4 +1,4 @@
-//! Recordings of sessions, as they are played.
+//! Recordings of sessions, for playback.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::ids::{ConferenceSessionId, RoomId};
 use crate::open_file::OpenFile;
 use crate::ports::PortFuture;
 
-/// What `recording.ready` tells: a recording is complete and can be played.
+/// The data of `recording.ready`: a recording is complete and can be played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordingReady {
     /// The session.
@@ -19,18 +19,18 @@ pub struct RecordingReady {
     pub room: String,
     /// Bytes of the file.
     pub bytes: u64,
-    /// How long it plays, in whole seconds.
+    /// Its duration, in whole seconds.
     pub seconds: u64,
 }
 
-/// How long a recording of so many bytes plays: 16-bit samples at 16 kHz behind a header of 80 bytes.
+/// The duration of a recording of `bytes` bytes: 16-bit samples at 16 kHz after a header of 80 bytes.
 pub fn seconds(bytes: u64) -> u64 {
     bytes.saturating_sub(80) / 32_000
 }
 
-/// The recordings that there are.
+/// The stored recordings.
 pub trait Recordings: Send + Sync {
-    /// The complete recording of a session of a room.
+    /// Opens the complete recording of a session of a room.
     ///
     /// # Errors
     /// [`NotFound`](crate::problem::Problem::NotFound) when there is none, no such session or no such room,

@@ -1,7 +1,7 @@
-//! What the fields of standing things must be, wherever they are declared: in a file or over HTTP.
+//! The rules for the fields of managed resources, in apply files and over HTTP.
 //!
-//! Each rule turns a text into its canonical form, or says what it must be: a lower-case fragment that never repeats
-//! the text, which may be a secret.
+//! Each rule converts a text to its canonical form, or returns what it must be: a lower-case fragment that
+//! never repeats the text, because that may be a secret.
 
 use std::ops::RangeInclusive;
 
@@ -10,13 +10,13 @@ use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
 
-/// What a text must be instead.
+/// What a text must be.
 pub type Rule = String;
 
-/// A name that people read: not blank, on one line.
+/// Checks a display name: not blank, on one line.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn name(text: &str) -> Result<String, Rule> {
     if text.trim().is_empty() {
         return Err("must not be empty".to_owned());
@@ -24,10 +24,10 @@ pub fn name(text: &str) -> Result<String, Rule> {
     label(text)
 }
 
-/// A name that may be empty.
+/// Checks a name that may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn label(text: &str) -> Result<String, Rule> {
     if text.chars().count() > NAME_LEN_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be at most {NAME_LEN_MAX} characters on one line"));
@@ -35,10 +35,10 @@ pub fn label(text: &str) -> Result<String, Rule> {
     Ok(text.to_owned())
 }
 
-/// The digits dialled for an extension.
+/// Checks the digits dialled for an extension.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn extension_number(text: &str) -> Result<String, Rule> {
     if (1..=EXTENSION_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(text.to_owned());
@@ -46,10 +46,10 @@ pub fn extension_number(text: &str) -> Result<String, Rule> {
     Err(format!("must be 1 to {EXTENSION_LEN_MAX} digits"))
 }
 
-/// The SIP domain of an organisation, in lower case.
+/// Checks the SIP domain of an organisation; returns it in lower case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn sip_domain(text: &str) -> Result<String, Rule> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -63,10 +63,10 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
     Err("must be a host name such as acme.test".to_owned())
 }
 
-/// Which address the media of a leg must come from.
+/// Reads which source address the media of a leg must have.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     StrictSource::from_name(text).ok_or_else(|| {
         let words: Vec<&str> = StrictSource::WORDS.iter().map(|(word, _)| *word).collect();
@@ -74,18 +74,18 @@ pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     })
 }
 
-/// An ISO 4217 code.
+/// Checks an ISO 4217 code.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn currency(text: &str) -> Result<Currency, Rule> {
     text.parse().map_err(|_| "must be the three letters of a currency, such as EUR".to_owned())
 }
 
-/// What an organisation may spend.
+/// Checks the credit of an organisation.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn credit(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(amount) if amount >= Amount::ZERO => Ok(amount),
@@ -93,10 +93,10 @@ pub fn credit(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// The price of a minute.
+/// Checks the price of a minute.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn per_minute(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(amount) if (Amount::ZERO..=Price::PER_MINUTE_MAX).contains(&amount) => Ok(amount),
@@ -107,10 +107,10 @@ pub fn per_minute(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// One unit of a currency in another.
+/// Checks a conversion rate.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
     match text.parse::<Amount>() {
         Ok(rate) if rate > Amount::ZERO && rate <= FxRate::MAX => Ok(rate),
@@ -121,21 +121,21 @@ pub fn fx_rate(text: &str) -> Result<Amount, Rule> {
     }
 }
 
-/// The beginning of the numbers that a rate is for.
+/// Checks the prefix of a rate.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn prefix(text: &str) -> Result<Prefix, Rule> {
     text.parse().map_err(|_| {
         format!("must be the beginning of a number such as +44, at most {} digits", Prefix::DIGITS_MAX)
     })
 }
 
-/// A password that this engine checks, of a phone or of a user: [`phone_password`] and [`user_password`] are the whole
-/// rule, this is the part that needs no owner.
+/// Checks a password that this engine verifies, of a phone or of a user. [`phone_password`] and
+/// [`user_password`] are the whole rule; this is the part that does not depend on the owner.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn password(text: &str) -> Result<String, Rule> {
     let long_enough = text.chars().count() >= PASSWORD_LEN_MIN && text.len() <= PASSWORD_LEN_MAX;
     if long_enough && !text.chars().any(char::is_control) {
@@ -146,10 +146,10 @@ pub fn password(text: &str) -> Result<String, Rule> {
     ))
 }
 
-/// A [`password`] of the phone of an extension: neither its number nor its name, in any case.
+/// Checks the [`password`] of an extension's phone: neither its number nor its name, in any case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Rule> {
     let password = password(text)?;
     if is_one_of(&password, [number, name]) {
@@ -158,10 +158,11 @@ pub fn phone_password(text: &str, number: &str, name: &str) -> Result<String, Ru
     Ok(password)
 }
 
-/// A [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in any case.
+/// Checks the [`password`] of a user: neither the email address nor its part before the `@`, nor the name, in
+/// any case.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn user_password(text: &str, email: &str, name: &str) -> Result<String, Rule> {
     let password = password(text)?;
     let local_part = email.rsplit_once('@').map_or(email, |(local_part, _)| local_part);
@@ -176,10 +177,10 @@ fn is_one_of<const N: usize>(password: &str, names: [&str; N]) -> bool {
     names.iter().any(|name| name.trim().to_lowercase() == password)
 }
 
-/// A password at a trunk, which the carrier has chosen; empty answers no challenge.
+/// Checks a password for a trunk, which the carrier has chosen; an empty one answers no challenge.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_password(text: &str) -> Result<String, Rule> {
     if text.len() <= PASSWORD_LEN_MAX && !text.chars().any(char::is_control) {
         return Ok(text.to_owned());
@@ -187,10 +188,10 @@ pub fn trunk_password(text: &str) -> Result<String, Rule> {
     Err(format!("must be at most {PASSWORD_LEN_MAX} bytes on one line"))
 }
 
-/// The codecs that a phone may use, in order, as the switch names them.
+/// Checks the codecs that a phone may use, in order of preference, by the switch's names.
 ///
 /// # Errors
-/// Everything that is wrong, one text each.
+/// Every rule that is broken, one text each.
 pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, Vec<Rule>> {
     let (mut codecs, mut wrong): (Vec<String>, Vec<Rule>) = (Vec::new(), Vec::new());
     for name in names {
@@ -200,7 +201,7 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
             }
             Some(known) => codecs.push((*known).to_owned()),
             None => {
-                // A codec is no secret, and the list may be long.
+                // A codec name is no secret, and the list may be long.
                 let name: String =
                     name.chars().filter(|c| !c.is_control()).take(CODEC_SHOWN_LEN_MAX).collect();
                 wrong.push(format!("\"{name}\" is none of {}", CODECS.join(", ")));
@@ -210,10 +211,10 @@ pub fn codecs<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
     if wrong.is_empty() { Ok(codecs) } else { Err(wrong) }
 }
 
-/// A phone number as ITU-T E.164 writes it, with its `+`.
+/// Checks a phone number in E.164 form, with its `+`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn e164(text: &str) -> Result<String, Rule> {
     let digits = text.strip_prefix('+').unwrap_or_default();
     let fits = (2..=15).contains(&digits.len())
@@ -222,10 +223,10 @@ pub fn e164(text: &str) -> Result<String, Rule> {
     if fits { Ok(text.to_owned()) } else { Err("must be written like +442071230000".to_owned()) }
 }
 
-/// An address or a block of them, canonical; never the whole Internet.
+/// Checks an address or a block and makes it canonical; never the whole Internet.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn network(text: &str) -> Result<Network, Rule> {
     match text.parse::<Network>() {
         Ok(network) if network.prefix_len == 0 => {
@@ -236,18 +237,18 @@ pub fn network(text: &str) -> Result<Network, Rule> {
     }
 }
 
-/// Where a trunk takes calls, as [`TrunkAddress`] writes it.
+/// Checks where a trunk takes calls, in the form of [`TrunkAddress`].
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_address(text: &str) -> Result<String, Rule> {
     text.parse::<TrunkAddress>().map(|address| address.to_string()).map_err(|error| error.to_string())
 }
 
-/// Who we are at a trunk, or the realm that we are it in; may be empty.
+/// Checks the switch's user name at a trunk, or the realm for it; may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn trunk_identity(text: &str) -> Result<String, Rule> {
     if text.len() > IDENTITY_LEN_MAX || text.chars().any(char::is_control) {
         return Err(format!("must be at most {IDENTITY_LEN_MAX} bytes on one line"));
@@ -255,10 +256,10 @@ pub fn trunk_identity(text: &str) -> Result<String, Rule> {
     Ok(text.to_owned())
 }
 
-/// A number that goes out as dialled, such as `112`.
+/// Checks a number that is sent as dialled, such as `112`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn short_number(text: &str) -> Result<String, Rule> {
     let fits = (1..=SHORT_NUMBER_LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'*' | b'#'));
@@ -268,10 +269,10 @@ pub fn short_number(text: &str) -> Result<String, Rule> {
     Err(format!("must be 1 to {SHORT_NUMBER_LEN_MAX} digits, such as \"112\""))
 }
 
-/// The digits of a country; empty is none.
+/// Checks the digits of a country code; may be empty.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn country_code(text: &str) -> Result<String, Rule> {
     if text.starts_with('0') {
         return Err("must be written without + and leading zeros, such as \"44\"".to_owned());
@@ -279,18 +280,18 @@ pub fn country_code(text: &str) -> Result<String, Rule> {
     digits(text, 0..=COUNTRY_CODE_LEN_MAX)
 }
 
-/// What stands before a national number; may be empty.
+/// Checks the prefix of a national number; may be empty.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn national_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 0..=PREFIX_LEN_MAX)
 }
 
-/// What stands before a country code in place of `+`.
+/// Checks the prefix before a country code instead of `+`.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn international_prefix(text: &str) -> Result<String, Rule> {
     digits(text, 1..=PREFIX_LEN_MAX)
 }
@@ -302,23 +303,23 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
     Err(format!("must be {} to {} digits in quotes", len.start(), len.end()))
 }
 
-/// What the switch can carry from one phone to another.
+/// The codecs that the switch can relay from one phone to another.
 pub const CODECS: [&str; 5] = ["G722", "L16", "PCMA", "PCMU", "opus"];
-/// Calls out to the world that an organisation may be given at once.
+/// The largest limit of simultaneous outbound calls of an organisation.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
-/// How many seconds an answered call may be allowed to last: a minute to a day.
+/// The range of limits for the duration of an answered call: a minute to a day.
 pub const CALL_SECONDS: RangeInclusive<i64> = 60..=86_400;
-/// Days that an organisation's recordings may be kept: a century.
+/// The longest retention of an organisation's recordings, in days: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
-/// The currency of an organisation that names none.
+/// The default currency of an organisation.
 pub const CURRENCY_DEFAULT: &str = "EUR";
 /// Characters of a name.
 pub const NAME_LEN_MAX: usize = 100;
 /// Networks that a list may name.
 pub const NETWORKS_MAX: usize = 64;
-/// The place of a trunk that says nothing else.
+/// The default priority of a trunk.
 pub const PRIORITY_DEFAULT: u16 = 10;
-/// Numbers that a trunk may be given to pass as dialled.
+/// Numbers that a trunk may send as dialled.
 pub const SHORT_NUMBERS_MAX: usize = 64;
 
 const CODEC_SHOWN_LEN_MAX: usize = 32;
@@ -327,12 +328,12 @@ const COUNTRY_CODE_LEN_MAX: usize = 3;
 const DOMAIN_LEN_MAX: usize = 253;
 const EXTENSION_LEN_MAX: usize = 15;
 const IDENTITY_LEN_MAX: usize = 128;
-/// What is hashed must not be longer.
+/// Bounds the work of hashing.
 pub const PASSWORD_LEN_MAX: usize = 128;
 /// NIST SP 800-63B §5.1.1.2.
 pub const PASSWORD_LEN_MIN: usize = 8;
 const PREFIX_LEN_MAX: usize = 5;
-/// Below any number that E.164 could make of it.
+/// Shorter than any E.164 number.
 const SHORT_NUMBER_LEN_MAX: usize = 6;
 
 #[cfg(test)]

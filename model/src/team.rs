@@ -85,7 +85,7 @@ impl AgentKind {
 /// An agent to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
-    /// Whose it will be; team, extension and user must be of the same one.
+    /// The organisation it will belong to; team, extension and user must belong to the same one.
     pub organisation_id: OrganisationId,
     /// See [`Agent`].
     pub team_id: Option<TeamId>,
@@ -95,11 +95,11 @@ pub struct NewAgent {
     pub kind: AgentKind,
     /// See [`Agent`].
     pub extension_id: Option<ExtensionId>,
-    /// See [`Agent`]; of a human alone.
+    /// See [`Agent`]; only for a human.
     pub user_id: Option<UserId>,
 }
 
-/// What changes of an agent; `None` stays as it is.
+/// The changes of an agent; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentChange {
     /// Another team, or none.
@@ -119,10 +119,10 @@ pub trait Teams: Send + Sync {
     /// The teams inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Team>>;
 
-    /// One team, whoever owns it.
+    /// One team, of any organisation.
     fn find(&self, team: TeamId) -> PortFuture<'_, Option<Team>>;
 
-    /// Makes a team. A conflict when the organisation has one of that name.
+    /// Creates a team. A conflict when the organisation has one of that name.
     fn create(&self, organisation: OrganisationId, name: String, now: Timestamp) -> PortFuture<'_, Team>;
 
     /// Renames a team inside `scope`.
@@ -137,10 +137,10 @@ pub trait Agents: Send + Sync {
     /// The agents inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Agent>>;
 
-    /// One agent, whoever owns it.
+    /// One agent, of any organisation.
     fn find(&self, agent: AgentId) -> PortFuture<'_, Option<Agent>>;
 
-    /// Makes an agent. A conflict when another one has the extension or the user.
+    /// Creates an agent. A conflict when another one has the extension or the user.
     fn create(&self, new: NewAgent, now: Timestamp) -> PortFuture<'_, Agent>;
 
     /// Changes an agent inside `scope`.

@@ -1,4 +1,4 @@
-//! Wall-clock instants as records carry them.
+//! Wall-clock times of records.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use time::{Date, OffsetDateTime, UtcOffset};
 #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime, example = "2026-01-31T12:00:00.000Z"))]
 pub struct Timestamp(i64);
 
-/// The moment of an input: the monotonic clock decides, the wall clock is written down.
+/// The time of an input: the monotonic clock for decisions, the wall clock for records.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// The monotonic clock.
@@ -41,7 +41,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(micros))
     }
 
-    /// This instant as it is written: the milliseconds that have passed, without the rest.
+    /// This instant without the fraction of a millisecond, as it is written.
     #[must_use]
     pub const fn whole_millis(self) -> Self {
         Timestamp(self.0.saturating_sub(self.0.rem_euclid(1000)))
@@ -80,7 +80,7 @@ impl Timestamp {
     }
 }
 
-/// The text is no RFC 3339 timestamp.
+/// The text is not an RFC 3339 timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 timestamp such as 2026-01-31T12:00:00Z")]
 pub struct ParseTimestampError;
@@ -91,7 +91,7 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         OffsetDateTime::parse(text, &Rfc3339)
             .map_err(|_| ParseTimestampError)
-            // The last hours of the year 9999 have no name in UTC.
+            // The last hours of the year 9999 may be in the year 10000 in UTC.
             .and_then(|instant| instant.checked_to_offset(UtcOffset::UTC).ok_or(ParseTimestampError))
             .and_then(Self::from_offset)
     }
@@ -104,7 +104,7 @@ impl fmt::Display for Timestamp {
         }
         match calendar(self.0) {
             Some(text) => f.write_str(&text),
-            // Beyond the year 9999 no calendar form exists; the number still tells what was stored.
+            // After the year 9999 there is no calendar form; the number still shows what was stored.
             None => write!(f, "{}us", self.0),
         }
     }
@@ -116,7 +116,8 @@ fn calendar(us: i64) -> Option<String> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(us) * 1000).ok()?.format(format).ok()
 }
 
-/// The same of the years 0 to 9999, without a text of its own: the report on a capture has a dozen for every call.
+/// The same for the years 0 to 9999, without an allocation: the report on a capture has a dozen for every
+/// call.
 fn frequent(us: i64) -> Option<[u8; 24]> {
     let instant = OffsetDateTime::from_unix_timestamp(us.div_euclid(1_000_000)).ok()?;
     let (year, month, day) = instant.to_calendar_date();

@@ -1,10 +1,10 @@
-//! What many call records come to.
+//! Totals of call records.
 
 use serde::Serialize;
 
 use crate::money::{Currency, Total};
 
-/// The sums over the records that a filter leaves.
+/// The sums over the records that a filter selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CdrTotals {
     /// For each currency, in the order of its code; records without one come last.
@@ -14,7 +14,7 @@ pub struct CdrTotals {
 /// The sums over the records in one currency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurrencyTotals {
-    /// The currency of the amounts; `None` on records from before it was kept.
+    /// The currency of the amounts; `None` for old records without one.
     pub currency: Option<Currency>,
     /// How many records.
     pub count: u64,
@@ -24,14 +24,14 @@ pub struct CurrencyTotals {
     pub sell: Total,
     /// What carriers charge, without the records whose charge was not converted.
     pub cost: Total,
-    /// `sell` less `cost` of those records that `cost` counts.
+    /// `sell` minus `cost` of the records that `cost` includes.
     pub margin: Total,
     /// How many records were left out of `cost` and `margin`.
     pub unconverted: u64,
 }
 
 impl CdrTotals {
-    /// The totals as the API writes them; `margin` shows what only `margin:read` may see.
+    /// The totals as the API writes them; `margin` includes the fields that need `margin:read`.
     pub fn view(&self, margin: bool) -> CdrTotalsView {
         CdrTotalsView {
             count: self.by_currency.iter().map(|totals| totals.count).sum(),

@@ -1,4 +1,4 @@
-//! Trunks as they are managed.
+//! Trunks as the API manages them.
 
 use std::net::IpAddr;
 
@@ -20,11 +20,11 @@ use crate::trunk_address::TrunkAddress;
 pub struct TrunkRecord {
     /// Primary key.
     pub id: TrunkId,
-    /// Who alone uses it; `None` when shared by all.
+    /// The only organisation that uses it; `None` when shared by all.
     pub organisation_id: Option<OrganisationId>,
     /// Unique name.
     pub name: String,
-    /// Where calls go; `None` takes none.
+    /// Where calls are sent; `None` means that it takes no calls.
     pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
@@ -34,15 +34,15 @@ pub struct TrunkRecord {
     pub username: String,
     /// Whether there is a password for `username`.
     pub has_password: bool,
-    /// The only realm that gets our credentials; may be empty.
+    /// The only realm that gets the switch's credentials; may be empty.
     pub realm: String,
     /// Whether we register there.
     pub register: bool,
     /// Numbers that go out exactly as dialled.
     pub short_numbers: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -112,7 +112,7 @@ pub struct TrunkView<'a> {
     updated_at: Timestamp,
 }
 
-/// A trunk to be made.
+/// A trunk to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTrunk {
     /// See [`TrunkRecord`].
@@ -141,7 +141,7 @@ pub struct NewTrunk {
     pub max_call_seconds: Option<u32>,
 }
 
-/// What changes of a trunk; `None` stays as it is.
+/// The changes of a trunk; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrunkChange {
     /// Another organisation, or all of them.
@@ -152,7 +152,7 @@ pub struct TrunkChange {
     pub address: Option<Option<String>>,
     /// Other networks.
     pub accept_from: Option<Vec<Network>>,
-    /// Another place in the order.
+    /// Another priority.
     pub priority: Option<u16>,
     /// Another username.
     pub username: Option<String>,
@@ -162,7 +162,7 @@ pub struct TrunkChange {
     pub realm: Option<String>,
     /// Whether we register there.
     pub register: Option<bool>,
-    /// Other numbers that pass as dialled.
+    /// Other numbers that are sent as dialled.
     pub short_numbers: Option<Vec<String>>,
     /// Another source of media, or the node's setting.
     pub strict_source: Option<Option<StrictSource>>,
@@ -170,7 +170,7 @@ pub struct TrunkChange {
     pub max_call_seconds: Option<Option<u32>>,
 }
 
-/// What is wrong with a trunk as a whole.
+/// Returns what is wrong with a trunk as a whole.
 pub fn require_possible(register: bool, address: Option<&str>, username: &str) -> Result<(), FieldProblem> {
     if register && (address.is_none() || username.is_empty()) {
         return Err(FieldProblem {
@@ -181,8 +181,9 @@ pub fn require_possible(register: bool, address: Option<&str>, username: &str) -
     Ok(())
 }
 
-/// What a tenant, who is not the operator, must not ask of us: to send calls and registrations into networks that
-/// are not the Internet's, or to take for their own what comes from there or from half of the Internet.
+/// Returns what an organisation, other than the operator, may not set: an address to which calls and
+/// registrations would be sent outside the Internet, and networks outside the Internet, or too large ones, as
+/// the source of its calls.
 pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<FieldProblem> {
     let mut problems = Vec::new();
     let ip =
@@ -207,11 +208,12 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
     problems
 }
 
-/// What belongs to the organisation of a trunk: its carrier's name or public address, and the networks that it calls
-/// from. A carrier that knows us by our address takes calls of every trunk there as calls of one account.
+/// What a trunk claims for its organisation: its carrier's name or public address, and the networks that
+/// calls come from. A carrier that identifies the switch by its address treats the calls of all trunks to it
+/// as calls of one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The name, or the inside address with its port.
+    /// The name, or the private address with its port.
     host: Option<(String, Option<u16>)>,
     /// The public address of the carrier.
     carrier: Option<Network>,
@@ -219,7 +221,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The claims of a trunk with that address and those networks.
+    /// Returns the claims of a trunk with that address and those networks.
     pub fn of(address: Option<&str>, accept_from: &[Network]) -> Self {
         let mut claims = Claims { host: None, carrier: None, networks: accept_from.to_vec() };
         let Some(address) = address.and_then(|address| address.parse::<TrunkAddress>().ok()) else {
@@ -236,7 +238,7 @@ impl Claims {
         claims
     }
 
-    /// The field of this trunk that claims what `other` claims.
+    /// Returns the field of this trunk that claims what `other` claims.
     pub fn clash(&self, other: &Claims) -> Option<&'static str> {
         let meet = |a: &Network, b: &Network| a.contains(b.address) || b.contains(a.address);
         let others = || other.networks.iter().chain(&other.carrier);
@@ -248,24 +250,24 @@ impl Claims {
     }
 }
 
-/// Whether an address may be a carrier's. Those of examples are no host's: no packet to them arrives anywhere.
+/// Whether an address may be a carrier's. Documentation addresses belong to no host.
 pub fn may_be_a_peer(address: IpAddr) -> bool {
     is_public(address) || is_documentation(address)
 }
 
 /// The stored trunks.
 pub trait Trunks: Send + Sync {
-    /// The trunks inside `scope`, by name unless asked otherwise; shared ones are the operator's.
+    /// The trunks inside `scope`, by name unless asked otherwise; shared ones belong to the operator.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<TrunkRecord>>;
 
-    /// One trunk, whoever owns it.
+    /// One trunk, of any organisation.
     fn find(&self, trunk: TrunkId) -> PortFuture<'_, Option<TrunkRecord>>;
 
-    /// Makes a trunk inside `scope`. A conflict when another one has the name, or when another tenant's calls come
-    /// from one of its networks.
+    /// Creates a trunk inside `scope`. A conflict when another one has the name, or when another
+    /// organisation's calls come from one of its networks.
     fn create(&self, scope: Scope, new: NewTrunk, now: Timestamp) -> PortFuture<'_, TrunkRecord>;
 
-    /// Changes a trunk inside `scope`; what it becomes must lie inside, too.
+    /// Changes a trunk inside `scope`; the changed trunk must be inside as well.
     fn change(
         &self,
         scope: Scope,
@@ -274,15 +276,15 @@ pub trait Trunks: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, TrunkRecord>;
 
-    /// Removes a trunk inside `scope`. A conflict while rates are given for it.
+    /// Removes a trunk inside `scope`. A conflict while there are rates for it.
     fn delete(&self, scope: Scope, trunk: TrunkId) -> PortFuture<'_, ()>;
 }
 
-/// The port of an address that names none (RFC 3261 §19.1.2).
+/// The default port of an address (RFC 3261 §19.1.2).
 const SIP_PORT: u16 = 5060;
-/// The largest IPv4 block that a tenant may say its calls come from.
+/// The shortest prefix of an IPv4 block that an organisation may set as a source of its calls.
 const TENANT_PREFIX_V4_MIN: u8 = 24;
-/// The largest IPv6 block that a tenant may say its calls come from.
+/// The shortest prefix of an IPv6 block that an organisation may set as a source of its calls.
 const TENANT_PREFIX_V6_MIN: u8 = 48;
 
 #[cfg(test)]

@@ -1,30 +1,30 @@
-//! Where a trunk takes calls: the part of a SIP URI (RFC 3261 §19.1) that names a server.
+//! The server of a trunk: the part of a SIP URI (RFC 3261 §19.1) that identifies a server.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The server of a trunk, written like `sip:carrier.example:5060`; calls go there over UDP.
+/// The server of a trunk, written like `sip:carrier.example:5060`; calls are sent there over UDP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrunkAddress {
     /// A name or a numeric address, an IPv6 one without its brackets; names in lower case.
     pub host: String,
-    /// With a port a name stands for its addresses alone; without one its SRV records say the port
-    /// (RFC 3263 §4.2).
+    /// With a port, only the addresses of the name are looked up; without one its SRV records contain the
+    /// port (RFC 3263 §4.2).
     pub port: Option<u16>,
 }
 
-/// Why a text is no address of a trunk. Completes "the address …".
+/// Why a text is not a trunk address. Completes "the address …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrunkAddressError {
-    /// Not of the form.
+    /// It does not have the form.
     Form,
     /// Another transport than UDP.
     Transport,
 }
 
 impl TrunkAddress {
-    /// The numeric address, when it is no name.
+    /// The numeric address; `None` for a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
@@ -88,7 +88,7 @@ impl fmt::Display for TrunkAddressError {
 
 impl std::error::Error for TrunkAddressError {}
 
-/// A host name, or an IPv4 address; digits and dots that are no address are neither.
+/// A host name, or an IPv4 address; digits and dots that are not an address are neither.
 fn is_name(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let label = |label: &str| {

@@ -1,4 +1,4 @@
-//! People who log in.
+//! Users who log in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ pub struct User {
 }
 
 impl User {
-    /// The caller that this user is.
+    /// The caller that this user authenticates as.
     pub fn principal(&self) -> Principal {
         Principal {
             who: Who::User(self.id),
@@ -52,12 +52,13 @@ impl User {
     }
 }
 
-/// A user and which of their sessions count.
+/// A user, and which of the user's sessions are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user.
     pub user: User,
-    /// Sessions of another version have ended: it grows with a new password, a new role and being kept out.
+    /// Sessions of another version have ended: it grows with a new password, a new role, and when the user is
+    /// disabled.
     pub version: i64,
 }
 
@@ -68,7 +69,7 @@ pub struct NewUser {
     pub organisation_id: OrganisationId,
     /// Their team, of the same organisation.
     pub team_id: Option<TeamId>,
-    /// Not taken by anybody.
+    /// Not in use.
     pub email: Email,
     /// What people call them.
     pub name: String,
@@ -80,7 +81,7 @@ pub struct NewUser {
     pub disabled: bool,
 }
 
-/// What changes of a user; `None` stays as it is.
+/// The changes of a user; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserChange {
     /// Another team, or none.
@@ -89,28 +90,28 @@ pub struct UserChange {
     pub email: Option<Email>,
     /// Another name.
     pub name: Option<String>,
-    /// Another role; ends their sessions.
+    /// Another role; ends the user's sessions.
     pub role: Option<Role>,
-    /// Another password; ends their sessions.
+    /// Another password; ends the user's sessions.
     pub password: Option<Secret>,
-    /// Whether they are kept out; ends their sessions.
+    /// Whether the user is disabled; ends the user's sessions.
     pub disabled: Option<bool>,
 }
 
-/// Letting people in.
+/// Authentication of users.
 pub trait Accounts: Send + Sync {
-    /// The account with that address when the password is right and nobody keeps it out.
+    /// Returns the account with that address if the password is right and the account is not disabled.
     ///
-    /// Takes as long for an address that nobody has.
+    /// Takes as long for an unknown address.
     fn log_in<'a>(&'a self, email: &'a str, password: &'a Secret) -> PortFuture<'a, Option<Account>>;
 
-    /// The account of a session that was not ended one by one; `None` also when it is kept out.
+    /// Returns the account of a session that was not ended explicitly; `None` also when it is disabled.
     fn session(&self, user: UserId, session: Uuid) -> PortFuture<'_, Option<Account>>;
 
-    /// Ends one session, which would have ended by itself at `expires_at`.
+    /// Ends one session, which would have expired at `expires_at`.
     fn end_session(&self, session: Uuid, expires_at: Timestamp, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Gives the user a new password and ends every session of theirs; `false` when the old one is wrong.
+    /// Sets a new password and ends every session of the user; `false` when the old one is wrong.
     fn change_password<'a>(
         &'a self,
         user: UserId,
@@ -125,18 +126,18 @@ pub trait Users: Send + Sync {
     /// The users inside `scope`, by address unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<User>>;
 
-    /// One user, whoever owns it.
+    /// One user, of any organisation.
     fn find(&self, user: UserId) -> PortFuture<'_, Option<User>>;
 
-    /// Makes a user, and says the password that was generated for them. A conflict when the address is taken;
-    /// invalid when the team is not the organisation's.
+    /// Creates a user, and returns the generated password. A conflict when the address is in use; invalid
+    /// when the team belongs to another organisation.
     fn create(&self, new: NewUser, now: Timestamp) -> PortFuture<'_, (User, Option<Secret>)>;
 
-    /// Changes a user inside `scope`. A conflict when nobody would be left who runs what they run.
+    /// Changes a user inside `scope`. A conflict when no administrator would be left.
     fn change(&self, scope: Scope, user: UserId, change: UserChange, now: Timestamp) -> PortFuture<'_, User>;
 
-    /// Removes a user inside `scope`. A conflict when something refers to them, or when nobody would be left who
-    /// runs what they run.
+    /// Removes a user inside `scope`. A conflict when something refers to the user, or when no administrator
+    /// would be left.
     fn delete(&self, scope: Scope, user: UserId) -> PortFuture<'_, ()>;
 }
 
@@ -147,7 +148,7 @@ pub trait Users: Send + Sync {
 #[cfg_attr(feature = "openapi", schema(value_type = String, format = Email, example = "ada@acme.test"))]
 pub struct Email(String);
 
-/// A text is no email address.
+/// The text is not an email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an email address such as ada@acme.test")]
 pub struct EmailError;
@@ -158,7 +159,7 @@ impl Email {
         &self.0
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     pub fn local_part(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(local, _)| local)
     }
@@ -167,7 +168,7 @@ impl Email {
 impl FromStr for Email {
     type Err = EmailError;
 
-    /// Takes what mail servers deliver to: RFC 5321 §4.1.2 without quoted strings and address literals.
+    /// Accepts what mail servers deliver to: RFC 5321 §4.1.2 without quoted strings and address literals.
     fn from_str(text: &str) -> Result<Self, EmailError> {
         let (local, domain) = text.rsplit_once('@').ok_or(EmailError)?;
         let atom = |text: &str| {

@@ -1,4 +1,4 @@
-//! The task of one phone: its user agent, its clocks, and what is to be done about what comes.
+//! The task of one phone: its user agent, its timers, and its reactions to events.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -33,17 +33,17 @@ pub(super) struct Actor {
     pub(super) client: Client,
     pub(super) rng: StdRng,
     pub(super) calls: HashMap<LegKey, Call>,
-    /// Calls that are over and whose last message is not sent yet.
+    /// Finished calls whose last message is not sent yet.
     pub(super) over: Vec<(oneshot::Sender<CallOutcome>, CallOutcome)>,
-    /// Requests of ours outside INVITE that wait for their answer.
+    /// The phone's requests, other than INVITE, that wait for their answer.
     pub(super) pending: HashMap<ClientKey, Pending>,
-    /// Answers to notes that are given later.
+    /// Answers to notes that are sent later.
     pub(super) owed: Vec<(Instant, ServerKey)>,
     pub(super) register_cseq: u32,
     pub(super) call_id: String,
 }
 
-/// What connects the actor with its handset.
+/// The channels between the actor and its handset.
 pub(super) struct Lines {
     pub(super) inbox: mpsc::Receiver<Command>,
     pub(super) counted: watch::Sender<Calls>,
@@ -115,7 +115,7 @@ impl Actor {
         match command {
             Command::Acknowledge(id, at, done) => self.acknowledge(&id, at, done),
             Command::Answer(done) => {
-                // Nobody waits any more when the handset was dropped.
+                // The handset may have been dropped; then no caller waits.
                 let _ = done.send(self.answer_ringing());
             }
             Command::Call(plan, done) => self.place(plan, done).await,
@@ -152,14 +152,14 @@ impl Actor {
         self.calls.keys().copied().collect()
     }
 
-    /// Tells the handset how many calls there are.
+    /// Updates the handset's number of calls.
     fn count(&self) {
         let up = self.calls.values().filter(|call| call.up).count();
         let calls = Calls { ringing: self.calls.len() - up, up };
         self.lines.counted.send_if_modified(|counted| std::mem::replace(counted, calls) != calls);
     }
 
-    /// Tells whoever listens.
+    /// Sends news to all listeners.
     pub(super) fn tell(&self, news: News) {
         let _ = self.lines.news.send(news);
     }
@@ -168,7 +168,7 @@ impl Actor {
         Ear::new(Arc::clone(&self.lines.heard), &self.config)
     }
 
-    /// What is said where no scenario is.
+    /// The voice that is used without a scenario.
     pub(super) fn voice(&mut self) -> Speech {
         match self.config.voice {
             Some(voice) => Speech::Voice(voice, self.rng.random()),
@@ -176,7 +176,7 @@ impl Actor {
         }
     }
 
-    /// Carries out what the user agent says.
+    /// Executes the outputs of the user agent.
     async fn settle(&mut self) {
         while let Some(output) = self.ua.poll_output() {
             match output {
@@ -184,7 +184,7 @@ impl Actor {
                     if let Some(tap) = &self.config.tap {
                         tap.note(self.local(), flow.remote, &bytes);
                     }
-                    // What the system refuses is lost like on any network.
+                    // A datagram that the system refuses is lost, as on any network.
                     let _ = self.wire.send(flow.remote, &bytes).await;
                 }
                 Output::Event(event) => self.event(event).await,
@@ -192,7 +192,7 @@ impl Actor {
             }
         }
         for (done, outcome) in self.over.drain(..) {
-            // Nobody waits any more when the handset was dropped.
+            // The handset may have been dropped; then no caller waits.
             let _ = done.send(outcome);
         }
     }
@@ -226,7 +226,7 @@ impl Actor {
             Event::Acked { leg, .. } => self.up(leg),
             Event::ReinviteCancelled { .. } => {}
             Event::ReinviteDue { leg } => self.offer_again(leg),
-            // Only with session timers, which this phone has none of.
+            // Only with session timers, which this phone does not support.
             Event::RefreshDue { .. } => {}
         }
     }
@@ -283,7 +283,7 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// What a phone does (RFC 3261 §20.5).
+/// Methods that the phone supports (RFC 3261 §20.5).
 pub(super) const ALLOW: &str = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, MESSAGE";
-/// How long a phone that waits for nothing sleeps.
+/// How long a phone sleeps that waits for nothing.
 const IDLE: Duration = Duration::from_secs(3_600);

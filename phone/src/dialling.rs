@@ -1,4 +1,4 @@
-//! The calls of a phone: placed, taken, held, ended.
+//! The calls of a phone: placing, answering, holding, ending.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -22,25 +22,25 @@ use crate::voice::Format;
 pub(super) struct Call {
     exchange: OfferAnswer,
     pub(super) media: Media,
-    /// What is to happen at which time.
+    /// Actions and their times.
     pub(super) agenda: Vec<(Instant, Due)>,
     plan: Option<CallPlan>,
     done: Option<oneshot::Sender<CallOutcome>>,
     outcome: CallOutcome,
     peer: String,
-    /// The INVITE that waits for somebody to take the call.
+    /// The INVITE of a call that is not answered yet.
     ringing: Option<ServerKey>,
-    /// Our answer, when it was given before the call was taken.
+    /// The phone's answer, if it was sent before the call was answered.
     early: Option<SessionDescription>,
     tried: bool,
-    /// The other side has said that it rings.
+    /// Whether the other side has sent a 180.
     rings: bool,
     pub(super) up: bool,
-    /// Counts up with every call: the newest is the one that is meant.
+    /// Grows with every call: commands apply to the newest.
     pub(super) number: u64,
-    /// The direction that was asked for last.
+    /// The direction that was last requested.
     wanted: Direction,
-    /// Whether it is still to be offered: another offer was open.
+    /// Whether it still has to be offered, because another offer was open.
     owes_offer: bool,
 }
 
@@ -138,7 +138,7 @@ impl Actor {
         self.up(leg);
     }
 
-    /// The call is answered and the answer known to both.
+    /// Handles that the call is answered and both sides know the answer.
     pub(super) fn up(&mut self, leg: LegKey) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         if !std::mem::replace(&mut call.up, true) {
@@ -149,7 +149,7 @@ impl Actor {
     }
 
     pub(super) fn progress(&mut self, leg: LegKey, response: &Response) {
-        // Early media: the caller may speak before the answer.
+        // Early media: the called side may send audio before it answers.
         if let Some(call) = self.calls.get_mut(&leg) {
             call.hear(response.body());
             let patience = call.plan.as_ref().and_then(|plan| plan.patience);
@@ -187,7 +187,7 @@ impl Actor {
         self.offer_owed(leg);
     }
 
-    /// Offers anew inside a call that is up.
+    /// Sends a re-INVITE in a call that is up.
     pub(super) fn offer(&mut self, leg: LegKey, direction: Direction) {
         let Some(call) = self.calls.get_mut(&leg).filter(|call| call.up) else { return };
         (call.wanted, call.owes_offer) = (direction, false);
@@ -203,14 +203,14 @@ impl Actor {
         }
     }
 
-    /// Offers what could not be offered while another offer was open.
+    /// Sends the offer that had to wait while another offer was open.
     fn offer_owed(&mut self, leg: LegKey) {
         if let Some(direction) = self.calls.get(&leg).filter(|call| call.owes_offer).map(|call| call.wanted) {
             self.offer(leg, direction);
         }
     }
 
-    /// Both sides had offered at once; ours was refused and has its turn now (RFC 3261 §14.1).
+    /// Both sides had sent an offer at once; the phone's was refused and is repeated now (RFC 3261 §14.1).
     pub(super) fn offer_again(&mut self, leg: LegKey) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         call.exchange.roll_back();
@@ -218,7 +218,7 @@ impl Actor {
         self.offer(leg, direction);
     }
 
-    /// Takes the newest call that rings; `false` when none does.
+    /// Answers the newest ringing call; `false` when none rings.
     pub(super) fn answer_ringing(&mut self) -> bool {
         let ringing = self.calls.iter().filter_map(|(leg, call)| Some((call.number, *leg, call.ringing?)));
         let Some((_, leg, key)) = ringing.max_by_key(|(number, ..)| *number) else { return false };
@@ -229,7 +229,7 @@ impl Actor {
         true
     }
 
-    /// Declines every call that rings.
+    /// Declines every ringing call.
     pub(super) fn decline(&mut self) {
         let ringing = self.calls.values_mut().filter_map(|call| Some((call.ringing.take()?, call)));
         let declined = ringing.map(|(key, call)| {
@@ -245,7 +245,7 @@ impl Actor {
     pub(super) fn take(&mut self, leg: LegKey, key: &ServerKey) {
         let Some(call) = self.calls.get_mut(&leg) else { return };
         call.ringing = None;
-        // What was said early holds, and is repeated (RFC 3261 §13.2.1).
+        // An early answer stays valid, and is repeated (RFC 3261 §13.2.1).
         let answer = call.early.take().or_else(|| call.answer(&self.config));
         let Some(answer) = answer else { return self.respond(key, 488) };
         call.outcome.status = 200;
@@ -303,7 +303,7 @@ impl Call {
         }
     }
 
-    /// Takes the peer's answer and talks to where it says.
+    /// Takes the peer's answer and sends audio to its address.
     fn hear(&mut self, body: &[u8]) {
         if let Ok(answer) = SessionDescription::parse(body)
             && self.exchange.receive_answer(answer).is_ok()
@@ -312,7 +312,7 @@ impl Call {
         }
     }
 
-    /// Our answer to the peer's open offer.
+    /// The phone's answer to the peer's open offer.
     fn answer(&mut self, config: &PhoneConfig) -> Option<SessionDescription> {
         let offer = self.exchange.remote_offer()?.clone();
         let answer = sdp::answer(&offer, self.media.local(), &config.codecs, Direction::SendRecv).ok()?;
@@ -339,8 +339,8 @@ impl Call {
     }
 }
 
-/// How a voice says what was agreed on: in G.711 where it may, else in the first codec that it knows; `None` when it
-/// knows none of them.
+/// The format of a voice: G.711 if it was negotiated, otherwise the first codec that it supports; `None` if
+/// it supports none.
 fn format(negotiated: &Negotiated) -> Option<Format> {
     let known = |payload: &sdp::Payload| {
         let clock = ClockRate::new(payload.codec.clock_rate)?;
@@ -361,7 +361,7 @@ fn audio(negotiated: &Negotiated) -> Option<String> {
     Some(audio.codec.name.clone())
 }
 
-/// Who calls: the user of From and the display name.
+/// The caller: the user of From and the display name.
 fn caller(request: &Request) -> (String, Option<String>) {
     let Ok(from) = request.from() else { return ("anonymous".to_owned(), None) };
     let user = from.uri.user_decoded().map_or_else(|| from.uri.to_string(), |user| user.into_owned());
@@ -375,6 +375,6 @@ fn with_ptime(mut description: SessionDescription, ptime_ms: Option<u32>) -> Ses
     description
 }
 
-/// How much longer a caller waits that does not even hear it ring.
+/// Additional time that a caller waits for an answer without a 180.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 const SDP: &str = "application/sdp";

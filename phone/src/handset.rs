@@ -1,4 +1,4 @@
-//! The phone as its user sees it.
+//! The user's interface of a phone.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::plan::{CallOutcome, CallPlan, Calls, News, PhoneConfig};
 use crate::tap::monotonic_wall;
 use crate::wire::Wire;
 
-/// A phone on a socket of its own. Dropping it switches it off without a word, as a power cut would.
+/// A phone with its own socket. Dropping it switches it off without any message, like a power cut.
 pub struct Phone {
     commands: mpsc::Sender<Command>,
     calls: watch::Receiver<Calls>,
@@ -28,16 +28,16 @@ pub struct Phone {
     local: SocketAddr,
 }
 
-/// Why a phone did not do it.
+/// Why a phone could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum PhoneError {
     /// A socket failed.
     #[error("open a socket: {0}")]
     Io(#[from] io::Error),
-    /// There is no call for it.
+    /// There is no such call.
     #[error("do it: the phone has no such call")]
     NoCall,
-    /// The phone was never shown this note.
+    /// The phone has not shown this note.
     #[error("acknowledge {0}: no such note was shown")]
     NoNote(String),
     /// The switch refused or did not answer.
@@ -45,7 +45,7 @@ pub enum PhoneError {
     Refused {
         /// The extension.
         number: String,
-        /// The status; 408 when nothing came.
+        /// The status; 408 without an answer.
         status: u16,
     },
     /// The phone was switched off.
@@ -53,7 +53,7 @@ pub enum PhoneError {
     SwitchedOff,
 }
 
-/// What the handset asks of its actor.
+/// A command of the handset to its actor.
 pub(super) enum Command {
     Acknowledge(String, Micros, oneshot::Sender<Result<u16, PhoneError>>),
     Answer(oneshot::Sender<bool>),
@@ -64,7 +64,7 @@ pub(super) enum Command {
     Move,
     Notes(Noting),
     Offer(Direction),
-    /// For so many seconds; 0 takes the binding away.
+    /// For this many seconds; 0 removes the binding.
     Register(u32, oneshot::Sender<(u16, Duration)>),
     Send(Parcel, oneshot::Sender<Result<u16, PhoneError>>),
 }
@@ -73,7 +73,7 @@ impl Phone {
     /// Switches a phone on. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// When no socket can be opened, or over TCP nobody listens.
+    /// When no socket can be opened, or a TCP connection is refused.
     pub async fn start(config: PhoneConfig) -> Result<Phone, PhoneError> {
         let wire = Wire::open(config.carrier, config.switch).await?;
         let local = wire.local();
@@ -92,7 +92,7 @@ impl Phone {
         Ok(Phone { commands, calls, heard, notes, news, task: tokio::spawn(actor.run()), local })
     }
 
-    /// Registers, and tells how long the binding lasts.
+    /// Registers; returns how long the binding lasts.
     ///
     /// # Errors
     /// When the switch refuses or does not answer.
@@ -100,7 +100,7 @@ impl Phone {
         self.bind(number, REGISTER_SECONDS).await
     }
 
-    /// Takes the phone's binding away.
+    /// Removes the phone's binding.
     ///
     /// # Errors
     /// When the switch refuses or does not answer.
@@ -115,17 +115,18 @@ impl Phone {
         }
     }
 
-    /// The notes that were shown so far, oldest first; a note that came twice is there twice.
+    /// Returns the notes shown so far, oldest first; a note that came twice is listed twice.
     pub fn notes(&self) -> Vec<ShownNote> {
         self.notes.all()
     }
 
-    /// How many notes were shown, now and whenever it changes.
+    /// Returns the number of shown notes, now and after every change.
     pub fn notes_count(&self) -> watch::Receiver<u64> {
         self.notes.count()
     }
 
-    /// The person taps Acknowledge now: the same way as the note came. Tells what the switch answered; 408 nothing.
+    /// Acknowledges a note as if the user tapped the button: over the channel that it came by. Returns the
+    /// status of the answer; 408 without an answer.
     ///
     /// # Errors
     /// [`PhoneError::NoNote`], and [`PhoneError::NoCall`] when the call of a note by INFO is over.
@@ -133,15 +134,16 @@ impl Phone {
         self.acknowledge_at(id, monotonic_wall()).await
     }
 
-    /// The same with another moment of the tap, Unix time.
+    /// The same with another time of the tap, Unix time.
     ///
     /// # Errors
-    /// As [`Phone::acknowledge`].
+    /// Like [`Phone::acknowledge`].
     pub async fn acknowledge_at(&self, id: &str, at: Micros) -> Result<u16, PhoneError> {
         self.ask(|done| Command::Acknowledge(id.to_owned(), at, done)).await?
     }
 
-    /// Sends what no honest phone sends, or one of another make. Tells what the switch answered; 408 nothing.
+    /// Sends what a correct phone would not send, or a phone of another make. Returns the status of the
+    /// answer; 408 without an answer.
     ///
     /// # Errors
     /// [`PhoneError::NoCall`] for an INFO without a call that is up.
@@ -149,7 +151,7 @@ impl Phone {
         self.ask(|done| Command::Send(parcel, done)).await?
     }
 
-    /// Treats notes otherwise from now on.
+    /// Changes how notes are handled from now on.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -157,7 +159,7 @@ impl Phone {
         self.command(Command::Notes(notes)).await
     }
 
-    /// Takes the call that rings.
+    /// Answers the ringing call.
     ///
     /// # Errors
     /// [`PhoneError::NoCall`] when none rings.
@@ -165,7 +167,7 @@ impl Phone {
         self.ask(Command::Answer).await?.then_some(()).ok_or(PhoneError::NoCall)
     }
 
-    /// Declines every call that rings.
+    /// Declines every ringing call.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -173,21 +175,21 @@ impl Phone {
         self.command(Command::Decline).await
     }
 
-    /// Dials digits inside the call that is up (RFC 4733); needs a [`Voice`](super::Voice).
+    /// Sends digits in the call that is up (RFC 4733); needs a [`Voice`](super::Voice).
     ///
     /// # Errors
-    /// [`PhoneError::NoCall`] when no call is up whose other side understands them.
+    /// [`PhoneError::NoCall`] when there is no call whose other side supports them.
     pub async fn dial(&self, digits: &str) -> Result<(), PhoneError> {
         let dialled = self.ask(|done| Command::Dial(digits.to_owned(), done)).await?;
         dialled.then_some(()).ok_or(PhoneError::NoCall)
     }
 
-    /// What happens from now on. Who reads slowly misses the oldest.
+    /// Returns the news from now on. A slow reader loses the oldest.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.news.subscribe()
     }
 
-    /// Places a call and tells how it went, once it is over.
+    /// Places a call, and returns its outcome when it is over.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -195,7 +197,7 @@ impl Phone {
         self.ask(|done| Command::Call(plan, done)).await
     }
 
-    /// Hangs up every call, or gives it up while it rings.
+    /// Hangs up every call, or cancels it while it rings.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -203,7 +205,7 @@ impl Phone {
         self.command(Command::HangUp).await
     }
 
-    /// Offers this direction in every call that is up: hold, or its end.
+    /// Offers this direction in every call that is up: hold, or resume.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -211,7 +213,7 @@ impl Phone {
         self.command(Command::Offer(direction)).await
     }
 
-    /// Takes a new media socket in every call that is up and offers its address.
+    /// Opens a new media socket in every call that is up and offers its address.
     ///
     /// # Errors
     /// When the phone is switched off.
@@ -219,22 +221,22 @@ impl Phone {
         self.command(Command::Move).await
     }
 
-    /// The phone's calls, now and whenever they change.
+    /// Returns the numbers of calls, now and after every change.
     pub fn calls(&self) -> watch::Receiver<Calls> {
         self.calls.clone()
     }
 
-    /// RTP datagrams heard in all calls so far.
+    /// Returns the number of RTP datagrams received in all calls so far.
     pub fn heard(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Where the phone's SIP comes from.
+    /// Returns the source address of the phone's SIP.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Gives the actor a command and waits for what becomes of it.
+    /// Sends a command to the actor and waits for its result.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, PhoneError> {
         let (done, result) = oneshot::channel();
         self.command(command(done)).await?;
@@ -256,5 +258,5 @@ impl Drop for Phone {
 const COMMANDS_MAX: usize = 64;
 /// News that wait for a slow reader.
 const NEWS_MAX: usize = 256;
-/// What a phone asks for.
+/// The registration time that a phone requests.
 const REGISTER_SECONDS: u32 = 600;

@@ -1,4 +1,4 @@
-//! What a phone heard lately, decoded and in memory, for whoever wants to look at it.
+//! The last audio that a phone received, decoded and in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use sidetone_media::rtp::RtpPacket;
 
 use crate::voice::Format;
 
-/// The last minute that a phone heard in its calls, packet behind packet as they came; clones are the same minute.
+/// The last minute of audio that a phone received in its calls, packet after packet in order of arrival;
+/// clones share it.
 #[derive(Clone, Default)]
 pub struct Heard {
     inner: Arc<Mutex<Inner>>,
@@ -22,17 +23,17 @@ struct Inner {
 }
 
 impl Heard {
-    /// Nothing heard yet.
+    /// Returns an empty buffer.
     pub fn new() -> Heard {
         Heard::default()
     }
 
-    /// Forgets what was heard until now.
+    /// Clears the buffer.
     pub fn clear(&self) {
         self.inner.lock().pcm.clear();
     }
 
-    /// The last `ms` milliseconds and their sample rate in Hz; `None` until so much was heard.
+    /// Returns the last `ms` milliseconds and their sample rate in Hz; `None` until so much was received.
     pub fn lately(&self, ms: u32) -> Option<(Vec<i16>, u32)> {
         let inner = self.inner.lock();
         let rate_hz = inner.decoder.as_ref()?.codec().sample_rate_hz();
@@ -41,7 +42,7 @@ impl Heard {
         Some((inner.pcm.iter().skip(before).copied().collect(), rate_hz))
     }
 
-    /// Takes in one packet of the codec that was agreed on; others are passed over.
+    /// Decodes one packet of the negotiated codec; others are ignored.
     pub(super) fn hear(&self, datagram: &[u8], format: Format) {
         let Ok(packet) = RtpPacket::parse(datagram) else { return };
         if packet.header.payload_type == format.heard {

@@ -1,7 +1,8 @@
-//! The built-in phone of the demo, the tests and `sidetone phone`: registers, calls, answers, talks as a scenario
-//! says, shows notes and acknowledges them.
+//! The built-in phone of the demo, the tests and `sidetone phone`: registers, calls, answers, sends the audio
+//! of a scenario, shows notes and acknowledges them.
 //!
-//! A driver around the same user agent that the switch uses, on real sockets. Not a softphone: it has no microphone.
+//! A driver around the same user agent that the switch uses, on real sockets. It is not a softphone: it has
+//! no microphone.
 //!
 //! A test that wants to see notes needs little: [`Phone::notes_count`] to wait, [`Phone::notes`] to look,
 //! [`Phone::acknowledge`] to tap, [`Phone::treat_notes`] for a phone that refuses, is deaf or slow, and

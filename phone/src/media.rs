@@ -1,4 +1,4 @@
-//! One call's RTP on a real socket: sends what a scenario says, counts what comes.
+//! One call's RTP on a real socket: sends what a scenario specifies, and counts what arrives.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,23 +20,23 @@ use crate::wav::Recorder;
 
 /// The media side of one call; dropping it ends the sending.
 pub(super) struct Media {
-    /// Where SDP says that the phone listens.
+    /// The address in SDP.
     local: SocketAddr,
-    /// What the talker sends from.
+    /// The socket that the sender uses.
     socket: watch::Sender<Arc<UdpSocket>>,
-    /// What it sends from as soon as the peer knows.
+    /// The socket that it uses as soon as the peer knows its address.
     next: Option<Arc<UdpSocket>>,
-    /// Where to send; `None` before an answer and while holding.
+    /// The destination; `None` before an answer and during hold.
     remote: watch::Sender<Option<SocketAddr>>,
-    /// How a voice sends.
+    /// The format of a voice.
     format: watch::Sender<Option<Format>>,
-    /// What a voice is to dial.
+    /// Digits that a voice is to send.
     digits: mpsc::Sender<String>,
     ear: Ear,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What becomes of RTP that comes.
+/// What happens to incoming RTP.
 #[derive(Clone)]
 pub(super) struct Ear {
     /// Datagrams of this call.
@@ -48,11 +48,11 @@ pub(super) struct Ear {
     keeps: Option<Heard>,
 }
 
-/// What a call says.
+/// What a call sends.
 pub(super) enum Speech {
     Nothing,
     Scenario(Box<Scenario>),
-    /// A voice that begins with this random number.
+    /// A voice, with the seed of its random values.
     Voice(Voice, u64),
 }
 
@@ -70,7 +70,7 @@ impl Ear {
 }
 
 impl Media {
-    /// Opens a socket on `ip`. Talking begins once [`Media::send_to`] says where.
+    /// Opens a socket on `ip`. Sending starts once [`Media::send_to`] sets the destination.
     pub(super) async fn open(ip: IpAddr, speech: Speech, ear: Ear) -> io::Result<Media> {
         let socket = Arc::new(UdpSocket::bind(SocketAddr::new(ip, 0)).await?);
         let local = socket.local_addr()?;
@@ -91,7 +91,7 @@ impl Media {
         Ok(Media { local, socket, next: None, remote, format, digits, ear, tasks })
     }
 
-    /// Opens another socket and listens there; talking moves there with the next [`Media::send_to`].
+    /// Opens another socket for receiving; sending moves to it with the next [`Media::send_to`].
     pub(super) async fn move_away(&mut self) -> io::Result<()> {
         let socket = Arc::new(UdpSocket::bind(SocketAddr::new(self.local.ip(), 0)).await?);
         self.local = socket.local_addr()?;
@@ -112,17 +112,17 @@ impl Media {
         self.remote.send_replace(remote);
     }
 
-    /// Says how a voice has to send from now on.
+    /// Sets the format of a voice from now on.
     pub(super) fn speak_as(&self, format: Option<Format>) {
         self.format.send_replace(format);
     }
 
-    /// Whether the other side understands digits.
+    /// Returns whether the other side supports digits.
     pub(super) fn takes_digits(&self) -> bool {
         self.format.borrow().is_some_and(|format| format.events.is_some())
     }
 
-    /// Has the voice dial; `false` when it has too much to dial already.
+    /// Queues digits for the voice; `false` when too many are queued already.
     pub(super) fn dial(&self, digits: &str) -> bool {
         self.digits.try_send(digits.to_owned()).is_ok()
     }
@@ -148,7 +148,7 @@ async fn listen(
 ) {
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     loop {
-        // An error here is an ICMP message about what was sent; the socket lives on.
+        // An error here is an ICMP message about a sent datagram; the socket remains usable.
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
         ear.received.fetch_add(1, Ordering::Relaxed);
         ear.heard.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +165,7 @@ async fn listen(
     }
 }
 
-/// Where a talker sends from, and to.
+/// The source and the destination of a sender.
 struct Mouth {
     socket: watch::Receiver<Arc<UdpSocket>>,
     remote: watch::Receiver<Option<SocketAddr>>,
@@ -173,7 +173,7 @@ struct Mouth {
 }
 
 impl Mouth {
-    /// Waits until there is somebody to talk to; `false` when there never will be.
+    /// Waits for a destination; `false` when there will be none.
     async fn opens(&mut self) -> bool {
         self.remote.wait_for(Option::is_some).await.is_ok()
     }
@@ -181,9 +181,9 @@ impl Mouth {
     async fn say(&self, datagram: &[u8]) {
         let Some(to) = *self.remote.borrow() else { return };
         let socket = Arc::clone(&self.socket.borrow());
-        // The time is taken as near to the sending as can be: a tap shall see what the peer sees.
+        // The time is taken directly before sending, so that a tap shows what the peer sees.
         let at = monotonic_wall();
-        // What the system refuses is lost like on any network.
+        // A datagram that the system refuses is lost, as on any network.
         if socket.try_send_to(datagram, to).is_err() {
             let _ = socket.send_to(datagram, to).await;
         }
@@ -217,7 +217,7 @@ async fn speak(
         return;
     }
     let mut clock = tokio::time::interval(PTIME);
-    // A phone that was held up goes on in its pace; it does not catch up in a burst.
+    // A delayed phone continues at its normal rate; it does not catch up in a burst.
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut datagram = Vec::new();
     loop {
@@ -231,9 +231,9 @@ async fn speak(
     }
 }
 
-/// What a voice's packets last.
+/// Packet duration of a voice.
 const PTIME: Duration = Duration::from_millis(20);
 /// Strings of digits that wait for the voice.
 const DIGITS_LEN_MAX: usize = 16;
-/// The largest datagram that a phone takes.
+/// The largest datagram that a phone accepts.
 const DATAGRAM_BYTES_MAX: usize = 2_048;

@@ -1,6 +1,6 @@
-//! Notes as a phone reads them, and the book of those it was shown.
+//! Notes as a phone reads them, and the list of those it has shown.
 //!
-//! Four fields have a meaning to the phone; every other is a row, in the order sent.
+//! The phone interprets four fields; every other field is a row, in the order sent.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 /// A note that the phone was shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownNote {
-    /// What an acknowledgement names.
+    /// The id for an acknowledgement.
     pub id: String,
     /// The heading.
     pub title: String,
@@ -27,19 +27,19 @@ pub struct ShownNote {
     pub ack: bool,
     /// Every other field, in the order sent.
     pub rows: Vec<(String, Value)>,
-    /// How it came.
+    /// How it arrived.
     pub channel: Channel,
-    /// The URI that it came from.
+    /// The URI in From.
     pub from: String,
-    /// The Call-ID of the call that it came in; `None` for a MESSAGE.
+    /// The Call-ID of its call; `None` for a MESSAGE.
     pub call_id: Option<String>,
-    /// When it came, Unix time.
+    /// When it arrived, Unix time.
     pub at: Micros,
-    /// The note as it came.
+    /// The note as received.
     pub json: Value,
 }
 
-/// How a note comes, and its acknowledgement goes.
+/// The channel of a note and its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     /// INFO inside a call.
@@ -48,22 +48,22 @@ pub enum Channel {
     Message,
 }
 
-/// The level of a note. A phone takes a level that it does not know for `Info`.
+/// The level of a note. A phone treats an unknown level as `Info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Good to know.
+    /// Information.
     #[default]
     Info,
-    /// Worth a look.
+    /// Needs attention.
     Warning,
-    /// Stays up until it is dismissed.
+    /// Stays visible until it is dismissed.
     Alert,
 }
 
-/// What a phone does with a note that comes.
+/// How a phone handles an incoming note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Noting {
-    /// Shows it and answers 200 after a while, as a phone that is busy.
+    /// Shows it and answers 200 after a delay, like a busy phone.
     Late(std::time::Duration),
     /// Shows nothing and never answers.
     Ignore,
@@ -72,20 +72,20 @@ pub enum Noting {
     /// Shows it and answers 200.
     #[default]
     Show,
-    /// Shows it, answers 200, and its person taps Acknowledge at once, where there is the button.
+    /// Shows it, answers 200, and acknowledges it at once if it has the button.
     Tap,
 }
 
-/// A request with a body of the user's own: what a phone of another make sends, or a forger.
+/// A request with a custom body: from a phone of another make, or a forged one.
 #[derive(Clone, Debug)]
 pub struct Parcel {
-    /// INFO goes into the newest call that is up, MESSAGE to the events identity.
+    /// INFO is sent in the newest call that is up, MESSAGE to the events identity.
     pub channel: Channel,
     /// The Content-Type.
     pub content_type: String,
     /// The body.
     pub body: Vec<u8>,
-    /// The extension in From; `None` is the phone's own.
+    /// The extension in From; `None` means the phone's own.
     pub from: Option<String>,
     /// The user part of a MESSAGE's target.
     pub to: String,
@@ -94,7 +94,7 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// JSON on the way that a phone's acknowledgements take.
+    /// A JSON body, sent like the phone's acknowledgements.
     pub fn new(channel: Channel, body: impl Into<Vec<u8>>) -> Self {
         Parcel {
             channel,
@@ -128,7 +128,7 @@ impl Channel {
     }
 }
 
-/// Where and how a note came.
+/// The source and channel of a note.
 pub(super) struct Arrival {
     pub(super) channel: Channel,
     pub(super) from: String,
@@ -137,7 +137,7 @@ pub(super) struct Arrival {
 }
 
 impl ShownNote {
-    /// Reads a body; `None` when it is no note: no JSON object, or one without `id` or `title`.
+    /// Reads a body; `None` when it is not a note: not a JSON object, or without `id` or `title`.
     pub(super) fn read(body: &[u8], arrival: Arrival) -> Option<ShownNote> {
         let json: Map<String, Value> = serde_json::from_slice(body).ok()?;
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -162,13 +162,13 @@ impl ShownNote {
         })
     }
 
-    /// What the phone sends when its person taps Acknowledge at `at`, Unix time.
+    /// The message that the phone sends when its user taps Acknowledge at `at`, Unix time.
     pub fn acknowledgement(&self, at: Micros) -> Value {
         json!({ "ack": true, "id": self.id, "title": self.title, "at": rfc3339(at) })
     }
 }
 
-/// The notes that a phone was shown; the handset reads what the actor writes.
+/// The notes that a phone has shown; the actor writes them and the handset reads them.
 pub(super) struct Notebook {
     kept: Mutex<VecDeque<Kept>>,
     count: watch::Sender<u64>,
@@ -203,14 +203,14 @@ impl Notebook {
         self.kept.lock().iter().map(|kept| kept.note.clone()).collect()
     }
 
-    /// The newest note of this id, and the leg that it came by.
+    /// The newest note with this id, and its leg.
     pub(super) fn find(&self, id: &str) -> Option<(ShownNote, Option<LegKey>)> {
         let kept = self.kept.lock();
         kept.iter().rev().find(|kept| kept.note.id == id).map(|kept| (kept.note.clone(), kept.leg))
     }
 }
 
-/// A time as notes write it.
+/// A time in the format of notes.
 pub(super) fn rfc3339(at: Micros) -> String {
     let nanos = i128::from(at.0) * 1_000;
     let written =
@@ -222,9 +222,9 @@ pub(super) fn rfc3339(at: Micros) -> String {
 pub(super) const JSON: &str = "application/json";
 /// The user part of the organisation's events identity.
 pub(super) const EVENTS: &str = "events";
-/// The fields that are no rows.
+/// The fields that are not rows.
 const KNOWN: [&str; 5] = ["id", "title", "body", "level", "ack"];
-/// Notes that a phone keeps; the oldest go first.
+/// Notes that a phone keeps; the oldest are dropped first.
 const NOTES_MAX: usize = 20_000;
 
 #[cfg(test)]
@@ -264,7 +264,7 @@ mod tests {
         {
             assert_eq!(read(body), None, "{body}");
         }
-        // A level of tomorrow is no reason to hide a note.
+        // A level of a later version must not hide a note.
         assert_eq!(read(r#"{"id": "n", "title": "t", "level": "new"}"#).unwrap().level, Level::Info);
     }
 

@@ -1,4 +1,4 @@
-//! Whose phone it is, how it behaves, what it is to do, and what it tells.
+//! The configuration of a phone, its behaviour, its tasks and its events.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::voice::Voice;
 use crate::wav::Recorder;
 use crate::wire::Carrier;
 
-/// The calls of a phone now, placed and taken.
+/// The current calls of a phone, placed and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Calls that nobody has answered yet.
+    /// Unanswered calls.
     pub ringing: usize,
     /// Answered calls whose answer was acknowledged.
     pub up: usize,
 }
 
-/// Whose phone it is and how it behaves.
+/// The identity and the behaviour of a phone.
 #[derive(Clone)]
 pub struct PhoneConfig {
     /// The switch.
@@ -37,26 +37,27 @@ pub struct PhoneConfig {
     pub codecs: CodecPolicy,
     /// What happens when it is called.
     pub answering: Answering,
-    /// Where everything sent and heard is noted.
+    /// A capture of everything sent and received.
     pub tap: Option<Tap>,
-    /// What carries its SIP.
+    /// The transport of its SIP.
     pub carrier: Carrier,
-    /// What becomes of notes.
+    /// How notes are handled.
     pub notes: Noting,
-    /// What is said where no scenario is; `None` says nothing.
+    /// The audio without a scenario; `None` sends nothing.
     pub voice: Option<Voice>,
-    /// Where what is heard is written.
+    /// The file for received audio.
     pub recorder: Option<Recorder>,
-    /// Where what is heard is kept for a minute, whatever its codec.
+    /// A buffer for the last minute of received audio, whatever its codec.
     pub heard: Option<Heard>,
-    /// Whether what does not come from the switch's address is passed over, as a phone in a strange network should.
+    /// Whether messages from other addresses than the switch's are ignored, as a phone in an untrusted
+    /// network should do.
     pub only_the_switch: bool,
-    /// Calls at a time; one more hears 486.
+    /// Simultaneous calls; a further one gets 486.
     pub calls_len_max: usize,
 }
 
 impl PhoneConfig {
-    /// A phone on any codec over UDP that says nothing, rings when it is called, and shows notes.
+    /// A phone with every codec over UDP that sends nothing, rings when it is called, and shows notes.
     pub fn new(
         switch: SocketAddr,
         domain: impl Into<String>,
@@ -85,18 +86,18 @@ impl PhoneConfig {
 /// What a called phone does.
 #[derive(Clone, Debug)]
 pub enum Answering {
-    /// Rings for a while, answers and talks.
+    /// Rings for a while, answers and sends audio.
     Answer {
         /// How long it rings.
         after: Duration,
-        /// What it says; `None` says nothing.
+        /// Its audio; `None` sends nothing.
         talk: Option<Box<Scenario>>,
     },
-    /// Talks at once, as an announcement does, and answers later.
+    /// Sends audio at once, like an announcement, and answers later.
     Early {
-        /// How long it talks before it answers.
+        /// How long it sends audio before it answers.
         after: Duration,
-        /// What it says, before the answer and behind it.
+        /// Its audio, before and after the answer.
         talk: Box<Scenario>,
     },
     /// Rings until the caller gives up, or [`Phone::answer`](super::Phone::answer).
@@ -110,15 +111,15 @@ pub enum Answering {
 pub struct CallPlan {
     /// What is dialled.
     pub number: String,
-    /// What the caller says; `None` says nothing.
+    /// The caller's audio; `None` sends nothing.
     pub talk: Option<Box<Scenario>>,
-    /// How long after the answer to hang up; `None` waits for the other side.
+    /// When to hang up after the answer; `None` waits for the other side.
     pub talk_time: Option<Duration>,
-    /// How long to let it ring before giving up; ten seconds more where it does not even ring.
+    /// How long to let it ring before cancelling; ten seconds more without a 180.
     pub patience: Option<Duration>,
-    /// How long after the answer to offer hold, and after that again to resume.
+    /// How long after the answer to offer hold, and how long after that to resume.
     pub hold: Option<(Duration, Duration)>,
-    /// What the SDP names as the phone's address, when that is not where it is.
+    /// The address in the SDP, if it differs from the real one.
     pub advertised: Option<IpAddr>,
 }
 
@@ -136,49 +137,49 @@ impl CallPlan {
     }
 }
 
-/// How a placed call went.
+/// The outcome of a placed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOutcome {
-    /// The final status of the INVITE; 487 after giving up, 408 when nothing came.
+    /// The final status of the INVITE; 487 after cancelling, 408 without an answer.
     pub status: u16,
-    /// RTP datagrams heard.
+    /// Received RTP datagrams.
     pub received: u64,
     /// Whether the other side hung up.
     pub ended_by_peer: bool,
-    /// The statuses of the re-INVITEs that the plan asked for.
+    /// The statuses of the re-INVITEs in the plan.
     pub reinvites: Vec<u16>,
 }
 
-/// Something that happened at a phone. Text in it is the other side's own.
+/// An event of a phone. Texts in it come from the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// A call is over.
     Ended {
         /// The other party.
         peer: String,
-        /// The final status of the INVITE: 200 of a call that was up; 487 given up, 408 unanswered.
+        /// The final status of the INVITE: 200 for a call that was up; 487 cancelled, 408 unanswered.
         status: u16,
         /// Its phrase.
         reason: String,
         /// Whether the other side hung up.
         by_peer: bool,
-        /// RTP datagrams heard.
+        /// Received RTP datagrams.
         received: u64,
     },
-    /// The connection to the switch is gone; the next request opens another.
+    /// The connection to the switch is closed; the next request opens another.
     Lost,
-    /// A note came and is shown.
+    /// A note arrived and is shown.
     Note(Box<ShownNote>),
-    /// The call that was placed is on its way; 180 rings.
+    /// A provisional response to the placed call; 180 means ringing.
     Progress {
         /// The status.
         status: u16,
     },
-    /// Somebody calls.
+    /// An incoming call.
     Ringing {
-        /// Who.
+        /// The caller.
         peer: String,
-        /// Their name.
+        /// The caller's name.
         name: Option<String>,
     },
     /// A call was answered, on either side.

@@ -1,4 +1,4 @@
-//! What a phone asks outside INVITE: REGISTER, notes that it is shown, and acknowledgements of them.
+//! A phone's requests other than INVITE: REGISTER and acknowledgements; and the notes that it receives.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::notes::{Arrival, Channel, JSON, Noting, Parcel, ShownNote};
 use crate::plan::News;
 use crate::tap::monotonic_wall;
 
-/// Who waits for the answer to a request of ours.
+/// The waiter for the answer to one of the phone's requests.
 pub(super) struct Pending {
     waiter: Waiter,
     /// Whether a challenge is answered.
@@ -22,7 +22,7 @@ pub(super) struct Pending {
 }
 
 enum Waiter {
-    /// An acknowledgement that nobody asked for.
+    /// An acknowledgement that no caller waits for.
     Nobody,
     Register(oneshot::Sender<(u16, Duration)>),
     Status(oneshot::Sender<Result<u16, PhoneError>>),
@@ -30,7 +30,7 @@ enum Waiter {
 
 impl Pending {
     pub(super) fn finish(self, status: u16, lasts: Duration) {
-        // Nobody waits any more when the handset was dropped.
+        // The handset may have been dropped; then no caller waits.
         match self.waiter {
             Waiter::Nobody => {}
             Waiter::Register(done) => drop(done.send((status, lasts))),
@@ -61,12 +61,12 @@ impl Actor {
     ) {
         match self.lines.notes.find(id) {
             Some((note, leg)) => self.tap(&note, leg, at, Waiter::Status(done)),
-            // Nobody waits any more when the handset was dropped.
+            // The handset may have been dropped; then no caller waits.
             None => drop(done.send(Err(PhoneError::NoNote(id.to_owned())))),
         }
     }
 
-    /// The same way the note came.
+    /// Acknowledges over the channel that the note came by.
     fn tap(&mut self, note: &ShownNote, leg: Option<LegKey>, at: Micros, waiter: Waiter) {
         let parcel = Parcel::new(note.channel, note.acknowledgement(at).to_string());
         self.dispatch(&parcel, leg, waiter);
@@ -96,7 +96,7 @@ impl Actor {
             (Ok(key), waiter) => {
                 self.pending.insert(key, Pending { waiter, authenticates: parcel.authenticates });
             }
-            // Nobody waits any more when the handset was dropped.
+            // The handset may have been dropped; then no caller waits.
             (Err(_), Waiter::Status(done)) => drop(done.send(Err(PhoneError::NoCall))),
             (Err(_), Waiter::Nobody | Waiter::Register(_)) => {}
         }
@@ -127,7 +127,7 @@ impl Actor {
         }
     }
 
-    /// How long the switch keeps our binding (RFC 3261 §10.2.4).
+    /// The duration that the switch grants the binding (RFC 3261 §10.2.4).
     fn granted(&self, response: &Response) -> Duration {
         let own = self.local().to_string();
         let contact = response.list("Contact").find(|contact| contact.contains(&own));
@@ -138,7 +138,7 @@ impl Actor {
         Duration::from_secs(parameter.or(response.expires()).unwrap_or_default().into())
     }
 
-    /// Sends a challenged request again with an answer to the challenge.
+    /// Sends a challenged request again with credentials.
     pub(super) fn authorized(&mut self, response: &Response, request: Request) -> Option<Retried> {
         let is_proxy = response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
         let (challenges, header): (Vec<Digest>, _) = if is_proxy {
@@ -161,7 +161,7 @@ impl Actor {
             Noting::Late(after) => Some(after),
             Noting::Show | Noting::Tap => None,
         };
-        // An INFO without a body asks whether the call is there (RFC 6086 §4.2.1 has it answered 200).
+        // An INFO without a body only checks that the call exists (RFC 6086 §4.2.1 requires a 200).
         if request.body().is_empty() && channel == Channel::Info {
             return self.respond(&key, 200);
         }

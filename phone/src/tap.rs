@@ -1,4 +1,4 @@
-//! What a phone sends and hears, as a capture.
+//! What a phone sends and receives, as a capture.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,20 +23,20 @@ struct Datagram {
 }
 
 impl Tap {
-    /// Notes a datagram at this moment.
+    /// Records a datagram at the current time.
     pub(super) fn note(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.note_at(monotonic_wall(), from, to, bytes);
     }
 
-    /// Notes a datagram that came or went at `at`.
+    /// Records a datagram that was sent or received at `at`.
     pub(super) fn note_at(&self, at: Micros, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.datagrams.lock().push(Datagram { at, from, to, bytes: bytes.to_vec() });
     }
 
-    /// The capture so far, as a pcap file.
+    /// Returns the capture so far, as a pcap file.
     ///
     /// # Errors
-    /// When a datagram does not fit a packet, which UDP does not let happen.
+    /// When a datagram does not fit into a packet, which does not happen with UDP.
     pub fn to_pcap(&self) -> io::Result<Vec<u8>> {
         let mut datagrams = self.datagrams.lock();
         datagrams.sort_by_key(|datagram| datagram.at);
@@ -48,7 +48,7 @@ impl Tap {
     }
 }
 
-/// The wall clock of the first call, moved on by the monotonic one: a clock step bends no capture.
+/// The wall clock at the first call, advanced by the monotonic clock: a clock step does not affect a capture.
 #[expect(clippy::disallowed_methods, reason = "a phone is a driver: it reads the clocks")]
 pub(super) fn monotonic_wall() -> Micros {
     static EPOCH: OnceLock<(SystemTime, Instant)> = OnceLock::new();

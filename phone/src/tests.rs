@@ -1,4 +1,4 @@
-//! Two phones without a switch between them, and a phone against a socket that plays the switch.
+//! Two phones connected directly, and a phone with a socket that plays the switch.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ async fn call() -> (Phone, Phone) {
     let callee = Phone::start(callee).await.unwrap();
     let caller = Phone::start(config(callee.local(), "1001")).await.unwrap();
     let plan = CallPlan { talk_time: None, ..CallPlan::to("1002") };
-    // The call is placed before the answer to it is waited for.
+    // The call is placed before its answer is awaited.
     let (mut up, mut taken) = (caller.calls(), callee.calls());
     let placed = caller.call(plan);
     tokio::select! {
@@ -55,7 +55,7 @@ async fn a_note_inside_a_call_is_shown_and_acknowledged_in_its_dialog() {
     assert_eq!(shown[0].rows, [("owes".to_owned(), json!({"EUR": 900}))]);
     assert!(shown[0].call_id.is_some());
 
-    // The other side is a phone too, which shows whatever has an id and a title.
+    // The other side is a phone too, which shows anything with an id and a title.
     assert_eq!(within(phone.acknowledge("n1")).await.unwrap(), 200);
     let tap = sender.notes().remove(0);
     assert_eq!(
@@ -101,7 +101,7 @@ async fn a_tap_comes_by_itself_where_the_test_wants_it() {
     assert_eq!((phone.notes().len(), sender.notes()[0].id.as_str()), (1, "n1"));
 }
 
-/// A datagram, and its body as JSON.
+/// Returns a datagram, and its body as JSON.
 async fn heard(switch: &UdpSocket) -> (String, Value) {
     let mut buffer = vec![0; 4_096];
     let (length, _) = within(switch.recv_from(&mut buffer)).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_call_is_taken_by_hand_dialled_in_and_ended() {
     assert!(matches!(callee.answer().await, Err(PhoneError::NoCall)));
     let person = async {
         assert_eq!(within(news.recv()).await.unwrap(), News::Ringing { peer: "1001".into(), name: None });
-        // There is room for one.
+        // The limit is one call.
         let busy = caller.call(CallPlan::to("1002")).await.unwrap();
         assert_eq!(busy.status, 486);
         callee.answer().await.unwrap();
@@ -184,7 +184,7 @@ async fn a_call_is_taken_by_hand_dialled_in_and_ended() {
     assert_eq!(within(told.recv()).await.unwrap(), News::Progress { status: 180 });
 }
 
-/// What a listening phone system would hear of a phone over TCP, in as small pieces as it likes.
+/// What a phone system with a listening socket receives from a phone over TCP, in pieces of any size.
 #[tokio::test]
 async fn a_phone_over_tcp_opens_a_connection_and_reads_pieces() {
     let switch = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a person's phone says: silence or a tone without end, and digits in between (RFC 4733).
+//! The audio of a phone: silence or an endless tone, and digits in between (RFC 4733).
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use sidetone_media::codec::{Codec, Encoder};
 use sidetone_media::simulate::{self, Content, Packet};
 use sidetone_media::time::Micros;
 
-/// What a phone says while nobody types a digit.
+/// What a phone sends while no digit is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Voice {
     /// Packets of digital silence.
@@ -18,21 +18,21 @@ pub enum Voice {
     Note(u32),
 }
 
-/// The payload types that the other side understands.
+/// The payload types that the other side accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
-    /// How it is coded.
+    /// The codec.
     pub(super) codec: Codec,
     /// The payload type of the audio.
     pub(super) audio: u8,
-    /// The one of the audio that comes.
+    /// The payload type of received audio.
     pub(super) heard: u8,
-    /// The one of telephone-event; without it digits are not sent.
+    /// The payload type of telephone-event; without it no digits are sent.
     pub(super) events: Option<u8>,
 }
 
 impl Voice {
-    /// Fills `frame`, the packet of number `position`.
+    /// Fills `frame` with the audio of packet number `position`.
     fn say(self, position: u64, rate_hz: u32, frame: &mut [i16]) {
         let hz = match self {
             Voice::Silence => return frame.fill(0),
@@ -49,13 +49,13 @@ impl Voice {
     }
 }
 
-/// Packets of 20 ms, one stream. The driver asks for the next one when it is due.
+/// Packets of 20 ms, one stream. The driver takes the next one when it is due.
 pub(super) struct Speaker {
     voice: Voice,
     sequence: u16,
     timestamp: u32,
     ssrc: u32,
-    /// Packets so far.
+    /// The number of packets so far.
     position: u64,
     begins: bool,
     digits: VecDeque<u8>,
@@ -66,18 +66,18 @@ pub(super) struct Speaker {
 #[derive(Clone, Copy)]
 enum State {
     Audio,
-    /// A digit that began at this timestamp; packets of it so far.
+    /// A digit that began at this timestamp, and the number of its packets so far.
     Digit {
         event: u8,
         begun: u32,
         packets: u16,
     },
-    /// Audio between two digits; packets of it still to go.
+    /// Audio between two digits, and the number of its remaining packets.
     Pause(u16),
 }
 
 impl Speaker {
-    /// A stream; `seed` makes its random beginnings (RFC 3550 §5.1).
+    /// A new stream; `seed` determines its random initial values (RFC 3550 §5.1).
     pub(super) fn new(voice: Voice, seed: u64) -> Self {
         let [s0, s1, t0, t1, t2, t3, r0, r1] = seed.to_be_bytes();
         Speaker {
@@ -93,7 +93,7 @@ impl Speaker {
         }
     }
 
-    /// Says these digits as soon as the ones before are said; what no keypad has is left out.
+    /// Queues digits after the earlier ones; characters that are not on a keypad are left out.
     pub(super) fn dial(&mut self, digits: &str) {
         let events = digits.chars().filter_map(event_of);
         let room = DIGITS_MAX.saturating_sub(self.digits.len());
@@ -125,7 +125,7 @@ impl Speaker {
         self.position = self.position.wrapping_add(1);
     }
 
-    /// RFC 4733 §2.5.1: one timestamp, a duration that grows, and the last packet three times.
+    /// RFC 4733 §2.5.1: one timestamp, a growing duration, and the last packet three times.
     fn digit(&mut self, event: u8, begun: u32, packets: u16, payload_type: u8, out: &mut Vec<u8>) {
         let content = Content::Event {
             digit: event,
@@ -143,7 +143,7 @@ impl Speaker {
 
     fn audio(&mut self, format: Format, out: &mut Vec<u8>) {
         let marker = std::mem::take(&mut self.begins);
-        // The header as it is written of any packet; what was said takes the place of its payload.
+        // The header is written as for any packet; the event then replaces the payload.
         let content = Content::Audio { codec: simulate::Codec::Pcmu, position: 0 };
         self.write(format.audio, self.timestamp, marker, content, out);
         out.truncate(HEADER_BYTES);
@@ -167,7 +167,7 @@ impl Speaker {
     }
 }
 
-/// Whether a keypad has this key.
+/// Whether a character is on a keypad.
 pub fn is_digit(key: char) -> bool {
     event_of(key).is_some()
 }
@@ -182,21 +182,21 @@ fn event_of(key: char) -> Option<u8> {
     }
 }
 
-/// How loud a tone is: -16 dBm0, what a talker is.
+/// The level of a tone: -16 dBm0, like a talker.
 const AMPLITUDE: f64 = 5_000.0;
 const PACKETS_PER_SECOND: u32 = 50;
 /// 20 ms at 48 kHz.
 const FRAME_MAX: usize = 960;
-/// What fits into one Ethernet frame, and more than 20 ms of what a phone offers.
+/// Fits into one Ethernet frame, and is more than 20 ms of any codec that a phone offers.
 const PAYLOAD_MAX: usize = 1_460;
-/// Units of a digit's duration in 20 ms: its clock is 8,000.
+/// Timestamp units in 20 ms of a digit: its clock is 8,000 Hz.
 const SAMPLES: u32 = 160;
 const HEADER_BYTES: usize = 12;
-/// A digit lasts 120 ms, and 80 ms lie between two.
+/// A digit lasts 120 ms, with 80 ms between two.
 const DIGIT_PACKETS: u16 = 6;
 const END_REPEATED: u16 = 2;
 const PAUSE_PACKETS: u16 = 4;
-/// Digits that wait to be said; further ones are left out.
+/// Digits that wait to be sent; further ones are left out.
 const DIGITS_MAX: usize = 256;
 
 #[cfg(test)]
@@ -253,7 +253,7 @@ mod tests {
             8,
             "the one that no keypad has is left out"
         );
-        // Eight packets of a digit, four of a pause, eight of the next.
+        // Eight packets of a digit, four of a pause, eight of the next digit.
         let kinds: String =
             packets.iter().map(|(p, _)| if p.payload_type == 0 { '.' } else { 'd' }).collect();
         assert_eq!(kinds, "dddddddd....dddddddd....");

@@ -1,4 +1,4 @@
-//! What a phone heard, as a WAV file: G.711 decoded to 16 bits at 8 kHz, gaps left silent.
+//! Received audio as a WAV file: G.711 decoded to 16 bits at 8 kHz, with silence in gaps.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -10,14 +10,15 @@ use sidetone_media::audio::wav::header;
 use sidetone_media::codec::g711::{pcma_to_pcm, pcmu_to_pcm};
 use sidetone_media::rtp::Packet;
 
-/// A WAV file that grows while the phone hears; clones write into the same one. It can be played at any time.
+/// A WAV file that grows while the phone receives audio; clones write into the same one. It can be played at
+/// any time.
 #[derive(Clone)]
 pub struct Recorder {
     wav: Arc<Mutex<Wav<BufWriter<File>>>>,
 }
 
 impl Recorder {
-    /// Makes the file anew.
+    /// Creates or overwrites the file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -31,10 +32,10 @@ impl Recorder {
         self.wav.lock().samples as f64 / f64::from(SAMPLE_RATE)
     }
 
-    /// Brings what was heard to the disk.
+    /// Flushes the audio to the disk.
     ///
     /// # Errors
-    /// When the file cannot be written, now or since the last time.
+    /// When the file cannot be written, now or since the last flush.
     pub fn flush(&self) -> io::Result<()> {
         self.wav.lock().finish()
     }
@@ -48,15 +49,15 @@ impl Recorder {
 struct Wav<W> {
     out: W,
     samples: u64,
-    /// The stream that is heard, and the file's sample at its timestamp 0 (mod 2³²).
+    /// The current stream, and the file's sample at its timestamp 0 (mod 2³²).
     stream: Option<Stream>,
-    /// What the system said to the last write.
+    /// The error of the last write.
     failed: Option<io::Error>,
 }
 
 struct Stream {
     ssrc: u32,
-    /// The timestamp that the next sample has.
+    /// The expected timestamp of the next sample.
     next: u32,
 }
 
@@ -66,7 +67,8 @@ impl<W: Write + Seek> Wav<W> {
         Ok(Wav { out, samples: 0, stream: None, failed: None })
     }
 
-    /// Appends an RTP packet of G.711. One that comes late is left out: its place is already silent.
+    /// Appends an RTP packet of G.711. A late packet is left out, because silence was already written in its
+    /// place.
     fn hear(&mut self, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else { return };
         let decode: fn(u8) -> i16 = match packet.payload_type {
@@ -83,7 +85,7 @@ impl<W: Write + Seek> Wav<W> {
         if gap >= LATE {
             return;
         }
-        // A sender that jumps far ahead began anew; there is nothing to be silent about.
+        // A sender that jumps far ahead has restarted; no silence is written then.
         let silent = if gap > GAP_SAMPLES_MAX { 0 } else { gap };
         let samples = std::iter::repeat_n(0, silent as usize).chain(payload.iter().map(|byte| decode(*byte)));
         let bytes: Vec<u8> = samples.flat_map(i16::to_le_bytes).collect();
@@ -113,11 +115,11 @@ impl<W: Write + Seek> Wav<W> {
 }
 
 const SAMPLE_RATE: u32 = 8_000;
-/// A timestamp this far ahead, modulo 2³², is one behind.
+/// A timestamp this far ahead, modulo 2³², is an earlier one.
 const LATE: u32 = 1 << 31;
 /// Longer gaps are left out.
 const GAP_SAMPLES_MAX: u32 = SAMPLE_RATE * 60;
-/// A day; the format's own limit lies behind that.
+/// A day; the limit of the format is higher.
 const SAMPLES_MAX: u64 = 86_400 * SAMPLE_RATE as u64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What carries a phone's SIP: a datagram socket, or one connection to the switch (RFC 3261 §18).
+//! The transport of a phone's SIP: a datagram socket, or one connection to the switch (RFC 3261 §18).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,7 +21,7 @@ pub enum Carrier {
     Udp,
 }
 
-/// An open way to the switch.
+/// A socket or connection to the switch.
 pub(super) struct Wire {
     switch: SocketAddr,
     local: SocketAddr,
@@ -29,7 +29,7 @@ pub(super) struct Wire {
 }
 
 enum Kind {
-    /// `stream` is `None` after the switch has closed it, until the next sending.
+    /// `stream` is `None` after the switch has closed it, until the next send.
     Tcp {
         stream: Option<TcpStream>,
         parser: StreamParser,
@@ -42,11 +42,11 @@ enum Kind {
     },
 }
 
-/// What came.
+/// Received input.
 pub(super) enum Arrived {
-    /// The connection is gone.
+    /// The connection is closed.
     Closed,
-    /// One whole message, or one datagram.
+    /// A complete message, or one datagram.
     Message { from: SocketAddr, bytes: Bytes },
 }
 
@@ -72,7 +72,7 @@ impl Wire {
         self.local
     }
 
-    /// The way to the switch, in the words of the user agent.
+    /// The flow to the switch, for the user agent.
     pub(super) fn flow(&self) -> Flow {
         self.flow_of(self.switch)
     }
@@ -86,12 +86,12 @@ impl Wire {
         matches!(self.kind, Kind::Tcp { .. })
     }
 
-    /// What comes next. Cancelling it loses nothing.
+    /// Returns the next input. Cancelling it loses nothing.
     pub(super) async fn receive(&mut self) -> Arrived {
         loop {
             match &mut self.kind {
                 Kind::Udp { socket, buffer } => {
-                    // An error here is an ICMP message about what was sent; the socket lives on.
+                    // An error here is an ICMP message about a sent datagram; the socket remains usable.
                     let Ok((length, from)) = socket.recv_from(buffer).await else { continue };
                     let bytes = Bytes::copy_from_slice(buffer.get(..length).unwrap_or_default());
                     return Arrived::Message { from, bytes };
@@ -103,8 +103,8 @@ impl Wire {
                     let Some(open) = stream else { return std::future::pending().await };
                     let read = tokio::select! {
                         read = open.read(buffer) => read,
-                        // The switch closes what says nothing (RFC 5626 §3.5.1). What the system does not take now
-                        // stands behind bytes that keep the connection just as well.
+                        // The switch closes idle connections (RFC 5626 §3.5.1). If the system does not take
+                        // the ping now, there are unsent bytes, which keep the connection open as well.
                         () = tokio::time::sleep_until(*ping_at) => {
                             *ping_at = Instant::now() + PING_EVERY;
                             let _ = open.try_write(b"\r\n\r\n");
@@ -123,7 +123,7 @@ impl Wire {
         }
     }
 
-    /// Sends to where the user agent says; a connection carries everything to its other end.
+    /// Sends to the destination that the user agent names; a connection sends everything to its other end.
     pub(super) async fn send(&mut self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         match &mut self.kind {
             Kind::Udp { socket, .. } => socket.send_to(bytes, to).await.map(drop),
@@ -147,7 +147,7 @@ impl Wire {
     }
 }
 
-/// The next message that the stream brought; what the guard refuses is passed over.
+/// Returns the next message of the stream; messages that the guard refuses are skipped.
 fn next_message(parser: &mut StreamParser) -> Option<Bytes> {
     while let Some(event) = parser.poll() {
         match event {
@@ -166,21 +166,21 @@ async fn connect(switch: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The address of ours that packets to `switch` leave from: what a Contact has to name.
+/// The local address of packets to `switch`, which the Contact has to contain.
 async fn towards(switch: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if switch.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    // Connecting a datagram socket sends nothing; the system only looks for the way.
+    // Connecting a datagram socket sends nothing; the system only looks up the route.
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await?;
     socket.connect(switch).await?;
     Ok(socket.local_addr()?.ip())
 }
 
-/// The largest SIP datagram that a phone takes.
+/// The largest SIP datagram that a phone accepts.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// How much is read of a connection at a time.
+/// Bytes that one read of a connection takes.
 const CHUNK_BYTES: usize = 16_384;
 /// How often a connection is kept alive.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// How long connecting, or one message into a connection, may take.
+/// Longest time for connecting, or for sending one message on a connection.
 const SEND_MAX: Duration = Duration::from_secs(5);

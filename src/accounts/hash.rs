@@ -1,6 +1,6 @@
-//! Hashing of passwords: argon2id (RFC 9106), as the PHC string that is stored.
+//! Password hashing: argon2id (RFC 9106), stored as a PHC string.
 //!
-//! Slow on purpose: some 20 ms and 19 MiB each. Who serves requests goes through
+//! Deliberately slow: about 20 ms and 19 MiB each. Request handlers use
 //! [`Passwords`](crate::accounts::Passwords).
 
 use argon2::password_hash::phc::PasswordHash;
@@ -15,7 +15,7 @@ pub const SALT_LEN: usize = 16;
 #[error("hash a password: {0}")]
 pub struct HashError(String);
 
-/// The hash of `password` with a salt that must be random.
+/// Returns the hash of `password` with a salt that must be random.
 ///
 /// # Errors
 /// When there is no memory for it.
@@ -26,9 +26,9 @@ pub fn hash(password: &str, salt: &[u8; SALT_LEN]) -> Result<String, HashError> 
     Ok(hash.to_string())
 }
 
-/// Whether `password` has that hash; a text that is none has no password.
+/// Returns whether `password` has that hash; a text that is not a hash matches no password.
 ///
-/// The parameters are those of the hash: older ones stay valid when ours grow.
+/// The parameters are those of the hash: older hashes stay valid when the defaults are raised.
 pub fn verify(password: &str, hash: &str) -> bool {
     let (Ok(argon2), Ok(hash)) = (argon2(), PasswordHash::new(hash)) else { return false };
     argon2.verify_password(password.as_bytes(), &hash).is_ok()
@@ -40,7 +40,7 @@ fn argon2() -> Result<Argon2<'static>, HashError> {
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
-/// The parameters are those that OWASP's Password Storage Cheat Sheet names first.
+/// The first parameters in OWASP's Password Storage Cheat Sheet.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;

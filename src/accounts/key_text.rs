@@ -5,14 +5,14 @@ use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 use sidetone_store::ApiKeyText;
 
-/// A new key: 12 base62 characters that find it and 43 (256 bits) that prove it.
+/// A new key: 12 base62 characters as its id and 43 (256 bits) as its secret.
 pub fn generate(rng: &mut impl CryptoRng) -> String {
     let id = Alphanumeric.sample_string(rng, ID_LEN);
     let secret = Alphanumeric.sample_string(rng, SECRET_LEN);
     format!("{PREFIX}_{id}_{secret}")
 }
 
-/// What is stored of the key `text`; `None` when it is not of the form.
+/// What is stored of the key `text`; `None` when it does not have the form.
 pub fn stored(text: &str) -> Option<ApiKeyText> {
     let (front, secret) = text.rsplit_once('_')?;
     let (prefix, id) = front.rsplit_once('_')?;

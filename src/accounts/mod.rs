@@ -1,6 +1,6 @@
-//! Who is let in, where secrets are made and checked: passwords, keys, and the users that people manage.
+//! Authentication and secrets: passwords, keys, and the users that administrators manage.
 //!
-//! Between the HTTP face, which sees ports, and the store, which sees hashes.
+//! Between the API, which uses ports, and the store, which contains hashes.
 
 pub mod hash;
 mod key_text;

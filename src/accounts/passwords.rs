@@ -1,4 +1,4 @@
-//! Hashing for whoever serves requests: off the threads that serve, a few at once, and no endless queue.
+//! Hashing for request handlers: on blocking threads, a few at a time, with a bounded queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 
 use crate::accounts::hash::{HashError, SALT_LEN, hash, verify};
 
-/// Hashes and checks passwords.
+/// Hashes and verifies passwords.
 #[derive(Debug)]
 pub struct Passwords {
     running: Semaphore,
     waiting: AtomicUsize,
-    /// What the password of nobody is compared with.
+    /// A hash to compare with when there is no account.
     nobody: Arc<str>,
     rng: Mutex<StdRng>,
 }
@@ -27,7 +27,7 @@ impl Passwords {
     /// Takes salts from a generator seeded by `rng`.
     ///
     /// # Errors
-    /// When there is no memory to hash.
+    /// When there is not enough memory to hash.
     pub fn new(rng: &mut StdRng) -> Result<Self, HashError> {
         let mut rng = StdRng::from_rng(rng);
         let mut salt = [0; SALT_LEN];
@@ -40,7 +40,7 @@ impl Passwords {
         })
     }
 
-    /// The hash of a new password.
+    /// Returns the hash of a new password.
     pub(super) async fn hash(&self, password: &Secret) -> Result<String, Problem> {
         let mut salt = [0; SALT_LEN];
         self.rng.lock().fill_bytes(&mut salt);
@@ -49,8 +49,8 @@ impl Passwords {
         hashed.map_err(|error| Problem::Internal(format!("failed to {error}")))
     }
 
-    /// Whether `password` has the hash `stored`; without one the same work is done for nothing, so that the time
-    /// tells nobody who has an account.
+    /// Returns whether `password` has the hash `stored`; without a hash the same work is done, so that the
+    /// time does not reveal whether an account exists.
     pub(super) async fn verify(&self, password: &Secret, stored: Option<String>) -> Result<bool, Problem> {
         let (password, nobody) = (password.clone(), Arc::clone(&self.nobody));
         self.run(move || match stored {
@@ -70,7 +70,7 @@ impl Passwords {
         tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
     }
 
-    /// A new password: 119 bits, and still to be typed.
+    /// A new password with 119 bits, still short enough to type.
     pub(super) fn generate(&self) -> Secret {
         Secret(Alphanumeric.sample_string(&mut *self.rng.lock(), PASSWORD_LEN))
     }
@@ -81,7 +81,7 @@ impl Passwords {
     }
 }
 
-/// A place in the queue, given back when dropped.
+/// A place in the queue, released when dropped.
 struct Place<'q>(&'q AtomicUsize);
 
 impl<'q> Place<'q> {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::accounts::{Passwords, stored_key};
 
-/// The people and the programs that are let in.
+/// The users and the keys that can authenticate.
 #[derive(Debug, Clone)]
 pub struct People {
     store: Store,
@@ -26,7 +26,7 @@ pub struct People {
 }
 
 impl People {
-    /// Those of `store`.
+    /// Returns the ports for `store`.
     pub fn new(store: Store, passwords: Passwords) -> Self {
         Self { store, passwords: Arc::new(passwords) }
     }
@@ -72,7 +72,7 @@ impl Accounts for People {
                 refuse_guessable("new_password", &new.0, own.email.as_str(), &own.name)?;
             }
             let hash = self.passwords.hash(new).await?;
-            // Of two changes at once from the same old password, one is right.
+            // Of two simultaneous changes with the same old password, one succeeds.
             Ok(self.store.replace_password(user, &stored.unwrap_or_default(), &hash, now).await?)
         })
     }
@@ -122,7 +122,7 @@ impl Users for People {
     }
 }
 
-/// Refuses a password that everybody knows of its owner.
+/// Refuses a password that can be guessed from its owner's data.
 fn refuse_guessable(field: &str, password: &str, email: &str, name: &str) -> Result<(), Problem> {
     rules::user_password(password, email, name)
         .map(drop)

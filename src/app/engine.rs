@@ -61,11 +61,11 @@ use crate::webhooks::worker::Worker;
 
 /// A running engine.
 pub struct Engine {
-    /// Where SIP is received over UDP, with the ports that were really bound.
+    /// The UDP addresses for SIP, with the ports that were actually bound.
     pub sip: Vec<SocketAddr>,
-    /// The same over TCP.
+    /// The TCP addresses for SIP.
     pub sip_tcp: Vec<SocketAddr>,
-    /// Where HTTP is served.
+    /// The HTTP address.
     pub http: SocketAddr,
     /// This node.
     pub node: NodeId,
@@ -78,7 +78,7 @@ pub struct Engine {
     writer: Running,
     news: Running,
     web: Running,
-    /// What ends by itself once told to stop.
+    /// Tasks that end by themselves when stopped.
     followers: Vec<Running>,
     notes: NoteRoom,
     sessions: SessionRoom,
@@ -93,7 +93,7 @@ pub struct Engine {
     http_settings: SharedSettings,
 }
 
-/// Why the engine cannot start; one line that names the thing and what to do.
+/// Why the engine cannot start; one line with the cause and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The HTTP address cannot be bound.
@@ -101,26 +101,26 @@ pub enum StartError {
     Http {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Passwords cannot be checked.
+    /// Passwords cannot be hashed.
     #[error("failed to {0}")]
     Hash(#[from] HashError),
     /// The journal cannot be opened.
     #[error("[node] data_dir: {0}")]
     Journal(#[from] JournalError),
-    /// No machine outside can be asked.
+    /// The client for outgoing requests cannot be built.
     #[error("{0}")]
     Outbound(#[from] RootsError),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
-    /// There is no thread for recordings.
+    /// The thread for recordings cannot be started.
     #[error("the recorder cannot start: {0}")]
     Recorder(#[source] io::Error),
-    /// There is no thread for traces.
+    /// The thread for traces cannot be started.
     #[error("traces of legs cannot start: {0}")]
     Traces(#[source] io::Error),
     /// The relay cannot start.
@@ -138,7 +138,7 @@ impl Engine {
     /// Starts everything that `config` describes. Runs within a tokio runtime.
     ///
     /// # Errors
-    /// The first part that cannot start; nothing stays behind.
+    /// The first part that cannot start; everything started before is stopped.
     pub async fn start(config: &Config) -> Result<Engine, StartError> {
         let mut rng =
             StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
@@ -166,7 +166,8 @@ impl Engine {
 
         let (journal, mut reader, recovery) = {
             let tariffs = Arc::clone(&tariffs);
-            // What a crash interrupted is settled as of then: the rates of today know what held at that time.
+            // Calls that a crash interrupted are settled as of that time: the current rates include those
+            // that were in force then.
             let options = JournalOptions {
                 reserve_bytes: config.node.journal_reserve_bytes,
                 storage: None,
@@ -202,7 +203,7 @@ impl Engine {
         let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
         let disk = DataDisk::of(&config.node.data_dir);
         let recorder = Recorder::start(disk, config.recordings.reserve_bytes, &supervisor, move |told| {
-            // Nobody is told after the end of the engine.
+            // After the end of the engine there is no receiver.
             let _ = recorded.blocking_send(told);
         })
         .map_err(StartError::Recorder)?;
@@ -380,8 +381,8 @@ impl Engine {
         })
     }
 
-    /// Completes with the task whose failure leaves the process without calls, once everything that the engine knows
-    /// of calls is in the journal. The process has to end then.
+    /// Completes with the task whose failure stops the calls of the process, once everything that the engine
+    /// knows of calls is in the journal. The process has to end then.
     pub async fn failed(&self) -> Task {
         let task = self.supervisor.failed().await;
         if let Some(journal) = &self.journal
@@ -393,32 +394,32 @@ impl Engine {
         task
     }
 
-    /// What owns the engine's tasks.
+    /// The owner of the engine's tasks.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// How many calls there are now.
+    /// Returns the number of live calls.
     pub fn live_calls(&self) -> usize {
         self.switch.live_calls()
     }
 
-    /// How many streams of events are open now.
+    /// Returns the number of open event streams.
     pub fn event_streams(&self) -> u64 {
         self.bus.open_streams()
     }
 
-    /// How many gaps streams of events were told of, by reason.
+    /// Returns the number of gaps reported to event streams, by reason.
     pub fn event_gaps_total(&self) -> BTreeMap<&'static str, u64> {
         self.bus.gaps_total()
     }
 
-    /// How many bindings are registered now.
+    /// Returns the number of registered bindings.
     pub fn bindings(&self) -> usize {
         self.switch.bindings()
     }
 
-    /// Lets what may change while calls are up hold from now on: for new requests, new connections and new calls.
+    /// Applies the settings that may change during calls: to new requests, new connections and new calls.
     pub async fn reload(&self, config: &Config) {
         self.http_settings.replace(config.http.settings.clone());
         self.relay.set_thresholds(config.media.verdict.clone());
@@ -430,26 +431,26 @@ impl Engine {
         self.switch.send(Request::Settings(settings)).await;
     }
 
-    /// Takes no new calls, lets live ones go on for `limit` at most, stores every record, and stops.
+    /// Accepts no new calls, lets live ones continue for `limit` at most, stores every record, and stops.
     pub async fn stop(self, limit: Duration) {
         self.draining.store(true, Ordering::Relaxed);
         self.supervisor.stopping();
         drop(self.journal);
         self.switch.send(Request::Drain(limit)).await;
         let _ = self.driver.await;
-        // What is still recorded is completed; the disk may take its time.
+        // Recordings under way are completed; the disk may be slow.
         let recorder = self.recorder;
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
         let traces = self.traces;
         let _ = tokio::task::spawn_blocking(move || traces.stop()).await;
         let completed = self.recorded.await.map(|recorded| recorded.untold).unwrap_or_default();
-        // The journal closes with its last clone; the writer ends once all of it is stored.
+        // The journal closes with its last clone; the writer ends once everything is stored.
         let _ = self.stop.send(true);
         for follower in self.followers {
             let _ = follower.await;
         }
         let _ = tokio::time::timeout(HTTP_STOP_MAX, self.web).await;
-        // The calls that they would tell of are over.
+        // The calls that they concern are over.
         self.callbacks.abort();
         self.notes.stop().await;
         self.sessions.stop().await;
@@ -464,20 +465,20 @@ impl Engine {
     }
 }
 
-/// Recordings on their way to the switch.
+/// Results of recordings on their way to the switch.
 struct Recorded {
     ended: mpsc::Receiver<Ended>,
-    /// What the switch did not live to hear of.
+    /// Results that arrived after the end of the switch.
     untold: Vec<Ended>,
     switch: Handle,
 }
 
-/// Where traces of legs are.
+/// The directory of traces.
 fn trace_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("traces")
 }
 
-/// The thread that writes traces of legs, which go below the data directory.
+/// Starts the thread that writes traces of legs below the data directory.
 fn start_traces(config: &Config, node: NodeId, supervisor: &Supervisor) -> Result<Traces, StartError> {
     let dir = trace_dir(config);
     let reserve_bytes = config.recordings.reserve_bytes;
@@ -489,7 +490,7 @@ fn trace_settings(config: &Config) -> TraceSettings {
     TraceSettings { on: config.media.trace, days: config.media.trace_days }
 }
 
-/// Stores what recordings came to that the switch did not live to hear of.
+/// Stores results of recordings that arrived after the end of the switch.
 async fn store_completed(store: &Store, node: NodeId, completed: Vec<Ended>) {
     let recordings: Vec<RecordingRow> = completed
         .into_iter()
@@ -512,7 +513,7 @@ async fn store_completed(store: &Store, node: NodeId, completed: Vec<Ended>) {
     }
 }
 
-/// What people who log in need.
+/// The ports for users who log in.
 pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
     let mut fresh = [0; TokenKey::LEN];
     rng.fill_bytes(&mut fresh);
@@ -529,7 +530,7 @@ pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError>
     })
 }
 
-/// What asks organisations about the calls that they answer, and its task.
+/// The call-info callbacks, with their task.
 fn call_info(
     client: &Client,
     store: &Store,
@@ -540,7 +541,8 @@ fn call_info(
     CallInfo::start(client.clone(), targets, sink, Arc::new(wall_clock), supervisor)
 }
 
-/// What is managed over HTTP: the store, and what makes the credentials of phones.
+/// The ports for managing the directory over HTTP: the store, and the function that makes the credentials of
+/// phones.
 pub(crate) fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
     let shared = Arc::new(store.clone());
     DirectoryPorts {
@@ -551,7 +553,7 @@ pub(crate) fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
     }
 }
 
-/// The conference rooms: the store, and what makes up their PINs.
+/// The conference rooms: the store, and the generator of PINs.
 fn rooms(store: &Store, config: &Config, rng: StdRng) -> Arc<dyn Rooms> {
     Arc::new(RoomPins::new(store.clone(), config.rooms.default_pin, rng))
 }
@@ -561,20 +563,20 @@ pub(crate) fn rate_ports(store: &Store) -> RatePorts {
     RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared }
 }
 
-/// What conference rooms left behind.
+/// The history of conference rooms.
 fn room_history(config: &Config, store: &Store) -> RoomHistory {
     let shared = Arc::new(store.clone());
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
-/// Where the records are before the database has them; an engine locks it.
+/// The directory of the journal; an engine locks it.
 pub(crate) fn journal_dir(config: &Config) -> PathBuf {
     config.node.data_dir.join("journal")
 }
 
-/// How long the last records may take to the disk when the process has to end.
+/// How long writing the last records to the disk may take when the process has to end.
 const JOURNAL_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// How long requests in hand may take at the end.
 pub(crate) const HTTP_STOP_MAX: Duration = Duration::from_secs(5);
-/// How long the last records may take into the database.
+/// How long writing the last records into the database may take.
 pub(crate) const WRITER_STOP_MAX: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The switch and the relay as the configuration wants them, and the addresses by which they are reached.
+//! The switch and the relay according to the configuration, and their addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -63,14 +63,14 @@ pub(super) fn start_relay(
     Ok(relay)
 }
 
-/// Where we are reached: by ourselves, and as others see us.
+/// This host's addresses: the local ones, and the external one.
 pub(super) fn our_addresses(config: &Config) -> Vec<IpAddr> {
     let mut addresses = own_addresses();
     addresses.extend(config.sip.external_address);
     addresses
 }
 
-/// The addresses of this host's interfaces: what no party elsewhere can sensibly advertise.
+/// The addresses of this host's interfaces, which no remote party can sensibly advertise.
 fn own_addresses() -> Vec<IpAddr> {
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
     interfaces
@@ -82,7 +82,7 @@ fn own_addresses() -> Vec<IpAddr> {
         .collect()
 }
 
-/// The switch, which sends by `sender`.
+/// The switch, which sends with `sender`.
 pub(super) fn switch(
     config: &Config,
     node: NodeId,
@@ -117,7 +117,7 @@ pub(super) fn switch(
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
 }
 
-/// How long calls may take.
+/// The timeouts of calls.
 pub(super) fn limits(config: &Config) -> Limits {
     Limits {
         call: config.sip.max_call,
@@ -127,7 +127,7 @@ pub(super) fn limits(config: &Config) -> Limits {
     }
 }
 
-/// The flow to a trunk; our own listeners are none.
+/// The flow to a trunk; `None` if the address is one of this node's listeners.
 fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
     let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
     let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
@@ -141,14 +141,14 @@ fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Re
     Ok(Flow::udp(listener, address))
 }
 
-/// What Via and Contact name towards the far end of `flow`.
+/// The address in Via and Contact towards the far end of `flow`.
 fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
     let local = sender.local_address(flow).ok();
     let port = local.map(|local| local.port());
     let ip = external
         .filter(|_| !flow.remote.ip().is_loopback())
         .or(local.map(|local| local.ip()))
-        // No route back to where a message came from: what is named no longer matters.
+        // There is no route back to the source of a message, so the address in it does not matter.
         .unwrap_or(IpAddr::from([0, 0, 0, 0]));
     let host = match ip {
         IpAddr::V4(v4) => Host::V4(v4),
@@ -157,5 +157,5 @@ fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> Host
     HostPort { host, port }
 }
 
-/// Calls that may be up at once; every one costs two port pairs and some kilobytes.
+/// The limit of simultaneous calls; each takes two port pairs and some kilobytes.
 const CALLS_MAX: usize = 20_000;

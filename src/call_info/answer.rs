@@ -1,4 +1,4 @@
-//! What an answer comes to: a note, nothing, or why there is no note; pure.
+//! The meaning of an answer: a note, nothing, or why there is no note; pure.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use sidetone_model::note::Note;
 
 use crate::outbound_http::{Answer, End, PostError};
 
-/// The note that is to be shown, if any.
+/// Returns the note to show, if any.
 ///
 /// # Errors
-/// Why there is none although the URL did not say so.
+/// Why there is none, unless the URL answered so.
 pub(super) fn judge(result: Result<Answer, PostError>, limit: Duration) -> Result<Option<Note>, String> {
     let late = |stage: &str| format!("no answer within {} s ({stage})", limit.as_secs());
     let answer = match result {
         Ok(answer) => answer,
-        // What was left of the time when the request began says nothing to anybody.
+        // How much of the time was left when the request began is of no interest.
         Err(PostError::Timeout { stage, .. }) => return Err(late(&stage.to_string())),
         Err(error) => return Err(error.to_string()),
     };
@@ -46,7 +46,7 @@ fn is_html(content_type: &str) -> bool {
     essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
 }
 
-/// What is read of an answer. A note is far below; more is said to be too much.
+/// Bytes that are read of an answer. A note is far smaller; a longer answer is reported as too large.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The task that asks: bounded in every direction, beside the calls and never in their way.
+//! The task that requests call-info URLs: bounded in every respect, and independent of the calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,30 +22,30 @@ use crate::call_info::sink::NoteSink;
 use crate::outbound_http::{Budget, Client};
 use crate::supervise::{Running, Supervisor, Task};
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Where answered calls are told; clones are the same one.
+/// Takes answered calls; clones share the task.
 #[derive(Clone)]
 pub struct CallInfo {
     queue: mpsc::Sender<Waiting>,
     counts: Arc<Counts>,
 }
 
-/// How callbacks ended, since the start.
+/// The results of callbacks since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// The URL answered with a note.
     pub notes: AtomicU64,
     /// The URL answered that there is nothing to show.
     pub nothing: AtomicU64,
-    /// The URL did not answer, or not with a note.
+    /// The URL did not answer, or not with a valid note.
     pub failed: AtomicU64,
-    /// More calls were answered than can wait, or the database did not say where to ask.
+    /// Too many calls were waiting, or the database could not return the URL.
     pub dropped: AtomicU64,
 }
 
-/// A call of which the organisation has not heard yet.
+/// A call whose organisation has not been notified yet.
 struct Waiting {
     call: AnsweredCall,
     until: Instant,
@@ -57,7 +57,7 @@ struct Asking {
     sink: Arc<dyn NoteSink>,
     clock: Clock,
     counts: Arc<Counts>,
-    /// Requests under way, by organisation.
+    /// Running requests, by organisation.
     under_way: Mutex<HashMap<OrganisationId, usize>>,
 }
 
@@ -79,26 +79,26 @@ impl CallInfo {
         (Self { queue, counts }, task)
     }
 
-    /// Tells the organisation's URL, if it has one, that a call was answered. Returns at once; five seconds from now
-    /// nothing comes of it any more.
+    /// Notifies the organisation's URL, if it has one, that a call was answered. Returns at once; five
+    /// seconds from now the request is abandoned.
     pub fn answered(&self, call: AnsweredCall) {
         let until = Instant::now() + ANSWER_TIME_MAX;
         if self.queue.try_send(Waiting { call, until }).is_err() {
             let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-            // The first of them says it; the counter goes on.
+            // Only the first one is logged; the counter goes on.
             if dropped == 0 {
                 tracing::warn!("more calls are answered than their call-info URLs can be asked about");
             }
         }
     }
 
-    /// How callbacks ended.
+    /// Returns the counters.
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.counts)
     }
 }
 
-/// The calls that wait to be asked about; what the task runs on.
+/// The waiting calls, and the state of the task.
 struct Waits {
     asking: Arc<Asking>,
     queue: mpsc::Receiver<Waiting>,
@@ -106,7 +106,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// Asks until the last handle is gone. After a panic the requests under way are given up.
+    /// Sends requests until the last handle is dropped. After a panic the running requests are abandoned.
     async fn run(&mut self) {
         let mut tasks = JoinSet::new();
         while let Some(waiting) = self.queue.recv().await {
@@ -168,7 +168,7 @@ impl Asking {
             }
             Ok(Some(note)) => (&self.counts.notes, self.sink.note(call, note).await),
             Err(reason) => {
-                // The reason may hold what the organisation wrote: it is for its own eyes, not for the log.
+                // The reason may contain the organisation's own text, which is not for the log.
                 tracing::debug!(call.id = %call.call_uuid, "a call-info URL has no note to show");
                 (&self.counts.failed, self.sink.failed(call, reason).await)
             }
@@ -179,7 +179,7 @@ impl Asking {
         }
     }
 
-    /// A place among the requests of an organisation, and of all of them; given back when dropped.
+    /// Takes a place among the requests of an organisation, and of all of them; released when dropped.
     fn enter(&self, organisation: OrganisationId) -> Result<Place<'_>, String> {
         let mut under_way = self.under_way.lock();
         let all: usize = under_way.values().sum();
@@ -216,9 +216,9 @@ impl Drop for Place<'_> {
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Answered calls that wait for the task.
 const QUEUE_LEN_MAX: usize = 10_000;
-/// Calls that are looked up and asked about at once.
+/// Calls that are looked up and requested at once.
 const TASKS_MAX: usize = 2_048;
-/// Requests at once to one organisation's URL: a slow one costs its owner alone.
+/// Simultaneous requests to one organisation's URL: a slow one affects only its owner.
 const ORGANISATION_REQUESTS_MAX: usize = 64;
-/// Requests at once.
+/// Simultaneous requests.
 const REQUESTS_MAX: usize = 1_024;

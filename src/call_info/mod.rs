@@ -1,8 +1,9 @@
-//! The call-info callback: on every answered call the organisation's own machine is asked what to show on the phone.
+//! The call-info callback: for every answered call the organisation's own server is asked what to show on the
+//! phone.
 //!
-//! [`CallInfo::answered`] takes a call and returns at once. Behind it a task looks up the organisation's URL, posts the
-//! signed payload through the guarded client, once, and hands what was answered to a [`NoteSink`]: a note, or why there
-//! is none. Five seconds after the call was answered it is over, whatever happened.
+//! [`CallInfo::answered`] takes a call and returns at once. A task then looks up the organisation's URL,
+//! posts the signed payload once through the guarded client, and passes the result to a [`NoteSink`]: a note,
+//! or why there is none. It ends at most five seconds after the call was answered.
 
 mod answer;
 mod asking;

@@ -1,4 +1,4 @@
-//! What is sent, and how it is signed; pure.
+//! The payload and its signature; pure.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
@@ -9,22 +9,22 @@ use sidetone_model::ids::{AgentId, CallId, ExtensionId, OrganisationId, TeamId};
 use sidetone_model::live_call::LiveCall;
 use sidetone_model::time::Timestamp;
 
-/// A call that was answered, as its organisation hears of it. What does not apply is left out.
+/// An answered call, as sent to its organisation. Fields that do not apply are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AnsweredCall {
     /// The call; its record will have the same uuid.
     pub call_uuid: CallId,
-    /// Where it came from and where it went.
+    /// The direction.
     pub direction: Direction,
-    /// The number that called; absent when withheld.
+    /// The caller's number; absent when withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The number that was called, as routed.
+    /// The called number, as routed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// Whose call it is.
+    /// The call's organisation.
     pub organisation_id: OrganisationId,
-    /// The extension on the call that the record names.
+    /// The extension of the call, as in its record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
     /// The agent of that extension.
@@ -33,12 +33,12 @@ pub struct AnsweredCall {
     /// The team of that extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_id: Option<TeamId>,
-    /// When.
+    /// When it was answered.
     pub answered_at: Timestamp,
 }
 
 impl AnsweredCall {
-    /// The live call as it is when it is answered.
+    /// The data of a live call when it is answered.
     pub fn of(call: &LiveCall) -> Self {
         Self {
             call_uuid: call.uuid,
@@ -55,16 +55,16 @@ impl AnsweredCall {
 
     /// The body of the request.
     pub(super) fn payload(&self) -> Vec<u8> {
-        // Texts, uuids and times: writing them cannot fail.
+        // Texts, uuids and times can always be written.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// The value of `X-Service-Signature` over exactly these bytes: HMAC-SHA256, keyed with the UTF-8 bytes of the secret,
-/// in lower-case hex behind `sha256=`.
+/// The value of `X-Service-Signature` for exactly these bytes: `sha256=` and the HMAC-SHA256 in lower-case
+/// hex, keyed with the UTF-8 bytes of the secret.
 pub fn signature(secret: &Secret, body: &[u8]) -> String {
     use std::fmt::Write as _;
-    // A key of any length is one.
+    // A key may have any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.0.as_bytes()) else { return String::new() };
     mac.update(body);
     let mut text = String::from("sha256=");
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn signatures_are_those_of_others() {
-        // RFC 4231 §4.3, and what Python's hmac says.
+        // RFC 4231 §4.3, and the result of Python's hmac.
         let cases = [
             (
                 "Jefe",

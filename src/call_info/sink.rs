@@ -1,15 +1,17 @@
-//! Where what was answered goes.
+//! The destination of the answers.
 
 use sidetone_model::note::Note;
 use sidetone_model::ports::PortFuture;
 
 use crate::call_info::payload::AnsweredCall;
 
-/// Takes what call-info URLs answer. Both become a sent-note record of the call, with source `url`.
+/// Takes the answers of call-info URLs. A note and a failure both become a note record of the call, with
+/// source `url`.
 pub trait NoteSink: Send + Sync + 'static {
-    /// Sends a note to the phones of the call. When the call is over, or has no phone, that is a failed note as well.
+    /// Sends a note to the phones of the call. If the call is over, or has no phone, this is stored as a
+    /// failed note.
     fn note<'a>(&'a self, call: &'a AnsweredCall, note: Note) -> PortFuture<'a, ()>;
 
-    /// Keeps a failed note with its reason, a sentence fragment for the organisation's own eyes.
+    /// Stores a failed note with its reason, a sentence fragment that only the organisation sees.
     fn failed<'a>(&'a self, call: &'a AnsweredCall, reason: String) -> PortFuture<'a, ()>;
 }

@@ -1,12 +1,10 @@
-//! The call journal: what must not be lost when the process dies, on the disk before anything
-//! else happens with it.
+//! The call journal: writes what a crash must not lose to the disk before it is used any further.
 //!
-//! The switch says `answered`, `tick` every five seconds, and `ended`; none of them blocks. One
-//! thread appends whatever has queued up and makes it durable with one `fdatasync` for all
-//! (group commit: the wait is that of one sync, a few milliseconds). The database writer reads
-//! the records back from the files, so a database that is away costs disk, not memory, and no
-//! call. After a crash [`Journal::open`] gives every call that was answered and has no end
-//! one: cause `CRASH`, at the last instant the node is known to have lived.
+//! The switch calls `answered`, `tick` every five seconds, and `ended`; none of them blocks. One thread
+//! appends everything that waits and makes it durable with one `fdatasync` (group commit: the wait is that of
+//! one sync, a few milliseconds). The database writer reads the records back from the files, so that an
+//! unavailable database costs disk space, not memory, and no call. After a crash [`Journal::open`] ends every
+//! answered call without an end: with the cause `CRASH`, at the last time when the node is known to have run.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -45,16 +43,16 @@ pub struct Journal {
     clock: Option<SteadyClock>,
 }
 
-/// How a journal is kept.
+/// Options of a journal.
 #[derive(Debug, Default)]
 pub struct JournalOptions {
-    /// Bytes that are set aside on the disk for the records of calls that are up when the disk is full; 0 for none.
+    /// Bytes that are reserved on the disk for the records of live calls when the disk is full; 0 for none.
     pub reserve_bytes: u64,
     /// Where segments are written; the directory itself when there is none.
     pub storage: Option<Box<dyn Storage>>,
     /// Owns the thread.
     pub supervisor: Supervisor,
-    /// A clock that never jumps, for the ticks; the instants that the caller gives when there is none.
+    /// A clock that never jumps, for the ticks; without it the timestamps of the caller are used.
     pub clock: Option<SteadyClock>,
 }
 
@@ -71,24 +69,24 @@ impl std::fmt::Debug for SteadyClock {
 /// Why a journal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another process writes it.
+    /// Another process has it open.
     #[error("open the journal in {}: another process uses it, stop that one first", dir.display())]
     InUse {
         /// Where the journal is.
         dir: PathBuf,
     },
-    /// The disk refuses.
+    /// The disk fails.
     #[error("open the journal in {}: {source}", dir.display())]
     Io {
         /// Where the journal is.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// The journal's queue is full: its disk has stalled. The record comes back to be tried again.
+/// The journal's queue is full, because its disk has stalled. The record is returned, to be tried again.
 #[derive(Debug, thiserror::Error)]
 #[error("journal the call: the queue of {QUEUE_LEN_MAX} records is full, the disk is too slow or gone")]
 pub struct JournalFull {
@@ -96,7 +94,7 @@ pub struct JournalFull {
     pub record: Option<Box<Cdr>>,
 }
 
-/// Completes with `true` once a record is on the disk, with `false` when the journal ended before.
+/// Completes with `true` once a record is on the disk, with `false` when the journal ended before that.
 #[derive(Debug)]
 pub struct Committed(oneshot::Receiver<()>);
 
@@ -105,24 +103,24 @@ pub struct Committed(oneshot::Receiver<()>);
 pub struct Recovery {
     /// Calls that had been answered and now end with `CRASH`.
     pub crashed_calls: usize,
-    /// Segments whose end was torn or damaged; what stood before the damage was read.
+    /// Segments with a torn or damaged end; the records before the damage were read.
     pub damaged_segments: usize,
     /// Segments of earlier runs.
     pub segments: usize,
 }
 
 impl Journal {
-    /// Opens the journal in `dir`, which is created when it is not there, ends the calls that a
-    /// crash interrupted, and starts the thread.
+    /// Opens the journal in `dir`, which is created if it does not exist, ends the calls that a crash
+    /// interrupted, and starts the thread.
     ///
     /// # Errors
-    /// When another process has the journal open, or the disk refuses.
+    /// When another process has the journal open, or the disk fails.
     pub fn open(dir: &Path) -> Result<(Self, JournalReader, Recovery), JournalError> {
         Self::open_settling(dir, &|_| {})
     }
 
-    /// As [`Journal::open`]; a call that a crash interrupted is settled by `settle` once it has its end, at the
-    /// prices that its `answered` record carries.
+    /// Like [`Journal::open`]; `settle` settles each call that a crash interrupted after its end was set, at
+    /// the prices in its `answered` record.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -133,7 +131,7 @@ impl Journal {
         Self::open_with(dir, settle, JournalOptions::default())
     }
 
-    /// As [`Journal::open_settling`], with these options.
+    /// Like [`Journal::open_settling`], with these options.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -191,10 +189,10 @@ impl Journal {
         Ok((Self { commands, shared, clock }, reader, recovery))
     }
 
-    /// Notes that a call was answered; `record` is what is known of it, without an end.
+    /// Records that a call was answered; `record` contains what is known of it, without an end.
     ///
-    /// The promise that an answered call has a record holds from the moment the returned
-    /// [`Committed`] completes: who waits for it before sending the 200 promises it to the caller.
+    /// From the moment the returned [`Committed`] completes, it is guaranteed that the answered call gets a
+    /// record: wait for it before sending the 200 to give the caller this guarantee.
     ///
     /// # Errors
     /// When the queue is full.
@@ -202,7 +200,7 @@ impl Journal {
         self.send(Record::Answered(Box::new(record), self.steady()))
     }
 
-    /// Notes that the node, and with it every answered call, is alive; said every five seconds.
+    /// Records that the node, and with it every answered call, is alive; called every five seconds.
     ///
     /// # Errors
     /// When the queue is full.
@@ -210,7 +208,7 @@ impl Journal {
         self.send(Record::Tick(self.steady().unwrap_or(at)))
     }
 
-    /// Hands over the whole record of a call that is over, answered or not.
+    /// Takes the complete record of a finished call, answered or not.
     ///
     /// # Errors
     /// When the queue is full.
@@ -218,43 +216,44 @@ impl Journal {
         self.send(Record::Ended(Box::new(record), self.steady()))
     }
 
-    /// Whether the disk took the last records and has room for those of new calls.
+    /// Returns whether the disk took the last records and has space for those of new calls.
     pub fn is_healthy(&self) -> bool {
         !self.shared.failing.load(Ordering::Relaxed) && self.has_room()
     }
 
-    /// Whether more room is left than what is set aside for the calls that are up.
+    /// Returns whether more space is free than the reserve for live calls.
     pub fn has_room(&self) -> bool {
         self.shared.room.load(Ordering::Relaxed) == ROOM
     }
 
-    /// Whether what is set aside is still untouched.
+    /// Returns whether the reserve is still unused.
     pub fn has_reserve(&self) -> bool {
         self.shared.room.load(Ordering::Relaxed) != RESERVE_IN_USE
     }
 
-    /// What the disk has left, as of the last record; `None` when it did not say.
+    /// Returns the free bytes of the disk, as of the last record; `None` if unknown.
     pub fn free_bytes(&self) -> Option<u64> {
         Some(self.shared.free_bytes.load(Ordering::Relaxed)).filter(|free| *free != u64::MAX)
     }
 
-    /// Segments that were given up because a write or its synchronisation failed.
+    /// Segments that were abandoned because a write or its synchronisation failed.
     pub fn failed_segments(&self) -> u64 {
         self.shared.failed_segments.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was handed over before is on the disk; `false` when that took longer than `patience`.
+    /// Waits until everything that was passed before is on the disk; `false` when that took longer than
+    /// `patience`.
     pub async fn flush(&self, at: Timestamp, patience: Duration) -> bool {
         let Ok(committed) = self.tick(at) else { return false };
         matches!(tokio::time::timeout(patience, committed).await, Ok(true))
     }
 
-    /// How many records wait for the disk.
+    /// Returns how many records wait for the disk.
     pub fn queue_len(&self) -> usize {
         self.commands.len()
     }
 
-    /// The instant of the clock that never jumps.
+    /// The time of the clock that never jumps.
     fn steady(&self) -> Option<Timestamp> {
         self.clock.as_ref().map(|clock| (clock.0)())
     }
@@ -295,7 +294,7 @@ pub(super) struct Mark {
     pub(super) len: u64,
 }
 
-/// What the thread and the reader both see.
+/// State shared by the thread and the reader.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) committed: Mutex<Mark>,
@@ -342,7 +341,7 @@ impl Appender {
         self.shared.written.notify_one();
     }
 
-    /// After a panic: what was handed over until now goes into a new segment. The process ends afterwards.
+    /// After a panic: writes what was passed until now to a new segment. The process ends afterwards.
     fn rescue(&mut self) {
         self.shared.failing.store(true, Ordering::Relaxed);
         if let Ok(first) = self.queue.try_recv() {
@@ -356,7 +355,7 @@ impl Appender {
         self.tell();
     }
 
-    /// Takes a record and those that wait behind it.
+    /// Takes a record and those that wait after it.
     fn take(&mut self, first: Command) {
         for command in std::iter::once(first).chain(self.queue.try_iter().take(BATCH_LEN_MAX)) {
             match &command.record {
@@ -368,7 +367,7 @@ impl Appender {
                 }
                 Record::Tick(_) => {}
             }
-            // Nobody's end depends on a tick without an answered call.
+            // Without an answered call no end depends on a tick.
             if !(matches!(command.record, Record::Tick(_)) && self.open_calls.is_empty()) {
                 encode_or_log(&command.record, &mut self.bytes);
             }
@@ -376,7 +375,7 @@ impl Appender {
         }
     }
 
-    /// Makes what is in hand durable, however long it takes.
+    /// Makes the records in hand durable, however long it takes.
     fn write(&mut self) {
         self.commit();
         self.bytes.clear();
@@ -390,8 +389,8 @@ impl Appender {
         }
     }
 
-    /// Makes what is in hand durable. A segment whose write or synchronisation failed is given up for a new one: what
-    /// the disk holds of it is not known, and it is never written or synchronised again.
+    /// Makes the records in hand durable. A segment whose write or synchronisation failed is abandoned for a
+    /// new one: what the disk holds of it is unknown, and it is never written or synchronised again.
     fn commit(&mut self) {
         let mut result = if self.bytes.is_empty() { Ok(()) } else { self.current.append(&self.bytes) };
         let mut tries = 0;
@@ -420,7 +419,7 @@ impl Appender {
         }
     }
 
-    /// Goes on in a new segment; in the room that was set aside when the disk has no other.
+    /// Continues in a new segment; in the reserved space if the disk has no other.
     fn rotate(&mut self, is_full: bool) -> io::Result<()> {
         let next = self.storage.list()?.last().map_or(1, |last| last.saturating_add(1));
         let number = next.max(self.current.number().saturating_add(1));
@@ -433,7 +432,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Sets room aside, and notes when no more than that is left.
+    /// Reserves space, and records when nothing else is left.
     fn look_at_the_disk(&mut self) {
         if self.reserve_bytes == 0 {
             return;
@@ -446,7 +445,8 @@ impl Appender {
             self.run_short(RESERVE_LEFT);
             return;
         }
-        // Some more than what is needed: a disk at its edge would refuse and take calls in turns.
+        // A little more than necessary: otherwise a disk at its limit would alternately refuse and accept
+        // calls.
         let wanted = if room == RESERVE_IN_USE { self.reserve_bytes } else { 0 } + 2 * self.margin();
         if room != ROOM && free < wanted {
             return;
@@ -489,7 +489,7 @@ impl Appender {
     }
 }
 
-/// A new segment; on a full disk in the room that was set aside, which the second value says.
+/// A new segment, on a full disk in the reserved space, which the second value states.
 fn create(
     storage: &mut dyn Storage,
     number: u64,
@@ -509,8 +509,8 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Reads what earlier runs left: ends the calls that a crash interrupted, and notes what ended calls take from
-/// credits, which the database may not know yet.
+/// Reads what earlier runs left: ends the calls that a crash interrupted, and lists the deductions of ended
+/// calls from credits, which the database may not have yet.
 fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<Undrawn>)> {
     let mut recovery = Recovery { segments: segments.len(), ..Recovery::default() };
     let mut open_calls: HashMap<CallId, (Box<Cdr>, Timestamp)> = HashMap::new();
@@ -565,8 +565,8 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<
     Ok((recovery, crashed, undrawn))
 }
 
-/// The record of a call whose node died: it lasted until the node was last known to live, which was `lasted_us` after
-/// the answer, however the wall clock jumped in between.
+/// The record of a call whose node crashed: it lasted until the last sign of life, `lasted_us` after the
+/// answer, whatever the wall clock did in between.
 fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
     let answered_at = cdr.answered_at.unwrap_or(cdr.started_at);
     let lasted_us = lasted_us.max(0);
@@ -583,7 +583,7 @@ fn undrawn_by(cdr: &Cdr) -> Option<Undrawn> {
 
 fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
     let Err(mut error) = segment::encode(record, bytes) else { return };
-    // A record is worth more than what is kept beside it.
+    // The record is kept without its details.
     if let Record::Ended(cdr, steady) = record
         && cdr.media.is_some()
     {
@@ -594,25 +594,25 @@ fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
             Err(again) => error = again,
         }
     }
-    // Unreachable with records of this build: their texts are bounded by the SIP parser.
+    // Unreachable with records of this build: the SIP parser limits the length of their texts.
     tracing::error!(%error, "a call record cannot be journalled");
 }
 
-/// The disk has room.
+/// The disk has free space.
 const ROOM: u8 = 0;
-/// The disk is full but for what is set aside.
+/// Only the reserve is left on the disk.
 const RESERVE_LEFT: u8 = 1;
-/// What was set aside is written, or could not be set aside.
+/// The reserve is in use, or could not be allocated.
 const RESERVE_IN_USE: u8 = 2;
-/// The least free bytes that count as room.
+/// The smallest free space that counts as enough.
 const MARGIN_MIN: u64 = 64 * 1024;
 /// Records in one sync.
 const BATCH_LEN_MAX: usize = 1024;
-/// More records than this that wait, and the next are given without the rows of their timelines: a disk that stalls
+/// When more records than this wait, the next ones lose the rows of their timelines, so that a stalled disk
 /// costs details, not memory. 1,024 calls of three minutes are about 30 MB.
 pub const DETAILED_LEN_MAX: usize = 1_024;
 pub(crate) const LOCK_FILE: &str = "lock";
-/// Records that wait for the thread; about 10 MB without timelines, which [`DETAILED_LEN_MAX`] bounds.
+/// Records that wait for the thread; about 10 MB without timelines, which [`DETAILED_LEN_MAX`] limits.
 const QUEUE_LEN_MAX: usize = 16_384;
 /// The pause before a disk that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

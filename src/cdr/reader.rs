@@ -1,7 +1,7 @@
-//! The reading end of the journal: what waits for the database, and which segments may go.
+//! The reading end of the journal: the records that wait for the database, and which segments may be deleted.
 //!
-//! A segment stays until every end in it is stored and so is the end of every call that was
-//! answered in it: a crash at any point replays at least what is not in the database.
+//! A segment stays until every end in it is stored, and the end of every call that was answered in it: a
+//! crash at any point replays at least what is not in the database.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +18,7 @@ use sidetone_model::rating::Undrawn;
 use crate::cdr::journal::Shared;
 use crate::cdr::segment::{self, Record, Step};
 
-/// The reading end: the records that wait for the database, in the order they were written.
+/// The reading end: the records that wait for the database, in the order in which they were written.
 #[derive(Debug)]
 pub struct JournalReader {
     dir: PathBuf,
@@ -28,11 +28,11 @@ pub struct JournalReader {
     file: Option<File>,
     /// The segment that holds the `answered` of a call whose end is not stored yet.
     open_calls: HashMap<CallId, u64>,
-    /// How many such calls a segment holds: it must stay while there is one.
+    /// The number of such calls of a segment: it must stay while there is one.
     pins: BTreeMap<u64, usize>,
     /// The segment that was current when settled ones were last removed.
     swept: u64,
-    /// What calls of earlier runs take from credits.
+    /// Deductions from credits of calls of earlier runs.
     undrawn: Vec<Undrawn>,
 }
 
@@ -51,17 +51,17 @@ impl JournalReader {
         }
     }
 
-    /// What calls of earlier runs take from credits, once: the records will come, and are drawn with them.
+    /// Takes the deductions of calls of earlier runs; their records follow and are stored with them.
     pub fn take_undrawn(&mut self) -> Vec<Undrawn> {
         std::mem::take(&mut self.undrawn)
     }
 
-    /// The next ended calls, at most `len_max`; empty when all that is durable has been read.
+    /// Returns the next ended calls, at most `len_max`; empty when everything durable has been read.
     ///
     /// Blocks on the disk.
     ///
     /// # Errors
-    /// When a segment cannot be read; calling again tries again.
+    /// When a segment cannot be read; calling again retries.
     pub fn next_batch(&mut self, len_max: usize) -> io::Result<Vec<Cdr>> {
         let mut batch = Vec::new();
         while batch.len() < len_max {
@@ -89,7 +89,7 @@ impl JournalReader {
                 }
                 Step::End if newest && self.offset >= end => break,
                 Step::End | Step::Damaged if newest => {
-                    // We wrote it ourselves and the disk gave something else back.
+                    // The journal wrote it itself and the disk returned something else.
                     tracing::error!(
                         segment = self.segment,
                         offset = self.offset,
@@ -103,8 +103,8 @@ impl JournalReader {
         Ok(batch)
     }
 
-    /// Notes that everything that [`JournalReader::next_batch`] ever returned is in the database,
-    /// and removes the segments that nobody needs any more.
+    /// Records that everything that [`JournalReader::next_batch`] has returned is in the database, and
+    /// removes segments that are no longer needed.
     pub fn settle(&mut self, stored: &[Cdr]) {
         let mut removable = self.swept < self.segment;
         for cdr in stored {
@@ -122,7 +122,7 @@ impl JournalReader {
         }
     }
 
-    /// Completes when there may be more to read; `false` once the journal is closed for good.
+    /// Completes when there may be more to read; `false` once the journal is closed.
     pub async fn changed(&self) -> bool {
         let written = self.shared.written.notified();
         let committed = *self.shared.committed.lock();
@@ -164,7 +164,7 @@ impl JournalReader {
         let Some(next) = next.filter(|next| *next <= newest) else { return Ok(false) };
         let file = File::open(segment::path_of(&self.dir, next))?;
         self.segment = next;
-        // A segment without its head holds nothing: the next call goes on behind it.
+        // A segment without its head contains nothing: the next call continues after it.
         self.file = segment::has_head(&file)?.then_some(file);
         self.offset = segment::HEAD_LEN;
         Ok(true)
@@ -182,7 +182,7 @@ impl JournalReader {
             if self.pins.contains_key(&number) {
                 continue;
             }
-            // One that stays is read again at the next start and changes nothing.
+            // A segment that stays is read again at the next start, which changes nothing.
             if let Err(error) = std::fs::remove_file(segment::path_of(&self.dir, number)) {
                 tracing::warn!(segment = number, %error, "a settled journal segment cannot be removed");
             }

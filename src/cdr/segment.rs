@@ -4,9 +4,9 @@
 //! "SIDEJNL1" | len u32 LE | crc u32 LE | payload (kind u8, body) | len | crc | payload | …
 //! ```
 //!
-//! The CRC covers the length and the payload, so that a flipped length is caught as well. A
-//! crash leaves at most a torn record at the end of a segment: reading stops at the last good
-//! CRC. A segment is never appended to after a restart.
+//! The CRC covers the length and the payload, so that a wrong length is detected as well. A crash leaves at
+//! most a torn record at the end of a segment: reading stops at the last valid CRC. After a restart no
+//! segment is appended to.
 
 use std::fs::File;
 use std::io;
@@ -23,28 +23,28 @@ use crate::cdr::storage::SegmentFile;
 /// One fact about a call or about the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// A call was answered; the record as it stands, without an end. And when that was, on the clock of the ticks.
+    /// A call was answered: its record so far, without an end, and the time on the clock of the ticks.
     Answered(Box<Cdr>, Option<Timestamp>),
-    /// A call is over; the whole record. And when it was handed over, on the clock of the ticks.
+    /// A call is over: its complete record, and the time when it was passed, on the clock of the ticks.
     Ended(Box<Cdr>, Option<Timestamp>),
-    /// The node, and with it every answered call, was alive at this instant of a clock that never jumps.
+    /// The node, and with it every answered call, was alive at this time of a clock that never jumps.
     Tick(Timestamp),
 }
 
-/// What stands at an offset of a segment.
+/// The content at an offset of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing: the end was reached exactly between two records.
     End,
-    /// A torn or damaged record; nothing behind it can be trusted.
+    /// A torn or damaged record; nothing after it can be trusted.
     Damaged,
-    /// A record, and where the next one begins.
+    /// A record, and the offset of the next one.
     Good(Record, u64),
-    /// Intact bytes whose content this version cannot read, and where the next record begins.
+    /// Intact bytes that this version cannot interpret, and the offset of the next record.
     Unreadable(u64),
 }
 
-/// The instants of a record in full: JSON carries milliseconds alone.
+/// The timestamps of a record in full, because JSON contains only milliseconds.
 #[derive(Debug, Deserialize)]
 struct Body {
     started_us: i64,
@@ -56,7 +56,7 @@ struct Body {
     cdr: Cdr,
 }
 
-/// The same on its way into a file.
+/// The same for writing.
 #[derive(Debug, Serialize)]
 struct WrittenBody<'a> {
     started_us: i64,
@@ -70,10 +70,10 @@ struct WrittenBody<'a> {
 /// A record that cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// The record does not become JSON.
+    /// The record cannot be written as JSON.
     #[error("encode the record: {0}")]
     Json(#[from] serde_json::Error),
-    /// The record is larger than a reader would believe.
+    /// The record is larger than readers accept.
     #[error("encode the record: {len} bytes are more than {PAYLOAD_LEN_MAX}")]
     TooLong {
         /// Its size in bytes.
@@ -120,7 +120,7 @@ fn write_body(cdr: &Cdr, steady: Option<Timestamp>, out: &mut Vec<u8>) -> Result
     serde_json::to_writer(out, &body)
 }
 
-/// Whether `file` begins as a segment; a crash while it was created may have left less.
+/// Returns whether `file` begins with the head of a segment; a crash while it was created may have left less.
 ///
 /// # Errors
 /// When the file itself cannot be read.
@@ -133,7 +133,7 @@ pub fn has_head(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Reads what stands at `offset` of `file`, whose trusted bytes end at `end`.
+/// Reads the record at `offset` of `file`, whose durable bytes end at `end`.
 ///
 /// # Errors
 /// When the file itself cannot be read.
@@ -149,7 +149,7 @@ pub fn read(file: &File, offset: u64, end: u64) -> io::Result<Step> {
     file.read_exact_at(&mut len, offset)?;
     file.read_exact_at(&mut crc, offset + 4)?;
     if (len, crc) == ([0; 4], [0; 4]) {
-        // Room that was allocated ahead; nothing was written here.
+        // Allocated space in which nothing was written.
         return Ok(Step::End);
     }
     let payload_len = u32::from_le_bytes(len);
@@ -183,10 +183,10 @@ fn read_body(body: &[u8]) -> Option<(Box<Cdr>, Option<Timestamp>)> {
     Some((Box::new(cdr), steady_us.map(Timestamp::from_micros)))
 }
 
-/// A record as a dead letter keeps it, with its instants in full.
+/// A record as stored in a dead letter, with its timestamps in full.
 ///
 /// # Errors
-/// When it does not become JSON.
+/// When it cannot be written as JSON.
 pub fn to_json(cdr: &Cdr) -> Result<serde_json::Value, serde_json::Error> {
     serde_json::to_value(WrittenBody {
         started_us: cdr.started_at.as_micros(),
@@ -197,7 +197,7 @@ pub fn to_json(cdr: &Cdr) -> Result<serde_json::Value, serde_json::Error> {
     })
 }
 
-/// The record that [`to_json`] wrote; `None` when it is none.
+/// The record that [`to_json`] wrote; `None` for other content.
 pub fn of_json(content: &serde_json::Value) -> Option<Cdr> {
     read_body(content.to_string().as_bytes()).map(|(cdr, _)| *cdr)
 }
@@ -218,7 +218,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Segment `number`, which is `file` and holds nothing but its head.
+    /// Segment `number`, which is `file` and contains only its head.
     pub fn new(number: u64, file: Box<dyn SegmentFile>) -> Self {
         Self { file, number, len: HEAD_LEN }
     }
@@ -226,7 +226,7 @@ impl Segment {
     /// Appends `bytes` and waits until they are on the disk.
     ///
     /// # Errors
-    /// After an error nothing is known about the bytes: the segment must be left for a new one.
+    /// After an error nothing is known about the bytes: continue in a new segment.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.append(bytes)?;
         self.len = self.len.saturating_add(bytes.len() as u64);
@@ -244,7 +244,7 @@ impl Segment {
     }
 }
 
-/// Where segment `number` of `dir` is.
+/// The path of segment `number` in `dir`.
 pub fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:020}{SUFFIX}"))
 }
@@ -267,13 +267,13 @@ pub fn list(dir: &Path) -> io::Result<Vec<u64>> {
 
 /// Bytes before a payload: its length and its CRC.
 const FRAME_LEN: u64 = 8;
-/// How a segment begins.
+/// The first bytes of a segment.
 pub const HEAD: &[u8; 8] = b"SIDEJNL1";
-/// Where the first record begins.
+/// The offset of the first record.
 pub const HEAD_LEN: u64 = HEAD.len() as u64;
 const KIND_ANSWERED: u8 = 1;
 const KIND_ENDED: u8 = 2;
 const KIND_TICK: u8 = 3;
-/// Twice what two timelines of full length come to; a longer one is damage, not something to allocate for.
+/// Twice the size of two full timelines; a longer payload is damage and must not be allocated.
 const PAYLOAD_LEN_MAX: u32 = 2 * 1024 * 1024;
 const SUFFIX: &str = ".journal";

@@ -1,6 +1,6 @@
-//! The disk under the journal: the operations that a crash, a full disk or a broken disk can interrupt.
+//! The disk of the journal: the operations that a crash, a full disk or a broken disk can interrupt.
 //!
-//! [`Disk`] is the real one. Tests replace it to lose what was not synchronised and to fail at a chosen operation.
+//! [`Disk`] is the real one. Tests replace it to lose unsynchronised data and to fail at a chosen operation.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -12,9 +12,9 @@ use nix::sys::statvfs::statvfs;
 
 use crate::cdr::segment;
 
-/// Where segments are written.
+/// The directory of the segments.
 pub trait Storage: Debug + Send {
-    /// Creates segment `number` with its head, durable as an empty segment; nothing stays behind on an error.
+    /// Creates segment `number` with its head, durable as an empty segment; an error leaves no file.
     ///
     /// # Errors
     /// When it exists already or cannot be created.
@@ -26,26 +26,26 @@ pub trait Storage: Debug + Send {
     /// When the directory cannot be read.
     fn list(&self) -> io::Result<Vec<u64>>;
 
-    /// Bytes that the disk has left for this process.
+    /// Returns the bytes that the disk has free for this process.
     ///
     /// # Errors
-    /// When the disk does not answer.
+    /// When the disk cannot be queried.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Sets `len` bytes aside, durably and allocated; nothing when there are so many already.
+    /// Reserves `len` bytes, allocated and durable; does nothing if they are reserved already.
     ///
     /// # Errors
-    /// When the disk has no room for them; nothing is set aside then.
+    /// When the disk has no space for them; nothing is reserved then.
     fn reserve(&mut self, len: u64) -> io::Result<()>;
 
-    /// Turns what was set aside into segment `number`; `None` when there is nothing.
+    /// Turns the reserve into segment `number`; `None` when there is none.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk fails.
     fn take_reserve(&mut self, number: u64) -> io::Result<Option<Box<dyn SegmentFile>>>;
 }
 
-/// A segment that is written.
+/// A segment being written.
 pub trait SegmentFile: Debug + Send {
     /// Appends `bytes` and waits until they are on the disk.
     ///
@@ -61,7 +61,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The directory, which exists.
+    /// The directory, which must exist.
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_path_buf() }
     }
@@ -80,9 +80,9 @@ impl Storage for Disk {
         let path = segment::path_of(&self.dir, number);
         let mut file = File::options().write(true).create_new(true).open(&path)?;
         let written = file.write_all(segment::HEAD).and_then(|()| file.sync_data());
-        // The name itself has to survive a power cut as well.
+        // The file name has to survive a power failure as well.
         if let Err(error) = written.and_then(|()| self.sync_names()) {
-            // A segment without its head is left out by every reader.
+            // Every reader skips a segment without its head.
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
@@ -139,5 +139,5 @@ impl SegmentFile for DiskFile {
     }
 }
 
-/// The file that holds the blocks set aside.
+/// The file with the reserved blocks.
 pub const RESERVE_FILE: &str = "reserve";

@@ -1,9 +1,9 @@
-//! The writer: takes ended calls from the journal into the database, many in one transaction.
+//! The writer: moves ended calls from the journal into the database, many in one transaction.
 //!
-//! A database that is away delays and never drops: the batch in hand is tried until it is taken,
-//! and the rest waits in the journal's files. A record that the database refuses for good becomes a dead letter
-//! (`dead_letters.rs`) and holds up no other. A record that is there already (a replay after a
-//! crash between the commit and the removal of the segment) changes nothing.
+//! An unavailable database only delays: the batch in hand is tried until it is stored, and the rest waits in
+//! the journal's files. A record that the database refuses permanently becomes a dead letter
+//! (`dead_letters.rs`) and delays no other. A record that is stored already (a replay after a crash between
+//! the commit and the removal of the segment) changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ pub struct CdrWriter {
 }
 
 impl CdrWriter {
-    /// A writer of what `reader` has to give.
+    /// A writer of the records of `reader`.
     pub fn new(reader: JournalReader) -> Self {
         Self {
             reader,
@@ -43,21 +43,21 @@ impl CdrWriter {
         }
     }
 
-    /// The same writer with another pause after a failure.
+    /// Returns the writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The same writer, which tells `drawn` what it took from credits.
+    /// Returns the writer with `drawn`, which receives the deductions from credits.
     #[must_use]
     pub fn telling(mut self, drawn: mpsc::Sender<Vec<Drawn>>) -> Self {
         self.drawn = Some(drawn);
         self
     }
 
-    /// The same writer, which writes to `letters` what the database refuses for good.
+    /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
@@ -94,7 +94,7 @@ impl CdrWriter {
             let batch = std::mem::take(&mut self.in_hand);
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
-                // Nobody listens once the switch has stopped.
+                // The receiver is gone once the switch has stopped.
                 let _ = listener.send(drawn).await;
             }
             self.reader.settle(&batch);
@@ -105,7 +105,7 @@ impl CdrWriter {
     async fn next_batch(&mut self) -> Vec<Cdr> {
         let mut failing = false;
         loop {
-            // A page or two of a file that was just written: not worth a thread of its own.
+            // A page or two of a file that was just written: not worth a blocking thread.
             match self.reader.next_batch(BATCH_LEN_MAX) {
                 Ok(batch) => return batch,
                 Err(error) if failing => tracing::debug!(%error, "the journal still cannot be read"),

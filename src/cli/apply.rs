@@ -1,4 +1,4 @@
-//! `sidetone apply FILE…`: declares organisations and all they own.
+//! `sidetone apply FILE…`: declares organisations and all their resources.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct ApplyArgs {
     config: Option<PathBuf>,
 }
 
-/// Applies the files and prints what that did; secrets that were generated are shown once.
+/// Applies the files and prints the result; generated secrets are shown once.
 pub fn run(args: &ApplyArgs) -> ExitCode {
     let config = match load_config(args.config.as_deref()) {
         Ok(config) => config,
@@ -50,10 +50,10 @@ pub fn run(args: &ApplyArgs) -> ExitCode {
     }
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(serde::Serialize)]
 struct Applied<'a> {
-    /// Which database it is; without a password.
+    /// The database, without a password.
     database: &'a str,
     #[serde(flatten)]
     report: &'a Report,
@@ -105,9 +105,9 @@ fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
     }
 }
 
-/// What the files declare, or every mistake in them.
+/// Returns the declarations of the files, or every mistake in them.
 fn declarations(args: &ApplyArgs, config: &Config) -> Result<Vec<Declaration>, Failure> {
-    // This node's own addresses are not known here; they are refused when they are asked.
+    // This node's own addresses are not known here; they are refused when a request is made.
     let urls = Policy::new(&config.outbound_http, config.sip.external_address.into_iter().collect());
     if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(wrong(vec![

@@ -1,5 +1,5 @@
-//! `sidetone check`: whether `sidetone serve` would start with this configuration on this machine. Nothing is made or
-//! changed, and an engine that runs with it is not disturbed.
+//! `sidetone check`: whether `sidetone serve` would start with this configuration on this machine. It creates
+//! and changes nothing, and does not disturb a running engine.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -30,8 +30,8 @@ pub struct CheckArgs {
     config: Option<PathBuf>,
 }
 
-/// Looks at everything, prints what is well to stdout, every problem and warning to stderr. Fails when `serve` would not
-/// start.
+/// Checks everything; prints what is fine to stdout, every problem and warning to stderr. Fails when `serve`
+/// would not start.
 pub fn run(args: &CheckArgs) -> ExitCode {
     let (config, runtime) = match prepare(args.config.as_deref()) {
         Ok(prepared) => prepared,
@@ -54,18 +54,18 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     if problems == 0 {
         well.push_str("ok\n");
     }
-    // A closed stdout changes nothing about what was found.
+    // A closed stdout does not change the result.
     let _ = std::io::stdout().write_all(well.as_bytes());
     if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 enum Finding {
-    /// `serve` would not start: a line that names the key or the file, what is wrong, and what to do.
+    /// `serve` would not start: a line with the key or the file, what is wrong, and what to do.
     Problem(String),
-    /// `serve` starts and something is missing: a line that says what, and what to do.
+    /// `serve` starts, but something is missing: a line with what is missing, and what to do.
     Warning(String),
-    /// A line that names the thing and what it is like.
+    /// A line with what was checked and its state.
     Well(String),
 }
 
@@ -73,7 +73,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let engine = running_engine(&journal_dir(config).join(LOCK_FILE));
     let engine = engine.as_ref();
     let mut findings = vec![data_dir(&config.node.data_dir, engine), database(config).await];
-    // Each by itself, so that every address that cannot be bound is named.
+    // Each separately, so that every address that cannot be bound is reported.
     findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
     findings.extend(letters(config));
     findings.push(recordings(config));
@@ -108,13 +108,13 @@ fn data_dir(dir: &Path, engine: Option<&RunningEngine>) -> Finding {
     }
 }
 
-/// What the database refused; nothing when it refused nothing.
+/// The dead letters; nothing if there are none.
 fn letters(config: &Config) -> Option<Finding> {
     let letters = DeadLetters::below(&config.node.data_dir);
     let shown = letters.dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     Some(match letters.files() {
         Ok(files) if files.is_empty() => return None,
-        // The data directory is named as a problem by itself.
+        // The data directory is reported as a separate problem.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return None,
         Ok(files) => Finding::Warning(format!(
             "{} dead letters lie in {shown}: the database refused them; `sidetone dead-letters` says why, repair the \
@@ -127,7 +127,7 @@ fn letters(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Where rooms are recorded to, and whether there is room.
+/// The directory of recordings, and its free space.
 fn recordings(config: &Config) -> Finding {
     let mut disk = DataDisk::of(&config.node.data_dir);
     let shown = disk.dir().display().to_string();
@@ -192,7 +192,7 @@ fn http(listen: SocketAddr, engine: Option<&RunningEngine>) -> Finding {
     address(bound, (Transport::Tcp, listen), &key, format!("http http://{listen}"), engine)
 }
 
-/// What it means that an address was bound or not.
+/// The result of binding an address.
 fn address(
     bound: io::Result<()>,
     (transport, address): (Transport, SocketAddr),
@@ -216,7 +216,7 @@ fn address(
     }
 }
 
-/// Whom callbacks and webhooks trust beside those that the system does.
+/// The authorities that callbacks and webhooks trust in addition to the system's.
 fn authorities(config: &Config) -> Option<Finding> {
     let file = config.outbound_http.extra_ca.as_deref()?;
     Some(match Roots::load(Some(file)) {
@@ -262,7 +262,7 @@ fn media(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
     findings
 }
 
-/// A socket for every media port, and what else is open.
+/// A socket for every media port, and other open files.
 fn open_files(config: &Config) -> Finding {
     let needed = u64::try_from(config.media.ports.len()).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
     match getrlimit(Resource::RLIMIT_NOFILE) {
@@ -275,7 +275,7 @@ fn open_files(config: &Config) -> Finding {
     }
 }
 
-/// What stands in the way of writing to `path`: it, or the nearest directory above it that exists.
+/// Returns what prevents writing to `path`: itself, or the nearest existing directory above it.
 fn not_writable(path: &Path) -> Option<PathBuf> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists()).filter(|a| !a.as_os_str().is_empty());
     let existing = existing.unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! `sidetone completions SHELL`: what a shell needs to complete the command line.
+//! `sidetone completions SHELL`: completion scripts for shells.
 
 use std::io::Write as _;
 use std::process::ExitCode;

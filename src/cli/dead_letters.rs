@@ -1,4 +1,4 @@
-//! `sidetone dead-letters`: what the database refused to store, and storing it again.
+//! `sidetone dead-letters`: lists what the database refused to store, and stores it again.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -30,7 +30,7 @@ pub fn run(args: &DeadLettersArgs) -> ExitCode {
     };
     match runtime.block_on(work(&config, args.replay)) {
         Ok((text, left)) => {
-            // A closed stdout changes nothing about what was done.
+            // A closed stdout does not change the result.
             let _ = std::io::stdout().write_all(text.as_bytes());
             if left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
         }
@@ -41,7 +41,7 @@ pub fn run(args: &DeadLettersArgs) -> ExitCode {
     }
 }
 
-/// What is printed, and how many letters were to be stored and are left.
+/// Returns the output, the number of letters to store, and the number that is left.
 async fn work(config: &Config, again: bool) -> Result<(String, usize), String> {
     let letters = DeadLetters::below(&config.node.data_dir);
     let found =

@@ -1,4 +1,4 @@
-//! `sidetone demo`: a throw-away engine on loopback, real calls between built-in phones, and their records.
+//! `sidetone demo`: a temporary engine on loopback, real calls between built-in phones, and their records.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,14 +50,14 @@ pub struct DemoArgs {
     json: bool,
 }
 
-/// Runs the demo; what went wrong is one line.
+/// Runs the demo; an error is one line.
 pub fn run(args: &DemoArgs) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("cannot start the runtime ({error})")),
     };
     let done = runtime.block_on(demo(*args));
-    // Nothing of the demo is kept: what an interrupted engine still does ends with the process.
+    // Nothing of the demo is kept: remaining tasks of an interrupted engine end with the process.
     runtime.shutdown_background();
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -71,7 +71,8 @@ fn failed(message: &str) -> ExitCode {
     ExitCode::from(EXIT_FAILED)
 }
 
-/// Everything from the directory to its removal; answers whether every verdict is the expected one.
+/// Runs everything from creating the directory to its removal; returns whether every verdict is the expected
+/// one.
 async fn demo(args: DemoArgs) -> Result<bool, String> {
     let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
     let mut rng = StdRng::try_from_rng(&mut SysRng)
@@ -94,12 +95,13 @@ async fn demo(args: DemoArgs) -> Result<bool, String> {
         seen = stay(&calls.stage, &calls.played, args) => seen?,
         () = signals.any() => {}
     }
-    // The engine is not stopped in order: that takes seconds, and its data go with the folder.
+    // The engine is not stopped properly, because that takes seconds and its data are removed with the
+    // folder.
     std::mem::forget(calls.engine);
     Ok(is_as_expected)
 }
 
-/// What is up once the calls were placed.
+/// What is running after the calls were placed.
 struct Calls {
     engine: Engine,
     stage: Stage,
@@ -131,7 +133,7 @@ fn config(folder: &Path) -> Config {
     config
 }
 
-/// Makes the demo's organisation before the engine reads it.
+/// Creates the demo's organisation before the engine reads it.
 async fn declare(config: &Config, access: &Access, rng: &mut StdRng) -> Result<(), String> {
     let declared = access.apply_file().parse().ok().and_then(|table| Declaration::parse(table).ok());
     let declaration = declared.ok_or("the organisation is not well declared")?;
@@ -164,7 +166,7 @@ async fn perform(engine: &Engine, access: &Access, args: DemoArgs) -> Result<(Pl
     Ok((played, stage))
 }
 
-/// The table, and what it comes to.
+/// The table, and a summary.
 fn summary(table: Table, played: &Played, took: Duration) -> String {
     let Played { showings, note, conference } = played;
     let mut text = table.head();
@@ -186,7 +188,7 @@ fn summary(table: Table, played: &Played, took: Duration) -> String {
     text
 }
 
-/// Where to look next; a finished engine has nothing to look at.
+/// Further commands to try; none for a finished engine.
 fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, args: DemoArgs) -> String {
     if args.once {
         return String::new();
@@ -253,7 +255,7 @@ fn json(played: &Played, engine: &Engine, access: &Access) -> String {
     format!("{text:#}\n")
 }
 
-/// Keeps the phones reachable and shows the calls that come, until the output fails.
+/// Keeps the phones registered and prints new calls, until the output fails.
 async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), String> {
     let table = Table::new(wants_colour());
     let mut seen: Vec<String> =
@@ -265,14 +267,14 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), Stri
             registered = Instant::now();
             stage.stay_reachable().await;
         }
-        // Whoever uses the key may have used up its rate; the next look comes soon.
+        // Another client may have used up the key's rate; the next attempt follows soon.
         let Ok(latest) = stage.latest().await else { continue };
         let is_new =
             |record: &Record| !seen.contains(&record.call_uuid) && !Stage::is_of_the_conference(record);
         let new = latest.iter().rev().filter(|(record, _)| is_new(record));
         let mut rows = String::new();
         for (record, _) in new {
-            // Without it the row stands alone.
+            // Without it the row is printed alone.
             let quality = stage.quality(record).await.unwrap_or_default();
             rows.push_str(&table.call("your call", record, &quality));
         }
@@ -287,7 +289,7 @@ async fn stay(stage: &Stage, played: &Played, args: DemoArgs) -> Result<(), Stri
 fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A closed pipe (`| head`) is not a failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(format!("the standard output: cannot be written ({error})"))
         }
@@ -301,13 +303,13 @@ fn wants_colour() -> bool {
     io::stdout().is_terminal() && !unwanted && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// A bar on a terminal; nothing is ever written in its place.
+/// A progress bar on a terminal; nothing if stderr is not one.
 fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let length_ms = u64::try_from(Stage::play_time().as_millis()).unwrap_or(u64::MAX);
-    // Gone in the end, also when the calls are interrupted.
+    // Removed at the end, also when the calls are interrupted.
     let bar = ProgressBar::new(length_ms).with_finish(ProgressFinish::AndClear);
     bar.set_message(format!("{} calls between built-in phones", SCENES.len()));
     match ProgressStyle::with_template("{msg} {wide_bar} {elapsed}") {
@@ -351,13 +353,13 @@ impl Signals {
     }
 }
 
-/// A directory of our own that goes with its value.
+/// A directory that is removed when dropped.
 struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes one below `parent` that nobody else may read.
+    /// Creates one below `parent` that no other user may read.
     fn make(parent: &Path, number: u64) -> Result<Folder, (PathBuf, io::Error)> {
         let path = parent.join(format!("sidetone-demo-{number:016x}"));
         match std::fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -369,7 +371,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // An engine that was interrupted may write a file in between.
+        // An interrupted engine may write a file in between.
         let removed = (0..REMOVALS_MAX).find_map(|_| std::fs::remove_dir_all(&self.path).ok());
         if removed.is_none()
             && let Err(error) = std::fs::remove_dir_all(&self.path)
@@ -385,13 +387,13 @@ fn wall_clock() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// How often the folder is removed while something writes into it.
+/// How often the removal is tried while files are still being written.
 const REMOVALS_MAX: usize = 20;
 /// How often the API is asked for new calls.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Half of what a phone's binding lasts.
+/// Half the duration of a phone's binding.
 const REGISTER_EVERY: Duration = Duration::from_secs(300);
-/// How often the progress bar moves.
+/// How often the progress bar is updated.
 const TICK_EVERY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

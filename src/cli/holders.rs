@@ -1,6 +1,6 @@
-//! Which process has an address: what `sidetone check` says of an address that is in use.
+//! Finds which process uses an address, for the message of `sidetone check` on an address in use.
 //!
-//! The system shows the sockets of every process, and which process has one only to its user and to root.
+//! The system shows the sockets of every process, but the process of a socket only to its user and to root.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -20,25 +20,25 @@ pub(super) struct Process {
 /// The engine that uses a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunningEngine {
-    /// Its process; `None` where it is another user's.
+    /// Its process; `None` if it belongs to another user.
     pub(super) process: Option<Process>,
 }
 
-/// Who has an address.
+/// The user of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// The engine that runs with the same data directory.
+    /// The engine with the same data directory.
     Engine,
     /// Another process.
     Other(Process),
-    /// A process that this user may not look at.
+    /// A process that this user may not inspect.
     Unseen,
 }
 
-/// The engine that holds `lock`, the lock of a data directory.
+/// Returns the engine that holds `lock`, the lock of a data directory.
 pub(super) fn running_engine(lock: &Path) -> Option<RunningEngine> {
     let file = File::open(lock).ok()?;
-    // A shared lock for this one instant: two checks do not see each other as engines.
+    // A shared lock for a moment, so that two checks do not take each other for engines.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
         Ok(()) | Err(TryLockError::Error(_)) => return None,
@@ -54,7 +54,7 @@ pub(super) fn running_engine(lock: &Path) -> Option<RunningEngine> {
     Some(RunningEngine { process: pid.map(|pid| Process { pid, name: name_of(pid) }) })
 }
 
-/// Who has `address`, which is in use.
+/// Returns the user of `address`, which is in use.
 pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&RunningEngine>) -> Holder {
     let (tables, listening) = match transport {
         Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], true),
@@ -68,7 +68,7 @@ pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&
     let owners = owners(&inodes);
     match engine.map(|engine| engine.process.as_ref().map(|process| process.pid)) {
         Some(Some(pid)) if owners.contains_key(&pid) => Holder::Engine,
-        // Neither the engine's process nor this socket's is shown: they are one user's.
+        // Neither the engine's process nor this socket's is visible: they belong to the same user.
         Some(None) if owners.is_empty() => Holder::Engine,
         _ => match owners.into_iter().next() {
             Some((pid, name)) => Holder::Other(Process { pid, name }),
@@ -77,7 +77,7 @@ pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&
     }
 }
 
-/// The inodes of the sockets in a table of `/proc/net` that keep `address` from being bound.
+/// The inodes of the sockets in a table of `/proc/net` that prevent binding `address`.
 fn sockets(table: &str, address: SocketAddr, listening: bool) -> Vec<u64> {
     let inode = |line: &str| {
         let mut words = line.split_whitespace();
@@ -93,7 +93,7 @@ fn sockets(table: &str, address: SocketAddr, listening: bool) -> Vec<u64> {
     table.lines().skip(1).filter_map(inode).collect()
 }
 
-/// An address as `/proc/net` writes it: words of 32 bits in the order of this machine.
+/// An address in the format of `/proc/net`: words of 32 bits in the machine's byte order.
 fn ip_of(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = hex.get(at * 8..at * 8 + 8)?;
@@ -109,7 +109,7 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// The processes that have one of these sockets.
+/// The processes with one of these sockets.
 fn owners(inodes: &[u64]) -> HashMap<u32, String> {
     let names: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
     let has_one = |pid: &u32| {
@@ -128,7 +128,7 @@ fn pids() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The descriptors of a process; none where this user may not see them.
+/// The descriptors of a process; none if this user may not see them.
 fn descriptors(pid: u32) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(holder(Transport::Tcp, address, None), Holder::Other(own.clone()));
         assert_eq!(holder(Transport::Tcp, address, Some(&engine)), Holder::Engine);
         assert_eq!(holder(Transport::Udp, ([127, 0, 0, 1], 9).into(), Some(&engine)), Holder::Unseen);
-        // A machine without IPv6 has none.
+        // A machine without IPv6 has no such socket.
         if let Ok(udp) = udp {
             assert_eq!(holder(Transport::Udp, udp.local_addr().unwrap(), None), Holder::Other(own));
         }

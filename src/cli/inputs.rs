@@ -1,5 +1,5 @@
-//! What a command reads, so that it never writes over it: files are compared by device and inode, which no name,
-//! hard link or symbolic link changes.
+//! The files that a command reads, so that it never overwrites them: they are compared by device and inode,
+//! which do not depend on names and links.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Inputs(Vec<(u64, u64)>);
 
 impl Inputs {
-    /// The files with those names, `-` for the standard input; what cannot be looked up is passed over.
+    /// The files with those names, `-` for the standard input; a file that cannot be looked up is skipped.
     pub(crate) fn of(files: &[PathBuf]) -> Self {
         let identity = |path: &PathBuf| {
             let metadata = if path == Path::new("-") {
@@ -25,15 +25,16 @@ impl Inputs {
         Inputs(files.iter().filter_map(identity).collect())
     }
 
-    /// Refuses a place to write to that is one of the files that are read.
+    /// Refuses an output path that is one of the input files.
     ///
     /// *Errors*: it is one of them.
     pub(crate) fn check(&self, path: &Path) -> io::Result<()> {
-        // What is not there yet is no input; what cannot be looked up will not be opened either.
+        // A file that does not exist yet is not an input; one that cannot be looked up cannot be opened
+        // either.
         std::fs::metadata(path).map_or(Ok(()), |metadata| self.check_opened(&metadata))
     }
 
-    /// The same of the standard output.
+    /// The same for the standard output.
     ///
     /// *Errors*: it is one of them.
     pub(crate) fn check_stdout(&self) -> io::Result<()> {
@@ -41,11 +42,11 @@ impl Inputs {
         self.check_opened(&stdout.metadata()?)
     }
 
-    /// Opens a file to write to and empties it; one that is read is left as it is.
+    /// Opens a file for writing and truncates it, unless it is an input.
     ///
-    /// *Errors*: it is one of the files that are read, or the system refuses.
+    /// *Errors*: it is one of the input files, or the system refuses.
     pub(crate) fn create(&self, path: &Path) -> io::Result<File> {
-        // Emptied only once it is known which file it is: its name may lead elsewhere by now.
+        // Truncated only after it is known which file it is: its name may refer to another one by now.
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         let metadata = file.metadata()?;
         self.check_opened(&metadata)?;
@@ -67,7 +68,7 @@ impl Inputs {
     }
 }
 
-/// What a regular file is known by; devices and pipes are not overwritten by writing to them.
+/// The identity of a regular file; writing to devices and pipes overwrites nothing.
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }

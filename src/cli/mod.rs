@@ -1,4 +1,4 @@
-//! The subcommands, one file each: its arguments and what it does.
+//! The subcommands, one file each: the arguments and the function.
 
 pub mod analyze;
 pub mod apply;
@@ -47,20 +47,20 @@ pub(crate) fn load_config(file: Option<&Path>) -> Result<Config, ExitCode> {
     Config::load(file, std::env::vars()).map_err(|error| wrong_config(&error))
 }
 
-/// Prints what is wrong with the configuration, one line for each problem.
+/// Prints the errors of the configuration, one line for each.
 pub(crate) fn wrong_config(error: &ConfigError) -> ExitCode {
     report_problems(&error.lines());
     ExitCode::from(EXIT_WRONG)
 }
 
-/// Prints problems, a line each.
+/// Prints problems, one line each.
 pub(crate) fn report_problems(problems: &[String]) {
     for problem in problems {
         tell!("sidetone: {problem}");
     }
 }
 
-/// The configuration, and a runtime for a command that does one thing after the other; problems are printed.
+/// Returns the configuration, and a runtime for a command with sequential work; errors are printed.
 pub(crate) fn prepare(file: Option<&Path>) -> Result<(Config, Runtime), ExitCode> {
     let config = load_config(file)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -71,7 +71,7 @@ pub(crate) fn prepare(file: Option<&Path>) -> Result<(Config, Runtime), ExitCode
     Ok((config, runtime))
 }
 
-/// Why the process ends without a request to stop.
+/// The message when the process ends because a task failed.
 pub(crate) fn task_failed(task: crate::supervise::Task) -> String {
     format!(
         "sidetone: the task {} panicked and the process cannot go on; the call journal is complete, start it again \

@@ -71,10 +71,10 @@ enum Transport {
     Udp,
 }
 
-/// What went wrong, and the exit status for it.
+/// An error, and the exit status for it.
 struct Failure(u8, String);
 
-/// Is the phone until it is told to end; what went wrong is one line.
+/// Runs the phone until it is ended; an error is one line.
 pub fn run(args: &PhoneArgs) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -198,14 +198,14 @@ async fn resolve(server: &str) -> Result<SocketAddr, Failure> {
     addresses.next().ok_or_else(|| unknown("it has no address".to_owned()))
 }
 
-/// Asks the system whether anybody listens: a datagram to a closed port of a near machine comes back as an error.
+/// Checks that the server is listening: a datagram to a closed port of a near host gives an error.
 async fn listens(server: SocketAddr) -> Result<(), Failure> {
     let any: SocketAddr =
         if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { (std::net::Ipv6Addr::UNSPECIFIED, 0).into() };
     let probe = async {
         let socket = UdpSocket::bind(any).await?;
         socket.connect(server).await?;
-        // A keep-alive, which no switch answers or minds (RFC 5626 §3.5.1).
+        // A keep-alive, which switches ignore (RFC 5626 §3.5.1).
         socket.send(b"\r\n\r\n").await?;
         socket.recv(&mut [0; 16]).await
     };
@@ -262,13 +262,13 @@ fn console(args: &PhoneArgs, is_script: bool) -> Console {
     Console::text(out, view, prompt)
 }
 
-/// The columns of the terminal, where the shell says them.
+/// The columns of the terminal, if the shell sets them.
 fn columns() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.filter(|columns| (40..=500).contains(columns)).unwrap_or(COLUMNS)
 }
 
-/// A user or a domain as it can stand in a SIP URI.
+/// A user or a domain that is valid in a SIP URI.
 fn word(text: &str) -> Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.+*".contains(c);
     if !text.is_empty() && text.len() <= 253 && text.chars().all(is_fit) {
@@ -298,9 +298,9 @@ impl Signals {
 }
 
 const SIP_PORT: u16 = 5060;
-/// How long a refusal of the system is waited for.
+/// How long to wait for the system's error.
 const PROBE_TIME: Duration = Duration::from_millis(150);
-/// A terminal that does not say.
+/// The default width of a terminal.
 const COLUMNS: usize = 80;
 /// A script is a few lines of text.
 const SCRIPT_BYTES_MAX: u64 = 1 << 20;

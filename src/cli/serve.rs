@@ -19,7 +19,7 @@ pub struct ServeArgs {
     config: Option<PathBuf>,
 }
 
-/// Runs the engine until it is told to stop, drains, and says how it went.
+/// Runs the engine until it is stopped, drains, and reports the result.
 pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
     let config = match load(args) {
         Ok(config) => config,
@@ -34,7 +34,7 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
         }
     };
     let exit = runtime.block_on(serve(args, config, log));
-    // A thread that hangs does not keep the process from its end.
+    // A thread that hangs must not keep the process from ending.
     runtime.shutdown_timeout(RUNTIME_STOP_MAX);
     exit
 }
@@ -44,7 +44,7 @@ fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
 }
 
 async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
-    // Listening for the signals first: one that comes during the start is not lost.
+    // The signal handlers are installed first, so that a signal during the start is not lost.
     let Ok(mut signals) = Signals::listen() else {
         crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
@@ -76,7 +76,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
     tracing::info!(calls, seconds = config.node.drain.as_secs(), "draining: no new calls");
     tokio::select! {
         () = engine.stop(config.node.drain) => ExitCode::SUCCESS,
-        // Asked twice: records that are not in the database yet stay in the journal.
+        // A second signal: records that are not in the database yet stay in the journal.
         () = signals.stop() => {
             tracing::warn!("told to stop again: calls are broken off");
             ExitCode::from(EXIT_FAILED)
@@ -84,7 +84,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
     }
 }
 
-/// Reads the configuration again and lets it hold as far as it can while calls are up; a broken one changes nothing.
+/// Reads the configuration again and applies what is possible during calls; an invalid one changes nothing.
 async fn reload(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) -> Config {
     let new = match load(args) {
         Ok(new) => new,
@@ -103,7 +103,7 @@ async fn reload(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) ->
     config
 }
 
-/// Makes the task panic that the environment names: debug builds alone have this, for the tests of the process.
+/// Makes the task panic that the environment names: only in debug builds, for the tests of the process.
 #[cfg(debug_assertions)]
 fn inject(engine: &Engine) {
     let named = std::env::var("SIDETONE_PANIC_TASK").ok();
@@ -112,7 +112,7 @@ fn inject(engine: &Engine) {
     }
 }
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     #[cfg(debug_assertions)]
@@ -121,7 +121,7 @@ enum Asked {
     Stop,
 }
 
-/// The signals that the engine listens to.
+/// The signals that the engine handles.
 struct Signals {
     hangup: Signal,
     interrupt: Signal,
@@ -160,7 +160,7 @@ impl Signals {
         }
     }
 
-    /// Completes when told to stop; what else is asked comes too late.
+    /// Completes on a stop signal; other signals are ignored by then.
     async fn stop(&mut self) {
         while self.next().await != Asked::Stop {
             tracing::warn!("the configuration is not reloaded any more: the engine stops");
@@ -168,10 +168,10 @@ impl Signals {
     }
 }
 
-/// How long what still runs may take at the very end.
+/// How long remaining tasks may take at the very end.
 const RUNTIME_STOP_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// One line per listener, then `ready`: what scripts wait for.
+/// One line per listener, then `ready`, which scripts wait for.
 fn announce(engine: &Engine, config: &Config) {
     let mut out = std::io::stdout().lock();
     let mut lines: Vec<String> = engine.sip.iter().map(|address| format!("sip udp://{address}")).collect();

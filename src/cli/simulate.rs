@@ -1,4 +1,4 @@
-//! `sidetone simulate SCENARIO`: impaired calls to order, as a capture or as live RTP.
+//! `sidetone simulate SCENARIO`: generates impaired calls, as a capture or as live RTP.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -63,7 +63,7 @@ pub struct SimulateArgs {
     list: bool,
 }
 
-/// Makes the scenario.
+/// Generates the scenario.
 pub fn run(args: &SimulateArgs) -> ExitCode {
     if args.list {
         return finish(io::stdout().write_all(list().as_bytes()), "the standard output");
@@ -81,7 +81,7 @@ pub fn run(args: &SimulateArgs) -> ExitCode {
     match (&args.output, &args.to) {
         (Some(path), _) => finish(write_capture(args, &scenario, path), &written(path)),
         (None, Some(to)) => finish(send(&scenario, args.calls, to), to),
-        // The command line demands one of both.
+        // The command line requires one of the two.
         (None, None) => ExitCode::from(EXIT_WRONG),
     }
 }
@@ -94,7 +94,7 @@ fn written(path: &Path) -> String {
 fn finish(done: io::Result<()>, place: &str) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // A reader that has seen enough (`| head`) is no failure.
+        // A closed pipe (`| head`) is not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             crate::cli::tell!("sidetone: {place}: {error}");
@@ -103,7 +103,7 @@ fn finish(done: io::Result<()>, place: &str) -> ExitCode {
     }
 }
 
-/// The scenario that the command line asks for.
+/// The scenario of the command line.
 fn scenario(args: &SimulateArgs) -> Result<Scenario, String> {
     let mut text = args.scenario.join(" ");
     if let [one] = &args.scenario[..]
@@ -144,7 +144,7 @@ fn write_capture(args: &SimulateArgs, scenario: &Scenario, path: &Path) -> io::R
     Ok(())
 }
 
-/// Writes the golden captures, and says which.
+/// Writes the golden captures, and lists them.
 fn write_golden(folder: &Path) -> io::Result<()> {
     let mut out = io::stderr().lock();
     let (mut files, mut bytes) = (0_u32, 0);
@@ -155,7 +155,7 @@ fn write_golden(folder: &Path) -> io::Result<()> {
             said = writeln!(out, "{:>8} bytes  {name}", len);
         }
     })?;
-    // A reader that has gone is no failure of what was written.
+    // A closed pipe does not affect the written files.
     let _ = said;
     writeln!(
         out,
@@ -166,16 +166,16 @@ fn write_golden(folder: &Path) -> io::Result<()> {
     )
 }
 
-/// One call under way to its port.
+/// One call being sent to its port.
 struct Sending {
     packets: Peekable<Simulation>,
     socket: UdpSocket,
-    /// How long after the first call it begins.
+    /// How long after the first call it starts.
     offset: Duration,
 }
 
 impl Sending {
-    /// The call with that number, counted from 0, from a port of its own to one of its own.
+    /// The call with that number, counted from 0, from its own port to its own port.
     fn new(scenario: &Scenario, number: u32, to: SocketAddr) -> io::Result<Self> {
         let invalid =
             || io::Error::new(io::ErrorKind::InvalidInput, "there are not so many ports from there on");
@@ -231,7 +231,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
         lateness_us.saturating_record(late_us.max(1));
         match sending.socket.send(&datagram) {
             Ok(_) => sent += 1,
-            // Nothing listens there yet; RTP is sent all the same.
+            // The port is not open yet; RTP is sent all the same.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused += 1,
             Err(error) => return Err(error),
         }
@@ -245,7 +245,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what is sent from where to where.
+/// Prints what is sent from where to where.
 fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Result<()> {
     let (name, seed) = (&scenario.name, scenario.seed);
     match sendings {
@@ -265,7 +265,7 @@ fn announce(scenario: &Scenario, sendings: &[Sending], to: SocketAddr) -> io::Re
     Ok(())
 }
 
-/// How late this machine itself was: what the far end measures beyond it, the network did.
+/// How late this machine was in sending: delay that the far end measures beyond this comes from the network.
 fn punctuality(lateness_us: &Histogram<u64>) -> String {
     let ms = |us: u64| us as f64 / 1_000.0;
     format!(
@@ -276,7 +276,7 @@ fn punctuality(lateness_us: &Histogram<u64>) -> String {
     )
 }
 
-/// Lateness beyond a minute is a minute.
+/// More than a minute counts as a minute.
 const LATENESS_US_MAX: u64 = 60_000_000;
 
 fn progress_bar(scenario: &Scenario, calls: u32) -> ProgressBar {
@@ -293,7 +293,7 @@ fn progress_bar(scenario: &Scenario, calls: u32) -> ProgressBar {
     }
 }
 
-/// The catalogue and the settings, aligned.
+/// The scenarios and the settings, aligned.
 fn list() -> String {
     let mut out = String::from("Scenarios:\n");
     let width = |of: fn(usize) -> usize, count: usize| (0..count).map(of).max().unwrap_or(0);
@@ -315,7 +315,7 @@ fn list() -> String {
     out
 }
 
-/// A scenario's text is short; anything longer is another file.
+/// A scenario's text is short; a longer file is another kind of file.
 const SCENARIO_LEN_MAX: u64 = 65_536;
 
 #[cfg(test)]

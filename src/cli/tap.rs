@@ -1,4 +1,4 @@
-//! `sidetone tap`: records of the calls that pass an interface, whoever carries them.
+//! `sidetone tap`: records of the calls on an interface, whatever switch carries them.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub struct TapArgs {
     quiet: bool,
 }
 
-/// Listens until it is told to stop, and says how it went.
+/// Captures until it is stopped, and reports the result.
 pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
     let config = match Config::load(args.config.as_deref(), std::env::vars()) {
         Ok(config) => config,
@@ -81,7 +81,7 @@ pub fn run(args: &TapArgs, log: &Log) -> ExitCode {
 }
 
 async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
-    // Listening for the signals first: one that comes during the start is not lost.
+    // The signal handlers are installed first, so that a signal during the start is not lost.
     let Ok(mut stop) = Stop::listen() else {
         crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
@@ -131,7 +131,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        // Asked twice: records that are not in the database yet stay in the journal.
+        // A second signal: records that are not in the database yet stay in the journal.
         () = stop.told() => {
             tracing::warn!("told to stop again: the last records stay in the journal for the next start");
             ExitCode::from(EXIT_FAILED)
@@ -139,7 +139,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
     }
 }
 
-/// The interfaces that were asked for, each once; `any` stands for all that are up.
+/// The requested interfaces, each once; `any` means all that are up.
 fn chosen(asked: &[String]) -> Vec<String> {
     let mut interfaces: Vec<String> = asked
         .iter()
@@ -169,7 +169,7 @@ impl Stop {
     }
 }
 
-/// What it listens to, one line each, then `ready`: what scripts wait for.
+/// The captured interfaces, one line each, then `ready`, which scripts wait for.
 fn announce(interfaces: &[String], node: &TapNode) {
     let mut lines: Vec<String> = interfaces.iter().map(|name| format!("tap {name}")).collect();
     lines.push(format!("organisation {}", node.organisation));
@@ -178,19 +178,19 @@ fn announce(interfaces: &[String], node: &TapNode) {
     print(&lines.join("\n"));
 }
 
-/// One call that is over.
+/// Prints one finished call.
 fn print_call(told: &Told) {
     print(&told.line(io::stdout().is_terminal()));
 }
 
 fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // A closed stdout is no reason to stop listening.
+    // A closed stdout is no reason to stop capturing.
     let _ = writeln!(out, "{text}");
     let _ = out.flush();
 }
 
-/// What was counted when the state was last printed.
+/// The counters when the state was last printed.
 struct State {
     packets: u64,
     dropped: u64,
@@ -227,7 +227,7 @@ fn print_summary(counters: &TapCounters) {
     );
 }
 
-/// The clock that the kernel stamps packets by.
+/// The clock of the kernel's packet timestamps.
 fn now() -> Micros {
     Micros(wall_clock().as_micros())
 }

@@ -1,12 +1,13 @@
-//! What of a changed file can hold at once, and what waits for a restart.
+//! Which changes of the file apply at once, and which wait for a restart.
 
 use crate::config::settings::{Config, Http, Log, Media, Node, Sip};
 
 impl Config {
-    /// The configuration in which `new` holds as far as it can without a restart, and the keys that cannot.
+    /// Returns the configuration with everything of `new` that applies without a restart, and the keys that
+    /// need one.
     ///
-    /// Sockets, files, threads and the database stay as they were opened. Every field is taken apart here: one that
-    /// is added later must be put on one side or the other.
+    /// Sockets, files, threads and the database stay as they were opened. Every field is destructured here,
+    /// so that a new one must be assigned to one of the two groups.
     pub fn reloaded(&self, new: &Config) -> (Config, Vec<&'static str>) {
         let mut config = self.clone();
         let mut waiting = Vec::new();

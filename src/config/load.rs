@@ -1,4 +1,4 @@
-//! Finding the file, applying the environment, and what an error looks like.
+//! Finds the file, applies the environment, and formats errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use crate::config::sections;
 use crate::config::settings::Config;
 use crate::fields::Problem;
 
-/// Why the configuration cannot be used, naming the file and every wrong key; [`ConfigError::lines`] has a line each.
+/// Why the configuration cannot be used, with the file and every wrong key; [`ConfigError::lines`] returns
+/// one line each.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -17,7 +18,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -28,7 +29,7 @@ pub enum ConfigError {
         file: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What the parser wanted.
+        /// What the parser expected.
         message: String,
     },
     /// Keys or values are wrong.
@@ -36,14 +37,14 @@ pub enum ConfigError {
     Wrong {
         /// The file, or `defaults and environment` when there is none.
         origin: String,
-        /// All that is wrong.
+        /// All problems.
         problems: Vec<Problem>,
     },
 }
 
 impl Config {
-    /// Loads `file`, or `SIDETONE_CONFIG` of `environment`, or `sidetone.toml` where it exists,
-    /// and applies the overrides of `environment` (`SIDETONE_SECTION__KEY`).
+    /// Loads `file`, or `SIDETONE_CONFIG` of `environment`, or `sidetone.toml` if it exists, and applies the
+    /// overrides of `environment` (`SIDETONE_SECTION__KEY`).
     ///
     /// # Errors
     /// When a named file cannot be read, is not TOML, or any key or value is wrong.
@@ -83,7 +84,7 @@ impl Config {
 }
 
 impl ConfigError {
-    /// What is wrong, one line for each problem.
+    /// Returns one line for each problem.
     pub fn lines(&self) -> Vec<String> {
         match self {
             ConfigError::Wrong { origin, problems } => {
@@ -108,7 +109,7 @@ pub fn parse_toml(file: &Path, text: &str) -> Result<Table, ConfigError> {
     })
 }
 
-/// Puts the values of `SIDETONE_SECTION__KEY` into `table`, converted to what the key holds.
+/// Puts the values of `SIDETONE_SECTION__KEY` into `table`, converted to the type of the key.
 fn override_by(table: &mut Table, environment: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
     for (name, text) in environment {
         let Some((section, key)) = name.get(ENV_PREFIX.len()..).and_then(|rest| rest.split_once("__")) else {
@@ -153,7 +154,7 @@ fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What a key holds, so that a variable of the environment can be converted.
+/// The type of a key, so that an environment variable can be converted.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Integer,

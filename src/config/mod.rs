@@ -1,9 +1,8 @@
-//! `sidetone.toml`: every key, its default, and what its value may be.
+//! `sidetone.toml`: every key, its default, and its allowed values.
 //!
-//! Every key is optional. Unknown keys are refused by name; an environment variable
-//! `SIDETONE_SECTION__KEY` overrides the file; `SIDETONE_CONFIG` names the file. What a later
-//! version will understand (TLS listeners, a cluster) is refused in words
-//! rather than ignored.
+//! Every key is optional. Unknown keys are refused by name; an environment variable `SIDETONE_SECTION__KEY`
+//! overrides the file; `SIDETONE_CONFIG` contains the path of the file. Features of later versions (TLS
+//! listeners, a cluster) are refused with a message and not ignored.
 
 mod changes;
 mod load;

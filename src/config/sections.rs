@@ -1,4 +1,4 @@
-//! Reading the sections of the file into settings.
+//! Reads the sections of the file into settings.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
 
-/// Reads every section; what is wrong is among `problems` and keeps its default.
+/// Reads every section; a wrong value is added to `problems` and keeps its default.
 pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     let mut config = Config::default();
     let mut root = Fields::new("", table, problems);
@@ -147,7 +147,7 @@ fn read_database(mut fields: Fields<'_>, database: &mut Database) {
     if let Some(url) = fields.text("url") {
         match url.parse() {
             Ok(location) => database.location = location,
-            // The text may hold a password: it is not repeated.
+            // The text may contain a password, so it is not repeated.
             Err(error) => {
                 fields.refuse::<()>("url", error.to_string());
             }
@@ -241,7 +241,7 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
     fields.finish();
 }
 
-/// How long a call, and a dialog that is not refreshed, may last.
+/// Reads the longest duration of a call, and of a dialog without a refresh.
 fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(seconds) = fields.integer("max_call_seconds", rules::CALL_SECONDS) {
         sip.max_call = Duration::from_secs(seconds.unsigned_abs());
@@ -249,7 +249,7 @@ fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(seconds) = fields.integer("session_expires_seconds", 0..=86_400) {
         match seconds.unsigned_abs() {
             0 => sip.session_expires = None,
-            // RFC 4028 §5: nobody has to take less.
+            // RFC 4028 §5: no peer has to accept less.
             seconds @ 90.. => sip.session_expires = Some(Duration::from_secs(seconds)),
             _ => {
                 fields.refuse::<()>(
@@ -259,7 +259,7 @@ fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
             }
         }
     }
-    // RFC 4028 §5: none has to take less than 90 seconds.
+    // RFC 4028 §5: no peer has to accept less than 90 seconds.
     if let Some(seconds) = fields.integer("min_se_seconds", 90..=86_400) {
         sip.min_se = Duration::from_secs(seconds.unsigned_abs());
     }
@@ -330,14 +330,14 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     fields.finish();
 }
 
-/// Reads the table `verdict`: thresholds that are not the default, by name.
+/// Reads the table `verdict`: thresholds that differ from the default, by name.
 fn read_thresholds(fields: &mut Fields<'_>, thresholds: &mut Thresholds) {
     let Some((path, table)) = fields.table("verdict") else { return };
     for (name, value) in table {
         let number = match value {
             Value::Boolean(flag) => f64::from(u8::from(flag)),
             Value::Float(number) => number,
-            // Thresholds are small numbers: exact in a double.
+            // Thresholds are small numbers, so they are exact in a double.
             Value::Integer(number) => i32::try_from(number).map_or(f64::NAN, f64::from),
             _ => f64::NAN,
         };
@@ -413,7 +413,7 @@ fn read_outbound_http(mut fields: Fields<'_>, settings: &mut OutboundHttp) {
     fields.finish();
 }
 
-/// Addresses and networks that are opened although they are not public.
+/// Reads addresses and networks that are allowed although they are not public.
 fn read_allowed(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<Network>> {
     let texts = fields.texts(name)?;
     let networks: Vec<Network> = texts.iter().filter_map(|text| text.parse().ok()).collect();
@@ -467,17 +467,17 @@ fn read_cluster(mut fields: Fields<'_>) {
     fields.finish();
 }
 
-/// More than the open files that a system grants.
+/// More than the number of open files that a system allows.
 const HTTP_CONNECTIONS_MAX: i64 = 1_000_000;
-/// An hour: longer is as good as no bound.
+/// An hour: a longer value would be no limit in practice.
 const HTTP_SECONDS_MAX: i64 = 3_600;
 const DNS_PORT: u16 = 53;
 const LISTENERS_MAX: usize = 64;
 const NAME_SERVERS_MAX: usize = 8;
 /// Connections of one kind to the database.
 const CONNECTIONS_MAX: i64 = 1000;
-/// Networks that one list may name.
+/// Networks in one list.
 const NETWORKS_MAX: usize = 64;
 const NODE_NAME_LEN_MAX: usize = 64;
-/// Requests a second, of one source or of all.
+/// Requests a second, of one source or in total.
 const REQUESTS_PER_SECOND_MAX: i64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! The settings as the rest of the program sees them, and their defaults.
+//! The settings as the program uses them, and their defaults.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ use crate::provision::DefaultPin;
 pub struct Config {
     /// This node.
     pub node: Node,
-    /// Where records and the directory are kept.
+    /// Where records and the directory are stored.
     pub database: Database,
     /// SIP listeners.
     pub sip: Sip,
@@ -29,56 +29,57 @@ pub struct Config {
     pub media: Media,
     /// The HTTP listener.
     pub http: Http,
-    /// Whom callbacks and webhooks may reach.
+    /// The hosts that callbacks and webhooks may reach.
     pub outbound_http: OutboundHttp,
-    /// What calls cost.
+    /// Rating.
     pub rating: Rating,
-    /// Whether virtual agents sit in rooms.
+    /// Whether virtual agents take part in rooms.
     pub ai: Ai,
     /// Recordings of rooms.
     pub recordings: Recordings,
-    /// What holds for conference rooms.
+    /// Conference rooms.
     pub rooms: Rooms,
-    /// What `sidetone tap` does with the calls it sees.
+    /// How `sidetone tap` stores the calls it captures.
     pub tap: Tap,
-    /// What is logged.
+    /// The log.
     pub log: Log,
 }
 
 /// `[tap]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tap {
-    /// The name of the organisation whose the records are; `None` is the only one there is.
+    /// The organisation of the records; `None` means the only one that exists.
     pub organisation: Option<String>,
-    /// Thresholds of the verdicts on the calls of another switch; the file names those that differ from their defaults.
+    /// Verdict thresholds for the calls of another switch; the file contains those that differ from their
+    /// defaults.
     pub verdict: Thresholds,
 }
 
 /// `[ai]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ai {
-    /// Whether virtual agents sit in rooms: without, their meetings are neither taken nor shown.
+    /// Whether virtual agents take part in rooms: if not, their meetings are neither accepted nor shown.
     pub enabled: bool,
 }
 
 /// `[rooms]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rooms {
-    /// The participant PIN of a room that is made without one.
+    /// The participant PIN of a room created without one.
     pub default_pin: DefaultPin,
 }
 
 /// `[rating]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rating {
-    /// How long before its credit is used up the caller hears a tone; 0 is never.
+    /// How long before the credit is used up the caller hears a tone; 0 means never.
     pub warning: Duration,
 }
 
 /// `[recordings]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recordings {
-    /// Nothing is recorded while the disk has fewer bytes left.
+    /// Nothing is recorded while the disk has fewer free bytes.
     pub reserve_bytes: u64,
 }
 
@@ -87,36 +88,36 @@ pub struct Recordings {
 pub struct Node {
     /// The node's name in logs and records, unique in a cluster.
     pub name: String,
-    /// Database, journal, recordings and the node id live here.
+    /// The directory for database, journal, recordings and the node id.
     pub data_dir: PathBuf,
-    /// How long calls may go on after SIGTERM.
+    /// How long calls may continue after SIGTERM.
     pub drain: Duration,
-    /// Bytes on the disk that are set aside for the records of calls that are up when the disk is full.
+    /// Bytes on the disk that are reserved for the records of live calls when the disk is full.
     pub journal_reserve_bytes: u64,
 }
 
 /// `[sip]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sip {
-    /// Where requests are received.
+    /// The listeners.
     pub listen: Vec<Listener>,
-    /// What Via, Contact and SDP advertise; `None` is the local address towards the peer.
+    /// The address in Via, Contact and SDP; `None` means the local address towards the peer.
     pub external_address: Option<IpAddr>,
-    /// The digest algorithms that phones are offered, in this order.
+    /// The digest algorithms offered to phones, in this order.
     pub digest: Vec<Algorithm>,
-    /// How the User-Agent of phones begins that are offered MD5 alone.
+    /// Prefixes of the User-Agent of phones that are offered only MD5.
     pub md5_only: Vec<String>,
-    /// Addresses that names of tenants' trunks may resolve to although they are not public.
+    /// Addresses that names of organisations' trunks may resolve to although they are not public.
     pub allow_trunk_addresses: Vec<Network>,
-    /// The name servers to ask for trunks; empty asks those of the system.
+    /// The name servers for trunks; empty means those of the system.
     pub dns: Vec<SocketAddr>,
-    /// How much is read of senders who have proved nothing.
+    /// How much is read from unauthenticated senders.
     pub admission: AdmissionConfig,
-    /// How long an answered call lasts at most, unless its organisation or trunk says otherwise.
+    /// The longest duration of an answered call, unless its organisation or trunk sets another.
     pub max_call: Duration,
     /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
     pub session_expires: Option<Duration>,
-    /// The shortest session timer that is taken from others (RFC 4028 §5).
+    /// The shortest session timer that is accepted (RFC 4028 §5).
     pub min_se: Duration,
 }
 
@@ -130,7 +131,7 @@ impl Sip {
 /// One SIP listener, such as `udp://0.0.0.0:5060`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// How datagrams or bytes travel.
+    /// The transport protocol.
     pub transport: Transport,
     /// The address to bind; port 0 takes a free one.
     pub address: SocketAddr,
@@ -158,23 +159,23 @@ impl fmt::Display for Listener {
 /// `[media]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media {
-    /// The ports RTP and RTCP are received on; pairs begin at even ports.
+    /// The ports for RTP and RTCP; pairs begin at even ports.
     pub ports: RangeInclusive<u16>,
-    /// Worker threads; `None` is one per core.
+    /// Worker threads; `None` means one per core.
     pub workers: Option<usize>,
-    /// Whose packets a leg takes, where neither its extension nor its trunk says.
+    /// Which source address a leg accepts, unless its extension or trunk sets it.
     pub strict_source: StrictSource,
-    /// Thresholds of the verdicts; the file names those that differ from their defaults.
+    /// Thresholds of the verdicts; the file contains those that differ from their defaults.
     pub verdict: Thresholds,
-    /// Whether some samples of G.711 are looked at, so that silence in healthy packets is seen.
+    /// Whether samples of G.711 are decoded, so that silence in intact packets is detected.
     pub audio_evidence: bool,
     /// Whether legs are traced: headers and times of their packets, on disk.
     pub trace: bool,
     /// How many days a trace is kept.
     pub trace_days: u32,
-    /// How long both parties of a call may send nothing; `None` is without end.
+    /// How long both parties of a call may send nothing; `None` means for ever.
     pub timeout: Option<Duration>,
-    /// The same while a party holds.
+    /// The same during hold.
     pub hold_timeout: Option<Duration>,
 }
 
@@ -183,14 +184,14 @@ pub struct Media {
 pub struct Http {
     /// The address to bind; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Whom it believes, and what bounds a client.
+    /// Trusted proxies, and the limits of clients.
     pub settings: HttpSettings,
 }
 
 /// `[log]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
-    /// Which lines are written, as in `RUST_LOG`, which has the last word; `None` is `info`.
+    /// Which lines are written, as in `RUST_LOG`, which takes precedence; `None` means `info`.
     pub level: Option<String>,
 }
 
@@ -212,11 +213,11 @@ impl Default for Config {
                     })
                     .to_vec(),
                 external_address: None,
-                // RFC 8760 would have the stronger first. Phones and test tools in wide use look at the first
-                // challenge alone and know MD5 alone; those that know more find it behind.
+                // RFC 8760 requires the stronger one first. Common phones and test tools look only at the
+                // first challenge and support only MD5; those that support more find the other one after it.
                 digest: vec![Algorithm::Md5, Algorithm::Sha256],
-                // baresip 1.0 gives up on a challenge that names SHA-256 anywhere ("Function not implemented"),
-                // where RFC 8760 §2.4 wants the one it knows taken.
+                // baresip 1.0 fails on a challenge that contains SHA-256 at all ("Function not implemented"),
+                // although RFC 8760 §2.4 requires it to use the one it supports.
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
@@ -252,5 +253,5 @@ impl Default for Config {
 }
 
 const DATA_DIR: &str = "data";
-/// The database's file within the data directory, unless its URL says otherwise.
+/// The database's file in the data directory, unless its URL names another.
 pub(super) const DATABASE_FILE: &str = "sidetone.db";

@@ -1,4 +1,4 @@
-//! Tables of what the file and the environment may say.
+//! Tables of valid and wrong values in the file and the environment.
 
 use std::path::Path;
 use std::time::Duration;

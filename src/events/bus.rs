@@ -1,4 +1,4 @@
-//! The one reader of the log, and the streams that it shows events to.
+//! The only reader of the log, and the streams that it passes events to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use tokio::sync::{Notify, watch};
 use crate::events::queue::Queue;
 use crate::events::stream::Stream;
 
-/// Shows what becomes visible in the log to every stream; clones are one bus.
+/// Passes every event that becomes visible in the log to every stream; clones are one bus.
 #[derive(Clone)]
 pub struct Bus(Arc<Shared>);
 
 struct Shared {
     log: Arc<dyn EventLog>,
     live: Mutex<Live>,
-    /// Somebody is there to read for.
+    /// Notified when a stream joins.
     joined: Notify,
     open: AtomicU64,
     gaps: Mutex<BTreeMap<&'static str, u64>>,
@@ -35,7 +35,7 @@ struct Shared {
 /// The streams that have caught up with the log.
 #[derive(Default)]
 struct Live {
-    /// Everything up to here was shown to them.
+    /// All events up to here were passed to them.
     position: Position,
     members: BTreeMap<u64, Member>,
     joined_total: u64,
@@ -47,22 +47,22 @@ struct Member {
     queue: Arc<Queue>,
 }
 
-/// A stream's place on the bus; it leaves when dropped.
+/// A stream's membership of the bus; ends when dropped.
 pub(super) struct Membership {
     bus: Bus,
     number: u64,
     pub(super) queue: Arc<Queue>,
-    /// What comes through the queue is behind this.
+    /// Events from the queue come after this position.
     pub(super) joined_at: Position,
 }
 
 impl Bus {
-    /// A bus over the events of `store`. It shows nothing until [`Bus::run`] reads.
+    /// A bus for the events of `store`. It passes nothing on until [`Bus::run`] reads.
     pub fn new(store: &Store) -> Self {
         Self::over(Arc::new(store.clone()))
     }
 
-    /// A bus over any log.
+    /// A bus for any log.
     pub fn over(log: Arc<dyn EventLog>) -> Self {
         Self(Arc::new(Shared {
             log,
@@ -73,7 +73,7 @@ impl Bus {
         }))
     }
 
-    /// Reads the log for the streams until told to stop; then every stream ends.
+    /// Reads the log for the streams until it is stopped; then every stream ends.
     pub async fn run(&self, heard: &mut Listener, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
@@ -89,7 +89,7 @@ impl Bus {
         self.0.open.load(Ordering::Relaxed)
     }
 
-    /// How many gaps streams were told of, by reason.
+    /// Returns the number of gaps reported to streams, by reason.
     pub fn gaps_total(&self) -> BTreeMap<&'static str, u64> {
         self.0.gaps.lock().clone()
     }
@@ -97,7 +97,7 @@ impl Bus {
     async fn read(&self, heard: &mut Listener) {
         loop {
             let Some(start) = self.position_to_read() else {
-                // Nobody listens: the log is left alone.
+                // Without streams the log is not read.
                 self.0.joined.notified().await;
                 continue;
             };
@@ -108,14 +108,14 @@ impl Bus {
                     is_last
                 }
                 Err(problem) => {
-                    // Streams stay open and go on when the database is back.
+                    // Streams stay open and continue when the database is available again.
                     tracing::warn!(error = %problem, "the events cannot be read now");
                     tokio::time::sleep(LOOK_EVERY).await;
                     true
                 }
             };
             if is_last {
-                // Other nodes ring no bell of ours.
+                // Other nodes do not ring this bell.
                 let _ = tokio::time::timeout(LOOK_EVERY, heard.news()).await;
             }
         }
@@ -126,11 +126,11 @@ impl Bus {
         (!live.members.is_empty()).then_some(live.position)
     }
 
-    /// Hands what was read behind `start` to the streams.
+    /// Passes events that were read after `start` to the streams.
     fn show(&self, start: Position, batch: EventBatch) {
         let mut live = self.0.live.lock();
         if live.position != start {
-            // All had left, and who came meanwhile began further on.
+            // All streams had left, and a stream that joined meanwhile started later.
             return;
         }
         for placed in batch.events {
@@ -146,9 +146,9 @@ impl Bus {
         live.position = batch.next;
     }
 
-    /// Takes a place for a stream that has nearly caught up.
+    /// Adds a stream that has nearly caught up.
     pub(super) async fn join(&self, filter: Arc<EventFilter>) -> Result<Membership, Problem> {
-        // Where nobody was shown anything the position is an old one; what lies between is not read for nothing.
+        // Without streams the position is an old one; the events in between need not be read.
         let end =
             if self.position_to_read().is_none() { self.0.log.end().await? } else { Position::default() };
         let queue = Arc::new(Queue::default());
@@ -177,7 +177,7 @@ impl Bus {
         *self.0.gaps.lock().entry(reason).or_default() += 1;
     }
 
-    /// Counts a stream in, where there may be one more.
+    /// Counts an open stream, if the limit allows it.
     pub(super) fn opened(&self) -> Result<(), Problem> {
         let opened = self.0.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
             (open < STREAMS_MAX).then_some(open + 1)
@@ -211,15 +211,15 @@ impl Drop for Membership {
     }
 }
 
-/// The event as streams show it.
+/// The event as streams send it.
 pub(super) fn streamed(position: Position, event: &Event) -> StreamedEvent {
     StreamedEvent { position, id: event.id, kind: event.kind.as_str(), envelope: event.envelope() }
 }
 
-/// Events read at once.
+/// Events of one read.
 const BATCH_LEN: u32 = 256;
 const BUSY_RETRY_S: u64 = 5;
-/// How often the log is looked at for what other nodes stored.
+/// How often the log is read for events that other nodes stored.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Streams of one process.
+/// Open streams of one process.
 const STREAMS_MAX: u64 = 1000;

@@ -1,8 +1,8 @@
-//! The live side of the log of events: one reader per process that shows what becomes visible to every stream.
+//! Live events: one reader per process passes what becomes visible in the log to every stream.
 //!
-//! `bus` reads the log behind one position and hands each event to the streams that are live; `queue` is what one of
-//! them has not taken yet, bounded; `stream` is one stream, which reads the log itself until it has caught up. No HTTP:
-//! the face asks through `model::event::EventStreams`.
+//! `bus` reads the log after one position and passes each event to the live streams; `queue` contains what
+//! one stream has not taken yet, bounded; `stream` is one stream, which reads the log itself until it has
+//! caught up. No HTTP: the API uses `model::event::EventStreams`.
 
 mod bus;
 mod queue;

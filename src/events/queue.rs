@@ -1,7 +1,7 @@
-//! What one stream has not taken yet.
+//! The events that one stream has not taken yet.
 //!
-//! *Bounds*: [`EVENTS_MAX`] events and [`BYTES_MAX`] of them. What comes then is counted and not kept: whoever reads too
-//! slowly is told what is missing, and holds nobody up.
+//! *Bounds*: [`EVENTS_MAX`] events with [`BYTES_MAX`]. Further events are counted and not kept: a slow reader
+//! gets a report of what is missing, and does not delay other streams.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ struct Held {
     closed: bool,
 }
 
-/// The next thing in the queue.
+/// The next item of the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// Nothing comes any more.
+    /// The queue is closed.
     Closed,
     /// An event.
     Event(Arc<StreamedEvent>),
-    /// What did not fit; nothing comes behind it.
+    /// What did not fit; nothing follows.
     Missing(Gap),
 }
 
 impl Queue {
-    /// Adds an event, or counts it as missing; answers the gap when it is the first that is.
+    /// Adds an event, or counts it as missing; returns the gap for the first missing one.
     pub(super) fn push(&self, event: &Arc<StreamedEvent>) -> Option<Gap> {
         let mut held = self.held.lock();
         let begun = if let Some(Gap::SlowReader { last, events, .. }) = &mut held.missing {
@@ -56,13 +56,13 @@ impl Queue {
         begun
     }
 
-    /// What is in it is still taken; then it is over.
+    /// Closes the queue; what is in it can still be taken.
     pub(super) fn close(&self) {
         self.held.lock().closed = true;
         self.changed.notify_one();
     }
 
-    /// The next thing, when there is one. May be dropped and called again.
+    /// Returns the next item. May be dropped and called again.
     pub(super) async fn take(&self) -> Taken {
         loop {
             if let Some(taken) = self.held.lock().take() {
@@ -90,9 +90,9 @@ impl Held {
     }
 }
 
-/// Events that one stream may be behind.
+/// Events that may wait for one stream.
 pub(super) const EVENTS_MAX: usize = 256;
-/// Bytes that one stream may be behind.
+/// Bytes that may wait for one stream.
 const BYTES_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
         })
     }
 
-    /// How many of `events` the queue keeps, and what it says is missing.
+    /// How many of `events` the queue keeps, and the gap.
     fn fill(events: impl Iterator<Item = Arc<StreamedEvent>>) -> (usize, Option<Gap>) {
         let queue = Queue::default();
         let overflows = events.filter(|event| queue.push(event).is_some()).count();
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(fill((1..=256).map(|number| event(number, 4096))), (256, None));
         assert_eq!(fill((1..=300).map(|number| event(number, 1))), (256, gap(257, 300, 44)));
         assert_eq!(fill((1..=20).map(|number| event(number, 100_000))), (10, gap(11, 20, 10)));
-        // One that is larger than any queue goes through alone.
+        // A single event larger than the limit passes if the queue is empty.
         assert_eq!(fill((1..=2).map(|number| event(number, 2 << 20))), (1, gap(2, 2, 1)));
     }
 

@@ -1,8 +1,8 @@
-//! One stream: what is stored first, then what happens.
+//! One stream: stored events first, then live ones.
 //!
-//! While it replays it reads the log itself, as fast as its reader takes it, and is on nobody's list. At the end of the
-//! log it joins the bus, reads up to where the bus was then, and takes the rest from its queue: nothing is shown twice
-//! and nothing falls between.
+//! During the replay it reads the log itself, as fast as its client reads, and is not on the bus. At the end
+//! of the log it joins the bus, reads up to the bus's position at that time, and takes the rest from its
+//! queue: no event is sent twice and none is missed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::events::queue::Taken;
 /// One stream.
 pub(super) struct Stream {
     filter: Arc<EventFilter>,
-    /// Everything up to here was shown, or is ready to be.
+    /// All events up to here were sent, or are ready.
     cursor: Position,
-    /// What is replayed has ids from this one on.
+    /// Only events with ids from this one on are replayed.
     floor: Option<EventId>,
     ready: VecDeque<StreamItem>,
     phase: Phase,
@@ -31,11 +31,11 @@ pub(super) struct Stream {
 }
 
 enum Phase {
-    /// Reads the log by itself.
+    /// It reads the log itself.
     Replay,
-    /// Is on the bus and reads what lies before.
+    /// It is on the bus and reads the events before that.
     CatchUp(Membership),
-    /// Takes what the bus shows.
+    /// It takes what the bus passes on.
     Live(Membership),
     Ended,
 }
@@ -57,7 +57,7 @@ impl Drop for Open {
 }
 
 impl Stream {
-    /// A stream of what `filter` admits, from `start` on.
+    /// A stream of what `filter` admits, starting at `start`.
     pub(super) async fn open(
         bus: Bus,
         filter: EventFilter,
@@ -116,7 +116,8 @@ impl Stream {
                 Phase::Replay => {
                     let batch = self.read().await?;
                     if batch.is_last {
-                        // The batch is taken only once there is a place: this may be dropped and called again.
+                        // The batch is taken only after joining, because this future may be dropped and
+                        // called again.
                         let membership = self.open.0.join(Arc::clone(&self.filter)).await?;
                         self.take(batch, None);
                         self.phase = Phase::CatchUp(membership);
@@ -131,7 +132,7 @@ impl Stream {
                         let is_last = batch.is_last;
                         self.take(batch, Some(joined_at));
                         if is_last {
-                            // Positions have holes, and not all events are this stream's.
+                            // Positions have holes, and not all events pass the filter.
                             self.cursor = joined_at;
                         }
                     } else {
@@ -146,7 +147,7 @@ impl Stream {
         self.open.0.log().after(self.filter.scope, self.cursor, REPLAY_LEN).await
     }
 
-    /// Makes what was read ready to be shown; what stands behind `end` comes through the queue.
+    /// Prepares what was read; events after `end` come through the queue.
     fn take(&mut self, batch: EventBatch, end: Option<Position>) {
         let end = end.unwrap_or(batch.next);
         self.cursor = batch.next.min(end).max(self.cursor);
@@ -167,7 +168,7 @@ impl Stream {
     }
 }
 
-/// Where to begin to read.
+/// Where reading starts.
 enum From {
     Instant(Timestamp),
     Position(Position),
@@ -179,5 +180,5 @@ impl EventStream for Stream {
     }
 }
 
-/// Events replayed at once: what one stream holds in memory while its reader takes them.
+/// Events replayed at once: what one stream holds in memory for its client.
 const REPLAY_LEN: u32 = 64;

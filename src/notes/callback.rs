@@ -1,4 +1,4 @@
-//! What call-info URLs answer, as notes into the calls that they were asked about.
+//! The answers of call-info URLs, sent as notes into the calls that they are about.
 
 use sidetone_model::access::Scope;
 use sidetone_model::note::{NewNote, Note, NoteChannel, NoteSource};
@@ -14,7 +14,7 @@ impl NoteSink for NoteService {
             let scope = Scope::Organisation(call.organisation_id);
             match self.to_call(scope, call.call_uuid, note.clone(), NoteSource::Url).await {
                 Ok(_) => Ok(()),
-                // Nobody waits for an answer: why it was not sent is read from the list of the call.
+                // No client waits for an answer: the call's list of notes shows why it was not sent.
                 Err(Problem::Conflict(reason) | Problem::NotFound(reason)) => {
                     self.keep_failed(self.unsent(call, Some(&note), reason)).await
                 }
@@ -29,7 +29,7 @@ impl NoteSink for NoteService {
 }
 
 impl NoteService {
-    /// A note that no phone is sent.
+    /// A note that is sent to no phone.
     fn unsent(&self, call: &AnsweredCall, note: Option<&Note>, reason: String) -> NewNote {
         let blank = self.blank(call.organisation_id, NoteChannel::Info, NoteSource::Url);
         let whole = note.map_or(blank.clone(), |note| blank.saying(note));

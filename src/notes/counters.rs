@@ -1,10 +1,10 @@
-//! What is counted of notes.
+//! Counters of notes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sidetone_model::note::{NoteChannel, NoteStatus};
 
-/// Notes and their receipts since the engine began.
+/// Notes and their receipts since the start of the engine.
 #[derive(Debug, Default)]
 pub struct NoteCounters {
     info: AtomicU64,
@@ -34,17 +34,17 @@ impl NoteCounters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that were stored to be sent, by channel.
+    /// Notes that were stored for sending, by channel.
     pub fn sent(&self) -> [(&'static str, u64); 2] {
         [("info", self.info.load(Ordering::Relaxed)), ("message", self.message.load(Ordering::Relaxed))]
     }
 
-    /// Receipts of phones: those that took a note, and those that did not.
+    /// Receipts of phones: those that accepted a note, and those that did not.
     pub fn receipts(&self) -> [(&'static str, u64); 2] {
         [("sent", self.taken.load(Ordering::Relaxed)), ("failed", self.failed.load(Ordering::Relaxed))]
     }
 
-    /// Acknowledgements: those that counted, and those that were refused.
+    /// Acknowledgements: those that were accepted, and those that were refused.
     pub fn acknowledgements(&self) -> [(&'static str, u64); 2] {
         [("counted", self.acked.load(Ordering::Relaxed)), ("refused", self.refused.load(Ordering::Relaxed))]
     }

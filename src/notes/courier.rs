@@ -1,4 +1,4 @@
-//! The courier: hands stored notes to the switch, in the order in which they were stored.
+//! Passes stored notes to the switch, in the order in which they were stored.
 
 use sidetone_model::note::rules::{PhoneAnswer, outcome};
 use sidetone_model::note::{Change, Dispatch, Phones};
@@ -6,37 +6,38 @@ use tokio::sync::mpsc;
 
 use crate::notes::Orders;
 
-/// Takes notes that are stored; clones give them to the same task.
+/// Takes stored notes; clones pass them to the same task.
 #[derive(Clone, Debug)]
 pub struct Courier(mpsc::Sender<Dispatch>);
 
-/// What a courier has been given.
+/// The queue of a courier.
 #[derive(Debug)]
 pub struct Errands {
     errands: mpsc::Receiver<Dispatch>,
-    /// Taken and not handed over yet; it survives a panic of the task.
+    /// Taken from the queue and not passed on yet; it survives a panic of the task.
     in_hand: Vec<Dispatch>,
 }
 
-/// A courier, and what [`Errands::run`] works on.
+/// Returns a courier, and its queue for [`Errands::run`].
 pub fn courier() -> (Courier, Errands) {
     let (courier, errands) = mpsc::channel(ERRANDS_MAX);
     (Courier(courier), Errands { errands, in_hand: Vec::new() })
 }
 
 impl Courier {
-    /// Takes a note to be sent.
+    /// Takes a note for sending.
     ///
     /// # Errors
-    /// What it did not cost to store when there is no room for it: that no phone was sent it.
+    /// When the queue is full: the changes to store, which state that no phone was sent it.
     pub(super) fn take(&self, dispatch: Dispatch) -> Result<(), Vec<Change>> {
         self.0.try_send(dispatch).map_err(|refused| unsent(&refused.into_inner(), PhoneAnswer::Overload))
     }
 }
 
 impl Errands {
-    /// Hands notes over until nobody gives any more; says of those that the switch does not take that no phone was
-    /// sent them. It may be run again after a panic: what was in hand then may have been sent, and is not sent twice.
+    /// Passes notes on until every sender is dropped; reports for those that the switch does not take that no
+    /// phone was sent them. It may be run again after a panic: notes in hand at that time may have been sent,
+    /// and are not sent twice.
     pub async fn run(&mut self, phones: &dyn Phones, orders: &Orders) {
         let interrupted = std::mem::take(&mut self.in_hand);
         for change in interrupted.iter().flat_map(|dispatch| unsent(dispatch, PhoneAnswer::NotTaken)) {
@@ -55,7 +56,7 @@ impl Errands {
     }
 }
 
-/// That no phone was sent a note, and why.
+/// The changes that state that no phone was sent a note, and why.
 fn unsent(dispatch: &Dispatch, why: PhoneAnswer) -> Vec<Change> {
     let change = |place| Change::Answered { note: dispatch.note, place, outcome: outcome(why) };
     (0..dispatch.to.len()).map(change).collect()
@@ -63,5 +64,5 @@ fn unsent(dispatch: &Dispatch, why: PhoneAnswer) -> Vec<Change> {
 
 /// Notes that wait for the switch.
 const ERRANDS_MAX: usize = 8_192;
-/// Notes that are handed over at once: what the switch sends between two datagrams.
+/// Notes passed on at once: what the switch sends between two datagrams.
 const BATCH_LEN_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! What rooms tell the phones in them: `member-join`, `member-leave`, `roster`.
+//! The notes that rooms send to the phones in them: `member-join`, `member-leave`, `roster`.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::notes::{Clock, Orders};
 use crate::rooms::RoomNote;
 
-/// Stores what rooms tell, and has it sent; clones are the same one.
+/// Stores the notes of rooms and sends them; clones share the tasks.
 #[derive(Clone)]
 pub struct RoomNotes {
     orders: Orders,
@@ -25,7 +25,7 @@ impl RoomNotes {
         Self { orders, node, clock }
     }
 
-    /// Takes a note of a room; never waits. Where there is no room for it, it is not sent: the call is not harmed.
+    /// Takes a note of a room; never waits. If the queue is full, the note is not sent; the call continues.
     pub fn tell(&self, note: RoomNote) {
         if note.to.is_empty() {
             return;
@@ -37,7 +37,7 @@ impl RoomNotes {
     }
 }
 
-/// A room's note as it is stored and sent: one note, a receipt for each phone.
+/// A room's note in its stored form: one note, a receipt for each phone.
 fn stored(told: RoomNote, node: NodeId, sent_at: Timestamp) -> (NewNote, Dispatch) {
     let id = NoteId(Uuid::now_v7());
     let payload = Bytes::from(payload(id, &told.payload));
@@ -77,18 +77,18 @@ fn stored(told: RoomNote, node: NodeId, sent_at: Timestamp) -> (NewNote, Dispatc
     (note, Dispatch { note: id, to: Destination::Calls(legs), payload })
 }
 
-/// The call that all of the legs are of: the note is one of that call, too.
+/// The call, if all legs belong to the same one: then the note belongs to that call too.
 fn one_call(legs: &[(CallId, LegId)]) -> Option<CallId> {
     let (first, _) = legs.first()?;
     legs.iter().all(|(call, _)| call == first).then_some(*first)
 }
 
-/// What the phones receive: the `id` before the fields in their order.
+/// The payload for the phones: the `id` before the fields in order.
 fn payload(id: NoteId, fields: &Map<String, Value>) -> String {
     let mut payload = Map::with_capacity(fields.len() + 1);
     payload.insert("id".to_owned(), Value::from(id.to_string()));
     payload.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
-    // Names are texts and numbers finite: writing them cannot fail.
+    // Names are texts and numbers finite, so they can always be written.
     serde_json::to_string(&payload).unwrap_or_default()
 }
 

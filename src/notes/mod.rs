@@ -1,4 +1,4 @@
-//! Notes to phones: stored before they are sent, sent once, and what the phones and their people say to it.
+//! Notes to phones: stored before they are sent, sent once, with the answers of the phones and their users.
 //!
 //! [`NoteService`] is behind the HTTP face. It asks the switch which phones there are (`Phones`), has the note stored
 //! with its event by the [`NoteWriter`], which commits what comes at one time in one transaction, and answers. Only then

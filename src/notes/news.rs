@@ -1,4 +1,4 @@
-//! What the switch tells of notes: what phones answered, and what they say by themselves.
+//! The switch's reports about notes: the answers of phones, and messages from phones.
 
 use sidetone_model::ids::NoteId;
 use sidetone_model::note::rules::outcome;
@@ -11,23 +11,23 @@ use crate::supervise::{Supervisor, Task};
 use crate::switch::driver::Handle;
 use crate::switch::messaging::{Device, Said, Speaker};
 
-/// Something that the switch tells.
+/// A report of the switch.
 #[derive(Debug)]
 pub enum NoteNews {
-    /// What came of sending a note to one phone.
+    /// The result of sending a note to one phone.
     Answered {
         /// The note.
         note: NoteId,
-        /// The phone's place among those it was sent to.
+        /// The phone's index among those it was sent to.
         place: usize,
-        /// What came of it.
+        /// The result.
         answer: PhoneAnswer,
     },
-    /// A phone said something that waits for an answer.
+    /// A phone sent a message that needs an answer.
     Said(Said),
 }
 
-/// Stores what the switch tells until it stops, and has phones answered by what that did.
+/// Stores the switch's reports until it stops, and answers the phones according to the result.
 pub async fn follow(
     news: &mut mpsc::Receiver<NoteNews>,
     orders: &Orders,
@@ -42,7 +42,8 @@ pub async fn follow(
             }
             NoteNews::Said(said) => {
                 let (orders, switch, now) = (orders.clone(), switch.clone(), clock());
-                // One slow commit does not hold up what others say. No more wait than the writer takes.
+                // One slow commit does not delay other messages. No more of them wait than the writer
+                // accepts.
                 let watched = supervisor.clone();
                 drop(supervisor.once(Task::NoteNews, async move {
                     let key = said.key;
@@ -54,7 +55,8 @@ pub async fn follow(
     }
 }
 
-/// Takes what a phone said; the status that it is answered. A 200 is not given before the tap is stored.
+/// Processes a phone's message; returns the status of the answer. A 200 is sent only after the
+/// acknowledgement is stored.
 async fn heard(said: Said, orders: &Orders, now: Timestamp) -> u16 {
     let Some(acknowledgement) = Acknowledgement::parse(&said.body) else { return BAD_REQUEST };
     let organisation = said.organisation;
@@ -67,7 +69,7 @@ async fn heard(said: Said, orders: &Orders, now: Timestamp) -> u16 {
     };
     match orders.tap(Tap { by, acknowledgement, now }).await {
         Ok(Written::Done) => OK,
-        // One answer for all that does not count: it does not tell which notes there are.
+        // The same answer for every refused acknowledgement, so that it does not reveal which notes exist.
         Ok(Written::Refused) => FORBIDDEN,
         Err(_) => SERVICE_UNAVAILABLE,
     }

@@ -13,10 +13,10 @@ use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, c
 use crate::supervise::{Running, Supervisor, Task};
 use crate::switch::driver::Handle;
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Everything that notes need of a running engine.
+/// What the notes need of a running engine.
 pub struct NoteRoom {
     service: NoteService,
     from_rooms: RoomNotes,
@@ -27,16 +27,16 @@ pub struct NoteRoom {
 }
 
 impl NoteRoom {
-    /// Where the switch tells its news, and what [`NoteRoom::open`] takes them from.
+    /// The channel of the switch's reports; [`NoteRoom::open`] takes the receiving end.
     pub fn news() -> (mpsc::Sender<NoteNews>, mpsc::Receiver<NoteNews>) {
         mpsc::channel(NEWS_MAX)
     }
 
-    /// Opens the room. Notes that an earlier run of the node was sending are given up on: whether a phone shows them
-    /// nobody knows, and sending them again would show them twice.
+    /// Starts the tasks. Notes that an earlier run of the node was sending are marked as failed: it is
+    /// unknown whether a phone shows them, and sending them again might show them twice.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn open(
         store: &Store,
         switch: &Handle,
@@ -76,22 +76,22 @@ impl NoteRoom {
         Ok(NoteRoom { service, from_rooms, counters, stop, writer, sweeper })
     }
 
-    /// What sends notes.
+    /// Returns the service that sends notes.
     pub fn service(&self) -> NoteService {
         self.service.clone()
     }
 
-    /// What takes the notes of conference rooms.
+    /// Returns the sender for the notes of conference rooms.
     pub fn from_rooms(&self) -> RoomNotes {
         self.from_rooms.clone()
     }
 
-    /// What is counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Arc<NoteCounters> {
         Arc::clone(&self.counters)
     }
 
-    /// Stores what waits, and stops. Once the switch and the HTTP face have.
+    /// Stores what waits, and stops. Call it after the switch and the HTTP server have stopped.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.sweeper.await;
@@ -101,7 +101,7 @@ impl NoteRoom {
     }
 }
 
-/// Gives up on receipts, batch after batch.
+/// Marks receipts as failed, batch after batch.
 async fn give_up(
     store: &Store,
     node: Option<NodeId>,
@@ -114,8 +114,8 @@ async fn give_up(
     Ok(())
 }
 
-/// Deletes what was kept for its time, and gives up on what nobody answers for any more: a node that died and never
-/// came back.
+/// Deletes notes whose retention time is over, and marks receipts as failed whose node crashed and did not
+/// restart.
 async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
@@ -136,13 +136,13 @@ async fn sweep_once(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the switch has told and nobody has taken.
+/// Largest number of unprocessed reports of the switch.
 const NEWS_MAX: usize = 16_384;
 const RESTARTED: &str = "the engine was restarted before the phone answered";
-/// How long what waits may take into the database at the end.
+/// Longest time for storing what waits at the end.
 const STOP_MAX: Duration = Duration::from_secs(5);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// How long others may write between two batches.
+/// Pause between two batches, in which others can write.
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 const UNHEARD: &str = "no answer of the phone is known";
 /// Long after the last phone has answered or timed out.

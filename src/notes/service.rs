@@ -1,4 +1,4 @@
-//! Sending notes for the HTTP face and the call-info callback, and reading them back.
+//! Sends notes for the API and the call-info callback, and reads them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::notes::{Clock, Courier, Orders};
 use crate::supervise::{Supervisor, Task};
 
-/// Sends notes and reads them back; clones are the same one.
+/// Sends and reads notes; clones share the tasks.
 #[derive(Clone)]
 pub struct NoteService {
     store: Store,
@@ -32,7 +32,7 @@ pub struct NoteService {
 }
 
 impl NoteService {
-    /// A service over these parts.
+    /// Returns a service made of these parts.
     pub fn new(
         store: Store,
         phones: Arc<dyn Phones>,
@@ -43,7 +43,7 @@ impl NoteService {
         Self { store, phones, orders, courier, node, clock, supervisor: Supervisor::default() }
     }
 
-    /// The same service, whose tasks belong to `supervisor`.
+    /// Returns the service with its tasks under `supervisor`.
     #[must_use]
     pub fn supervised(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
@@ -116,7 +116,7 @@ impl NoteService {
         Ok(sent)
     }
 
-    /// A new note that says nothing yet and goes nowhere.
+    /// A new note without content and destination.
     pub(super) fn blank(
         &self,
         organisation_id: OrganisationId,
@@ -148,7 +148,7 @@ impl NoteService {
         self.orders.store(note, None).await
     }
 
-    /// Stores a note with its event and has it sent: never before it is stored for good.
+    /// Stores a note with its event and sends it after the commit.
     async fn store_and_send(&self, note: NewNote, to: Destination) -> Result<(), Problem> {
         let dispatch = Dispatch { note: note.id, to, payload: note.payload.clone() };
         if !self.store.is_within_unit() {
@@ -167,7 +167,7 @@ impl NoteService {
         self.store.write_within(&note, committed).await
     }
 
-    /// Whose the call is: by its record, by the notes sent into it, or as it is now.
+    /// Returns the owner of the call: from its record, from the notes sent into it, or from the live call.
     async fn owner_of(&self, scope: Scope, call: CallId) -> Result<OrganisationId, Problem> {
         let record = CdrLog::find(&self.store, call).await?;
         let mut owner = record.map(|record| (record.organisation_id, record.team_id));

@@ -1,4 +1,4 @@
-//! The writer: what is stored together, what is sent and when, and a database that is away.
+//! The writer: what is stored together, what is sent and when, and an unavailable database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::notes::{NoteCounters, NoteWriter, Orders, courier};
 
-/// A log that remembers its transactions and phones that remember what they were sent.
+/// A log that keeps its transactions, and phones that keep what they were sent.
 #[derive(Default)]
 struct World {
     transactions: Mutex<Vec<Vec<Change>>>,
@@ -31,7 +31,7 @@ struct World {
 impl NoteLog for World {
     fn write_changes<'a>(&'a self, changes: &'a [Change]) -> PortFuture<'a, Vec<Written>> {
         Box::pin(async move {
-            // As long as a disk takes, so that others come meanwhile.
+            // As long as a disk takes, so that other orders arrive meanwhile.
             tokio::time::sleep(Duration::from_millis(5)).await;
             if self.is_away.load(Ordering::Relaxed) {
                 return Err(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 });
@@ -169,7 +169,7 @@ async fn a_database_that_is_away_sends_nothing_and_forgets_no_answer() {
     assert_eq!(world.stored(), [answered(7)]);
 }
 
-/// A phone that has been told to say it again is not taken at its first word any more.
+/// An acknowledgement that waited too long is not stored, because the phone was asked to send it again.
 #[tokio::test(start_paused = true)]
 async fn a_tap_that_had_to_wait_too_long_is_not_stored() {
     let world = Arc::new(World::default());

@@ -1,4 +1,4 @@
-//! The writer: what is to be stored of notes at one time is stored in one transaction, one sync for many.
+//! The writer: changes of notes that arrive together are stored in one transaction, with one sync for many.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use tokio::time::Instant;
 use crate::dead_letters::{DeadLetters, Fault};
 use crate::notes::{Courier, NoteCounters};
 
-/// Gives the writer its work; clones give it to the same one.
+/// Sends orders to the writer; clones send to the same one.
 #[derive(Clone, Debug)]
 pub struct Orders(mpsc::Sender<Order>);
 
 #[derive(Debug)]
 struct Order {
     change: Change,
-    /// Who waits for it.
+    /// The caller that waits for the result.
     reply: Option<oneshot::Sender<Result<Written, Problem>>>,
-    /// Sent once it is stored.
+    /// Sent after it is stored.
     dispatch: Option<Dispatch>,
-    /// After this nobody wants it any more.
+    /// The order is dropped at this time.
     expires: Option<Instant>,
 }
 
 impl Orders {
-    /// Stores a note, and has it sent once it is.
+    /// Stores a note, and sends it after that.
     ///
     /// # Errors
-    /// When the database refuses or there is too much to do; it is not sent then.
+    /// When the database fails or there is too much to do; it is not sent then.
     pub async fn store(&self, note: NewNote, dispatch: Option<Dispatch>) -> Result<(), Problem> {
         let (reply, stored) = oneshot::channel();
         let change = Change::Sent(Box::new(note));
@@ -38,7 +38,8 @@ impl Orders {
         stored.await.map_err(|_| stopped())?.map(drop)
     }
 
-    /// Stores an acknowledgement; what that did. It is stored soon or not at all: a phone waits for the answer.
+    /// Stores an acknowledgement; returns the result. It is stored soon or not at all, because a phone waits
+    /// for the answer.
     ///
     /// # Errors
     /// When it is not stored.
@@ -49,14 +50,14 @@ impl Orders {
         stored.await.map_err(|_| stopped())?
     }
 
-    /// Stores what came of sending a note; nobody waits for it. Waits itself while there is no room.
+    /// Stores the result of sending a note; no caller waits for it. Waits while the queue is full.
     pub async fn answered(&self, change: Change) {
-        // The writer is gone only when the engine stops.
+        // The writer has ended only when the engine stops.
         let _ = self.0.send(Order { change, reply: None, dispatch: None, expires: None }).await;
     }
 
-    /// Stores a note of the service's own, and has it sent once it is: soon or not at all, since it tells of something
-    /// that has just happened. Never waits; `false` when there is no room for it.
+    /// Stores a note of the service itself, and sends it after that: soon or not at all, because it reports
+    /// something that has just happened. Never waits; `false` when the queue is full.
     pub fn announce(&self, note: NewNote, dispatch: Dispatch) -> bool {
         let change = Change::Sent(Box::new(note));
         let expires = Some(Instant::now() + NEWS_PATIENCE);
@@ -73,9 +74,9 @@ pub struct NoteWriter {
     orders: mpsc::Receiver<Order>,
     /// Taken from the queue and not stored yet; it survives a panic of the task.
     in_hand: Vec<Order>,
-    /// Orders to store one by one, because the database refused one of them.
+    /// The number of orders to store one by one, because the database refused one of them.
     singly: usize,
-    /// The database refused; it is not asked again before.
+    /// Set after a database error: no attempt is made before this time.
     pause_until: Option<Instant>,
     log: Arc<dyn NoteLog>,
     courier: Courier,
@@ -84,7 +85,7 @@ pub struct NoteWriter {
 }
 
 impl NoteWriter {
-    /// A writer into `log`, and how to give it work.
+    /// Returns a writer into `log`, and the sender of its orders.
     pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let letters = DeadLetters::default();
@@ -101,14 +102,14 @@ impl NoteWriter {
         (Orders(sender), writer)
     }
 
-    /// The same writer, which writes to `letters` what the database refuses for good.
+    /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
         self
     }
 
-    /// Stores until it is told to stop and has stored what waited. It may be run again after a panic.
+    /// Stores until it is stopped and has stored what waited. It may be run again after a panic.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         loop {
             if let Some(until) = self.pause_until {
@@ -129,7 +130,7 @@ impl NoteWriter {
                 self.in_hand.extend(std::iter::from_fn(|| orders.try_recv().ok()).take(room));
             }
             let now = Instant::now();
-            // Dropping it says so to whoever waits.
+            // Dropping an order notifies its caller.
             self.in_hand.retain(|order| {
                 let is_wanted = order.expires.is_none_or(|expires| now < expires);
                 if !is_wanted && order.reply.is_none() {
@@ -141,7 +142,8 @@ impl NoteWriter {
         }
     }
 
-    /// Stores what is in hand, or its first order where one of them was refused; what is left or follows is in hand then.
+    /// Stores what is in hand, or only the first order after one of them was refused; what is left remains in
+    /// hand.
     async fn write(&mut self) {
         if self.in_hand.is_empty() {
             return;
@@ -158,7 +160,7 @@ impl NoteWriter {
                 let settled = batch.into_iter().zip(written);
                 settled.flat_map(|(order, written)| self.settle(order, written)).collect()
             }
-            // One of them may be refused for good: each is stored by itself.
+            // One of them may be refused permanently: each is stored separately.
             Err(problem) if count > 1 && Fault::of(&problem) != Fault::Passing => {
                 self.singly = count;
                 batch
@@ -168,7 +170,7 @@ impl NoteWriter {
         self.in_hand.extend(rest);
     }
 
-    /// What is left to store of a batch that could not be stored.
+    /// Returns what is left to store of a batch that could not be stored.
     fn unstored(&mut self, batch: Vec<Order>, problem: &Problem) -> Vec<Order> {
         tracing::error!(error = %problem, "notes cannot be stored");
         let refused = Fault::of(problem) == Fault::Refused;
@@ -183,7 +185,7 @@ impl NoteWriter {
         kept
     }
 
-    /// Has a stored note sent, and tells who waits; what has to be stored of that comes back.
+    /// Sends a stored note, and notifies the caller; returns the changes that result from this.
     fn settle(&self, order: Order, written: Written) -> Vec<Order> {
         match &order.change {
             Change::Acked(_) => self.counters.acked(written == Written::Done),
@@ -192,7 +194,7 @@ impl NoteWriter {
         }
         let unsent = order.dispatch.map_or(Ok(()), |dispatch| self.courier.take(dispatch));
         if let Some(reply) = order.reply {
-            // Who asked may have gone away: it is stored and sent all the same.
+            // The caller may have gone away: the note is stored and sent all the same.
             let _ = reply.send(Ok(written));
         }
         let unsent = unsent.err().unwrap_or_default().into_iter();
@@ -200,7 +202,8 @@ impl NoteWriter {
     }
 }
 
-/// Tells who waits that it is not stored; what nobody waits for is kept to be tried again.
+/// Notifies the caller that the order is not stored; an order without a caller is returned, to be tried
+/// again.
 fn keep(order: Order, problem: &Problem) -> Option<Order> {
     match order.reply {
         Some(reply) => {
@@ -215,14 +218,14 @@ fn stopped() -> Problem {
     Problem::Busy { retry_after_s: BUSY_S }
 }
 
-/// What waits to be stored.
+/// Largest number of orders that wait to be stored.
 const ORDERS_MAX: usize = 8_192;
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 256;
 const BUSY_S: u64 = 1;
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// For how long what a room tells may wait for the database: later it is no news any more.
+/// How long a room's note may wait for the database: after that it is out of date.
 const NEWS_PATIENCE: Duration = Duration::from_secs(5);
-/// For how long an acknowledgement may wait for its turn: a phone that hears nothing sends it again after 500 ms.
+/// How long an acknowledgement may wait: a phone without an answer repeats it after 500 ms.
 const TAP_PATIENCE: Duration = Duration::from_millis(400);

@@ -1,4 +1,4 @@
-//! A connection of which only so much is read.
+//! A connection from which only a limited number of bytes is read.
 
 use std::io;
 use std::pin::Pin;
@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Reads no more than it was told to: whatever the other side sends behind that, in whatever form, is not taken from
-/// the network.
+/// Reads no more than its limit: whatever else the other side sends, in whatever form, is not read from the
+/// network.
 pub(super) struct Bounded<S> {
     inner: S,
     left_bytes: usize,
@@ -49,10 +49,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     }
 }
 
-/// The bound was reached.
+/// The limit was reached.
 #[derive(Debug, thiserror::Error)]
 #[error("more was sent than is read")]
 pub(super) struct TooMuch;
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 4_096;

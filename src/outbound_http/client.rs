@@ -28,7 +28,7 @@ use crate::outbound_http::policy::Policy;
 use crate::outbound_http::roots::{Roots, RootsError};
 use crate::outbound_http::settings::OutboundHttp;
 
-/// Asks machines that tenants name; clones share one set of rules.
+/// Sends requests to hosts that organisations configure; clones share one set of rules.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -40,52 +40,52 @@ struct Shared {
     tls: TlsConnector,
 }
 
-/// What one request may cost.
+/// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// From the call to the last byte: name service, connection, TLS, and the answer with its body.
+    /// From the call to the last byte: name lookup, connection, TLS, and the answer with its body.
     pub total: Duration,
-    /// What is read of the answer's body.
+    /// Bytes of the answer's body that are read.
     pub answer_bytes: usize,
 }
 
-/// What came back.
+/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status. A redirect is an answer like any other: it is not followed.
     pub status: u16,
-    /// `Content-Type`, when it is there and a text.
+    /// `Content-Type`, if present and text.
     pub content_type: Option<String>,
-    /// `Retry-After`: its seconds, or the time between the answer's `Date` and the one that it names.
+    /// `Retry-After`: its seconds, or the time between the answer's `Date` and the given date.
     pub retry_after: Option<Duration>,
-    /// The body as it came, packed where the other side packed it; no longer than the budget.
+    /// The body as received, with any compression; no longer than the limit.
     pub body: Bytes,
-    /// Whether that is all of it.
+    /// Whether the body is complete.
     pub end: End,
 }
 
 /// How the body of an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The connection broke, or was closed, in the middle of it.
+    /// The connection broke, or was closed, before the end.
     Broken,
     /// The time was over.
     Late,
-    /// There was more than is read.
+    /// It is longer than what is read.
     TooLarge,
-    /// All of it is there.
+    /// It is complete.
     Whole,
 }
 
 impl Answer {
-    /// Whether the other side took what was sent: any 2xx.
+    /// Whether the other side accepted the request: any 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 impl Client {
-    /// A client of this host's network, on a host that has the addresses `own`. Runs within a tokio runtime.
+    /// A client on this host's network; `own` are the addresses of the host. Runs within a tokio runtime.
     ///
     /// # Errors
     /// When the authorities of `settings` cannot be read.
@@ -94,7 +94,7 @@ impl Client {
         Self::over(Policy::new(settings, own), roots, Box::new(System::new()))
     }
 
-    /// A client of another network.
+    /// A client on another network.
     ///
     /// # Errors
     /// When there is no cryptography for it.
@@ -103,18 +103,18 @@ impl Client {
         Ok(Self { shared: Arc::new(Shared { policy, network, tls }) })
     }
 
-    /// The rules for URLs, to refuse one when it is saved.
+    /// The rules for URLs, to check one when it is saved.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
-    /// Sends `body` to `url` and reads what is answered.
+    /// Sends `body` to `url` and reads the answer.
     ///
-    /// `headers` come behind those that the client sends by itself: `Host`, `User-Agent`, `Connection: close` and
+    /// `headers` follow those that the client sends itself: `Host`, `User-Agent`, `Connection: close` and
     /// `Content-Length`. The connection goes to an address that was checked, and is closed afterwards.
     ///
     /// # Errors
-    /// Why there is no answer. Every answer with a head is one, whatever its status.
+    /// Why there is no answer. Every answer with a complete head is one, whatever its status.
     pub async fn post(
         &self,
         url: &str,
@@ -143,11 +143,12 @@ impl Client {
         .await
     }
 
-    /// Where the connection may go: what the name service says, without what is not public.
+    /// The addresses for the connection: the result of the name lookup, without addresses that are not
+    /// public.
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, PostError> {
         let port = url.port_or_known_default().unwrap_or_default();
         let host = match url.host() {
-            // `check_url` looked at it.
+            // `check_url` has checked it.
             Some(Host::Ipv4(address)) => return Ok(vec![SocketAddr::new(address.into(), port)]),
             Some(Host::Ipv6(address)) => {
                 return Ok(vec![SocketAddr::new(IpAddr::V6(address).to_canonical(), port)]);
@@ -170,7 +171,7 @@ impl Client {
         Ok(allowed)
     }
 
-    /// A connection to the first address that takes one; each has an equal part of the time that is left.
+    /// Connects to the first address that accepts; each gets an equal part of the remaining time.
     async fn connect(&self, addresses: &[SocketAddr], within: &Within) -> Result<Box<dyn Stream>, PostError> {
         let mut last = within.over(Stage::Connect);
         for (tried, address) in addresses.iter().enumerate() {
@@ -187,7 +188,7 @@ impl Client {
     }
 }
 
-/// How long a request may go on.
+/// How long a request may take.
 struct Within {
     until: Instant,
     limit: Duration,
@@ -237,7 +238,7 @@ fn request(
     Ok(request)
 }
 
-/// Whose certificate has to be shown.
+/// The name that the certificate must be for.
 fn server_name(url: &Url) -> Result<ServerName<'static>, PostError> {
     let host = url.host_str().unwrap_or_default();
     let plain = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_owned();
@@ -245,7 +246,7 @@ fn server_name(url: &Url) -> Result<ServerName<'static>, PostError> {
         .map_err(|_| PostError::Tls("no certificate can be for such a name".to_owned()))
 }
 
-/// Sends the request and reads the answer, while the connection is driven beside it.
+/// Sends the request and reads the answer, while the connection runs beside it.
 async fn exchange(
     stream: impl Stream + 'static,
     request: Request<Full<Bytes>>,
@@ -271,7 +272,7 @@ async fn exchange(
     loop {
         tokio::select! {
             answer = &mut talk => return answer,
-            // Whatever ended it reaches the one who waits for the answer.
+            // Its error also reaches the future that waits for the answer.
             _ = &mut connection, if driving => driving = false,
         }
     }
@@ -290,7 +291,7 @@ async fn answer(response: Response<Incoming>, budget: Budget, within: &Within) -
             }
             Ok(Some(Ok(frame))) => frame,
         };
-        // Trailers say nothing that we ask for.
+        // Trailers contain nothing that is needed.
         let Ok(data) = frame.into_data() else { continue };
         let room = budget.answer_bytes.saturating_sub(body.len());
         body.extend_from_slice(data.get(..room).unwrap_or(&data));
@@ -309,7 +310,8 @@ async fn answer(response: Response<Incoming>, budget: Budget, within: &Within) -
     }
 }
 
-/// RFC 9110 §10.2.3: seconds, or a date; a date counts from the answer's own, so that clocks need not agree.
+/// RFC 9110 §10.2.3: seconds, or a date; a date is relative to the answer's own date, so that clocks may
+/// differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -319,12 +321,12 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default())
 }
 
-/// What is taken from the network below TLS, whose records are longer than what is in them.
+/// Bytes read from the network below TLS, whose records are longer than their content.
 fn raw_bytes_max(budget: Budget) -> usize {
     budget.answer_bytes.saturating_mul(2).saturating_add(HANDSHAKE_BYTES_MAX)
 }
 
-/// How we call ourselves.
+/// The client's User-Agent.
 const AGENT: &str = concat!("sidetone/", env!("CARGO_PKG_VERSION"));
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! Why a request was not answered, in words that the owner of the other machine understands.
+//! Why a request failed, in terms that the owner of the other host understands.
 
 use std::error::Error;
 use std::io;
@@ -14,18 +14,18 @@ use crate::outbound_http::policy::Refusal;
 /// Why there is no answer; a lower-case fragment.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    /// The answer is no HTTP, or more of it than we read before its body begins.
+    /// The answer is not HTTP, or its head is longer than what is read.
     #[error("the answer is no HTTP that we read: {0}")]
     Answer(String),
-    /// The other side ended the connection before it answered.
+    /// The other side closed the connection before it answered.
     #[error("the connection was closed before an answer came")]
     Closed,
-    /// None of the addresses takes a connection.
+    /// None of the addresses accepts a connection.
     #[error("{address} takes no connection: {}", .source.kind())]
     Connect {
         /// The address that was tried last.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -37,7 +37,7 @@ pub enum PostError {
     Lookup {
         /// The name.
         host: String,
-        /// Why.
+        /// The reason.
         reason: LookupError,
     },
     /// The name has addresses, and none of them is public.
@@ -46,26 +46,26 @@ pub enum PostError {
         /// The name.
         host: String,
     },
-    /// The URL must not be asked.
+    /// The URL must not be requested.
     #[error("the URL {0}")]
     Refused(#[from] Refusal),
-    /// Not in time.
+    /// It took too long.
     #[error("no answer within {} s ({stage})", .limit.as_secs_f32())]
     Timeout {
-        /// How long all of it may take.
+        /// The limit for all of it.
         limit: Duration,
-        /// What was waited for.
+        /// The step that took too long.
         stage: Stage,
     },
-    /// No trust, or no TLS at all.
+    /// The certificate is not trusted, or TLS failed.
     #[error("no TLS connection: {0}")]
     Tls(String),
 }
 
-/// What a request waits for.
+/// A step of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The name service.
+    /// The name lookup.
     Lookup,
     /// A connection.
     Connect,
@@ -86,7 +86,7 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// What a failed handshake means.
+/// The meaning of a failed handshake.
 pub(super) fn tls(error: &io::Error) -> PostError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     PostError::Tls(match inner {
@@ -117,7 +117,7 @@ fn certificate(reason: &CertificateError) -> String {
     }
 }
 
-/// What went wrong while the answer was awaited.
+/// The error while the answer was awaited.
 pub(super) fn http(error: &hyper::Error) -> PostError {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = source {

@@ -1,4 +1,4 @@
-//! The world outside, as the client sees it: names that are looked up, and addresses that are connected to.
+//! The network as the client uses it: name lookups and connections.
 
 use std::future::Future;
 use std::io;
@@ -18,19 +18,19 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What the client asks of the world. It knows no rules: who may be asked is checked in between.
+/// The network functions that the client needs. There are no rules here: addresses are checked in between.
 pub trait Network: Send + Sync {
-    /// The addresses of a name, which comes without its last dot.
+    /// Looks up the addresses of a name, which is given without its last dot.
     fn lookup<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Vec<IpAddr>, LookupError>>;
 
-    /// A connection to exactly this address.
+    /// Connects to exactly this address.
     fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>>;
 }
 
 /// Why a name has no addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    /// The name service is away.
+    /// The name service is unavailable.
     #[error("the name service does not answer")]
     Away,
     /// There is no such name.
@@ -38,9 +38,9 @@ pub enum LookupError {
     Unknown,
 }
 
-/// The network of this host, with the name servers that the system is configured with.
+/// The network of this host, with the system's name servers.
 pub struct System {
-    /// Absent where the system names no server.
+    /// Absent if the system has no name server.
     resolver: Option<TokioResolver>,
 }
 
@@ -49,7 +49,7 @@ impl System {
     pub fn new() -> Self {
         let resolver = TokioResolver::builder_tokio().and_then(|mut builder| {
             let options = builder.options_mut();
-            // An answer that is remembered would outlive what its owner says; the connection is what is pinned.
+            // A cached answer could outlive its TTL; connections go to the checked address anyway.
             options.cache_size = 0;
             options.timeout = Duration::from_secs(2);
             options.attempts = 2;
@@ -72,7 +72,8 @@ impl Network for System {
     fn lookup<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Vec<IpAddr>, LookupError>> {
         Box::pin(async move {
             let resolver = self.resolver.as_ref().ok_or(LookupError::Away)?;
-            // With its last dot a name is whole: the search list of this host is not for what tenants write.
+            // With its last dot a name is complete: the host's search list must not apply to names from
+            // organisations.
             let whole = format!("{name}.");
             match resolver.lookup_ip(whole).await {
                 Ok(found) => Ok(found.iter().take(ADDRESSES_MAX).collect()),
@@ -91,5 +92,5 @@ impl Network for System {
     }
 }
 
-/// Addresses of one name that are looked at.
+/// Addresses of one name that are examined.
 const ADDRESSES_MAX: usize = 64;

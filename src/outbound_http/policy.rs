@@ -9,7 +9,7 @@ use url::{Host, Url};
 
 use crate::outbound_http::settings::OutboundHttp;
 
-/// Where requests may go: what is configured, and which addresses are our own.
+/// Which destinations are allowed: the configuration, and the host's own addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allow: Vec<Network>,
@@ -17,36 +17,36 @@ pub struct Policy {
     own: Vec<IpAddr>,
 }
 
-/// Why a URL is not asked; a lower-case fragment that says what it must be.
+/// Why a URL is refused; a lower-case fragment that states the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The host is an address that is not public, however it was written.
+    /// The host is an address that is not public, in whatever notation.
     #[error("must be on a public address, and {0} is none")]
     Address(IpAddr),
-    /// Spaces and control characters, which readers of URLs drop or keep as they like.
+    /// Spaces and control characters, which URL parsers treat differently.
     #[error("must hold no spaces and no control characters")]
     Characters,
-    /// Nobody sends what stands behind `#`.
+    /// The part after `#` is never sent.
     #[error("must not end in a #fragment: it is never sent")]
     Fragment,
-    /// The name means another machine on every network.
+    /// The name refers to a different host in every network.
     #[error("must be on a public address, and {0} is a name of the local network")]
     LocalName(String),
-    /// No machine has that name.
+    /// The name is not valid.
     #[error("must name a host, such as https://crm.example/sidetone")]
     Name,
-    /// It is no URL.
+    /// It is not a URL.
     #[error("must be a URL such as https://crm.example/sidetone ({0})")]
     NoUrl(url::ParseError),
-    /// One of our own addresses.
+    /// One of the host's own addresses.
     #[error("must be on somebody else's address, and {0} is this service's own")]
     Own(IpAddr),
-    /// Another port than those that are allowed.
+    /// The port is not one of the allowed ones.
     #[error("must not name port {port}: the ports are {}", listed(ports))]
     Port {
         /// The port.
         port: u16,
-        /// Those that are allowed.
+        /// The allowed ports.
         ports: Vec<u16>,
     },
     /// Not `https`.
@@ -55,28 +55,29 @@ pub enum Refusal {
     /// Too long.
     #[error("must be at most {URL_LEN_MAX} characters")]
     TooLong,
-    /// Credentials in front of the host.
+    /// Credentials before the host.
     #[error("must not hold a user name or a password")]
     UserInfo,
 }
 
 impl Policy {
-    /// What `settings` open, on a host that has the addresses `own`.
+    /// The rules of `settings`; `own` are the addresses of the host.
     pub fn new(settings: &OutboundHttp, own: Vec<IpAddr>) -> Self {
         let own = own.into_iter().map(|address| address.to_canonical()).collect();
         Self { allow: settings.allow_addresses.clone(), ports: settings.ports.clone(), own }
     }
 
-    /// Reads a URL as browsers do (the WHATWG's URL standard), and checks all that can be known without asking for its
-    /// name.
+    /// Parses a URL like a browser (WHATWG URL Standard), and checks everything that can be known without
+    /// looking up its name.
     ///
     /// # Errors
-    /// What the URL must be.
+    /// The rule that the URL breaks.
     pub fn check_url(&self, text: &str) -> Result<Url, Refusal> {
         if text.chars().count() > URL_LEN_MAX {
             return Err(Refusal::TooLong);
         }
-        // The standard would take them out in silence: `https://exam\nple.com` is one host to it and two to others.
+        // The standard would silently remove them: `https://exam\nple.com` is one host for it and two for
+        // other parsers.
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(Refusal::Characters);
         }
@@ -98,7 +99,7 @@ impl Policy {
         Ok(url)
     }
 
-    /// Whether a connection may go to `address`.
+    /// Checks that a connection may go to `address`.
     ///
     /// # Errors
     /// Why not.
@@ -128,8 +129,8 @@ impl Policy {
                 if !labels_are_whole || plain.len() > NAME_LEN_MAX {
                     return Err(Refusal::Name);
                 }
-                // A laboratory that opened addresses of its own names its machines as it likes; what they resolve to
-                // is checked all the same.
+                // A test network that allows its own addresses may use any names; the addresses they resolve
+                // to are checked all the same.
                 if self.allow.is_empty() && is_local(plain) {
                     return Err(Refusal::LocalName(plain.to_owned()));
                 }
@@ -145,7 +146,7 @@ impl OutgoingUrls for Policy {
     }
 }
 
-/// A name that is not the Internet's: one of a single label, or below a domain that is set aside.
+/// A name that is not public: one with a single label, or below a reserved domain.
 fn is_local(name: &str) -> bool {
     let below =
         |domain: &str| name.strip_suffix(domain).is_some_and(|head| head.is_empty() || head.ends_with('.'));
@@ -159,7 +160,8 @@ fn listed(ports: &[u16]) -> String {
 /// Characters of a URL.
 pub const URL_LEN_MAX: usize = 2_048;
 const SCHEME: &str = "https://";
-/// RFC 6761, RFC 6762, RFC 8375, ICANN's reservation of `internal`, and what many systems add by themselves.
+/// RFC 6761, RFC 6762, RFC 8375, ICANN's reservation of `internal`, and a domain that many systems use by
+/// default.
 const LOCAL_DOMAINS: [&str; 5] = ["home.arpa", "internal", "local", "localdomain", "localhost"];
 /// Characters of a name and of one label of it (RFC 1035 §2.3.4).
 const NAME_LEN_MAX: usize = 253;

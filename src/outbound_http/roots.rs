@@ -1,4 +1,4 @@
-//! Whom we believe that a certificate is right.
+//! The certificate authorities that are trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The authorities whose certificates count.
+/// The trusted authorities.
 #[derive(Debug, Clone)]
 pub struct Roots(RootCertStore);
 
-/// Why the authorities of a file are not there.
+/// Why the authorities of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
-    /// It holds none.
+    /// It contains none.
     #[error("[outbound_http] extra_ca {}: holds no certificate; give a PEM file", .0.display())]
     Empty(PathBuf),
     /// It cannot be read as PEM.
@@ -26,7 +26,7 @@ pub enum RootsError {
         /// What is wrong with it.
         reason: String,
     },
-    /// This machine's cryptography has none of the protocols that we speak.
+    /// The cryptography provider supports none of the required protocols.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
@@ -60,16 +60,16 @@ impl Roots {
         Ok(Self(roots))
     }
 
-    /// These authorities and no others.
+    /// Trusts only these authorities.
     pub fn only(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates);
         Self(roots)
     }
 
-    /// How TLS is spoken with those who have a certificate of these.
+    /// The TLS configuration with these authorities.
     pub(super) fn client(self) -> Result<ClientConfig, RootsError> {
-        // The provider is named: which one a process has by default is for nobody here to decide.
+        // The provider is explicit: it must not depend on the process's default.
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(self.0)

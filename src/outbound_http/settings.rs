@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use sidetone_model::directory::Network;
 
-/// `[outbound_http]`: what is opened beyond the Internet's public addresses.
+/// `[outbound_http]`: what is allowed in addition to public addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundHttp {
-    /// Addresses that are reached although they are not public, for laboratories and tests.
+    /// Addresses that are allowed although they are not public, for laboratories and tests.
     pub allow_addresses: Vec<Network>,
-    /// A PEM file with authorities that are trusted beside those of the system.
+    /// A PEM file with authorities that are trusted in addition to those of the system.
     pub extra_ca: Option<PathBuf>,
-    /// The ports that URLs may name.
+    /// The ports that URLs may contain.
     pub ports: Vec<u16>,
 }
 

@@ -11,17 +11,17 @@ use uuid::Uuid;
 use crate::fields::{Fields, Problem};
 use crate::provision::reading::instant;
 
-/// A price for the organisation of that name, or for all.
+/// A price for the organisation with that name, or for all.
 #[derive(Debug)]
 pub(super) struct DeclaredAiPrice {
     pub(super) path: String,
     pub(super) organisation: Option<String>,
-    /// The price without its id and its organisation, which the database knows.
+    /// The price without its id and its organisation's id, which are in the database.
     pub(super) price: AiPrice,
 }
 
 impl DeclaredAiPrice {
-    /// What the price is known by.
+    /// The key that identifies the price.
     pub(super) fn key(&self) -> String {
         let AiPrice { kind, provider, model, from_time, .. } = &self.price;
         let organisation = self.organisation.as_deref().unwrap_or("every organisation");

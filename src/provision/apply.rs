@@ -1,4 +1,4 @@
-//! Making declarations true: one transaction, idempotent by natural keys.
+//! Applies declarations: one transaction, idempotent by natural keys.
 
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString};
@@ -7,6 +7,7 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Claims;
 use sidetone_sip::auth::{Algorithm, Credential};
+use sidetone_store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
 
 use crate::provision::ai_prices::DeclaredAiPrice;
 use crate::provision::file::{Declaration, Extension, Number, Organisation};
@@ -14,15 +15,13 @@ use crate::provision::report::{ExtensionReport, Named, Numbered, Report};
 use crate::provision::room_pins::DefaultPin;
 use crate::provision::trunks::Trunk;
 use crate::provision::work::{PASSWORD_LEN, ProvisionError, Work};
-use sidetone_store::{CLASH, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow};
 
 /// Makes `declarations` true in `store`, all or nothing; with `dry_run` only reports what it would do.
 ///
-/// Generated passwords and keys come from `rng`; they are in the report and nowhere else.
+/// Generated passwords and keys come from `rng`; only the report contains them.
 ///
 /// # Errors
-/// When something declared contradicts what is stored, or the database fails; nothing has
-/// changed then.
+/// When a declaration contradicts what is stored, or the database fails; nothing has changed then.
 pub async fn apply(
     store: &Store,
     declarations: &[Declaration],
@@ -47,7 +46,7 @@ pub async fn apply(
             work.organisation(organisation).await?;
         }
     }
-    // Trunks and prices name organisations, of any file.
+    // Trunks and prices refer to organisations in any file.
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
         for trunk in &declaration.trunks {
@@ -58,7 +57,7 @@ pub async fn apply(
         work.file = file;
         work.fx_rates(&declaration.rates).await?;
     }
-    // These name organisations, trunks and currencies, of any file.
+    // These refer to organisations, trunks and currencies in any file.
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
         work.sell_rates(&declaration.rates).await?;
@@ -134,7 +133,7 @@ impl<R: CryptoRng> Work<'_, R> {
         Ok(())
     }
 
-    /// A credential is bound to its domain: with a new domain every password has to be given again.
+    /// A credential is bound to its domain: with a new domain every password has to be set again.
     async fn refuse_orphaned_passwords(&mut self, declared: &Organisation) -> Result<(), StoreError> {
         let Some((id, domain)) = self.write.find_organisation(&declared.name).await? else { return Ok(()) };
         if domain == declared.sip_domain {
@@ -269,7 +268,7 @@ impl<R: CryptoRng> Work<'_, R> {
     }
 }
 
-/// H(A1) of a phone, in both algorithms.
+/// H(A1) of a phone in both algorithms.
 pub(super) fn ha1(number: &str, sip_domain: &str, password: &str) -> Ha1 {
     let credential = Credential::new(number, sip_domain, password);
     Ha1 {

@@ -1,11 +1,11 @@
-//! Where an apply file wants an organisation to be asked about answered calls.
+//! The call-info URL in apply files.
 
 use sidetone_model::call_info::{CallInfoTarget, secret};
 
 use crate::fields::Fields;
 
-/// `call_info_url` with `call_info_secret`. Left out, what is stored stays, since the organisation may have set it by
-/// itself; an empty URL is none.
+/// Reads `call_info_url` with `call_info_secret`. If left out, the stored values stay, because the
+/// organisation may have set them itself; an empty URL removes them.
 pub(super) fn declared_call_info(fields: &mut Fields<'_>) -> Option<Option<CallInfoTarget>> {
     let (has_url, has_secret) = (fields.has("call_info_url"), fields.has("call_info_secret"));
     let url = fields.text("call_info_url");

@@ -1,4 +1,4 @@
-//! Extensions over HTTP: the store keeps them, the credentials are made here.
+//! Extensions over HTTP: they are in the store, and the credentials are made here.
 
 use parking_lot::Mutex;
 use rand::distr::{Alphanumeric, SampleString};
@@ -13,10 +13,10 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::rules::{self, Rule};
 use sidetone_model::time::Timestamp;
+use sidetone_store::Store;
 
 use crate::provision::apply::ha1;
 use crate::provision::work::PASSWORD_LEN;
-use sidetone_store::Store;
 
 /// The stored extensions with the credentials of their phones.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The extensions of `store`; passwords are made of `rng`.
+    /// The extensions of `store`; passwords are generated with `rng`.
     pub fn new(store: Store, rng: StdRng) -> Self {
         Self { store, rng: Mutex::new(rng) }
     }
@@ -88,7 +88,7 @@ impl Extensions for Lines {
     }
 }
 
-/// Turns what a password must be into the problem of a field.
+/// Converts the rule for passwords into the problem of a field.
 fn refuse_guessable(field: &str, checked: Result<String, Rule>) -> Result<(), Problem> {
     checked
         .map(drop)

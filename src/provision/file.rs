@@ -1,4 +1,4 @@
-//! Reading an apply file into what it declares, with every mistake named by its key.
+//! Reads an apply file into declarations, with every mistake reported by its key.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::provision::rooms::{Room, Target, room, target};
 use crate::provision::trunks::{Trunk, numbering, trunk};
 use crate::provision::users::{ApiKey, User, api_key, user};
 
-/// What one apply file declares, validated.
+/// The validated declarations of one apply file.
 #[derive(Debug, Default)]
 pub struct Declaration {
     pub(super) organisations: Vec<Organisation>,
@@ -39,9 +39,9 @@ pub(super) struct Organisation {
     pub(super) numbering: Numbering,
     pub(super) max_outbound_calls: Option<u32>,
     pub(super) max_call_seconds: Option<u32>,
-    /// `None` leaves what is stored.
+    /// `None` keeps what is stored.
     pub(super) call_info: Option<Option<CallInfoTarget>>,
-    /// `None` leaves what is stored.
+    /// `None` keeps what is stored.
     pub(super) recording_retention_days: Option<u32>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
@@ -73,7 +73,7 @@ impl Declaration {
     /// Reads and validates the tables of one file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn parse(table: Table) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut root = Fields::new("", table, &mut problems);
@@ -108,13 +108,13 @@ impl Declaration {
 }
 
 impl Declaration {
-    /// The same declaration, which makes new rooms without a PIN get this one.
+    /// Returns the declaration with the default PIN of new rooms.
     #[must_use]
     pub fn with_default_pin(self, default_pin: DefaultPin) -> Self {
         Self { default_pin, ..self }
     }
 
-    /// What is wrong with the URLs that would be asked, by the rules of this node.
+    /// Returns the problems of URLs that this node's rules refuse.
     pub fn refused_urls(&self, urls: &dyn OutgoingUrls) -> Vec<Problem> {
         let targets = self.organisations.iter().filter_map(|declared| {
             declared.call_info.as_ref()?.as_ref().map(|target| (&declared.path, &target.url))
@@ -128,7 +128,7 @@ impl Declaration {
     }
 }
 
-/// Reads every table that can be read; what is wrong with the others is among the problems.
+/// Reads every valid table; the mistakes of the others are added to the problems.
 fn each<T>(
     tables: Vec<(String, Table)>,
     problems: &mut Vec<Problem>,

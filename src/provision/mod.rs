@@ -1,4 +1,4 @@
-//! Apply files: what organisations own, declared in TOML and made true in the database.
+//! Apply files: the resources of organisations, declared in TOML and applied to the database.
 //!
 //! [`Declaration::parse`] reads and validates a file without looking at the database and reports
 //! every mistake at once; [`apply`] then makes it so in one transaction, idempotent by natural

@@ -17,7 +17,7 @@ pub(super) struct Rates {
     pub(super) fx: Vec<FxRate>,
 }
 
-/// A price under a prefix; whose it is stands under `organisation` or `trunk`.
+/// A price for a prefix; its owner is in `organisation` or `trunk`.
 #[derive(Debug)]
 pub(super) struct PricedRate {
     pub(super) path: String,
@@ -39,7 +39,7 @@ pub(super) struct FxRate {
 }
 
 impl Rates {
-    /// What no two rates of a file may have in common, with the path of each.
+    /// The natural keys of the rates in a file, which must be unique, with the path of each.
     pub(super) fn keys(&self) -> Vec<(&str, &'static str, String)> {
         let priced = |kind: &'static str| {
             move |rate: &PricedRate| {
@@ -117,7 +117,7 @@ pub(super) fn fx_rate(path: String, table: Table, problems: &mut Vec<Problem>) -
     Some(FxRate { path, from: from?, to: to?, rate: rate?, from_time: from_time?.unwrap_or_default() })
 }
 
-/// `[first, next]` in seconds; every second that was begun when it is left out.
+/// `[first, next]` in seconds; per second if left out.
 fn increments(fields: &mut Fields<'_>) -> Option<Increments> {
     let Some(value) = fields.take("increments") else { return Some(Increments::SECONDS) };
     let seconds = |value: &Value| value.as_integer().and_then(|seconds| u32::try_from(seconds).ok());

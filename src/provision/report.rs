@@ -1,11 +1,11 @@
-//! What applying did, for people and for scripts.
+//! The result of applying, for people and for scripts.
 
 use std::fmt;
 
 use serde::Serialize;
 use sidetone_store::Change;
 
-/// What was created, changed and left as it was, with the ids and, once, the secrets.
+/// What was created, changed and unchanged, with the ids and, once, the secrets.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     created: usize,
@@ -47,7 +47,7 @@ pub(super) struct Numbered {
     pub(super) id: Option<String>,
 }
 
-/// A conference room and the PIN that was made up for it.
+/// A conference room and its generated PIN.
 #[derive(Debug, Serialize)]
 pub(super) struct RoomReport {
     pub(super) number: String,
@@ -57,7 +57,7 @@ pub(super) struct RoomReport {
     pub(super) participant_pin: Option<String>,
 }
 
-/// An extension and the password that was generated for it.
+/// An extension and its generated password.
 #[derive(Debug, Serialize)]
 pub(super) struct ExtensionReport {
     pub(super) number: String,
@@ -67,7 +67,7 @@ pub(super) struct ExtensionReport {
     pub(super) password: Option<String>,
 }
 
-/// A user and the password that was generated for them.
+/// A user and the generated password.
 #[derive(Debug, Serialize)]
 pub(super) struct UserReport {
     pub(super) email: String,
@@ -77,7 +77,7 @@ pub(super) struct UserReport {
     pub(super) password: Option<String>,
 }
 
-/// A key and its text, when it was given or generated now.
+/// A key and its text, if it was given or generated now.
 #[derive(Debug, Serialize)]
 pub(super) struct KeyReport {
     pub(super) name: String,
@@ -91,12 +91,12 @@ impl Report {
     /// The report as the one JSON object of `apply --json`.
     ///
     /// # Errors
-    /// Never with what a report holds.
+    /// Not possible with the content of a report.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Counts one row and notes it for people; `secret` is shown beside it.
+    /// Counts one row and adds a line for people; `secret` is shown beside it.
     pub(super) fn count(&mut self, change: Change, what: fmt::Arguments<'_>, secret: Option<&str>) {
         let word = match change {
             Change::Changed => {
@@ -136,7 +136,7 @@ impl Report {
         &mut self.organisations[at]
     }
 
-    /// Notes a trunk.
+    /// Adds a trunk.
     pub(super) fn trunk(&mut self, name: String, id: Option<String>) {
         self.trunks.push(Named { name, id });
     }

@@ -1,4 +1,4 @@
-//! Conference rooms over HTTP: the store keeps them, a PIN that nobody chose is made up here.
+//! Conference rooms over HTTP: they are in the store, and default PINs are generated here.
 
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
@@ -12,10 +12,10 @@ use sidetone_model::room::{Exemption, NewRoom, Pin, Room, RoomChange, RoomMember
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
-/// The participant PIN of a room that is made without one.
+/// The participant PIN of a room created without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultPin {
-    /// None: whoever can dial the number is in.
+    /// None: every caller who can dial the number may join.
     #[default]
     Empty,
     /// Six random digits.
@@ -32,13 +32,13 @@ impl DefaultPin {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, default)| *default)
     }
 
-    /// A PIN for a room with this moderator PIN, from which it differs.
+    /// A PIN for a room with this moderator PIN, which it must differ from.
     pub(super) fn draw(self, moderator_pin: &Pin, rng: &mut impl Rng) -> Pin {
         match self {
             DefaultPin::Empty => Pin::default(),
             DefaultPin::Random6 => loop {
                 let digits = format!("{:06}", rng.random_range(0..1_000_000_u32));
-                // Six digits are a PIN; one in a million is the moderators' own.
+                // Six digits are a valid PIN; with a chance of one in a million it equals the moderators'.
                 if let Ok(pin) = rules::pin(&digits)
                     && pin != *moderator_pin
                 {
@@ -49,7 +49,7 @@ impl DefaultPin {
     }
 }
 
-/// The stored rooms with the PINs that are made up for them.
+/// The stored rooms, with generated PINs.
 #[derive(Debug)]
 pub struct RoomPins {
     store: Store,
@@ -58,7 +58,7 @@ pub struct RoomPins {
 }
 
 impl RoomPins {
-    /// The rooms of `store`; PINs are made of `rng`.
+    /// The rooms of `store`; PINs are generated with `rng`.
     pub fn new(store: Store, default_pin: DefaultPin, rng: StdRng) -> Self {
         Self { store, default_pin, rng: Mutex::new(rng) }
     }

@@ -25,7 +25,7 @@ pub(super) struct Room {
     pub(super) exemptions: Option<Vec<(String, Role)>>,
 }
 
-/// Where a declared phone number leads.
+/// The destination of a declared phone number.
 #[derive(Debug)]
 pub(super) enum Target {
     /// The caller is asked for the room's number.

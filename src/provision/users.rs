@@ -49,7 +49,7 @@ pub(super) fn user(path: String, table: Table, problems: &mut Vec<Problem>) -> O
     let team = fields.text("team").filter(|team| !team.is_empty());
     fields.finish();
     let email = email?;
-    // Without a name people see what stands before the @.
+    // The default name is the part of the address before the @.
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| email.local_part().to_owned());
     Some(User { path, email, name, password, role: role?, team })
 }
@@ -61,7 +61,7 @@ pub(super) fn api_key(path: String, table: Table, problems: &mut Vec<Problem>) -
         if stored_key(&text).is_some() {
             return Some(text);
         }
-        // The text is a secret even when it is wrong: it is not repeated.
+        // Even a wrong text may be a secret, so it is not repeated.
         fields.refuse(
             "key",
             "must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them",

@@ -1,21 +1,22 @@
-//! How long the credit of organisations lasts: a ledger of what was granted, what settled calls have used, and
-//! what the live ones hold.
+//! How long an organisation's credit lasts: a ledger of the credit granted, the amounts used by settled
+//! calls, and the amounts held by live calls.
 //!
-//! A live call *holds* what it would be charged if it ended in the increment it is in; one that still rings holds
-//! its first increment. The ledger keeps, for every organisation with a limit,
+//! A live call *holds* the amount that it would be charged if it ended in its current increment. A ringing
+//! call holds its first increment. For every organisation with a limit, the ledger keeps
 //!
 //! ```text
-//! used + what ended calls wait to be drawn + Σ holds ≤ granted
+//! used + charges of ended calls not yet stored + Σ holds ≤ granted
 //! ```
 //!
-//! A call that could not hold its first increment is refused. A call that cannot hold its next one is ended at
-//! the instant the paid one is over; ahead of that comes one warning. Since a record counts whole seconds, the
-//! instant may be served up to a second late without a further second being charged. **So the balance never goes
-//! below zero**, unless the ledger is served more than a second late (then by at most the increments that began
-//! in between), the limit is lowered below what is in use, or another node spends the same credit.
+//! A call whose first increment does not fit is refused. A call whose next increment does not fit is ended
+//! when its paid increment is over; one warning precedes that. Because a record counts whole seconds, the end
+//! may be served up to one second late without charging a further second. **So the balance never goes below
+//! zero**, with three exceptions. The ledger may be served more than a second late; the balance then falls
+//! below zero by at most the increments that began in between. The limit may be lowered below what is in use.
+//! Another node may spend the same credit.
 //!
-//! *Cost*: while there is credit for another minute of everything that is up, a call costs a few additions; the
-//! instant itself is searched for only in the last minute.
+//! *Cost*: while the credit covers another minute of all live calls, a call costs a few additions. The
+//! instant at which the credit ends is computed only in the last minute.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use sidetone_model::rating::{Account, Price, Tariff};
 use super::rate::{charge_seconds, charged_seconds};
 use super::settle::convert;
 
-/// The ledger.
+/// The credit ledger: one account per organisation, and its live calls.
 #[derive(Debug)]
 pub struct Ledger {
     warning: Duration,
@@ -37,12 +38,12 @@ pub struct Ledger {
     outputs: VecDeque<Output>,
 }
 
-/// What the ledger says.
+/// An action that the ledger requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The credit is used up: end the call now.
     End(CallId),
-    /// The credit will be used up in the warning time: let the caller hear it.
+    /// The credit will be used up after the warning time: play the warning to the caller.
     Warn(CallId),
 }
 
@@ -51,7 +52,7 @@ pub enum Output {
 #[error("the credit does not last for the first increment")]
 pub struct NoCredit;
 
-/// What a call takes from the credit, by its seconds.
+/// What a call takes from the credit, as a function of its seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter {
     price: Price,
@@ -59,7 +60,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The meter of a call with these prices; `None` when they do not reach the credit.
+    /// Returns the meter of a call with these prices; `None` when the call takes nothing from the credit.
     pub fn of(tariff: &Tariff) -> Option<Meter> {
         tariff.credit.map(|credit| Meter { price: tariff.sell, fx_rate: credit.fx_rate })
     }
@@ -80,7 +81,7 @@ impl Meter {
         self.price.increments.next_s().into()
     }
 
-    /// The seconds that are paid once `elapsed` have passed: the increment that is under way included.
+    /// Returns the seconds paid after `elapsed`, including the current increment.
     fn held_s(&self, elapsed: Duration) -> u64 {
         let whole = elapsed.as_secs();
         match whole.checked_sub(self.first_s()) {
@@ -89,7 +90,7 @@ impl Meter {
         }
     }
 
-    /// When, after the answer, the first increment begins that is not before `elapsed`.
+    /// Returns when the first increment at or after `elapsed` begins, in seconds after the answer.
     fn next_step_s(&self, elapsed: Duration) -> u64 {
         let up = elapsed.as_secs() + u64::from(elapsed.subsec_nanos() > 0);
         self.first_s() + up.saturating_sub(self.first_s()).div_ceil(self.next_s()) * self.next_s()
@@ -99,24 +100,23 @@ impl Meter {
 /// The account of one organisation and its live calls.
 #[derive(Debug, Default)]
 struct Book {
-    /// What may be used in all; `None` is no limit.
+    /// The highest total that may be used; `None` means no limit.
     limit: Option<i128>,
-    /// What the database knows to be used; only grows.
+    /// The amount used according to the database; only grows.
     used: i128,
-    /// Ended calls that the database does not know yet.
+    /// Charges of ended calls that the database does not include yet.
     waiting: HashMap<CallId, i128>,
     waiting_sum: i128,
-    /// Live calls. In the order of their ids, so that what happens does not depend on a hash.
+    /// Live calls, ordered by id so that the outputs do not depend on hash order.
     calls: BTreeMap<CallId, Metered>,
-    /// Up to here everything stays within the limit, whatever the calls known so far do.
+    /// Until this instant the limit cannot be exceeded by the calls known so far.
     horizon: Option<Instant>,
-    /// What is left at the horizon even so.
+    /// The credit left at the horizon in the worst case.
     slack: i128,
-    /// When the book is looked at again.
+    /// When the account is reviewed next.
     due: Option<Instant>,
 }
 
-/// A live call.
 #[derive(Clone, Copy, Debug)]
 struct Metered {
     meter: Meter,
@@ -126,11 +126,11 @@ struct Metered {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// It was told to end and holds what it will be charged.
+    /// The call was asked to end; `held` is its final charge.
     Ending { held: i128 },
-    /// It has no answer yet.
+    /// Not answered yet.
     Ringing,
-    /// It was answered.
+    /// Answered.
     Up { since: Instant },
 }
 
@@ -143,7 +143,7 @@ impl Metered {
         }
     }
 
-    /// What it holds at `at` at most: a ringing call may be answered at once.
+    /// Returns the most that the call can hold at `at`: a ringing call may be answered at once.
     fn held_at_most(&self, now: Instant, at: Instant) -> i128 {
         match self.state {
             State::Ringing => Metered { state: State::Up { since: now }, ..*self }.held(at),
@@ -151,7 +151,7 @@ impl Metered {
         }
     }
 
-    /// What it would be charged if it ended now.
+    /// Returns what the call would be charged if it ended now.
     fn charge(&self, now: Instant) -> i128 {
         let State::Up { since } = self.state else { return 0 };
         let billsec = now.saturating_duration_since(since).as_secs();
@@ -159,7 +159,7 @@ impl Metered {
         self.meter.amount(charged_seconds(self.meter.price.increments, billsec))
     }
 
-    /// When its present increment began.
+    /// Returns when the current increment began.
     fn stepped_at(&self, now: Instant) -> Option<Instant> {
         let State::Up { since } = self.state else { return None };
         let held = self.meter.held_s(now.saturating_duration_since(since));
@@ -167,7 +167,7 @@ impl Metered {
         Some(since + Duration::from_secs(before))
     }
 
-    /// When its first increment begins that is not before `at`; `None` for one that does not grow.
+    /// Returns when the first increment at or after `at` begins; `None` for a call that is not up.
     fn next_step(&self, at: Instant) -> Option<Instant> {
         let State::Up { since } = self.state else { return None };
         let step = self.meter.next_step_s(at.saturating_duration_since(since));
@@ -176,7 +176,7 @@ impl Metered {
 }
 
 impl Ledger {
-    /// A ledger without accounts, which warns that long before a call has to end.
+    /// Creates a ledger without accounts. It warns `warning` before it ends a call.
     pub fn new(warning: Duration) -> Self {
         Ledger {
             warning,
@@ -187,7 +187,7 @@ impl Ledger {
         }
     }
 
-    /// Takes the stored accounts; those that are missing are gone.
+    /// Replaces the accounts by the stored ones; accounts missing from the list are removed.
     pub fn accounts(&mut self, now: Instant, accounts: &[Account]) {
         let known: HashSet<OrganisationId> = accounts.iter().map(|account| account.organisation_id).collect();
         let gone: Vec<_> = self.books.keys().filter(|id| !known.contains(id)).copied().collect();
@@ -209,11 +209,11 @@ impl Ledger {
         }
     }
 
-    /// Takes a call in that begins to ring.
+    /// Admits a call that begins to ring.
     ///
     /// # Errors
-    /// [`NoCredit`] when its organisation's credit does not last for its first increment. A call that costs
-    /// nothing needs none.
+    /// [`NoCredit`] when its organisation's credit does not cover the first increment. A call that costs
+    /// nothing needs no credit.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -242,14 +242,14 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a call would be taken in now.
+    /// Whether [`Ledger::admit`] would accept a call now.
     pub fn affords(&self, now: Instant, organisation: OrganisationId, meter: &Meter) -> bool {
         let Some(book) = self.books.get(&organisation) else { return false };
         let first = Metered { meter: *meter, state: State::Ringing, warned: false }.held(now);
         book.limit.is_none_or(|limit| first <= 0 || book.exposure(now) + first <= limit)
     }
 
-    /// The call was answered.
+    /// Records that the call was answered.
     pub fn answered(&mut self, now: Instant, call: CallId) {
         let Some(organisation) = self.owners.get(&call).copied() else { return };
         if let Some(metered) = self.books.get_mut(&organisation).and_then(|book| book.calls.get_mut(&call))
@@ -260,7 +260,7 @@ impl Ledger {
         self.review_if_unsure(now, organisation);
     }
 
-    /// The call is over, and costs no more than it does now; [`Ledger::ended`] follows.
+    /// Records that the call is over and stops its charge growing; [`Ledger::ended`] follows.
     pub fn over(&mut self, now: Instant, call: CallId) {
         let Some(organisation) = self.owners.get(&call).copied() else { return };
         if let Some(metered) = self.books.get_mut(&organisation).and_then(|book| book.calls.get_mut(&call))
@@ -271,7 +271,7 @@ impl Ledger {
         }
     }
 
-    /// The record of the call is written and it was charged `draw`, which [`Ledger::stored`] will name.
+    /// Records that the CDR is written with the charge `draw`; [`Ledger::stored`] confirms it later.
     pub fn ended(&mut self, now: Instant, call: CallId, draw: Option<Amount>) {
         let Some(organisation) = self.owners.remove(&call) else { return };
         if let Some(book) = self.books.get_mut(&organisation) {
@@ -281,12 +281,12 @@ impl Ledger {
         }
     }
 
-    /// A call of an earlier run that the database may not know yet was charged `draw`.
+    /// Adds the charge `draw` of a call from an earlier run that may not be in the database yet.
     pub fn carried_over(&mut self, organisation: OrganisationId, call: CallId, draw: Amount) {
         self.books.entry(organisation).or_default().wait(call, draw.scaled().into());
     }
 
-    /// The database knows these calls of the organisation, and that `used` is used with them.
+    /// Records that the database includes these calls of the organisation, and that its total is now `used`.
     pub fn stored(&mut self, now: Instant, organisation: OrganisationId, used: Amount, calls: &[CallId]) {
         let Some(book) = self.books.get_mut(&organisation) else { return };
         let before = book.used + book.waiting_sum;
@@ -294,18 +294,18 @@ impl Ledger {
             book.waiting_sum -= book.waiting.remove(call).unwrap_or_default();
         }
         book.used = book.used.max(used.scaled().into());
-        // More than ours: another node has spent some.
+        // The total grew by more than our calls: another node spent credit.
         if book.used + book.waiting_sum > before {
             self.review(now, organisation);
         }
     }
 
-    /// When to feed [`Ledger::timeout`].
+    /// Returns when [`Ledger::timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// The time of [`Ledger::next_timeout`] has come.
+    /// Must be called at [`Ledger::next_timeout`].
     pub fn timeout(&mut self, now: Instant) {
         while let Some((due, organisation)) = self.due.first().copied()
             && due <= now
@@ -315,24 +315,25 @@ impl Ledger {
         }
     }
 
-    /// What to do now; drain to `None` after every input.
+    /// Returns the next action; drain to `None` after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Looks at a book again unless it is known to last.
+    /// Reviews an account unless its horizon shows that the credit lasts.
     fn review_if_unsure(&mut self, now: Instant, organisation: OrganisationId) {
         let Some(book) = self.books.get(&organisation) else { return };
         if book.limit.is_some() && book.horizon.is_none_or(|horizon| horizon <= now) {
             self.review(now, organisation);
         } else if book.due.is_none() && !book.calls.is_empty() {
-            // The first call since the book was last looked at.
+            // The first call since the last review.
             let due = book.horizon.and_then(|horizon| horizon.checked_sub(self.warning));
             self.schedule(organisation, due);
         }
     }
 
-    /// Ends what is no longer paid for, warns what soon will not be, and finds when to look again.
+    /// Ends calls that are no longer covered, warns calls that soon will not be, and schedules the next
+    /// review.
     fn review(&mut self, now: Instant, organisation: OrganisationId) {
         let Some(book) = self.books.get_mut(&organisation) else { return };
         let due = book.review(now, self.warning, &mut self.outputs);
@@ -357,7 +358,7 @@ impl Book {
         }
     }
 
-    /// What is used or held at `at`, should nothing else happen.
+    /// Returns what is used or held at `at` if no further input arrives.
     fn exposure(&self, at: Instant) -> i128 {
         self.used + self.waiting_sum + self.calls.values().map(|call| call.held(at)).sum::<i128>()
     }
@@ -376,7 +377,7 @@ impl Book {
             return far.checked_sub(warning).filter(|_| !self.calls.is_empty());
         }
         if self.exposure(now) > limit || self.exposure(far) <= limit {
-            // Nothing is left that could be ended, or nothing grows before a call is answered.
+            // No call is left to end, or no charge grows before a call is answered.
             return far.checked_sub(warning).filter(|_| !self.calls.is_empty());
         }
         let used_up = self.used_up(now, far, limit);
@@ -397,8 +398,8 @@ impl Book {
         Some(due)
     }
 
-    /// The first instant at which more would be held than there is; between `now`, when there is enough, and
-    /// `far`, when there is not.
+    /// Finds the first instant at which the holds exceed the limit. They fit at `now` and do not fit at
+    /// `far`.
     fn used_up(&self, now: Instant, far: Instant, limit: i128) -> Instant {
         let span = far.saturating_duration_since(now);
         let (mut enough, mut lacking) = (0, u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
@@ -413,8 +414,8 @@ impl Book {
         now + Duration::from_nanos(lacking)
     }
 
-    /// Ends calls until what the others hold is within the limit: those first whose increment began last, since
-    /// these are the ones that are not paid for.
+    /// Ends calls until the holds of the rest are within the limit. Calls whose increment began last end
+    /// first, because their increment is the one that is not covered.
     fn cut(&mut self, now: Instant, limit: i128, outputs: &mut VecDeque<Output>) {
         let mut exposure = self.exposure(now);
         if exposure <= limit {
@@ -429,7 +430,7 @@ impl Book {
             }
             let Some(call) = self.calls.get_mut(&id) else { continue };
             let (held, charge) = (call.held(now), call.charge(now));
-            // A ringing call ends uncharged; one that costs nothing more makes no room by ending.
+            // Ending a ringing call charges nothing. Ending a call that holds nothing frees nothing.
             if matches!(call.state, State::Ending { .. }) || held == 0 {
                 continue;
             }
@@ -440,5 +441,5 @@ impl Book {
     }
 }
 
-/// How far ahead of its calls a book has to last not to be looked at with every one of them.
+/// How far ahead the credit must last for an account to be skipped on every input of its calls.
 const LOOK_AHEAD: Duration = Duration::from_secs(60);

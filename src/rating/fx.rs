@@ -1,4 +1,4 @@
-//! What one currency is in another at an instant.
+//! Currency conversion: the rate from one currency to another at an instant.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,16 @@ use sidetone_model::time::Timestamp;
 
 /// The conversion rates, by pair and time.
 ///
-/// A pair is looked up as it was entered: the inverse of a rate is another price, which somebody has to name.
+/// A pair is looked up only as it was entered. The inverse of a rate is a different price and needs its own
+/// entry.
 #[derive(Clone, Debug, Default)]
 pub struct FxTable {
-    /// For each pair the rates by the instant they begin, ascending.
+    /// For each pair, its rates in ascending order of their start.
     pairs: HashMap<(Currency, Currency), Vec<(Timestamp, Amount)>>,
 }
 
 impl FxTable {
-    /// The table of these rates.
+    /// Builds the table of these rates.
     pub fn new(rates: Vec<FxRate>) -> Self {
         let mut pairs: HashMap<_, Vec<(Timestamp, Amount)>> = HashMap::new();
         for rate in rates {
@@ -28,7 +29,8 @@ impl FxTable {
         FxTable { pairs }
     }
 
-    /// One unit of `from` in `to` at `at`: the newest rate that has begun; 1 for a currency in itself.
+    /// Returns the price of one unit of `from` in `to` at `at`: the newest rate that has begun. It is 1 when
+    /// both are the same currency.
     pub fn rate(&self, from: Currency, to: Currency, at: Timestamp) -> Option<Amount> {
         if from == to {
             return Some(Amount::ONE);

@@ -1,25 +1,26 @@
-//! What the seconds of a call come to.
+//! What the seconds of a call cost.
 
 use sidetone_model::money::Amount;
 use sidetone_model::rating::{Increments, Price};
 
-/// The seconds that an answered call of `billsec` whole seconds is charged: the first increment, and every next
-/// one that was begun.
+/// Returns the seconds charged for an answered call of `billsec` whole seconds: the first increment and every
+/// further increment that was begun.
 pub fn charged_seconds(increments: Increments, billsec: u32) -> u64 {
     let (first, next) = (u64::from(increments.first_s()), u64::from(increments.next_s()));
     let beyond = u64::from(billsec).saturating_sub(first);
     first + beyond.div_ceil(next) * next
 }
 
-/// What an answered call of `billsec` whole seconds costs: `per_minute · seconds ÷ 60`, rounded once, half to
-/// even, at the eighth decimal place.
+/// Returns what an answered call of `billsec` whole seconds costs: `per_minute · seconds ÷ 60`, rounded once,
+/// half to even, at the eighth decimal place.
 ///
-/// *Bounds*: an amount that no [`Amount`] can hold becomes the largest; at the highest price that takes 17 years.
+/// *Bounds*: an amount too large for [`Amount`] becomes the largest [`Amount`]; at the highest price that
+/// takes 17 years.
 pub fn charge(price: &Price, billsec: u32) -> Amount {
     charge_seconds(price, charged_seconds(price.increments, billsec))
 }
 
-/// What `seconds` cost, increments or not.
+/// Returns what `seconds` cost, without rounding to increments.
 pub(super) fn charge_seconds(price: &Price, seconds: u64) -> Amount {
     price.per_minute.times(seconds, 60).unwrap_or(Amount::MAX)
 }

@@ -1,4 +1,4 @@
-//! Settling a call: from its frozen prices and its seconds to the amounts of its record.
+//! Settling a call: computes the amounts of its record from its frozen prices and its seconds.
 
 use sidetone_model::call::BillingMode;
 use sidetone_model::cdr::Cdr;
@@ -8,10 +8,11 @@ use sidetone_model::rating::{Billing, CarrierCharge, CreditDraw, Tariff};
 use super::fx::FxTable;
 use super::rate::charge;
 
-/// Writes what a call that is over came to into its record, by the prices that were frozen when it began; only
-/// the conversion of the carrier's charge is found now, as of the call's end. A record without prices is free.
+/// Writes the amounts of a call that is over into its record, by the prices that were frozen when it began.
+/// Only the conversion of the carrier's charge is chosen now, as of the call's end. A record without prices
+/// is free.
 ///
-/// Once settled a record has no prices left: settling it again changes nothing.
+/// Settling removes the prices from the record, so settling it again changes nothing.
 pub fn settle(cdr: &mut Cdr, fx: &FxTable) {
     let Some(tariff) = cdr.billing.tariff.take() else { return };
     cdr.billing_mode = BillingMode::Rated;
@@ -31,14 +32,16 @@ pub fn settle(cdr: &mut Cdr, fx: &FxTable) {
     cdr.billing.cost = Some(CarrierCharge { currency: price.currency, amount, fx_rate });
 }
 
-/// What a call of `billsec` whole seconds takes from its organisation's credit.
+/// Returns what a call of `billsec` whole seconds takes from its organisation's credit.
 pub fn draw(tariff: &Tariff, billsec: u32) -> Option<CreditDraw> {
     let rate = tariff.credit?;
     let amount = convert(charge(&tariff.sell, billsec), rate.fx_rate);
     Some(CreditDraw { currency: rate.currency, amount })
 }
 
-/// *Bounds*: an amount that no [`Amount`] can hold becomes the largest.
+/// Converts an amount at a rate.
+///
+/// *Bounds*: an amount too large for [`Amount`] becomes the largest [`Amount`].
 pub(super) fn convert(amount: Amount, rate: Amount) -> Amount {
     amount.converted(rate).unwrap_or(Amount::MAX)
 }

@@ -1,4 +1,4 @@
-//! Which rate is for a call.
+//! Which rate applies to a call.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use sidetone_model::time::Timestamp;
 
 use super::fx::FxTable;
 
-/// Every rate, ready to be looked up: a number costs at most sixteen look-ups, however many rates there are.
+/// Every rate, indexed by prefix: a number takes at most sixteen look-ups, however many rates there are.
 ///
-/// *Bounds*: some 150 bytes a rate.
+/// *Bounds*: some 150 bytes per rate.
 #[derive(Clone, Debug, Default)]
 pub struct Tariffs {
     revision: i64,
@@ -19,19 +19,19 @@ pub struct Tariffs {
     fx: FxTable,
 }
 
-/// What a call of an organisation to a number costs it.
+/// What a call to a number costs its organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quote {
-    /// It has rates, and none for the number: it may not be called.
+    /// The organisation has rates, but none for the number: the call is refused.
     Barred,
-    /// It has no rates at all: it is not billed.
+    /// The organisation has no rates: it is not billed.
     Free,
-    /// That much.
+    /// The call has this price.
     Rated(Price),
 }
 
 impl Tariffs {
-    /// The rates of `snapshot`.
+    /// Indexes the rates of `snapshot`.
     pub fn new(snapshot: RateSnapshot) -> Self {
         let RateSnapshot { revision, sell, cost, fx } = snapshot;
         let mut tariffs = Tariffs { revision, fx: FxTable::new(fx), ..Tariffs::default() };
@@ -49,12 +49,12 @@ impl Tariffs {
         tariffs
     }
 
-    /// The revision that they were read at.
+    /// The stored revision of these rates.
     pub fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// What a call of `organisation` to `number` that begins at `at` costs it.
+    /// Returns what a call of `organisation` to `number` that begins at `at` costs the organisation.
     pub fn quote(&self, organisation: OrganisationId, number: &str, at: Timestamp) -> Quote {
         match self.sell.get(&organisation) {
             None => Quote::Free,
@@ -62,7 +62,7 @@ impl Tariffs {
         }
     }
 
-    /// What a call over `trunk` to `number` that begins at `at` costs the operator.
+    /// Returns what a call over `trunk` to `number` that begins at `at` costs the operator.
     pub fn cost(&self, trunk: TrunkId, number: &str, at: Timestamp) -> Option<Price> {
         self.cost.get(&trunk)?.find(number, at)
     }
@@ -76,7 +76,7 @@ impl Tariffs {
 /// The prices of one payer, by prefix.
 #[derive(Clone, Debug, Default)]
 struct Prices {
-    /// For each prefix its prices, the one that begins last first.
+    /// For each prefix its prices; the one that begins last comes first.
     by_prefix: HashMap<Box<str>, Vec<(Validity, Price)>>,
 }
 
@@ -92,7 +92,7 @@ impl Prices {
         }
     }
 
-    /// The price under the longest prefix of `number` that has one which holds at `at`.
+    /// Returns the price under the longest prefix of `number` that has a price valid at `at`.
     fn find(&self, number: &str, at: Timestamp) -> Option<Price> {
         let longest = number.len().min(Prefix::DIGITS_MAX + 1);
         (1..=longest).rev().find_map(|len| {

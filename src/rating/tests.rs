@@ -1,4 +1,4 @@
-//! Rating and credit against independent straightforward models, with random calls, rates and currencies.
+//! Rating and credit, compared with independent, simple models on random calls, rates and currencies.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::credit::Output;
 use super::{Ledger, Meter, NoCredit, Quote, Tariffs, settle};
 
-/// Random calls; `SIDETONE_TEST_CASES` asks for another number of them.
+/// Number of random calls; `SIDETONE_TEST_CASES` overrides it.
 fn cases() -> u32 {
     std::env::var("SIDETONE_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
 }
@@ -59,7 +59,7 @@ fn snapshot(rng: &mut StdRng) -> RateSnapshot {
             price: price(rng),
             validity: validity(rng),
         };
-        // What the natural key forbids is not asked about.
+        // The natural key excludes duplicates, so none are generated.
         let key = |r: &SellRate| (r.organisation_id, r.prefix.clone(), r.validity.from);
         if !rates.sell.iter().any(|other| key(other) == key(&rate)) {
             rates.sell.push(rate);
@@ -119,11 +119,11 @@ fn facts(organisation: OrganisationId, at: Timestamp, tariff: Option<Tariff>) ->
     }
 }
 
-/// The model: every rate is looked at, and decimals are multiplied and rounded by their own library.
+/// The model: searches every rate, and computes with a decimal library.
 mod model {
     use super::*;
 
-    /// The rate that is for `number` at `at` among all those of one payer.
+    /// Returns the rate for `number` at `at` among all rates of one payer.
     pub(super) fn find<'a>(
         rates: impl Iterator<Item = (&'a str, Validity, Price)>,
         number: &str,
@@ -166,7 +166,7 @@ mod model {
     }
 }
 
-/// Random calls at random rates in random currencies: the engine's way and the model's agree to the last digit.
+/// Random calls at random rates in random currencies: engine and model agree to the last digit.
 #[test]
 fn random_calls_are_rated_as_the_model_rates_them() {
     let mut rng = StdRng::seed_from_u64(0x51DE_70AE);
@@ -236,7 +236,7 @@ fn random_calls_are_rated_as_the_model_rates_them() {
     }
 }
 
-/// A settled record has no prices left: settling it again, whatever the rates say by then, changes nothing.
+/// A settled record has no prices left: settling it again with other rates changes nothing.
 #[test]
 fn settling_twice_changes_nothing() {
     let mut rng = StdRng::seed_from_u64(7);
@@ -293,7 +293,7 @@ fn call(number: u128) -> CallId {
     CallId(Uuid::from_u128(number))
 }
 
-/// Runs a ledger with timers served on time; says what it did, with the milliseconds.
+/// Runs a ledger with timers served on time; logs its outputs with their milliseconds.
 struct Desk {
     ledger: Ledger,
     start: Instant,
@@ -354,7 +354,7 @@ impl Desk {
 
 #[test]
 fn a_call_is_warned_and_then_ended_when_its_last_paid_second_is_over() {
-    // 60 scaled units a minute, by seconds: one unit a second; 30 units last 30 seconds.
+    // The price is 60 scaled units a minute, charged by the second: 30 units last 30 seconds.
     let mut desk = Desk::with(&[account(1, Some(30), 0)]);
     let by_second = tariff(60, 1, 1);
     desk.begin(1, &by_second).unwrap();
@@ -388,7 +388,7 @@ fn a_call_that_ends_leaves_its_share_to_the_others() {
         desk.begin(number, &by_second).unwrap();
         desk.answer(number);
     }
-    // Both together would last 50 seconds.
+    // Both calls together would last 50 seconds.
     desk.until(45_000);
     assert_eq!(desk.said(), ["40000 warn 1", "40000 warn 2"]);
     desk.end(2, 45);
@@ -434,7 +434,7 @@ fn what_waits_for_the_database_is_counted_once() {
     desk.answer(1);
     desk.until(10_000);
     desk.end(1, 10);
-    // The database has the one of the earlier run, then both; the directory's reading comes late.
+    // The database includes the call of the earlier run, then both; the directory's value arrives late.
     desk.ledger.stored(desk.now, organisation(1), Amount::from_scaled(50), &[call(9)]);
     desk.ledger.stored(desk.now, organisation(1), Amount::from_scaled(60), &[call(1)]);
     desk.ledger.accounts(desk.now, &[account(1, Some(100), 50)]);
@@ -442,8 +442,8 @@ fn what_waits_for_the_database_is_counted_once() {
     assert_eq!(desk.begin(3, &tariff(40, 60, 60)), Ok(()));
 }
 
-/// Many calls at once, at random prices, that come, ring, are answered and go as they please, with timers that are
-/// up to a second late: what is charged never exceeds the credit, and every warning comes before its end.
+/// Many concurrent calls at random prices ring, are answered and end at random, with timers up to a second
+/// late: the charges never exceed the credit, and every warning precedes its end.
 #[test]
 fn whatever_calls_do_the_credit_is_never_exceeded() {
     let (mut ended_by_ledger, mut refused, mut settled) = (0, 0, 0);
@@ -459,7 +459,7 @@ fn whatever_calls_do_the_credit_is_never_exceeded() {
         for number in 0..300_u128 {
             let pause = Duration::from_micros(rng.random_range(0..8_000_000));
             let next = now + pause;
-            // Served in order, each one late by up to 0.9 s.
+            // Timers are served in order, each up to 0.9 s late.
             while let Some(due) = ledger.next_timeout() {
                 let served = due.max(now) + Duration::from_millis(rng.random_range(0..900));
                 if due > next {
@@ -502,7 +502,7 @@ fn whatever_calls_do_the_credit_is_never_exceeded() {
     assert!(ended_by_ledger > 100 && refused > 100 && settled > 100, "{ended_by_ledger} {refused} {settled}");
 }
 
-/// Ends what the ledger wants ended; what that is charged.
+/// Ends the calls that the ledger ends; returns their charge.
 fn obey(
     ledger: &mut Ledger,
     now: Instant,
@@ -535,7 +535,7 @@ fn hang_up(
     draw.unwrap_or_default().scaled()
 }
 
-/// Amounts, rates and credit are whole numbers and decimals, all the way.
+/// Amounts, rates and credit stay whole numbers and decimals throughout.
 #[test]
 fn no_float_on_the_way_of_money() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

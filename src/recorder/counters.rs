@@ -1,4 +1,4 @@
-//! What is counted of recordings.
+//! Counters of recordings.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,17 +20,17 @@ impl RecorderCounters {
         self.live.load(Relaxed)
     }
 
-    /// Recordings that ended before their time.
+    /// Recordings that ended early because of an error.
     pub fn failed(&self) -> u64 {
         self.failed.load(Relaxed)
     }
 
-    /// Frames of 20 ms that the disk was too slow for.
+    /// Frames of 20 ms that were lost because the disk was too slow.
     pub fn frames_lost(&self) -> u64 {
         self.frames_lost.load(Relaxed)
     }
 
-    /// As `/metrics` says it.
+    /// The counters as metrics for `/metrics`.
     pub fn families(&self) -> Vec<Family> {
         vec![
             Family::gauge("sidetone_recordings_live", "Recordings of rooms under way.").is(self.live()),

@@ -1,6 +1,6 @@
 //! The files of recordings on the disk of this node.
 //!
-//! A path is made of two ids and nothing else: nothing that somebody sent leads out of the directory.
+//! A path is built from two ids only, so that no text from a client can lead out of the directory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ pub struct DataDisk {
 }
 
 impl DataDisk {
-    /// Recordings below this directory, which is made with the first one.
+    /// Recordings below this directory, which is created with the first one.
     pub fn new(dir: PathBuf) -> DataDisk {
         DataDisk { dir }
     }
@@ -29,7 +29,7 @@ impl DataDisk {
         DataDisk::new(data_dir.join("recordings"))
     }
 
-    /// Where recordings are.
+    /// The directory of recordings.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -65,7 +65,7 @@ impl Disk for DataDisk {
     }
 
     fn free_bytes(&mut self) -> io::Result<u64> {
-        // Before the first recording the directory is not there; the disk is that of the one above.
+        // Before the first recording the directory does not exist; its parent is on the same disk.
         let dir = self.dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
         let stat = statvfs(dir)?;
         Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
@@ -90,8 +90,8 @@ impl Storage for File {
     }
 }
 
-/// What there is of a recording that the end of the process interrupted: its file is made whole. The length of the file,
-/// 0 when there is none, and what is to be said of it.
+/// Repairs the file of a recording that the end of the process interrupted. Returns the length of the file, 0
+/// when there is none, and the note on the recording.
 pub fn recover(
     disk: &DataDisk,
     organisation: OrganisationId,
@@ -118,7 +118,7 @@ pub fn recover(
     }
 }
 
-/// `None` of what is not there.
+/// Returns `None` for a file that does not exist.
 pub(super) fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

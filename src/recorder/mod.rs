@@ -1,12 +1,13 @@
 //! Recordings of rooms: the whole mix of a session in one WAV file, mono at 16 kHz, in
 //! `data_dir/recordings/<organisation>/<session>.wav`.
 //!
-//! A mix gives its frames to a [`RecordingSink`], which never waits: what a slow disk does not take is counted and
-//! becomes silence, so that the time line stays right. One thread ([`Recorder`]) writes what came, several times a
-//! second, and makes the header say what the file holds each second: whenever the process dies, the file plays up to
-//! there, and [`recover`] makes it whole. A disk that is full or fails ends the recording, never the call.
+//! A mix gives its frames to a [`RecordingSink`], which never waits: frames that a slow disk does not take
+//! are counted and become silence, so that the timing stays right. One thread ([`Recorder`]) writes the
+//! frames several times a second, and updates the header every second: whenever the process dies, the file
+//! can be played up to there, and [`recover`] repairs it. A full or failing disk ends the recording, never
+//! the call.
 //!
-//! [`Recordings`] and [`WavFile`] know no thread and no file system: tests give them disks that fail at will.
+//! [`Recordings`] and [`WavFile`] use no thread and no file system, so that tests can pass disks that fail.
 
 mod counters;
 mod disk;

@@ -1,4 +1,4 @@
-//! The recordings that are under way: what came is written, what failed is ended, and what became of each is told.
+//! The recordings under way: writes their frames, ends those that failed, and reports the result of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,7 +12,7 @@ use crate::recorder::counters::RecorderCounters;
 use crate::recorder::sink::{RecordingSink, Source, pair};
 use crate::recorder::wav_file::{Disk, WavFile};
 
-/// A recording that shall begin.
+/// A recording to be started.
 #[derive(Debug)]
 pub struct Begin {
     organisation: OrganisationId,
@@ -20,16 +20,16 @@ pub struct Begin {
     source: Source,
 }
 
-/// What became of a recording.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation: OrganisationId,
     /// The session.
     pub session: ConferenceSessionId,
-    /// Bytes of the session's file, of all its recordings; 0 when there is none.
+    /// Length of the session's file, with all its recordings; 0 when there is none.
     pub bytes: u64,
-    /// Why it ended before its time.
+    /// Why it ended early.
     pub error: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Recordings<D: Disk> {
     live: BTreeMap<ConferenceSessionId, Recording<D::Storage>>,
     ended: VecDeque<Ended>,
     counters: Arc<RecorderCounters>,
-    /// What is written next; kept so that it is allocated once.
+    /// The bytes to be written next; a field so that it is allocated once.
     bytes: Vec<u8>,
     turns: u64,
 }
@@ -48,12 +48,12 @@ pub struct Recordings<D: Disk> {
 struct Recording<S> {
     organisation: OrganisationId,
     file: WavFile<S>,
-    /// The mix, and those that came while the one before was being written out.
+    /// The source of the mix, and later sources that came while the earlier one was being written.
     sources: VecDeque<Source>,
 }
 
 impl Begin {
-    /// A recording, and where its mix writes to.
+    /// Returns a recording and the sink for its mix.
     pub fn new(
         organisation: OrganisationId,
         session: ConferenceSessionId,
@@ -65,14 +65,14 @@ impl Begin {
 }
 
 impl<D: Disk> Recordings<D> {
-    /// No recordings yet. None begins, and those under way end, when there is room for less than `reserve_bytes`: a
-    /// disk that is full stops more than recordings.
+    /// Returns the recordings of `disk`. When less than `reserve_bytes` are free, no recording starts and
+    /// those under way end, because a full disk stops more than recordings.
     pub fn new(disk: D, reserve_bytes: u64, counters: Arc<RecorderCounters>) -> Self {
         let (live, ended) = (BTreeMap::new(), VecDeque::new());
         Recordings { disk, reserve_bytes, live, ended, counters, bytes: Vec::new(), turns: 0 }
     }
 
-    /// Begins a recording, behind what the file of its session holds.
+    /// Starts a recording, after what the file of its session already contains.
     pub fn begin(&mut self, begin: Begin) {
         let Begin { organisation, session, source } = begin;
         if let Some(recording) = self.live.get_mut(&session) {
@@ -94,7 +94,7 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Writes what came. To be called a few times a second.
+    /// Writes waiting frames. To be called a few times a second.
     pub fn turn(&mut self) {
         self.turns += 1;
         let looks = self.turns.is_multiple_of(LOOK_EVERY_TURNS) && !self.live.is_empty();
@@ -113,7 +113,7 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Writes what came, and completes every recording whether its mix is done or not.
+    /// Writes waiting frames, and completes every recording whether its mix has ended or not.
     pub fn finish(&mut self) {
         self.turn();
         let sessions: Vec<ConferenceSessionId> = self.live.keys().copied().collect();
@@ -122,16 +122,16 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// What became of a recording; to be drained.
+    /// Returns the next result of a recording; to be drained.
     pub fn poll_ended(&mut self) -> Option<Ended> {
         self.ended.pop_front()
     }
 
-    /// Writes what came of one recording; says whether that was all of it.
+    /// Writes the waiting frames of one recording; returns whether those were the last.
     fn write(&mut self, session: ConferenceSessionId, say_length: bool) -> io::Result<bool> {
         let Some(recording) = self.live.get_mut(&session) else { return Ok(false) };
         while let Some(source) = recording.sources.front() {
-            // Asked for before the frames are taken: what came in between is not left behind.
+            // Read before the frames are taken, so that frames which arrive in between are not lost.
             let is_last = Arc::strong_count(&source.over) == 1;
             self.bytes.clear();
             source.frames.try_iter().take(FRAMES_MAX).for_each(|frame| frame.write(&mut self.bytes));
@@ -195,7 +195,7 @@ impl<D: Disk> Recordings<D> {
         self.ended.push_back(ended);
     }
 
-    /// Bytes of what earlier recordings of a session left, where a further one cannot begin.
+    /// Length of the earlier recordings of a session, where a further one cannot start.
     fn left(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> u64 {
         let found = self.disk.find(organisation, session).ok().flatten().unwrap_or(0);
         if found > HEADER_LEN as u64 {
@@ -205,7 +205,7 @@ impl<D: Disk> Recordings<D> {
         0
     }
 
-    /// Removes a file in which nothing can be heard.
+    /// Removes a file without audio.
     fn remove(&mut self, organisation: OrganisationId, session: ConferenceSessionId) {
         if let Err(error) = self.disk.remove(organisation, session) {
             tracing::warn!(%error, conference.session = %session, "an empty recording cannot be removed");
@@ -225,7 +225,7 @@ impl<D: Disk> Recordings<D> {
     }
 }
 
-/// Why a recording ended, for those who read its session.
+/// Why a recording ended, as text for readers of its session.
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull if error.get_ref().is_none() => {
@@ -236,7 +236,7 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// Frames that one turn writes of a recording: more than come between two turns.
+/// Frames of a recording that one turn writes: more than arrive between two turns.
 const FRAMES_MAX: usize = 500;
-/// Turns after which headers are made right and the room on the disk is looked at: a second.
+/// Turns after which headers are updated and the free space is checked: one second.
 const LOOK_EVERY_TURNS: u64 = 4;

@@ -1,7 +1,7 @@
-//! Deletes recordings that were kept long enough, and files that no session tells of.
+//! Deletes recordings whose retention time is over, and files that belong to no session.
 //!
-//! The file goes first and then what the session says of it: when the process dies in between, the next look does both
-//! again, and a file that is not there is deleted already. No order leaves a file that nobody knows of.
+//! The file is deleted first and the session's entry afterwards. If the process dies in between, the next
+//! pass does both again; a missing file counts as deleted. So no file is left without an entry.
 
 use std::fs::{DirEntry, ReadDir};
 use std::io;
@@ -18,10 +18,10 @@ use crate::recorder::shelf::{Shelf, beside};
 use crate::recorder::wav_file::Disk as _;
 
 impl Shelf {
-    /// Deletes recordings that were kept for as long as their organisations want; says whether there may be more.
+    /// Deletes recordings whose retention time is over; returns whether there may be more.
     ///
     /// # Errors
-    /// When the disk or the database refuses; what was deleted until then is.
+    /// When the disk or the database fails; earlier deletions remain.
     pub async fn purge(&self, node: NodeId, now: Timestamp) -> Result<bool, Problem> {
         let expired = self.store().expired_recordings(node, now).await?;
         for (organisation, session) in &expired {
@@ -32,8 +32,8 @@ impl Shelf {
         Ok(expired.len() == Store::RECORDING_PURGE_BATCH)
     }
 
-    /// Deletes files that were written last before `before` and that no session tells of; says how many. Other names
-    /// than ours are left alone.
+    /// Deletes files that were last written before `before` and that belong to no session; returns how many.
+    /// Files with other names are not touched.
     ///
     /// # Errors
     /// As [`Shelf::purge`].
@@ -59,7 +59,7 @@ impl Shelf {
     }
 }
 
-/// Deletes until told to stop.
+/// Deletes until it is stopped.
 pub async fn retain(shelf: Shelf, node: NodeId, clock: fn() -> Timestamp, mut stop: watch::Receiver<bool>) {
     let mut looks: u64 = 0;
     let mut pause = LOOK_EVERY;
@@ -82,7 +82,7 @@ pub async fn retain(shelf: Shelf, node: NodeId, clock: fn() -> Timestamp, mut st
     }
 }
 
-/// The files of recordings, one directory after the other.
+/// A walk through the files of recordings, one directory after another.
 struct Walk {
     organisations: Option<ReadDir>,
     files: Option<(OrganisationId, ReadDir)>,
@@ -93,7 +93,7 @@ impl Walk {
         Ok(Walk { organisations, files: None })
     }
 
-    /// Some files that were written last before `before`; none at the end.
+    /// The next files that were last written before `before`; empty at the end.
     fn next_files(&mut self, before: SystemTime) -> io::Result<Vec<RecordingPlace>> {
         let mut found = Vec::new();
         while found.len() < FILES_MAX {
@@ -126,7 +126,7 @@ fn session_of(entry: &DirEntry, before: SystemTime) -> io::Result<Option<Confere
     let name = entry.file_name();
     let session = name.to_str().and_then(|name| name.strip_suffix(".wav")?.parse().ok());
     let Some(session) = session else { return Ok(None) };
-    // One that is deleted meanwhile is none.
+    // A file that was deleted meanwhile is skipped.
     let modified = existing(entry.metadata().and_then(|metadata| metadata.modified()))?;
     Ok(modified.filter(|modified| *modified < before).map(|_| session))
 }
@@ -135,13 +135,13 @@ fn time_of(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0))
 }
 
-/// Files that the database is asked about at once.
+/// Files in one database query.
 const FILES_MAX: usize = 64;
-/// How often recordings are looked for that were kept long enough.
+/// How often the retention is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How long others may use the disk between two batches.
+/// Pause between two batches, in which others can use the disk.
 const BATCH_PAUSE: Duration = Duration::from_millis(100);
 /// An hour.
 const STRAYS_EVERY_LOOKS: u64 = 60;
-/// A session is stored seconds after it began; a database may be away for hours.
+/// A session is stored a few seconds after it began; a database may be unavailable for hours.
 const STRAY_AGE: Duration = Duration::from_secs(24 * 3_600);

@@ -1,4 +1,4 @@
-//! Recordings that are complete: opened to be played, and deleted when they were kept long enough.
+//! Complete recordings: opened for playback, and deleted when their retention time is over.
 
 use std::fs::File;
 
@@ -21,7 +21,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// The recordings that the store tells of, on this disk.
+    /// The recordings of `store` on this disk.
     pub fn new(store: Store, disk: DataDisk) -> Shelf {
         Shelf { store, disk }
     }
@@ -45,7 +45,7 @@ impl Recordings for Shelf {
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {
-            // Whose it is comes from the database, never from who asks; so does the path.
+            // The owner comes from the database, never from the request; so does the path.
             let found = self.store.session_recording(scope, room, session).await?;
             let none = || Problem::NotFound("the session was not recorded".to_owned());
             if !found.is_recorded || (!found.is_live && found.bytes == Some(0)) {
@@ -73,12 +73,12 @@ impl Recordings for Shelf {
     }
 }
 
-/// What is read and deleted waits for the disk of recordings beside the threads that serve others.
+/// Runs a disk operation on a blocking thread, apart from the threads that serve requests.
 pub(super) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     open_file::beside(HOLDS, work).await
 }
 
-/// What is on the disk, in errors.
+/// The content of the disk, for error messages.
 const HOLDS: &str = "recordings";

@@ -9,15 +9,15 @@ use sidetone_media::time::Micros;
 
 use crate::recorder::counters::RecorderCounters;
 
-/// Takes the frames of a mix without waiting for anything. Dropped, the recording is complete.
+/// Takes the frames of a mix without waiting. Dropping it completes the recording.
 #[derive(Debug)]
 pub struct RecordingSink {
     frames: Sender<Frame>,
     over: Arc<AtomicBool>,
     counters: Arc<RecorderCounters>,
-    /// Samples that there was no room for since the last frame that was taken.
+    /// Samples that did not fit since the last frame that was taken.
     lost: u32,
-    /// When the next frame begins, unless nobody was in the mix meanwhile.
+    /// When the next frame begins, unless the mix was empty meanwhile.
     next: Option<Micros>,
 }
 
@@ -25,11 +25,11 @@ pub struct RecordingSink {
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) frames: Receiver<Frame>,
-    /// Set when nothing more is taken.
+    /// Set when no more frames are taken.
     pub(super) over: Arc<AtomicBool>,
 }
 
-/// Some sound, and how long it is silent before.
+/// Audio, and the length of the silence before it.
 #[derive(Debug)]
 pub(super) struct Frame {
     silent: u32,
@@ -37,7 +37,7 @@ pub(super) struct Frame {
     pcm: [i16; FRAME_LEN_MAX],
 }
 
-/// Both ends of a recording.
+/// Returns both ends of a recording.
 pub(super) fn pair(counters: Arc<RecorderCounters>) -> (RecordingSink, Source) {
     let (frames, received) = crossbeam_channel::bounded(QUEUE_LEN_MAX);
     let over = Arc::new(AtomicBool::new(false));
@@ -62,7 +62,7 @@ impl FrameSink for RecordingSink {
 }
 
 impl RecordingSink {
-    /// Samples for which the mix gave nothing. What comes a little late is not silent: it comes.
+    /// Samples for which the mix gave no frame. A frame that is a little late is not replaced by silence.
     fn pause(&self, at: Micros) -> u32 {
         let pause_us = self.next.map_or(0, |next| at.0.saturating_sub(next.0)).min(PAUSE_MAX_US);
         if pause_us < PAUSE_MIN_US { 0 } else { u32::try_from(pause_us * 16 / 1_000).unwrap_or(0) }
@@ -88,7 +88,7 @@ impl RecordingSink {
 }
 
 impl Frame {
-    /// Appends what the file gets.
+    /// Appends the samples for the file.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.resize(out.len() + self.silent as usize * 2, 0);
         out.extend(self.pcm.iter().take(self.len.into()).flat_map(|sample| sample.to_le_bytes()));
@@ -101,11 +101,11 @@ fn samples_us(samples: usize) -> i64 {
 
 /// 20 ms at 16 kHz.
 const FRAME_LEN_MAX: usize = 320;
-/// Five seconds: disks stall for a moment when much is brought to the medium.
+/// Five seconds: disks stall for a moment during large flushes.
 const QUEUE_LEN_MAX: usize = 250;
-/// A mix whose tick came late by less gives the frames that it owes.
+/// A mix whose tick is late by less than this sends the missing frames later.
 const PAUSE_MIN_US: i64 = 1_000_000;
-/// The most that a file is silent at once.
+/// The longest silence that is written at once.
 const PAUSE_MAX_US: i64 = 3_600 * 1_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Recordings on disks that are slow, full, broken, or gone at any moment.
+//! Recordings on disks that are slow, full, broken, or fail at any moment.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,13 +25,13 @@ struct Memory(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     files: BTreeMap<ConferenceSessionId, Vec<u8>>,
-    /// Operations until now.
+    /// Operations so far.
     operations: u64,
-    /// The operation that fails, and how; those after it fail as well.
+    /// The operation that fails, and how; all later ones fail as well.
     fails_at: Option<(u64, io::ErrorKind)>,
-    /// Bytes that there is room for, of all files.
+    /// Bytes that fit, over all files.
     room: Option<usize>,
-    /// Every state that a crash would have left behind.
+    /// Every state that a crash would have left.
     crashes: Option<Vec<Vec<u8>>>,
 }
 
@@ -86,7 +86,7 @@ impl Storage for Handle {
         Ok(self.0.file(self.1).map_or(0, |file| file.len() as u64))
     }
 
-    /// As a disk does: what fits is written, and then it fails; what is there already is written over.
+    /// Like a real disk: what fits is written, then it fails; existing bytes are overwritten.
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
         let failed = self.0.operation();
         let mut state = self.0.0.lock();
@@ -96,7 +96,7 @@ impl Storage for Handle {
         let place = usize::try_from(place).unwrap();
         let inside = file.len().saturating_sub(place);
         let takes = bytes.len().min(inside.saturating_add(free));
-        // What fails halfway through leaves an odd number of bytes.
+        // A write that fails halfway leaves an odd number of bytes.
         let takes = if failed.is_err() && inside == 0 { takes.min((bytes.len() / 2) | 1) } else { takes };
         let end = file.len().max(place + takes);
         file.resize(end, 0);
@@ -132,7 +132,8 @@ fn begin<D: Disk>(recordings: &mut Recordings<D>, session: ConferenceSessionId) 
     sink
 }
 
-/// Second after second of a mix whose samples count upwards, until the sink takes no more or `seconds` are over.
+/// Records a mix whose samples count upwards, second by second, until the sink takes no more or `seconds` are
+/// over.
 fn talk<D: Disk>(recordings: &mut Recordings<D>, sink: &mut RecordingSink, seconds: i64) -> bool {
     for frame in 0..seconds * 50 {
         let pcm: [i16; 320] = std::array::from_fn(|n| (frame * 320 + n as i64) as i16);
@@ -161,7 +162,7 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     let mut sink = begin(&mut recordings, SESSION);
     assert!(talk(&mut recordings, &mut sink, 2));
     drop(sink);
-    // On again before the first was written out: behind it, in the same file.
+    // Started again before the first was completely written: appended to the same file.
     let mut sink = begin(&mut recordings, SESSION);
     assert!(talk(&mut recordings, &mut sink, 1));
     drop(sink);
@@ -169,7 +170,7 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     let bytes = 3 * 32_000 + HEADER_LEN as u64;
     let told = Ended { organisation: ACME, session: SESSION, bytes, error: None };
     assert_eq!(ended(&mut recordings), [told]);
-    // And again once it was complete.
+    // And again after it was complete.
     let mut sink = begin(&mut recordings, SESSION);
     assert!(talk(&mut recordings, &mut sink, 1));
     drop(sink);
@@ -182,8 +183,8 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     assert!(parts.into_iter().all(counts_upwards));
 }
 
-/// M10: every operation that can fail, in every way that a disk fails. What is told is what is on the disk, the file
-/// plays, and the mix hears that it is over.
+/// M10: every operation that can fail, with every kind of disk error. The reported result matches the disk,
+/// the file can be played, and the mix notices the end.
 #[test]
 fn whatever_fails_ends_the_recording_and_leaves_a_file_that_plays() {
     let operations = {
@@ -211,14 +212,14 @@ fn whatever_fails_ends_the_recording_and_leaves_a_file_that_plays() {
             let told = ended(&mut recordings);
             assert_eq!(told.len(), 1, "{kind} at {at}");
             assert!(told[0].error.is_some(), "{kind} at {at}");
-            // What fails after the last frame was taken is told all the same.
+            // A failure after the last frame was taken is reported all the same.
             assert!(!is_taken || at + 3 > operations, "{kind} at {at}: the mix goes on");
             true_to_the_disk(&disk, &told[0], &format!("{kind} at {at}"));
         }
     }
 }
 
-/// What is told of a recording is what the disk holds, and a program that plays it finds all of it.
+/// The reported length is the file's length, and a player finds all of it.
 fn true_to_the_disk(disk: &Memory, told: &Ended, case: &str) {
     let file = disk.file(SESSION);
     if told.bytes == 0 {
@@ -248,14 +249,14 @@ fn a_disk_that_fills_up_ends_the_recording_where_it_is_full() {
         let whole = if room <= 81 { 0 } else { room as u64 & !1 };
         assert_eq!(told[0].bytes, whole, "{room}");
         true_to_the_disk(&disk, &told[0], &room.to_string());
-        // The header says all of it: not one sample is lost to what was said a second ago.
+        // The header covers everything: no sample is lost because the header was a second old.
         if let Some(file) = disk.file(SESSION) {
             assert_eq!(u64::from(u32::from_le_bytes(file[76..80].try_into().unwrap())), whole - 80);
         }
     }
 }
 
-/// Nothing is recorded on the room that the database and the journal need.
+/// No recording uses the space reserved for the database and the journal.
 #[test]
 fn what_is_kept_free_stays_free() {
     let disk = Memory::default();
@@ -270,13 +271,14 @@ fn what_is_kept_free_stays_free() {
     let mut refused = begin(&mut recordings, other);
     assert!(!refused.frame(Micros(0), &[0; 320]));
     assert_eq!((ended(&mut recordings)[0].bytes, disk.file(other)), (0, None));
-    // What the session recorded before stays what is told of it.
+    // The earlier recording of the session keeps its reported length.
     let before = told[0].bytes;
     drop(begin(&mut recordings, SESSION));
     assert_eq!(ended(&mut recordings)[0].bytes, before);
 }
 
-/// Killed at any moment: what is on the disk plays as it is, but for the last second, and all of it once recovered.
+/// A crash at any moment: the file on the disk can be played except for the last second, and completely once
+/// recovered.
 #[test]
 fn a_crash_at_any_moment_leaves_a_file_that_plays() {
     let disk = Memory::default();
@@ -324,7 +326,7 @@ impl Storage for Slice<'_> {
     }
 }
 
-/// A recording of days: the file is sparse, the sizes are real.
+/// A recording of several days: the file is sparse, the sizes are real.
 #[test]
 fn a_recording_goes_on_behind_2_and_4_gib() {
     let dir = crate_dir();
@@ -366,12 +368,12 @@ fn first_bytes(path: &std::path::Path) -> Vec<u8> {
     head
 }
 
-/// A directory of this test's own.
+/// A directory for this test only.
 fn crate_dir() -> std::path::PathBuf {
     std::env::temp_dir().join(format!("sidetone-recordings-{}", Uuid::new_v4()))
 }
 
-/// The thread, on the real disk: a directory that cannot be written, and one that can.
+/// The thread with the real disk: a directory that cannot be written, and one that can.
 #[test]
 fn the_recorder_tells_what_became_of_each() {
     let dir = crate_dir();
@@ -390,7 +392,7 @@ fn the_recorder_tells_what_became_of_each() {
     assert_eq!(told, Ended { organisation: ACME, session: SESSION, bytes, error: None });
     let file = std::fs::read(disk.path(ACME, SESSION)).unwrap();
     assert_eq!(Clip::from_wav(&file).unwrap().samples(), [9; 32_000]);
-    // One that is under way when the engine stops is completed.
+    // A recording under way is completed when the engine stops.
     let other = ConferenceSessionId(Uuid::from_u128(3));
     let mut sink = recorder.begins().begin(ACME, other).unwrap();
     assert!(sink.frame(Micros(0), &[9; 320]));
@@ -426,7 +428,7 @@ fn what_a_crash_left_is_recovered() {
     let mut recordings = Recordings::new(disk.clone(), 0, Arc::default());
     let mut sink = begin(&mut recordings, SESSION);
     assert!(talk(&mut recordings, &mut sink, 2));
-    // What the header does not say yet, and half a sample.
+    // Samples that the header does not cover yet, and half a sample.
     let path = disk.path(ACME, SESSION);
     let mut left = std::fs::read(&path).unwrap();
     left.extend([7, 7, 7]);
@@ -435,7 +437,7 @@ fn what_a_crash_left_is_recovered() {
     assert_eq!(bytes, left.len() as u64 - 1);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!(Wav::parse(&whole).unwrap().frames(), (bytes - HEADER_LEN as u64) / 2);
-    // A file that was made and holds nothing is none.
+    // A file without any samples counts as none.
     std::fs::write(&path, &left[..40]).unwrap();
     assert_eq!(recover(&disk, ACME, SESSION).0, 0);
     assert!(!path.exists());

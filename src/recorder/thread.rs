@@ -21,12 +21,12 @@ pub struct Recorder {
     thread: JoinHandle<Recordings<DataDisk>>,
 }
 
-/// More recordings wait to begin than the disk opens files.
+/// Too many recordings wait for the disk to open their files.
 #[derive(Debug, thiserror::Error)]
 #[error("the disk of recordings is too slow, {ORDERS_LEN_MAX} recordings wait to begin")]
 pub struct RecorderBusy;
 
-/// Begins recordings; clones are the same recorder's.
+/// Starts recordings; clones share the recorder.
 #[derive(Clone, Debug)]
 pub struct Begins {
     orders: Sender<Order>,
@@ -40,10 +40,10 @@ enum Order {
 }
 
 impl Recorder {
-    /// Starts the thread. `tell` hears what became of each recording, and may wait.
+    /// Starts the thread. It calls `tell` with the result of each recording; the call may block.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn start(
         disk: DataDisk,
         reserve_bytes: u64,
@@ -60,19 +60,19 @@ impl Recorder {
         Ok(Recorder { orders, counters, thread })
     }
 
-    /// What begins recordings.
+    /// Returns a handle that starts recordings.
     pub fn begins(&self) -> Begins {
         Begins { orders: self.orders.clone(), counters: Arc::clone(&self.counters) }
     }
 
-    /// What is counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Arc<RecorderCounters> {
         Arc::clone(&self.counters)
     }
 
-    /// Completes every recording, tells of it, and stops.
+    /// Completes every recording, reports it, and stops.
     pub fn stop(self) {
-        // A thread that is gone has no recordings.
+        // A thread that has ended has no recordings.
         let _ = self.orders.send(Order::Finish);
         if self.thread.join().is_err() {
             tracing::error!("the recorder stopped before its time");
@@ -81,8 +81,8 @@ impl Recorder {
 }
 
 impl Begins {
-    /// Begins to record a session, behind what was recorded of it before; the file is opened soon. When that fails the
-    /// sink takes nothing, and it is told.
+    /// Starts to record a session, after its earlier recordings; the file is opened soon. If that fails the
+    /// sink takes no frames, and the failure is reported.
     ///
     /// # Errors
     /// When too many wait already.
@@ -119,7 +119,7 @@ fn run(recordings: &mut Recordings<DataDisk>, orders: &Receiver<Order>, tell: &i
     }
 }
 
-/// Recordings that may wait to begin.
+/// Largest number of recordings that wait to start.
 const ORDERS_LEN_MAX: usize = 1_024;
 /// A sink holds twenty times as much.
 const TURN_EVERY: Duration = Duration::from_millis(250);

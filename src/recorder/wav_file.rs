@@ -1,4 +1,4 @@
-//! A WAV file that grows: right for what it holds whenever it is looked at, within a second.
+//! A WAV file that grows; its header is correct for its content, at most one second old.
 
 use std::io;
 
@@ -6,65 +6,65 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::audio::wav::{HEADER_LEN, header};
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 
-/// Where the bytes of one file go.
+/// The storage of one file.
 pub trait Storage: Send {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn size(&mut self) -> io::Result<u64>;
 
-    /// Writes all of `bytes` at `place`; after a failure there may be some of them.
+    /// Writes all of `bytes` at `place`; after a failure some of them may have been written.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts the file off.
+    /// Truncates the file to `len` bytes.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// Brings everything to the medium.
+    /// Flushes everything to the medium.
     ///
     /// # Errors
-    /// What the disk says, also of writes before.
+    /// Errors of the disk, also of earlier writes.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Where the files are.
+/// The directory of the files.
 pub trait Disk: Send {
-    /// What a file is written by.
+    /// The storage of a file.
     type Storage: Storage;
 
-    /// The file of a session, made when it is not there.
+    /// Opens the file of a session, which is created if it does not exist.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn open(
         &mut self,
         organisation: OrganisationId,
         session: ConferenceSessionId,
     ) -> io::Result<Self::Storage>;
 
-    /// Bytes of the file of a session, when there is one.
+    /// Returns the length of a session's file, if it exists.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn find(&mut self, organisation: OrganisationId, session: ConferenceSessionId)
     -> io::Result<Option<u64>>;
 
     /// Removes the file of a session.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn remove(&mut self, organisation: OrganisationId, session: ConferenceSessionId) -> io::Result<()>;
 
-    /// How many bytes more there is room for.
+    /// Returns how many bytes are free.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     fn free_bytes(&mut self) -> io::Result<u64>;
 }
 
@@ -73,15 +73,15 @@ pub trait Disk: Send {
 pub struct WavFile<S> {
     storage: S,
     data_bytes: u64,
-    /// What the header says.
+    /// The length in the header.
     said_bytes: u64,
 }
 
 impl<S: Storage> WavFile<S> {
-    /// A file to go on with: behind what it holds, when it holds something.
+    /// Opens a file for appending, after its content if it has any.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn open(storage: S) -> io::Result<WavFile<S>> {
         let mut file = WavFile { storage, data_bytes: 0, said_bytes: 0 };
         file.data_bytes = file.found()?;
@@ -90,45 +90,45 @@ impl<S: Storage> WavFile<S> {
         Ok(file)
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file.
     pub fn len(&self) -> u64 {
         self.data_bytes + HEADER_LEN as u64
     }
 
-    /// Whether there is no sound in it.
+    /// Returns whether it has no audio.
     pub fn is_empty(&self) -> bool {
         self.data_bytes == 0
     }
 
-    /// Writes samples, as the bytes that they are in the file, behind the others.
+    /// Appends samples, in the byte order of the file.
     ///
     /// # Errors
-    /// What the disk says. Some of them may be in the file then; [`WavFile::salvage`] finds out.
+    /// Errors of the disk. Some samples may have been written then; [`WavFile::salvage`] determines how many.
     pub fn append(&mut self, samples: &[u8]) -> io::Result<()> {
         self.storage.write_at(self.len(), samples)?;
         self.data_bytes += samples.len() as u64;
         Ok(())
     }
 
-    /// Makes the header say what the file holds.
+    /// Updates the length in the header.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn say_length(&mut self) -> io::Result<()> {
         if self.said_bytes == self.data_bytes { Ok(()) } else { self.write_header() }
     }
 
-    /// Makes the file whole and brings it to the medium.
+    /// Completes the file and flushes it to the medium.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn finish(&mut self) -> io::Result<()> {
         self.say_length()?;
         self.storage.sync()
     }
 
-    /// After a failure: keeps what the disk took, and makes the header say so as well as it goes. The header is in its
-    /// place already: writing it over needs no more room.
+    /// After a failure: keeps what the disk took, and updates the header if possible. The header exists
+    /// already, so overwriting it needs no more space.
     pub fn salvage(&mut self) {
         if let Ok(found) = self.found() {
             self.data_bytes = found;
@@ -145,7 +145,7 @@ impl<S: Storage> WavFile<S> {
         Ok(())
     }
 
-    /// The bytes of whole samples behind the header.
+    /// The bytes of whole samples after the header.
     fn found(&mut self) -> io::Result<u64> {
         Ok(self.storage.size()?.saturating_sub(HEADER_LEN as u64) & !1)
     }

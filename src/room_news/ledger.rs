@@ -1,4 +1,4 @@
-//! The sessions that are live, as the rows they are stored as.
+//! Live sessions, as the rows they are stored as.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub struct Ledger {
     /// What is to be stored.
     rows: Rows,
     dirty: BTreeSet<ConferenceSessionId>,
-    /// Events that were given up on.
+    /// Events that were discarded.
     unheard: u64,
 }
 
@@ -30,7 +30,7 @@ struct Session {
     invites: Vec<Row<InviteRow>>,
 }
 
-/// A row, and whether it is stored as it is.
+/// A row, and whether it is stored in its current state.
 #[derive(Debug)]
 struct Row<T> {
     row: T,
@@ -38,17 +38,17 @@ struct Row<T> {
 }
 
 impl Ledger {
-    /// Takes a change with its event.
+    /// Folds a change and keeps its event.
     pub fn fold(&mut self, news: RoomNews) {
         self.take_in(news, true);
     }
 
-    /// Takes a change for which there is no room as an event: what is stored of the session is the same.
+    /// Folds a change without its event, because no event fits any more; the stored session is the same.
     pub fn fold_silently(&mut self, news: RoomNews) {
         self.take_in(news, false);
     }
 
-    /// Takes who talks.
+    /// Folds a change of who talks.
     pub fn tell(&mut self, told: Told) {
         let Some(session) = self.live.get_mut(&told.news.session) else { return };
         session.row.events += 1;
@@ -58,12 +58,12 @@ impl Ledger {
         self.rows.events.push(NewEvent { session, seq, what: Telling::Talk(told) });
     }
 
-    /// Every live session is known to be so at `now`.
+    /// Marks every live session as live at `now`.
     pub fn seen(&mut self, now: Timestamp) {
         self.rows.seen_at = (!self.live.is_empty()).then_some(now);
     }
 
-    /// Ends what is live, when nobody will tell any more.
+    /// Ends every live session; called when no further change can arrive.
     pub fn end_all(&mut self, now: Timestamp) {
         let live: Vec<RoomNews> = self.live.values().map(|session| session.ended(now)).collect();
         for news in live {
@@ -71,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// What is to be stored now.
+    /// Returns what is to be stored now.
     pub fn take(&mut self) -> Rows {
         for id in std::mem::take(&mut self.dirty) {
             let Some(session) = self.live.get_mut(&id) else { continue };
@@ -83,12 +83,12 @@ impl Ledger {
         std::mem::take(&mut self.rows)
     }
 
-    /// How many sessions are live.
+    /// Returns the number of live sessions.
     pub fn live(&self) -> usize {
         self.live.len()
     }
 
-    /// How many events were given up on.
+    /// Returns the number of events that were discarded.
     pub fn unheard(&self) -> u64 {
         self.unheard
     }
@@ -107,13 +107,13 @@ impl Ledger {
         if let RoomChange::Opened { room_name } = &news.what {
             self.live.entry(news.session).or_insert_with(|| Session::opened(&news, room_name));
         }
-        // A session that is over has nothing more to say.
+        // A session that is over has no further changes.
         let known = self.live.get_mut(&news.session).filter(|session| session.row.ended_at.is_none());
         let Some(session) = known else { return };
         session.change(&news);
         self.dirty.insert(news.session);
         if news.what == RoomChange::Recording(true) {
-            // What was complete grows again.
+            // A recording that was complete is being recorded again.
             self.rows.recordings.retain(|recording| recording.session != news.session);
         }
         if news.what.is_event() {
@@ -161,12 +161,12 @@ impl Session {
                     person.is_stored = false;
                 }
             }
-            // It is under way until it is known to be complete, whenever it was told to end.
+            // A recording is under way until it is known to be complete, even after the request to stop it.
             RoomChange::Recording(on) => {
                 self.row.is_recorded |= *on;
                 self.row.is_recording |= *on;
             }
-            // What is read of them is the live room's alone.
+            // These are read from the live room only.
             RoomChange::AllMuted(_)
             | RoomChange::Locked(_)
             | RoomChange::Merged { .. }
@@ -198,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Whoever was in it has left, and nobody is rung any more.
+    /// Marks every person as having left, and ends every invite that is still ringing.
     fn end(&mut self, at: Timestamp) {
         self.row.ended_at = Some(at);
         for person in self.people.values_mut().filter(|person| person.row.left_at.is_none()) {
@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Gives away what is not stored yet; who has left is of no further interest.
+    /// Moves what is not stored yet into `rows`, and forgets people who have left.
     fn take(&mut self, rows: &mut Rows) {
         rows.sessions.push(self.row.clone());
         let changed = self.people.values_mut().filter(|person| !person.is_stored);
@@ -228,7 +228,7 @@ impl Session {
         }));
     }
 
-    /// Its end, told by nobody.
+    /// Builds the change that ends the session, for a session whose end was not reported.
     fn ended(&self, at: Timestamp) -> RoomNews {
         let row = &self.row;
         RoomNews {
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-/// Whether the room still wants somebody to come.
+/// Returns whether the room still waits for the invited member.
 fn is_open(state: InviteState) -> bool {
     matches!(state, InviteState::Pending | InviteState::Ringing | InviteState::Waiting)
 }
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!((rows.sessions[0].ended_at, rows.events.len()), (Some(at(5)), 1));
     }
 
-    /// What is known of a recording's length holds until it is recorded again.
+    /// The known length of a recording holds until the room is recorded again.
     #[test]
     fn a_recording_is_under_way_until_it_is_complete() {
         let recorded = |bytes| RoomChange::Recorded { bytes, error: None };

@@ -1,10 +1,10 @@
-//! What rooms leave behind: the switch tells what changes in live rooms, and this stores it as sessions with their
-//! people, and as events.
+//! Stores what happens in rooms: the switch reports the changes of live rooms, and this module stores them as
+//! sessions with their people, and as events.
 //!
-//! The [`RoomTeller`] never makes the switch wait. The [`RoomNewsWriter`] folds what is told into rows ([`Ledger`]), and
-//! stores a row together with its event, in order, many rooms in one transaction. Who talks is told at most twice a
-//! second per room ([`Talk`]). Every two seconds live sessions are marked as such, so that the end of those that a
-//! crash cut off is known.
+//! The [`RoomTeller`] never makes the switch wait. The [`RoomNewsWriter`] folds the changes into rows
+//! ([`Ledger`]), and stores a row together with its event, in order, many rooms in one transaction. Who talks
+//! is reported at most twice a second per room ([`Talk`]). Live sessions are marked every two seconds, so
+//! that the end of sessions that a crash cut off is known.
 
 mod ledger;
 mod room;

@@ -1,4 +1,4 @@
-//! The tasks of the sessions, from the start of the engine to its end.
+//! The tasks that store sessions, from the start of the engine to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 use crate::room_news::writer::{Clock, room_news};
 use crate::supervise::{Running, Supervisor, Task};
 
-/// Makes the file of a recording whole that a crash interrupted: its length, 0 when there is none, and why it is not
-/// complete.
+/// Repairs the file of a recording that a crash interrupted. Returns its length (0 when there is no file) and
+/// why it is not complete.
 pub type Recover = dyn Fn(OrganisationId, ConferenceSessionId) -> (u64, Option<String>) + Send + Sync;
 
-/// Everything that sessions need of a running engine.
+/// What the sessions need of a running engine.
 pub struct SessionRoom {
     counts: Arc<RoomNewsCounts>,
     writer: Running,
@@ -26,11 +26,12 @@ pub struct SessionRoom {
 }
 
 impl SessionRoom {
-    /// Opens the room, and gives what the switch tells by. Sessions that an earlier run of the node left are closed as of
-    /// when they were last known to be live, before anybody can join a room; their recordings are as they are found.
+    /// Starts the tasks, and returns the sender for the switch. Sessions that an earlier run of the node left
+    /// open are closed at the time of their last mark, before any caller can join a room; their recordings
+    /// are repaired.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database returns an error.
     pub async fn open(
         store: &Store,
         node: NodeId,
@@ -55,12 +56,13 @@ impl SessionRoom {
         Ok((SessionRoom { counts, writer, sweeper }, teller))
     }
 
-    /// What is counted.
+    /// Returns the counters.
     pub fn counts(&self) -> Arc<RoomNewsCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what waits, and stops. Once the switch has, which tells until its end.
+    /// Stores what waits, and stops. Call it after the switch has stopped, because the switch reports changes
+    /// until its end.
     pub async fn stop(self) {
         let _ = self.sweeper.await;
         if tokio::time::timeout(STOP_MAX, self.writer).await.is_err() {
@@ -71,7 +73,7 @@ impl SessionRoom {
     }
 }
 
-/// What the recordings came to that a crash interrupted.
+/// Repairs the recordings that a crash interrupted, and stores the results.
 async fn recovered(store: &Store, node: NodeId, recover: &Recover) -> Result<Vec<RecordingRow>, StoreError> {
     let unfinished = store.unfinished_recordings(node).await?;
     let rows = unfinished.into_iter().map(|(organisation_id, session)| {
@@ -81,7 +83,7 @@ async fn recovered(store: &Store, node: NodeId, recover: &Recover) -> Result<Vec
     Ok(rows.collect())
 }
 
-/// Closes the sessions of nodes that died and never came back.
+/// Closes the sessions of nodes that crashed and did not restart.
 async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
@@ -95,8 +97,8 @@ async fn sweep(store: &Store, clock: &Clock, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// A live session is marked every few seconds; this is long after the last mark.
+/// A session without a mark for this long is closed; a live session is marked every few seconds.
 const SILENT_US: i64 = 5 * 60 * 1_000_000;
-/// How long what waits may take into the database at the end.
+/// Longest time for storing what waits at the end.
 const STOP_MAX: Duration = Duration::from_secs(10);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);

@@ -1,8 +1,8 @@
-//! Who talks, told at most twice a second per room.
+//! Reports who talks, at most twice a second per room.
 //!
-//! People begin and stop to talk all the time. A change that is undone before it was told is not told; what is left
-//! comes at two a second, and every event says who talks as of then: whoever has read the
-//! last one knows what the live room says.
+//! People start and stop talking all the time. A change that is undone before it was reported is not
+//! reported. The others are reported at two a second, and every event lists who talks at that moment: the
+//! last event agrees with the live room.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::room::rows::Told;
 
-/// The rooms in which somebody talked.
+/// The rooms in which a member talked.
 ///
 /// *Bounds*: a set of the members of every live room.
 #[derive(Debug, Default)]
@@ -19,21 +19,21 @@ pub struct Talk(BTreeMap<ConferenceSessionId, Room>);
 
 #[derive(Debug)]
 struct Room {
-    /// The last that was heard of the room: its revision is that of what is told next.
+    /// The room's last change; its revision goes into the next report.
     last: RoomNews,
     talking: BTreeSet<u32>,
-    /// Members whose own start was told, and no stop since.
+    /// Members whose own start was reported, and no stop since.
     told: BTreeSet<u32>,
-    /// Who talks by what was told last.
+    /// Who talks according to the last report.
     shown: BTreeSet<u32>,
-    /// Members whose last change is not told, first come first served.
+    /// Members whose last change is not reported yet, in order of arrival.
     waiting: VecDeque<u32>,
-    /// When the last two were told.
+    /// When the last two reports were sent.
     before: [Option<Instant>; 2],
 }
 
 impl Talk {
-    /// Takes any news of a room, in their order.
+    /// Takes any change of a room; changes arrive in order.
     pub fn hear(&mut self, news: &RoomNews) {
         if news.what == RoomChange::Ended {
             self.0.remove(&news.session);
@@ -55,7 +55,7 @@ impl Talk {
         }
     }
 
-    /// What is to be told now; it is told with that.
+    /// Returns what is to be reported now, and counts it as reported.
     pub fn due(&mut self, now: Instant) -> Vec<Told> {
         let mut due = Vec::new();
         for room in self.0.values_mut() {
@@ -67,7 +67,7 @@ impl Talk {
         due
     }
 
-    /// When something is due next; `now` when it is due already.
+    /// Returns when the next report is due; `now` when it is due already.
     pub fn next_due(&self, now: Instant) -> Option<Instant> {
         self.0.values().filter_map(|room| room.due_at(now)).min()
     }
@@ -91,7 +91,8 @@ impl Room {
         } else {
             self.talking.remove(&member);
         }
-        // Somebody may have been told of beside another and have stopped before the start was told.
+        // A member may have appeared in another member's report and have stopped before the own start was
+        // reported.
         if self.told.contains(&member) == talking && self.shown.contains(&member) == talking {
             self.waiting.retain(|waiting| *waiting != member);
         } else if !self.waiting.contains(&member) {
@@ -99,7 +100,7 @@ impl Room {
         }
     }
 
-    /// Somebody who left is told of as having left: nothing more is to be said of their talking.
+    /// Drops a member who left: the report that the member left is enough.
     fn forget(&mut self, member: u32) {
         self.talking.remove(&member);
         self.told.remove(&member);
@@ -122,7 +123,7 @@ impl Room {
         Told { news: self.last.clone(), member, talking, all: self.talking.iter().copied().collect() }
     }
 
-    /// When the next may be told: no second has more than two.
+    /// Returns when the next report may be sent: at most two in any second.
     fn due_at(&self, now: Instant) -> Option<Instant> {
         self.waiting.front()?;
         let [before_last, _] = self.before;
@@ -130,7 +131,7 @@ impl Room {
     }
 }
 
-/// In which two may be told.
+/// The period in which two reports may be sent.
 const PER_TWO: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A room of which everything that is due is told at once.
+    /// A room of which every due report is sent at once.
     struct Ladder {
         talk: Talk,
         began: Instant,
@@ -229,7 +230,8 @@ mod tests {
         assert_eq!(room.told.len(), 2, "known already");
     }
 
-    /// 3 was seen to talk beside 2 before it was told, so its stop is told although its start never was.
+    /// The report of 2 already listed 3 as talking, so the stop of 3 is reported although its start never
+    /// was.
     #[test]
     fn the_last_that_is_told_is_what_is() {
         let mut room = ladder();

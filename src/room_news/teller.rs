@@ -1,4 +1,4 @@
-//! The end of the queue that the switch has: it never waits.
+//! The switch's end of the queue: it never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sidetone_model::room::news::RoomNews;
 use tokio::sync::mpsc;
 
-/// Tells of rooms; the writer ends with it.
+/// Sends the changes of rooms; the writer ends when it is dropped.
 #[derive(Debug)]
 pub struct RoomTeller {
     queue: mpsc::Sender<RoomNews>,
     counts: Arc<RoomNewsCounts>,
 }
 
-/// What can be read of the news of rooms at any time.
+/// Counters of the stored changes, readable at any time.
 #[derive(Debug, Default)]
 pub struct RoomNewsCounts {
     pub(super) dropped: AtomicU64,
@@ -30,8 +30,9 @@ impl RoomTeller {
         (RoomTeller { queue, counts }, told)
     }
 
-    /// Passes it on. The writer takes from the queue whatever the database does, so that the queue is full only when
-    /// the process itself stands still; who talks, of which the next change says more, gives way long before that.
+    /// Sends a change. The writer empties the queue whatever the database does, so that the queue is full
+    /// only when the process itself is stalled. Changes of who talks are dropped when the queue is half full,
+    /// because the next one replaces them.
     pub fn tell(&self, news: RoomNews) {
         let is_talk = news.is_talk();
         let gives_way = is_talk && self.queue.capacity() < QUEUE_LEN_MAX / 2;
@@ -43,7 +44,7 @@ impl RoomTeller {
             return;
         }
         let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        // Each time that twice as many are gone: it says so, and does not fill the log beside the queue.
+        // Logs each time the number has doubled, so that a full queue does not fill the log as well.
         if dropped.is_power_of_two() {
             tracing::error!(dropped, "what happens in rooms is not taken: sessions are stored incompletely");
         }
@@ -51,17 +52,17 @@ impl RoomTeller {
 }
 
 impl RoomNewsCounts {
-    /// Changes that were lost because the process stood still.
+    /// Changes that were lost because the process was stalled.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Sessions that are live.
+    /// Live sessions.
     pub fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Events that were stored.
+    /// Stored events.
     pub fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
@@ -71,7 +72,8 @@ impl RoomNewsCounts {
         self.talk_dropped.load(Ordering::Relaxed)
     }
 
-    /// Events that were given up on because the database was away for too long; their sessions are complete.
+    /// Events that were discarded because the database was unavailable for too long; their sessions are
+    /// complete.
     pub fn unheard(&self) -> u64 {
         self.unheard.load(Ordering::Relaxed)
     }
@@ -82,5 +84,5 @@ impl RoomNewsCounts {
     }
 }
 
-/// News that the writer has not taken yet; about 5 MB.
+/// Largest number of changes that the writer has not taken yet; about 5 MB.
 pub const QUEUE_LEN_MAX: usize = 16_384;

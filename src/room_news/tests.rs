@@ -1,4 +1,4 @@
-//! The writer over a log that fails, and over very many changes.
+//! The writer with a log that fails, and with very many changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A database that is away for the first few times.
+/// A database that fails the first few times.
 #[derive(Default)]
 struct Log {
     away: AtomicUsize,
@@ -109,7 +109,7 @@ async fn a_database_that_comes_back_gets_everything_in_order_and_few_transaction
     }
 }
 
-/// What nobody ended ends with the switch, and a session is marked while it is live.
+/// A session that was not ended ends with the switch, and a session is marked while it is live.
 #[tokio::test(start_paused = true)]
 async fn live_sessions_are_marked_and_end_with_the_switch() {
     let (log, teller, counts, writer) = start(0);
@@ -138,7 +138,7 @@ async fn an_idle_engine_stores_nothing() {
     writer.await.unwrap();
 }
 
-/// W12: 200 changes a second in one room are at most two events a second, and the last one says what is.
+/// W12: 200 changes a second in one room give at most two events a second, and the last one matches the room.
 #[tokio::test(start_paused = true)]
 async fn who_talks_is_told_twice_a_second_at_most() {
     let (log, teller, counts, writer) = start(0);
@@ -164,7 +164,7 @@ async fn who_talks_is_told_twice_a_second_at_most() {
     writer.await.unwrap();
 }
 
-/// A day without the database: memory is bounded, sessions are complete, and what is missing of events is counted.
+/// A day without the database: memory is bounded, sessions are complete, and the missing events are counted.
 #[tokio::test(start_paused = true)]
 async fn too_much_to_wait_costs_events_and_nothing_else() {
     let (log, teller, counts, writer) = start(100);

@@ -1,4 +1,4 @@
-//! The task that stores what the switch tells of rooms.
+//! The task that stores the changes that the switch reports of rooms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::room_news::ledger::Ledger;
 use crate::room_news::talk::Talk;
 use crate::room_news::teller::{RoomNewsCounts, RoomTeller};
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Stores the sessions of a node and the events of its rooms: what is there at one time, of however many rooms, in one
+/// Stores the sessions of a node and the events of its rooms: everything that waits, of all rooms, in one
 /// transaction.
 ///
-/// While the database is away changes wait, [`WAITING_MAX`] of them; behind that the oldest are given up as events and
-/// remain in what is stored of their sessions. Who talks waits as a state, whatever the number of changes.
+/// While the database is unavailable, up to [`WAITING_MAX`] changes wait. Beyond that the oldest lose their
+/// events; the stored sessions still include them. Who talks waits as a state, whatever the number of
+/// changes.
 pub struct RoomNewsWriter {
     told: mpsc::Receiver<RoomNews>,
     log: Arc<dyn SessionLog>,
@@ -34,16 +35,16 @@ pub struct RoomNewsWriter {
     waiting: VecDeque<RoomNews>,
     ledger: Ledger,
     talk: Talk,
-    /// Cut from the ledger and not stored yet; it survives a panic of the task.
+    /// Taken from the ledger and not stored yet; it survives a panic of the task.
     in_hand: Rows,
     is_open: bool,
-    /// When the live sessions are to be marked as such.
+    /// When the live sessions are to be marked next.
     mark_at: Instant,
     pause: Duration,
     letters: DeadLetters,
 }
 
-/// Both ends of the queue.
+/// Builds both ends of the queue.
 pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomTeller, RoomNewsWriter) {
     let counts = Arc::new(RoomNewsCounts::default());
     let (teller, told) = RoomTeller::new(Arc::clone(&counts));
@@ -66,27 +67,27 @@ pub fn room_news(log: Arc<dyn SessionLog>, node: NodeId, clock: Clock) -> (RoomT
 }
 
 impl RoomNewsWriter {
-    /// The same writer with another pause after a failure.
+    /// Returns the writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// The same writer, which writes to `letters` what the database refuses for good.
+    /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
         self.letters = letters;
         self
     }
 
-    /// What can be read of it at any time.
+    /// Returns its counters.
     pub fn counts(&self) -> Arc<RoomNewsCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Stores what is told until the teller is gone and everything is stored; a session that nobody ended ends then.
-    /// It may be run again after a panic.
+    /// Stores changes until the sender is dropped and everything is stored; sessions that are still open end
+    /// then. It may be run again after a panic.
     pub async fn run(&mut self) {
         self.store().await;
         while self.is_open || !self.waiting.is_empty() {
@@ -101,7 +102,7 @@ impl RoomNewsWriter {
         self.store().await;
     }
 
-    /// Waits for something to store; says whether more may be told.
+    /// Waits for something to store; returns whether more changes may arrive.
     async fn wait(&mut self) -> bool {
         let mut taken = Vec::new();
         let due = self.next_due();
@@ -113,7 +114,7 @@ impl RoomNewsWriter {
         is_open
     }
 
-    /// When there is something to store although nothing is told.
+    /// Returns when there is something to store although no change arrives.
     fn next_due(&self) -> Option<Instant> {
         let talk = self.talk.next_due(Instant::now().into_std()).map(Instant::from_std);
         let mark = (self.ledger.live() > 0).then_some(self.mark_at);
@@ -135,7 +136,8 @@ impl RoomNewsWriter {
         self.counts.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
     }
 
-    /// What is stored next. Who talks comes after what was told before it, and so only when all of that goes along.
+    /// Takes what is stored next. Changes of who talks follow the changes before them, so they are included
+    /// only when all of those are.
     fn cut(&mut self) -> Rows {
         let count = self.waiting.len().min(BATCH_LEN_MAX);
         for news in self.waiting.drain(..count) {
@@ -154,12 +156,12 @@ impl RoomNewsWriter {
         self.ledger.take()
     }
 
-    /// Stores the rows in hand, however long it takes, and goes on taking what is told.
+    /// Stores the rows in hand, however long it takes, and goes on taking changes.
     async fn store(&mut self) {
         let (log, node, pause) = (Arc::clone(&self.log), self.node, self.pause);
         let letters = self.letters.clone();
         if !self.in_hand.is_empty() {
-            // The rows return to `self` whatever ends the storing.
+            // The rows return to `self` however the storing ends.
             let mut held = Held { rows: std::mem::take(&mut self.in_hand), writer: self };
             held.store(log.as_ref(), node, pause, &letters).await;
         }
@@ -213,7 +215,7 @@ async fn store_at_last(
     while let Err(error) = log.store(node, rows).await {
         if Fault::of(&error) == Fault::Refused {
             refused += 1;
-            // One session may be refused for good: the others are stored.
+            // The database may refuse one session permanently: the others are stored.
             let parts = rows.by_session();
             if parts.len() > 1 {
                 for part in parts {
@@ -233,15 +235,16 @@ async fn store_at_last(
     }
 }
 
-/// How often one session is refused before what is told of it is a dead letter.
+/// How often the database may refuse one session before its rows become a dead letter.
 const REFUSALS_MAX: u32 = 3;
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 500;
-/// How often live sessions are marked as such: after a crash their ends are right to this and the time of one commit.
+/// How often live sessions are marked: after a crash their end times are exact to this plus the time of one
+/// commit.
 const MARK_EVERY: Duration = Duration::from_secs(2);
 /// The pause before the database is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// News that are taken at once.
+/// Changes taken at once.
 const TAKEN_MAX: usize = 256;
-/// Changes that wait for the database; about 15 MB.
+/// Largest number of changes that wait for the database; about 15 MB.
 pub const WAITING_MAX: usize = 50_000;

@@ -1,4 +1,4 @@
-//! The stored rooms as the machine looks them up: by id, and by the digits that people dial or key.
+//! The stored rooms, indexed for the machine: by id and by number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId};
 use sidetone_model::room::{RoomConfig, RoomMember};
 
-/// The stored rooms; unchanging, replaced as a whole.
+/// The stored rooms; immutable, replaced as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomBook {
     rooms: HashMap<RoomId, Booked>,
@@ -20,7 +20,8 @@ struct Booked {
 }
 
 impl RoomBook {
-    /// A book of `rooms`. `extension` tells number and name of a default member; one that it does not know is not rung.
+    /// Indexes `rooms`. `extension` returns number and name of a default member; a member that it does not
+    /// know is not rung.
     pub fn new<'a>(
         rooms: impl IntoIterator<Item = &'a RoomConfig>,
         extension: impl Fn(ExtensionId) -> Option<(String, String)>,
@@ -38,21 +39,21 @@ impl RoomBook {
         book
     }
 
-    /// A room.
+    /// Returns the room of that id.
     pub fn room(&self, room: RoomId) -> Option<&Arc<RoomConfig>> {
         self.rooms.get(&room).map(|booked| &booked.config)
     }
 
-    /// The default members of a room, in order.
+    /// Returns the default members of a room, in order.
     pub fn members(&self, room: RoomId) -> &[RoomMember] {
         self.rooms.get(&room).map_or(&[], |booked| &booked.members)
     }
 
-    /// The room of an organisation that has this number.
+    /// Returns the room of an organisation that has this number.
     pub fn by_number(&self, organisation: OrganisationId, digits: &str) -> Option<RoomId> {
         self.by_number.get(&(organisation, digits.to_owned())).copied()
     }
 }
 
-/// Default members of one room that are rung.
+/// Most default members of one room that are rung.
 const INVITES_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! What members do by their keypads and others by the HTTP face: one and the same.
+//! Moderation: commands that arrive by the members' keypads and by the HTTP API run the same code.
 
 use sidetone_model::ids::{LegId, RoomId};
 use sidetone_model::prompt::Prompt;
@@ -10,10 +10,10 @@ use crate::rooms::keypad::Keyed;
 use crate::rooms::{Dial, Output, Rooms};
 
 impl Rooms {
-    /// Does something to a live room. What is so already stays so, and is no change.
+    /// Applies a command to a live room. A command that asks for the present state changes nothing.
     ///
     /// # Errors
-    /// When nobody is in the room, or no such member.
+    /// When the room is not live, or has no such member.
     pub fn control(
         &mut self,
         now: Now,
@@ -46,11 +46,11 @@ impl Rooms {
         Ok(())
     }
 
-    /// Rings somebody for a room, who is seated on answering; what is dialled. Who is being rung for it is not rung
-    /// twice, but seated as it was asked for last.
+    /// Dials a target for a room and seats it once it answers; returns the target. A target that is already
+    /// being dialled for the room is not dialled twice; it gets the role of the latest request.
     ///
     /// # Errors
-    /// When the room is not stored or would not take them, or when too many are rung.
+    /// When the room is not stored or would refuse the target, or when too many targets are being dialled.
     pub fn dial(&mut self, room: RoomId, request: DialRequest) -> Result<String, ControlRefused> {
         let config = self.book.room(room).ok_or(ControlRefused::NoRoom)?;
         let DialRequest { kind, target, role } = request;
@@ -81,7 +81,7 @@ impl Rooms {
         Ok(target)
     }
 
-    /// A member keyed a digit.
+    /// Handles a digit that a member keyed.
     pub(super) fn member_keyed(&mut self, now: Now, leg: LegId, digit: char) {
         let Some((name, id)) = self.seats.get(&leg).copied() else { return };
         let Some(room) = self.rooms.get_mut(&name) else { return };
@@ -93,13 +93,13 @@ impl Rooms {
             Keyed::Mute | Keyed::Unmute => {
                 let muted = keyed == Keyed::Mute;
                 room.mute(now, id, muted, desk);
-                // Said even when it was so: somebody wants to know.
+                // Played even if nothing changed: the member asked and expects an answer.
                 desk.play(leg, vec![if muted { Prompt::Muted } else { Prompt::Unmuted }]);
             }
             Keyed::Lock if moderates => room.lock(now, !room.locked, desk),
             Keyed::MuteAll if moderates => drop(room.mute_all(now, desk)),
             Keyed::End if moderates => self.end(now, name),
-            // Nothing is said, so that nobody learns by trying.
+            // No prompt is played, so that a participant cannot find out what the keys do.
             Keyed::Lock | Keyed::MuteAll | Keyed::End => {}
             Keyed::Pin(digits) => self.claim(now, leg, &digits),
         }

@@ -1,4 +1,4 @@
-//! What every part of the machine writes to: outputs, alarms, and what is drawn or counted.
+//! State shared by all parts of the machine: outputs, alarms, random numbers and counters.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
@@ -12,18 +12,18 @@ use sidetone_model::time::Now;
 
 use crate::rooms::{DialId, MixId, Output};
 
-/// What something waits for.
+/// What an alarm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Alarm {
-    /// A caller on the way in: a pause, silence, or a verdict.
+    /// A caller on the way in: a pause between digits, silence, or a PIN result is due.
     Caller(LegId),
     /// A default member is to be rung again.
     Invite(RoomName, ExtensionId),
-    /// Nothing was heard of a recording.
+    /// A recorder has not reported the end of a recording.
     Recording(ConferenceSessionId),
 }
 
-/// Outputs, alarms, and what is drawn or counted.
+/// Outputs, alarms, the random generator and the counters.
 #[derive(Debug)]
 pub(super) struct Desk {
     outputs: VecDeque<Output>,
@@ -54,21 +54,22 @@ impl Desk {
         self.outputs.pop_front()
     }
 
-    /// Plays prompts to a leg; the token that [`Input::Played`](crate::rooms::Input::Played) will have.
+    /// Plays prompts to a leg; returns the token that [`Input::Played`](crate::rooms::Input::Played) will
+    /// carry.
     pub(super) fn play(&mut self, leg: LegId, prompts: Vec<Prompt>) -> u64 {
         self.last_token += 1;
         self.push(Output::Play(leg, prompts, self.last_token));
         self.last_token
     }
 
-    /// Sets an alarm, in place of where it stood.
+    /// Sets an alarm; replaces its earlier time.
     pub(super) fn set(&mut self, alarm: Alarm, at: Instant) {
         self.clear(alarm);
         self.alarms.insert(alarm, at);
         self.due.insert((at, alarm));
     }
 
-    /// Sets an alarm, unless it goes off before.
+    /// Sets an alarm, unless it is already set for an earlier time.
     pub(super) fn set_sooner(&mut self, alarm: Alarm, at: Instant) {
         if self.alarms.get(&alarm).is_none_or(|set| at < *set) {
             self.set(alarm, at);
@@ -81,12 +82,12 @@ impl Desk {
         }
     }
 
-    /// When the next alarm goes off.
+    /// Returns when the next alarm is due.
     pub(super) fn next_alarm(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// An alarm whose time has come.
+    /// Removes and returns an alarm that is due.
     pub(super) fn ring(&mut self, now: Instant) -> Option<Alarm> {
         let alarm = self.due.first().filter(|(at, _)| *at <= now).map(|(_, alarm)| *alarm)?;
         self.clear(alarm);

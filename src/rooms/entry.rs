@@ -1,4 +1,4 @@
-//! The way in: callers who are asked for a room's number and for its PIN.
+//! The way in: asks callers for a room's number and for its PIN.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use crate::rooms::desk::{Alarm, Desk};
 use crate::rooms::keypad::{DIGITS_MAX, PAUSE};
 use crate::rooms::{Arrival, Hears, Output, Rooms, Who};
 
-/// Somebody who is asked for something.
+/// A caller who is asked for a room's number or PIN.
 #[derive(Debug)]
 pub(super) struct Caller {
     who: Arrival,
     stage: Stage,
     digits: String,
-    /// Something wrong that was keyed, numbers and PINs each on their own.
+    /// Wrong entries; counted separately for room numbers and PINs.
     tries: u8,
-    /// The token of what plays.
+    /// The token of the prompt that plays.
     playing: Option<u64>,
     came: Instant,
-    /// The last digit, or the arrival.
+    /// When the last digit was keyed, or when the caller arrived.
     heard: Instant,
-    /// When to ask again.
+    /// When to repeat the prompt.
     again: Option<Instant>,
 }
 
@@ -36,11 +36,11 @@ enum Stage {
     Pin(RoomId),
     /// Asked for a room's number.
     Room,
-    /// Waits to be told whether the PIN is right.
+    /// Waits for the result of the PIN check.
     Verdict { room: RoomId, due: Instant },
 }
 
-/// Somebody who hears a last word.
+/// A caller who hears a last prompt before the hang-up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub(super) token: u64,
@@ -48,17 +48,17 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// When we hang up, whether or not the word was heard to its end.
+    /// How long the last prompt may play before we hang up anyway.
     pub(super) const LONGEST: Duration = Duration::from_secs(10);
 }
 
 impl Rooms {
-    /// Asks somebody for a room's number.
+    /// Asks a caller for a room's number.
     pub(super) fn ask_room(&mut self, now: Now, who: Arrival) {
         self.ask(now, who, Stage::Room);
     }
 
-    /// Somebody wants into a room: seats them, or asks for the PIN.
+    /// Handles a caller who wants into a room: seats the caller, or asks for the PIN.
     pub(super) fn come_into(&mut self, now: Now, who: Arrival, room: RoomId, in_mix: bool) {
         let book = std::sync::Arc::clone(&self.book);
         let Some(config) = book.room(room).filter(|config| config.organisation_id == who.organisation) else {
@@ -75,7 +75,8 @@ impl Rooms {
         }
     }
 
-    /// Somebody who answered for a PIN, or needs none, is seated if the room takes them.
+    /// Seats a caller who passed the PIN check or needs no PIN, if the room accepts the caller; returns
+    /// whether it did.
     pub(super) fn admit(
         &mut self,
         now: Now,
@@ -97,7 +98,7 @@ impl Rooms {
         }
     }
 
-    /// Says why not, and hangs up.
+    /// Plays the reason, then hangs up.
     pub(super) fn refuse(&mut self, now: Now, who: &Arrival, in_mix: bool, prompts: Vec<Prompt>) {
         if !in_mix {
             self.join_alone(who);
@@ -132,7 +133,7 @@ impl Rooms {
         self.desk.push(Output::Join { leg, mix, organisation, muted: false, hears: Hears::Room });
     }
 
-    /// A caller keyed a digit.
+    /// Handles a digit that a caller keyed.
     pub(super) fn caller_keyed(&mut self, now: Now, leg: LegId, digit: char) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         if matches!(caller.stage, Stage::Verdict { .. }) {
@@ -145,7 +146,7 @@ impl Rooms {
         }
     }
 
-    /// The time that a caller waits for has come.
+    /// Handles the caller's alarm: PIN result, silence, end of entry, or a repeated prompt.
     pub(super) fn caller_due(&mut self, now: Now, leg: LegId) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         let is_over = |since: Instant, most| now.instant.saturating_duration_since(since) >= most;
@@ -169,7 +170,7 @@ impl Rooms {
         }
     }
 
-    /// A caller has keyed a number or a PIN.
+    /// Handles a complete room number or PIN.
     fn caller_done(&mut self, now: Now, leg: LegId) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         match caller.stage {
@@ -216,7 +217,7 @@ impl Rooms {
         }
     }
 
-    /// Lets a caller in, or counts the wrong PIN.
+    /// Checks the PIN: seats the caller, or counts the wrong PIN.
     fn judge(&mut self, now: Now, leg: LegId, room: RoomId) {
         let Some(caller) = self.callers.get_mut(&leg) else { return };
         let digits = std::mem::take(&mut caller.digits);
@@ -232,7 +233,7 @@ impl Rooms {
             return;
         }
         let who = caller.who.counted();
-        // Before this failure counts: three tries are what a caller was promised when the prompt began.
+        // Read before this failure counts, because the caller was given three tries when the prompt began.
         let tries_max = if self.guard.is_slow(now.instant, room) { 1 } else { TRIES_MAX };
         self.guard.failed_by(now.instant, room, &who, caller.who.trunk);
         caller.tries += 1;
@@ -260,7 +261,7 @@ impl Rooms {
 }
 
 impl Caller {
-    /// Says something, then what is asked for.
+    /// Plays prompts, then the question.
     fn prompt(&mut self, mut prompts: Vec<Prompt>, desk: &mut Desk) {
         prompts.push(if self.stage == Stage::Room { Prompt::EnterRoom } else { Prompt::EnterPin });
         self.playing = Some(desk.play(self.who.leg, prompts));
@@ -268,14 +269,14 @@ impl Caller {
         self.arm(desk);
     }
 
-    /// A digit stops the prompt and adds to what was keyed; `*` begins anew.
+    /// Handles a digit: it stops the prompt and is appended; `*` clears the digits.
     fn key(&mut self, now: Instant, digit: char, desk: &mut Desk) {
         if self.playing.take().is_some() {
             desk.push(Output::StopPlaying(self.who.leg));
         }
         match digit {
             '*' => self.digits.clear(),
-            // Too many match nothing, so the rest need not be remembered.
+            // Further digits are dropped: this many already match no PIN and no room.
             _ if self.digits.len() < DIGITS_MAX => self.digits.push(digit),
             _ => {}
         }
@@ -284,7 +285,7 @@ impl Caller {
         self.arm(desk);
     }
 
-    /// What was played was heard to its end.
+    /// Handles the end of a prompt: schedules its repetition.
     pub(super) fn played(&mut self, now: Instant, token: u64, desk: &mut Desk) {
         if self.playing == Some(token) {
             self.playing = None;
@@ -307,37 +308,37 @@ impl Caller {
 }
 
 impl Arrival {
-    /// Whose wrong PINs they are.
+    /// The identity for which this caller's wrong PINs are counted.
     pub(super) fn counted(&self) -> Who {
         Who::new(self.extension, &self.number)
     }
 }
 
-/// Which role a PIN gives; in the same time whichever it is, or none.
+/// Returns the role that a PIN gives. Takes the same time for every PIN, right or wrong.
 pub(super) fn role_of(config: &RoomConfig, digits: &str) -> Option<Role> {
     let moderator = is_pin(&config.moderator_pin, digits);
     let participant = is_pin(&config.participant_pin, digits);
     if moderator.into() {
         Some(Role::Moderator)
     } else {
-        // A PIN that was taken away meanwhile is asked for no more.
+        // A room whose participant PIN was removed meanwhile accepts any digits.
         (participant.into() || config.participant_pin.is_empty()).then_some(Role::Participant)
     }
 }
 
-/// Whether `digits` are a PIN that there is.
+/// Whether `digits` equal `pin`; an empty PIN equals nothing.
 pub(super) fn is_pin(pin: &Pin, digits: &str) -> Choice {
     pin.as_str().as_bytes().ct_eq(digits.as_bytes()) & Choice::from(u8::from(!pin.is_empty()))
 }
 
-/// Wrong PINs of one call, and unknown room numbers.
+/// Wrong PINs, and unknown room numbers, allowed per call.
 pub(super) const TRIES_MAX: u8 = 3;
 
 /// How long a caller may key nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How long a caller may be on the way in.
+/// How long a caller may take in all to enter a room.
 const STAY_MAX: Duration = Duration::from_secs(300);
 
-/// How long after a prompt it is played again.
+/// Time from the end of a prompt to its repetition.
 const ASK_AGAIN: Duration = Duration::from_secs(10);

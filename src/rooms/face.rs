@@ -1,4 +1,4 @@
-//! What the rooms are told and what they say.
+//! The inputs and outputs of the rooms, and their types.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use sidetone_model::room::{DialKind, Role, RoomName};
 
 use crate::rooms::RoomBook;
 
-/// A sum of what people say, as the media engine knows it: a room's, or that of one caller on the way in.
+/// A mix in the media engine: that of a room, or that of one caller on the way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MixId(pub u64);
 
-/// Somebody who is being rung for a room.
+/// Identifies one call that we place for a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DialId(pub u64);
 
@@ -26,30 +26,30 @@ pub struct DialId(pub u64);
 pub enum Hears {
     /// The organisation's hold music.
     Music,
-    /// Everybody else in the mix.
+    /// All other legs in the mix.
     Room,
 }
 
-/// A leg that is up and wants into a room.
+/// A leg that is up and wants to enter a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The leg.
     pub leg: LegId,
     /// Its call.
     pub call: CallId,
-    /// Whose rooms it may come into.
+    /// The organisation whose rooms it may enter.
     pub organisation: OrganisationId,
-    /// Their number; empty when withheld.
+    /// The party's number; empty when withheld.
     pub number: String,
-    /// Their name; may be empty.
+    /// The party's name; may be empty.
     pub name: String,
-    /// Whose phone it is: only when the directory authenticated the leg, or we called the extension.
+    /// The extension, known only when the directory authenticated the leg or we called the extension.
     pub extension: Option<ExtensionId>,
     /// The extension's team.
     pub team: Option<TeamId>,
-    /// The trunk that the call came by; wrong PINs are counted for it.
+    /// The trunk that the call came by; wrong PINs are also counted per trunk.
     pub trunk: Option<TrunkId>,
-    /// What they want.
+    /// What the party wants.
     pub goal: Goal,
 }
 
@@ -58,49 +58,49 @@ pub struct Arrival {
 pub enum Goal {
     /// To be asked for a room's number first.
     Ask,
-    /// To be seated, having answered a call of the room.
+    /// To be seated after answering a call of the room.
     Dialled {
-        /// Which.
+        /// The call.
         dial: DialId,
     },
     /// To be seated with the other parties of two calls that are merged.
     Merged {
         /// The room that the calls become.
         room: RoomName,
-        /// The calls, the one that the room is named after first.
+        /// The merged calls; the room is named after the first.
         calls: [CallId; 2],
-        /// The extension that asked for it, when one did.
+        /// The extension that requested the merge, if one did.
         by: Option<ExtensionId>,
     },
-    /// To come into this room: they dialled its number, or a phone number that leads to it.
+    /// To enter this room: the party dialled its number, or a phone number that leads to it.
     Room(RoomId),
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A leg is up and wants into a room; every later input about it comes until [`Input::Gone`].
+    /// A leg is up and wants to enter a room. Other inputs about this leg follow until [`Input::Gone`].
     Arrived(Arrival),
-    /// Rooms were changed.
+    /// The stored rooms changed.
     Book(Arc<RoomBook>),
-    /// Nobody answered a call of ours.
+    /// A call of ours was not answered.
     DialFailed {
-        /// Which.
+        /// The call.
         dial: DialId,
         /// Why.
         end: DialEnd,
     },
-    /// Somebody keyed a digit: `0` to `9`, `*` or `#`; others are ignored.
+    /// A party keyed a digit: `0` to `9`, `*` or `#`; others are ignored.
     Digit(LegId, char),
-    /// An extension may be reached now: a call that it had taken or made is over, or a phone of it registered.
+    /// An extension may be reachable now: one of its calls ended, or one of its phones registered.
     Free(ExtensionId),
-    /// A leg is over, however it ended.
+    /// A leg is over, for any reason.
     Gone(LegId),
-    /// The party holds us, or no longer.
+    /// The party put us on hold, or resumed.
     Held(LegId, bool),
-    /// What was played to a leg was heard to its end; the token it was played with.
+    /// A prompt was played to a leg to its end; carries the prompt's token.
     Played(LegId, u64),
-    /// The recording of a session ended: as told, or by itself when the disk is full.
+    /// The recording of a session ended: on request, or by itself, for example because the disk is full.
     Recorded {
         /// The session.
         session: ConferenceSessionId,
@@ -109,85 +109,85 @@ pub enum Input {
         /// Why it ended by itself.
         error: Option<String>,
     },
-    /// A phone rings for a call of ours; until then it may as well be busy.
+    /// A phone rings for a call of ours; until then it may still be busy.
     Ringing(DialId),
-    /// Somebody began or stopped to talk.
+    /// A party began or stopped to talk.
     Talking(LegId, bool),
     /// The time of [`Rooms::next_timeout`](crate::rooms::Rooms::next_timeout) has come.
     Timeout,
 }
 
-/// Why nobody answered.
+/// Why a call of ours was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialEnd {
-    /// They are in another call.
+    /// The party is in another call.
     Busy,
-    /// They said no.
+    /// The party declined.
     Declined,
     /// It rang for too long.
     NoAnswer,
     /// Another final status.
     Status(u16),
-    /// No phone of theirs is registered; nothing was sent.
+    /// No phone of the extension is registered; nothing was sent.
     Unregistered,
 }
 
-/// What shall be done, and what changed.
+/// An action to carry out, or a change to publish.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Ring no longer; an answer that crosses is hung up.
+    /// Cancel the call; if it is answered meanwhile, hang it up.
     CancelDial(DialId),
-    /// Ring somebody, then feed [`Input::Arrived`] or [`Input::DialFailed`].
+    /// Dial a target, then feed [`Input::Arrived`] or [`Input::DialFailed`].
     Dial(Dial),
-    /// End a leg. It is no longer known here, and nothing more is said about it.
+    /// End a leg. The rooms have forgotten it; no further output names it.
     HangUp(LegId, HangupCause),
-    /// Let the member hear something else.
+    /// Change what the member hears.
     Hear(LegId, Hears),
-    /// Put a leg into a mix, out of the one that it is in.
+    /// Move a leg into a mix, out of its present one.
     Join {
         /// The leg.
         leg: LegId,
         /// The mix.
         mix: MixId,
-        /// Whose prompts and music it hears.
+        /// The organisation whose prompts and music it hears.
         organisation: OrganisationId,
-        /// Whether it is not heard.
+        /// Whether the leg is muted.
         muted: bool,
         /// What it hears.
         hears: Hears,
     },
-    /// Let a leg be heard or not.
+    /// Mute or unmute a leg.
     Mute(LegId, bool),
     /// Something changed in a live room.
     News(RoomNews),
-    /// Tell phones of it.
+    /// Send a note to phones.
     Note(RoomNote),
-    /// Play prompts to one leg in place of what still plays there, then feed [`Input::Played`] with the token.
+    /// Play prompts to one leg instead of the present ones, then feed [`Input::Played`] with the token.
     Play(LegId, Vec<Prompt>, u64),
-    /// Play prompts to everybody in a mix.
+    /// Play prompts to every leg in a mix.
     PlayAll(MixId, OrganisationId, Vec<Prompt>),
-    /// Record a mix into the file of the session, behind what the file has.
+    /// Record a mix; append to the session's file.
     Record(MixId, ConferenceSessionId, OrganisationId),
-    /// Stop what plays to a leg.
+    /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
-    /// Record a mix no longer, then feed [`Input::Recorded`].
+    /// Stop recording a mix, then feed [`Input::Recorded`].
     StopRecording(MixId),
 }
 
-/// Somebody to be rung.
+/// A call to place for a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dial {
-    /// Names it from now on.
+    /// Identifies the call in later inputs and outputs.
     pub id: DialId,
-    /// Who rings.
+    /// The organisation that calls.
     pub organisation: OrganisationId,
-    /// The room they shall be seated in.
+    /// The room that the target will be seated in.
     pub room: RoomId,
-    /// Where they are.
+    /// Extension or outside number.
     pub kind: DialKind,
     /// An extension's number, or E.164.
     pub target: String,
-    /// What they are seated as.
+    /// The role that the target will have.
     pub role: Role,
     /// The room's name, for an extension's display.
     pub caller_name: String,
@@ -198,15 +198,15 @@ pub struct Dial {
 /// A note of a room to phones in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomNote {
-    /// Whose room it is.
+    /// The organisation of the room.
     pub organisation: OrganisationId,
     /// The room.
     pub room: RoomName,
-    /// The occupancy.
+    /// The session of the room.
     pub session: ConferenceSessionId,
-    /// The phones.
+    /// The phones to notify.
     pub to: Vec<RoomPhone>,
-    /// The note without its `id`; with one it is shorter than 4 KB.
+    /// The note without its `id`; with the `id` it is shorter than 4 KB.
     pub payload: Map<String, Value>,
 }
 
@@ -215,24 +215,24 @@ pub struct RoomNote {
 pub struct RoomPhone {
     /// The member's id.
     pub member: u32,
-    /// The member's name, or number.
+    /// The member's name, else the number.
     pub name: String,
     /// The call.
     pub call: CallId,
-    /// The leg of it.
+    /// The call's leg.
     pub leg: LegId,
 }
 
-/// The bounds of what a node holds.
+/// Limits of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomsConfig {
     /// Live rooms at once.
     pub rooms_max: usize,
-    /// Members of one room at once, where it has no lower cap of its own.
+    /// Members of one room at once, unless the room has a lower limit.
     pub members_max: usize,
     /// Callers on their way into rooms at once.
     pub callers_max: usize,
-    /// People who are rung for rooms at once.
+    /// Calls that are being placed for rooms at once.
     pub dials_max: usize,
 }
 

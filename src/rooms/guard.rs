@@ -1,31 +1,34 @@
-//! Who has keyed too many wrong PINs.
+//! Limits on guessing PINs.
 //!
-//! A caller who failed ten times in ten minutes at one room is refused there before the answer, at first for ten
-//! minutes, each time for twice as long. That is counted per room and caller, so that nobody locks others out; an
-//! extension is counted as itself and not by a number, which a trunk may pretend. A room where many fail, whoever they
-//! are, becomes slow: one try a call, and a pause before each verdict. Verdicts on callers whose PIN was never right
-//! there come one after another then, so that the number of calls at once buys no guesses: 1,200 an hour for a room in
-//! all. Extensions, and callers whose PIN was right before, do not wait for them. The room never closes.
+//! A caller who failed ten times in ten minutes at one room is refused there before the answer: the first
+//! time for ten minutes, and each further time for twice as long. This is counted per room and caller, so
+//! that one caller cannot lock out others. An extension is counted by its id, not by its number, because a
+//! trunk can pretend any number.
 //!
-//! The same is counted for each trunk over all rooms, so that a carrier whose callers show ever other numbers guesses no
-//! faster at many rooms than at one.
+//! A room with many failures, from any callers, becomes slow: one try per call, and a pause before each
+//! result. For callers who never keyed the right PIN there, the results come one after another, so that
+//! parallel calls gain nothing: such a room checks at most 1,200 PINs an hour. Extensions, and callers who
+//! keyed the right PIN before, do not queue. The room never closes.
+//!
+//! The same is counted for each trunk over all rooms. Otherwise a carrier whose callers show a new number
+//! each time could guess faster at many rooms than at one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sidetone_model::ids::{ExtensionId, RoomId, TrunkId};
 
-/// A caller, as wrong PINs are counted.
+/// The identity for which wrong PINs are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// An extension that the directory authenticated.
     Extension(ExtensionId),
-    /// Somebody of that number; all who withhold theirs are one.
+    /// A caller with that number; all callers who withhold their number count as one.
     Number(String),
 }
 
 impl Who {
-    /// The caller of that extension and number.
+    /// Returns the identity of a caller with that extension and number.
     pub fn new(extension: Option<ExtensionId>, number: &str) -> Self {
         match extension {
             Some(extension) => Who::Extension(extension),
@@ -34,17 +37,17 @@ impl Who {
     }
 }
 
-/// What is known of failures.
+/// The failures that are remembered.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     callers: HashMap<(RoomId, Who), Record>,
-    /// The callers, the one that failed longest ago first.
+    /// The callers; the one whose last failure is oldest comes first.
     order: BTreeMap<u64, (RoomId, Who)>,
     /// Failures of all callers at each room, and of all callers over each trunk.
     places: HashMap<Place, VecDeque<Instant>>,
-    /// When a slow place has a verdict for the next caller that is not known there.
+    /// When the latest queued result of a slow place is due; only unknown callers queue.
     verdicts: HashMap<Place, Instant>,
-    /// Callers whose PIN was right, the latest last.
+    /// Callers who keyed the right PIN, the latest last.
     known: VecDeque<(RoomId, Who)>,
     turn: u64,
 }
@@ -58,17 +61,17 @@ enum Place {
 
 #[derive(Debug, Default)]
 struct Record {
-    /// The failures that count, at most [`FAILURES_MAX`].
+    /// The failures within the window, at most [`FAILURES_MAX`].
     recent: VecDeque<Instant>,
     refused_until: Option<Instant>,
-    /// How often the caller was refused, which is how long it is next.
+    /// How often the caller was refused; decides how long the next refusal lasts.
     refusals: u32,
     last: Option<Instant>,
     turn: u64,
 }
 
 impl Guard {
-    /// A caller that came by `trunk` keyed a wrong PIN.
+    /// Counts a wrong PIN of a caller, for the caller, the room and the trunk.
     pub(super) fn failed_by(&mut self, now: Instant, room: RoomId, who: &Who, trunk: Option<TrunkId>) {
         self.failed(now, room, who);
         if let Some(trunk) = trunk {
@@ -76,7 +79,7 @@ impl Guard {
         }
     }
 
-    /// A caller keyed a wrong PIN.
+    /// Counts a wrong PIN of a caller, for the caller and the room.
     pub(super) fn failed(&mut self, now: Instant, room: RoomId, who: &Who) {
         self.count(now, Place::Room(room));
         let key = (room, who.clone());
@@ -102,28 +105,29 @@ impl Guard {
         failures.push_back(now);
     }
 
-    /// Whether the caller has to wait before the next try.
+    /// Whether the caller is refused at present.
     pub(super) fn refuses(&self, now: Instant, room: RoomId, who: &Who) -> bool {
         let record = self.callers.get(&(room, who.clone()));
         record.and_then(|record| record.refused_until).is_some_and(|until| now < until)
     }
 
-    /// Whether so many failed at the room that everybody has to be slow.
+    /// Whether the room is slow because of many failures.
     pub(super) fn is_slow(&self, now: Instant, room: RoomId) -> bool {
         self.is_slow_at(now, Place::Room(room))
     }
 
     fn is_slow_at(&self, now: Instant, place: Place) -> bool {
-        // The window holds the latest failures alone, so the oldest of a full one tells.
+        // The queue holds only the latest failures: if it is full, its oldest entry decides.
         self.places.get(&place).is_some_and(|failures| {
             failures.len() == place.slow_at()
                 && failures.front().is_some_and(|oldest| now.saturating_duration_since(*oldest) < WINDOW)
         })
     }
 
-    /// A caller keyed the right PIN.
+    /// Records that a caller keyed the right PIN.
     pub(super) fn succeeded(&mut self, room: RoomId, who: &Who) {
-        // All that withhold their number would be one caller; an extension needs no past.
+        // All callers who withhold their number would count as one known caller. An extension never queues
+        // anyway.
         if !matches!(who, Who::Number(number) if !number.is_empty()) {
             return;
         }
@@ -137,8 +141,8 @@ impl Guard {
         self.known.push_back(caller);
     }
 
-    /// When a caller hears the verdict on a PIN: `None` at once; `Some(None)` when so many wait that the caller has to
-    /// call again.
+    /// Returns when a caller hears the result of a PIN: `None` means at once; `Some(None)` means that too
+    /// many wait and the caller has to call again.
     pub(super) fn verdict_at(
         &mut self,
         now: Instant,
@@ -167,11 +171,11 @@ impl Guard {
         Some(Some(due))
     }
 
-    /// Forgets the rooms that are stored no more.
+    /// Forgets the rooms that are no longer stored.
     pub(super) fn keep(&mut self, is_stored: impl Fn(RoomId) -> bool) {
         let is_kept = |place: &Place| match place {
             Place::Room(room) => is_stored(*room),
-            // As many as there are trunks.
+            // Bounded by the number of trunks.
             Place::Trunk(_) => true,
         };
         self.verdicts.retain(|place, _| is_kept(place));
@@ -179,7 +183,7 @@ impl Guard {
         self.places.retain(|place, _| is_kept(place));
     }
 
-    /// How many callers are remembered.
+    /// Returns how many callers are remembered.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.callers.len()
@@ -217,37 +221,37 @@ fn forget_old(failures: &mut VecDeque<Instant>, now: Instant) {
     }
 }
 
-/// How long a failure counts, and for how long a caller is refused the first time.
+/// How long a failure counts, and how long the first refusal lasts.
 const WINDOW: Duration = Duration::from_secs(600);
 
-/// Failures of one caller at one room that are too many.
+/// Failures of one caller at one room that cause a refusal.
 const FAILURES_MAX: usize = 10;
 
-/// A caller is refused for ten minutes times two to the power of this, at most: about a day.
+/// A refusal lasts at most ten minutes times two to this power: about a day.
 const DOUBLINGS_MAX: u32 = 7;
 
-/// Without a failure for so long a caller starts anew.
+/// A caller without a failure for this long starts again with the shortest refusal.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(48 * 3600);
 
-/// Failures at one room, whoever's, that make it slow.
+/// Failures of all callers at one room that make it slow.
 const SLOW_AT: usize = 50;
 
-/// Failures over one trunk at all rooms that make it slow: a carrier's callers mistype too.
+/// Failures over one trunk at all rooms that make the trunk slow; higher, because honest callers mistype too.
 const TRUNK_SLOW_AT: usize = 200;
 
-/// Callers that are remembered; the one whose failure is oldest goes first.
+/// Callers that are remembered; the one whose last failure is oldest is dropped first.
 const CALLERS_MAX: usize = 10_000;
 
-/// How far apart the verdicts of a slow room are.
+/// Time between the results of a slow room.
 const VERDICT_EVERY: Duration = Duration::from_secs(3);
 
-/// How long a caller waits for a verdict.
+/// How long a caller may wait for a result.
 const VERDICT_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Callers that are known to have had the right PIN, over all rooms.
+/// Callers remembered for having keyed the right PIN, over all rooms.
 const KNOWN_MAX: usize = 4_096;
 
-/// Characters of a number that count.
+/// Characters of a number that are compared.
 const NUMBER_MAX: usize = 64;
 
 #[cfg(test)]
@@ -261,7 +265,7 @@ mod tests {
         Who::new(None, &format!("+4477009{n:05}"))
     }
 
-    /// Many calls at once from ever other numbers get 1,200 verdicts an hour, and callers that are known do not wait.
+    /// Many concurrent calls, each from a new number, get 1,200 results an hour; known callers do not queue.
     #[test]
     fn a_room_under_attack_judges_strangers_one_after_another() {
         let (room, start) = (RoomId(Uuid::from_u128(1)), any_instant());
@@ -274,7 +278,7 @@ mod tests {
         let (mut verdicts, mut latest) = (0, Duration::ZERO);
         for second in 0..3_600 {
             let now = start + Duration::from_secs(second);
-            // What is judged is wrong, and the room stays slow.
+            // Every checked PIN is wrong, so the room stays slow.
             for n in 0..10 {
                 let who = number(1_000 + n + 10 * u32::try_from(second).unwrap());
                 if let Some(due) = guard.verdict_at(now, room, &who, None).unwrap() {
@@ -291,7 +295,8 @@ mod tests {
         assert!(latest <= VERDICT_WAIT_MAX);
     }
 
-    /// Ever other numbers at ever other rooms, by one trunk: no room becomes slow, and the trunk gets 1,200 verdicts an hour.
+    /// Each call comes from a new number to another room, over one trunk: no room becomes slow, and the slow
+    /// trunk gets 1,200 results an hour.
     #[test]
     fn a_trunk_guesses_no_faster_at_many_rooms_than_at_one() {
         let (trunk, start) = (TrunkId(Uuid::from_u128(7)), any_instant());

@@ -1,9 +1,9 @@
-//! Who is rung: the default members of a room that opens, and whoever is dialled in.
+//! Calls to default members of a room that opens, and to targets that are dialled in.
 //!
-//! A default member who is busy or not registered is rung again: at once when their phone is heard to be free, else
-//! every 5 s while no phone of theirs is registered, to which nothing is sent, and every 30 s while they are busy. A
-//! phone that rang is left alone for 30 s, and hearing that it is free counts once in that time: a phone that says
-//! busy whenever it is rung must not be rung without end.
+//! A default member who is busy or not registered is rung again: at once when the phone is reported free;
+//! else every 5 s while no phone of the extension is registered (nothing is sent then), and every 30 s while
+//! the extension is busy. A phone that rang is not rung again for 30 s, and counts a report that it is free
+//! only once in that time: otherwise a phone that answers every call with busy would be rung endlessly.
 
 use std::time::{Duration, Instant};
 
@@ -18,18 +18,18 @@ use crate::rooms::desk::{Alarm, Desk};
 use crate::rooms::live::Live;
 use crate::rooms::{Arrival, Dial, DialEnd, DialId, Output, Rooms};
 
-/// Somebody who is being rung.
+/// A call that is being placed for a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dialling {
     pub(super) room: RoomId,
     pub(super) kind: DialKind,
     pub(super) target: String,
     pub(super) role: Role,
-    /// The default member that it is.
+    /// The extension, if the target is a default member.
     pub(super) invite: Option<ExtensionId>,
 }
 
-/// A default member, and how far they are.
+/// A default member and the state of its invitation.
 #[derive(Debug)]
 pub(super) struct Ringing {
     who: RoomMember,
@@ -37,11 +37,11 @@ pub(super) struct Ringing {
     state: InviteState,
     reason: InviteReason,
     dial: Option<DialId>,
-    /// The last attempt, when something was sent by it.
+    /// The last attempt that sent anything.
     tried: Option<Instant>,
     /// When a phone last rang.
     rang: Option<Instant>,
-    /// The last attempt that hearing of a free phone led to.
+    /// The last attempt that followed a report that the phone is free; may lie ahead.
     heard_free: Option<Instant>,
 }
 
@@ -66,7 +66,7 @@ impl Rooms {
         }
     }
 
-    /// Rings a default member, unless the room would not take them now.
+    /// Rings a default member, unless the room would refuse it now.
     pub(super) fn ring(&mut self, now: Now, name: RoomName, extension: ExtensionId) {
         let Some(room) = self.rooms.get(&name) else { return };
         let Some(role) = room.invite(extension).filter(|invite| invite.is_due()).map(|invite| invite.role)
@@ -106,7 +106,7 @@ impl Rooms {
         }));
     }
 
-    /// A phone rings.
+    /// Records that a phone rings.
     pub(super) fn ringing(&mut self, now: Now, dial: DialId) {
         let Some(dialling) = self.dials.get(&dial) else { return };
         let Some(extension) = dialling.invite else { return };
@@ -117,7 +117,7 @@ impl Rooms {
         room.invite_is(now, extension, InviteState::Ringing, InviteReason::None, &mut self.desk);
     }
 
-    /// Nobody answered.
+    /// Handles a call that was not answered.
     pub(super) fn dial_failed(&mut self, now: Now, dial: DialId, end: DialEnd) {
         let Some(dialling) = self.dials.remove(&dial) else { return };
         let Some(extension) = dialling.invite else { return };
@@ -145,7 +145,7 @@ impl Rooms {
         }
     }
 
-    /// An extension may be reached now.
+    /// Handles a report that an extension may be reachable.
     pub(super) fn free(&mut self, now: Now, extension: ExtensionId) {
         let first = (extension, RoomName::Merged(sidetone_model::ids::CallId(uuid::Uuid::nil())));
         let rooms: Vec<_> = self
@@ -172,10 +172,10 @@ impl Rooms {
         }
     }
 
-    /// Somebody answered a call of ours.
+    /// Handles an answered call of ours.
     pub(super) fn answered(&mut self, now: Now, who: Arrival, dial: DialId) {
         let Some(dialling) = self.dials.remove(&dial) else {
-            // It was cancelled: the answer crossed that.
+            // The call was cancelled; the answer crossed the CANCEL.
             return self.desk.push(Output::HangUp(who.leg, HangupCause::NormalClearing));
         };
         let name = RoomName::Stored(dialling.room);
@@ -196,7 +196,7 @@ impl Rooms {
         }
     }
 
-    /// An extension sits in the room: it need not be rung any more.
+    /// Handles an extension that was seated: it is not rung any more.
     pub(super) fn invited_came(&mut self, now: Now, name: RoomName, extension: ExtensionId) {
         let Some(room) = self.rooms.get_mut(&name) else { return };
         let Some(invite) = room.invite_mut(extension) else { return };
@@ -209,7 +209,7 @@ impl Rooms {
         room.invite_is(now, extension, InviteState::Joined, InviteReason::None, &mut self.desk);
     }
 
-    /// The room ends.
+    /// Cancels all invitations, because the room ends.
     pub(super) fn cancel_invites(&mut self, now: Now, name: RoomName) {
         let Some(room) = self.rooms.get_mut(&name) else { return };
         let mut open = Vec::new();
@@ -241,7 +241,7 @@ impl Live {
         self.invites.iter_mut().find(|invite| invite.who.extension_id == extension)
     }
 
-    /// Notes how far a default member is, and tells it when that is news.
+    /// Sets the state of an invitation; publishes it if it changed.
     fn invite_is(
         &mut self,
         now: Now,
@@ -266,7 +266,7 @@ impl Ringing {
         Ringing { who, role, state, reason, dial: None, tried: None, rang: None, heard_free: None }
     }
 
-    /// As it is told.
+    /// The invitation as it is published.
     fn invite(&self) -> Invite {
         Invite {
             extension_id: self.who.extension_id,
@@ -277,19 +277,19 @@ impl Ringing {
         }
     }
 
-    /// Whether it shall be rung and is not.
+    /// Whether it should be rung and is not being rung.
     fn is_due(&self) -> bool {
         self.dial.is_none() && matches!(self.state, InviteState::Pending | InviteState::Waiting)
     }
 
-    /// When to try again, hearing nothing.
+    /// When to try again if no report arrives.
     fn again(&self, now: Instant) -> Instant {
         let sent = self.tried.map(|at| at + REST);
         let rang = self.rang.map(|at| at + REST);
         [sent, rang].into_iter().flatten().fold(now + POLL, Instant::max)
     }
 
-    /// When to try again, hearing that the phone is free now.
+    /// When to try again after a report that the phone is free now.
     fn earliest(&self, now: Instant) -> Instant {
         let sent = self.tried.map(|at| at + POLL);
         let rests = [self.rang, self.heard_free].map(|at| at.map(|at| at + REST));
@@ -297,8 +297,8 @@ impl Ringing {
     }
 }
 
-/// How often somebody is tried to whom nothing is sent, or who cannot be let in now.
+/// Interval of attempts while no phone is registered or the room accepts no further member.
 const POLL: Duration = Duration::from_secs(5);
 
-/// How long a phone that rang, or was busy, is left alone.
+/// How long a phone that rang, or was busy, is not rung again.
 const REST: Duration = Duration::from_secs(30);

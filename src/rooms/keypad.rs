@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What was keyed.
+/// A complete command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keyed {
     /// `*0`.
@@ -19,7 +19,7 @@ pub(super) enum Keyed {
     Unmute,
 }
 
-/// What a member has keyed so far.
+/// The digits keyed so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keypad {
     last: Option<Instant>,
@@ -28,7 +28,7 @@ pub(super) struct Keypad {
 }
 
 impl Keypad {
-    /// A digit was keyed; what it completes. What was keyed more than 3 s before is forgotten.
+    /// Handles a digit; returns the command that it completes. Digits keyed more than 3 s before are dropped.
     pub(super) fn press(&mut self, now: Instant, digit: char) -> Option<Keyed> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) > PAUSE) {
             self.forget();
@@ -55,7 +55,7 @@ impl Keypad {
                 }
                 None
             }
-            // RFC 4733 §3.2 has A to D and flash as well; nothing is bound to them.
+            // RFC 4733 §3.2 also defines A to D and flash; they have no function here.
             _ => None,
         }
     }
@@ -77,10 +77,10 @@ fn control(digit: char) -> Option<Keyed> {
     }
 }
 
-/// How long a member may think between two digits.
+/// The longest pause between two digits.
 pub(super) const PAUSE: Duration = Duration::from_secs(3);
 
-/// Digits that are remembered: more than any PIN has, so that too many never match.
+/// Digits that are kept: more than any PIN has, so that a longer input never matches.
 pub(super) const DIGITS_MAX: usize = 16;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::rooms::tests::any_instant;
 
-    /// Keys `text`, a digit every 200 ms, `.` for a second without one.
+    /// Keys `text`, one digit every 200 ms; `.` is a pause of one second.
     fn key(text: &str) -> Vec<Keyed> {
         let (mut keypad, mut now) = (Keypad::default(), any_instant());
         let mut keyed = Vec::new();

@@ -1,7 +1,7 @@
-//! A room that somebody is in: its members, and what changes with them.
+//! A live room: its members, and their changes.
 //!
-//! Every change is a piece of news with the revision that the room has from then on, so that a reader of the news and
-//! a reader of the room agree. What a seat hears and whether it is heard follows from the state, in one place.
+//! Every change is published with the room's new revision, so that readers of the news and readers of the
+//! room agree. What a seat hears, and whether it is muted, is computed from the state in one place.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::rooms::invites::Ringing;
 use crate::rooms::keypad::Keypad;
 use crate::rooms::{Arrival, Hears, MixId, Output};
 
-/// A room that somebody is in.
+/// A room with at least one member.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) name: RoomName,
@@ -34,18 +34,18 @@ pub(super) struct Live {
     last_member: u32,
     moderators: usize,
     pub(super) invites: Vec<Ringing>,
-    /// Recordings that were begun and not told to have ended.
+    /// Recordings that were started and whose end is not reported yet.
     pub(super) recordings: usize,
 }
 
-/// What of the stored room counts for one occupancy.
+/// Settings of the stored room that stay fixed while the room is live.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
     pub(super) waits: bool,
     pub(super) ends: bool,
 }
 
-/// Somebody in a room.
+/// A member of a room.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: u32,
@@ -58,7 +58,7 @@ pub(super) struct Member {
     pub(super) team: Option<TeamId>,
     pub(super) joined_at: Timestamp,
     pub(super) muted: bool,
-    /// Muted because everybody was, and so unmuted with everybody.
+    /// Muted by "mute all", and therefore unmuted with it.
     pub(super) by_all: bool,
     pub(super) talking: bool,
     pub(super) held: bool,
@@ -67,7 +67,7 @@ pub(super) struct Member {
     /// Wrong PINs keyed in the room.
     pub(super) tries: u8,
     pub(super) keypad: Keypad,
-    /// What the media engine was told.
+    /// The seat as the media engine last received it.
     seat: Seat,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Seat {
 }
 
 impl Live {
-    /// A room that nobody is in yet; the caller seats somebody at once.
+    /// Opens a room without members; the caller seats the first member at once.
     pub(super) fn open(
         now: Now,
         name: RoomName,
@@ -109,7 +109,7 @@ impl Live {
         room
     }
 
-    /// Tells a change.
+    /// Publishes a change.
     pub(super) fn tell(&mut self, now: Now, what: RoomChange, desk: &mut Desk) {
         self.revision += 1;
         desk.push(Output::News(RoomNews {
@@ -123,7 +123,7 @@ impl Live {
         }));
     }
 
-    /// Adds a member; what its seat shall be. The media engine is not told yet.
+    /// Adds a member; returns its id and seat. The caller passes the seat to the media engine.
     pub(super) fn seat(
         &mut self,
         now: Now,
@@ -173,7 +173,7 @@ impl Live {
         Some(member)
     }
 
-    /// Makes a participant a moderator, who so becomes another member; the old one and the new one's id.
+    /// Makes a participant a moderator under a new member id; returns the former member and the new id.
     pub(super) fn promote(&mut self, now: Now, id: u32, desk: &mut Desk) -> Option<(Person, u32)> {
         let mut member = self.unseat(now, id, desk)?;
         let before = member.person();
@@ -183,7 +183,7 @@ impl Live {
         member.role = Role::Moderator;
         member.joined_at = now.wall;
         member.talking = false;
-        // Whoever joins as moderator is not muted; who was of their own stays so, and it is told.
+        // A moderator joins unmuted. A member who was muted individually stays muted, and that is published.
         let was_muted = std::mem::take(&mut member.muted) && !member.by_all;
         member.by_all = false;
         let (new, _) = self.add(now, member, desk);
@@ -213,7 +213,7 @@ impl Live {
         }
     }
 
-    /// Who is not heard does not talk.
+    /// Clears "talking" of members who are not heard.
     pub(super) fn hush(&mut self, now: Now, desk: &mut Desk) {
         let waits = self.waits();
         let silent = |member: &&mut Member| member.talking && !member.is_heard(waits);
@@ -231,7 +231,7 @@ impl Live {
         }
     }
 
-    /// Mutes a member, or lets it be heard; whether that changed anything.
+    /// Mutes or unmutes a member; returns whether that changed anything.
     pub(super) fn mute(&mut self, now: Now, id: u32, muted: bool, desk: &mut Desk) -> bool {
         let Some(member) = self.members.get_mut(&id) else { return false };
         if std::mem::replace(&mut member.muted, muted) == muted {
@@ -244,7 +244,7 @@ impl Live {
         true
     }
 
-    /// Mutes everybody but moderators, or takes that back; which.
+    /// Toggles "mute all", which leaves moderators out; returns the new state.
     pub(super) fn mute_all(&mut self, now: Now, desk: &mut Desk) -> bool {
         self.all_muted = !self.all_muted;
         let on = self.all_muted;
@@ -262,7 +262,7 @@ impl Live {
         on
     }
 
-    /// Locks or unlocks.
+    /// Locks or unlocks the room.
     pub(super) fn lock(&mut self, now: Now, locked: bool, desk: &mut Desk) {
         if std::mem::replace(&mut self.locked, locked) != locked {
             self.tell(now, RoomChange::Locked(locked), desk);
@@ -270,7 +270,7 @@ impl Live {
         }
     }
 
-    /// Records, or no longer.
+    /// Starts or stops recording.
     pub(super) fn record(&mut self, now: Now, on: bool, desk: &mut Desk) {
         if self.recording == on {
             return;
@@ -286,10 +286,10 @@ impl Live {
         self.say(vec![if on { Prompt::RecordingOn } else { Prompt::RecordingOff }], desk);
     }
 
-    /// The recording ended.
+    /// Handles the end of a recording.
     pub(super) fn recorded(&mut self, now: Now, bytes: u64, error: Option<String>, desk: &mut Desk) {
         self.recordings = self.recordings.saturating_sub(1);
-        // With none left of those that were begun, the one that goes on here ended by itself.
+        // No started recording is left, so the present one ended by itself.
         if self.recording && self.recordings == 0 {
             self.recording = false;
             self.tell(now, RoomChange::Recording(false), desk);
@@ -298,7 +298,7 @@ impl Live {
         self.tell(now, RoomChange::Recorded { bytes, error }, desk);
     }
 
-    /// A member talks or no longer does; nobody talks who is not heard.
+    /// Records whether a member talks; a member who is not heard never counts as talking.
     pub(super) fn talking(&mut self, now: Now, id: u32, talking: bool, desk: &mut Desk) {
         let waits = self.waits();
         let Some(member) = self.members.get_mut(&id) else { return };
@@ -309,7 +309,7 @@ impl Live {
         self.tell(now, RoomChange::Talking { member: id, talking }, desk);
     }
 
-    /// Says something to everybody who hears the room.
+    /// Plays prompts to all who hear the room.
     pub(super) fn say(&self, prompts: Vec<Prompt>, desk: &mut Desk) {
         if !self.members.is_empty() {
             desk.push(Output::PlayAll(self.mix, self.organisation, prompts));
@@ -326,7 +326,7 @@ impl Live {
         self.moderators > 0
     }
 
-    /// The room as it is read.
+    /// Returns the room as the API shows it.
     pub(super) fn view(&self, now: Timestamp) -> LiveRoom {
         LiveRoom {
             room: self.name,
@@ -350,7 +350,7 @@ impl Live {
 }
 
 impl Member {
-    /// Who it is, as news tell it.
+    /// Returns the member as the news show it.
     pub(super) fn person(&self) -> Person {
         Person {
             member: self.id,

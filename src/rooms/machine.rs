@@ -1,4 +1,4 @@
-//! All live rooms of a node, and everybody on the way into one.
+//! The machine of all live rooms of a node, and of all callers on the way into one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::rooms::invites::Dialling;
 use crate::rooms::live::Live;
 use crate::rooms::{Arrival, DialId, Goal, Input, MixId, Output, RoomBook, RoomsConfig, Who};
 
-/// All live rooms of a node, and everybody on the way into one.
+/// All live rooms of a node, and all callers on the way into one.
 ///
 /// Drain [`Rooms::poll_output`] after every call of a `&mut self` function, and feed [`Input::Timeout`] at
 /// [`Rooms::next_timeout`]:
@@ -39,11 +39,11 @@ use crate::rooms::{Arrival, DialId, Goal, Input, MixId, Output, RoomBook, RoomsC
 pub struct Rooms {
     pub(super) config: RoomsConfig,
     pub(super) book: Arc<RoomBook>,
-    /// Who is asked for a number or a PIN.
+    /// Callers who are asked for a number or a PIN.
     pub(super) callers: HashMap<LegId, Caller>,
-    /// Who hears a last word before we hang up.
+    /// Callers who hear a last prompt before we hang up.
     pub(super) leaving: HashMap<LegId, Leaving>,
-    /// Who is in which room, and as which member.
+    /// The room and member id of each seated leg.
     pub(super) seats: HashMap<LegId, (RoomName, u32)>,
     pub(super) rooms: BTreeMap<RoomName, Live>,
     pub(super) dials: HashMap<DialId, Dialling>,
@@ -54,18 +54,19 @@ pub struct Rooms {
     pub(super) desk: Desk,
 }
 
-/// A session that is over but for its recording.
+/// A session that is over except for its recording.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Afterwards {
     pub(super) name: RoomName,
     pub(super) organisation: OrganisationId,
     pub(super) revision: u64,
-    /// Recordings that were not told to have ended.
+    /// Recordings whose end is not reported yet.
     pub(super) open: usize,
 }
 
 impl Rooms {
-    /// No rooms yet, and no stored ones until [`Input::Book`]. The seed is for ids.
+    /// Creates the machine without rooms, and without stored rooms until [`Input::Book`]. The seed is for
+    /// ids.
     pub fn new(config: RoomsConfig, seed: u64) -> Self {
         Rooms {
             config,
@@ -82,7 +83,7 @@ impl Rooms {
         }
     }
 
-    /// Feeds what happened; drain [`Rooms::poll_output`] afterwards.
+    /// Handles an input; drain [`Rooms::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Now, input: Input) {
         match input {
             Input::Arrived(who) => self.arrived(now, who),
@@ -103,21 +104,21 @@ impl Rooms {
         }
     }
 
-    /// What shall be done next; drain to `None`.
+    /// Returns the next action; drain to `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.desk.poll()
     }
 
-    /// When to feed [`Input::Timeout`].
+    /// Returns when to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.desk.next_alarm()
     }
 
-    /// Whether a caller is answered who dialled a room.
+    /// Whether to answer a caller who dialled a room.
     ///
     /// # Errors
-    /// The status to refuse the call with: 403 after too many wrong PINs, 503 when the node has too many callers on the
-    /// way in.
+    /// The status to refuse the call with: 403 after too many wrong PINs, 503 when too many callers are on
+    /// their way into rooms of this node.
     pub fn admits(&self, now: Instant, room: RoomId, who: &Who) -> Result<(), u16> {
         let Some(config) = self.book.room(room) else { return Ok(()) };
         let exempt = match who {
@@ -133,37 +134,37 @@ impl Rooms {
         if self.callers.len() >= self.config.callers_max { Err(503) } else { Ok(()) }
     }
 
-    /// The live rooms, in the order of their names.
+    /// Returns the live rooms, ordered by name.
     pub fn live(&self, now: Timestamp) -> impl Iterator<Item = LiveRoom> {
         self.rooms.values().map(move |room| room.view(now))
     }
 
-    /// One live room.
+    /// Returns one live room.
     pub fn live_room(&self, now: Timestamp, name: RoomName) -> Option<LiveRoom> {
         self.rooms.get(&name).map(|room| room.view(now))
     }
 
-    /// The room that the member at a leg is in.
+    /// Returns the room of the member at a leg.
     pub fn room_of(&self, leg: LegId) -> Option<RoomName> {
         self.seats.get(&leg).map(|(room, _)| *room)
     }
 
-    /// The mix of a live room.
+    /// Returns the mix of a live room.
     pub fn mix_of(&self, name: RoomName) -> Option<MixId> {
         self.rooms.get(&name).map(|room| room.mix)
     }
 
-    /// Whether one more room may come to be.
+    /// Whether the node has capacity for one more room.
     pub fn takes_another_room(&self) -> bool {
         self.rooms.len() < self.config.rooms_max
     }
 
-    /// How many sessions are over but for their recordings.
+    /// Returns how many sessions are over except for their recordings.
     pub fn open_recordings(&self) -> usize {
         self.recordings.len()
     }
 
-    /// How many are in a room.
+    /// Returns the number of members of a room.
     pub fn members_in(&self, name: RoomName) -> usize {
         self.rooms.get(&name).map_or(0, |room| room.members.len())
     }
@@ -260,7 +261,7 @@ impl Rooms {
         }
     }
 
-    /// Says a last word to a leg that is in a mix, and hangs up.
+    /// Plays last prompts to a leg that is in a mix, then hangs up.
     pub(super) fn turn_away(&mut self, now: Now, leg: LegId, prompts: Vec<Prompt>, cause: HangupCause) {
         let token = self.desk.play(leg, prompts);
         self.leaving.insert(leg, Leaving { token, cause });
@@ -274,7 +275,7 @@ impl Rooms {
         }
     }
 
-    /// The prompt that tells why somebody may not join, when they may not.
+    /// Checks whether a party with this role may join; the error is the prompt that gives the reason.
     pub(super) fn door(&self, name: RoomName, role: Role) -> Result<(), Prompt> {
         let Some(room) = self.rooms.get(&name) else {
             return if self.rooms.len() < self.config.rooms_max { Ok(()) } else { Err(Prompt::Full) };

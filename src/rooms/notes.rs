@@ -1,4 +1,4 @@
-//! What the phones in a room are told: who came, who left, and who is there.
+//! Notes to the phones in a room: who joined, who left, and the roster.
 
 use serde_json::{Map, Value, json};
 use sidetone_model::room::Role;
@@ -8,17 +8,17 @@ use crate::rooms::live::{Live, Member};
 use crate::rooms::{Output, RoomNote, RoomPhone};
 
 impl Live {
-    /// Tells the other phones that a member joined.
+    /// Notifies the other phones that a member joined.
     pub(super) fn note_join(&self, id: u32, name: &str, desk: &mut Desk) {
         self.note_move(id, name, "member-join", "joined", desk);
     }
 
-    /// Tells the phones that are left that a member left.
+    /// Notifies the remaining phones that a member left.
     pub(super) fn note_leave(&self, id: u32, name: &str, desk: &mut Desk) {
         self.note_move(id, name, "member-leave", "left", desk);
     }
 
-    /// Tells the phone of a member who is there.
+    /// Sends the roster to a member's phone.
     pub(super) fn note_roster(&self, id: u32, desk: &mut Desk) {
         let to = self.members.get(&id).and_then(Member::phone);
         if let Some(phone) = to {
@@ -40,8 +40,8 @@ impl Live {
         self.note(others.filter_map(Member::phone).collect(), object(fields), desk);
     }
 
-    /// The title is the room's name. A room that is too large for a note is listed as far as it goes, moderators
-    /// first; `count` says how many there are.
+    /// Builds the roster note. Its title is the room's name. A roster too large for a note is cut, moderators
+    /// first; `count` gives the number of all members.
     fn roster(&self) -> Map<String, Value> {
         let title = if self.title.is_empty() { "Conference".to_owned() } else { cut(&self.title, TITLE_MAX) };
         let mut note = object([
@@ -57,7 +57,7 @@ impl Live {
         for member in of(Role::Moderator).chain(of(Role::Participant)) {
             let name = cut(member.shown(), NAME_MAX);
             let row = json!({"member": member.id, "name": name, "role": member.role.as_str()});
-            // With the comma.
+            // Plus one for the comma.
             let bytes = written(&row) + 1;
             if bytes > left {
                 break;
@@ -78,7 +78,7 @@ impl Live {
 }
 
 impl Member {
-    /// What others see: the name, or else the number.
+    /// The name that others see, else the number.
     pub(super) fn shown(&self) -> &str {
         [self.name.as_str(), self.number.as_str()]
             .into_iter()
@@ -86,7 +86,7 @@ impl Member {
             .unwrap_or("Somebody")
     }
 
-    /// A phone is what an extension has; the world's do not show notes.
+    /// Returns the phone of an extension. Outside parties do not show notes.
     fn phone(&self) -> Option<RoomPhone> {
         self.extension?;
         Some(RoomPhone { member: self.id, name: self.shown().to_owned(), call: self.call, leg: self.leg })
@@ -101,15 +101,15 @@ fn written(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// The first characters of a text, without those that move a cursor.
+/// Returns the first characters of a text, without control characters.
 fn cut(text: &str, characters_max: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(characters_max).collect()
 }
 
-/// A note is shorter than 4 KB as it is sent.
+/// Bytes of a note as it is sent: it must be shorter than 4 KB.
 const NOTE_BYTES_MAX: usize = 4095;
 
-/// `"id":"` and a UUID, the quote and the comma.
+/// Bytes of the id: `"id":"`, a UUID, the closing quote and a comma.
 const ID_BYTES: usize = 44;
 
 /// Characters of a name that are shown.

@@ -1,4 +1,4 @@
-//! Who sits down, who gets up, and the room that opens and ends by it.
+//! Members who join and leave, and the rooms that open and end with them.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
@@ -14,7 +14,7 @@ use crate::rooms::machine::Afterwards;
 use crate::rooms::{Arrival, Output, Rooms};
 
 impl Rooms {
-    /// Seats somebody; a room that nobody is in opens.
+    /// Seats a member; opens the room if it is not live.
     pub(super) fn take_seat(&mut self, now: Now, who: Arrival, name: RoomName, role: Role, unasked: bool) {
         let (leg, organisation, extension) = (who.leg, who.organisation, who.extension);
         let opens = !self.rooms.contains_key(&name);
@@ -58,7 +58,7 @@ impl Rooms {
         self.rooms.insert(name, room);
     }
 
-    /// What a room does once its first member sits.
+    /// Starts the recording and rings the default members, once the first member is seated.
     fn opened(&mut self, now: Now, name: RoomName) {
         let Some(config) = name.room_id().and_then(|id| self.book.room(id)) else { return };
         if config.record
@@ -91,7 +91,7 @@ impl Rooms {
         self.take_seat(now, who, name, Role::Participant, false);
     }
 
-    /// A member's leg is over, or is about to be.
+    /// Removes a member whose leg is over, or about to be.
     pub(super) fn leave(&mut self, now: Now, leg: LegId) {
         let Some((name, id)) = self.seats.remove(&leg) else { return };
         let Some(room) = self.rooms.get_mut(&name) else { return };
@@ -122,7 +122,7 @@ impl Rooms {
         self.leave(now, leg);
     }
 
-    /// Hangs everybody up; the room is gone at once, while its members hear that it ended.
+    /// Hangs up all members. The room is gone at once, while its members still hear the prompt.
     pub(super) fn end(&mut self, now: Now, name: RoomName) {
         let Some(room) = self.rooms.get_mut(&name) else { return };
         let members: Vec<_> = room.members.values().map(|member| (member.id, member.leg)).collect();
@@ -136,8 +136,8 @@ impl Rooms {
         self.finish(now, name, true);
     }
 
-    /// A room that nobody is in any more is gone. One that was ended rings nobody any more; one that ran empty, none
-    /// of its default members.
+    /// Removes a room without members. A room that was ended cancels all its calls; a room whose last member
+    /// left cancels only the calls to its default members.
     fn finish(&mut self, now: Now, name: RoomName, was_ended: bool) {
         self.cancel_invites(now, name);
         if was_ended && let Some(room) = name.room_id() {
@@ -169,7 +169,7 @@ impl Rooms {
         }
     }
 
-    /// A participant who was not asked for a PIN keyed one in the room.
+    /// Handles a PIN keyed in the room by a participant who was seated without being asked for one.
     pub(super) fn claim(&mut self, now: Now, leg: LegId, digits: &str) {
         let Some((name, id)) = self.seats.get(&leg).copied() else { return };
         let Some(room_id) = name.room_id() else { return };
@@ -201,12 +201,12 @@ impl Rooms {
 }
 
 impl Live {
-    /// Whether members hear who comes and goes; in a large room it would never be quiet.
+    /// Whether joins and leaves are announced; in a large room the announcements would never stop.
     fn is_announced(&self) -> bool {
         matches!(self.name, RoomName::Stored(_)) && self.members.len() <= ANNOUNCED_MAX
     }
 
-    /// Tells a member who just sat down how things are.
+    /// Plays the state of the room to a member who was just seated.
     fn greet(&self, id: u32, leg: LegId, desk: &mut crate::rooms::desk::Desk) {
         let Some(member) = self.members.get(&id) else { return };
         let is_stored = matches!(self.name, RoomName::Stored(_));
@@ -226,8 +226,8 @@ impl Live {
     }
 }
 
-/// Members of a room in which it is said who comes and goes.
+/// Members of a room up to which joins and leaves are announced.
 const ANNOUNCED_MAX: usize = 12;
 
-/// How long after a room a recorder may still tell how its recording ended.
+/// How long after the end of a room a recorder may report the end of its recording.
 const RECORDING_END: std::time::Duration = std::time::Duration::from_secs(300);

@@ -9,7 +9,7 @@ use sidetone_model::room::RoomConfig;
 
 use super::numbering::from_carrier;
 
-/// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored one changes.
+/// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored directory changes.
 #[derive(Debug, Default)]
 pub struct Directory {
     snapshot: DirectorySnapshot,
@@ -18,18 +18,18 @@ pub struct Directory {
     extensions: HashMap<ExtensionId, usize>,
     lines: HashMap<(OrganisationId, String), usize>,
     numbers: HashMap<String, usize>,
-    /// The first number that leads to an extension.
+    /// The first number that leads to each extension.
     own_numbers: HashMap<ExtensionId, usize>,
     rooms: HashMap<RoomId, usize>,
     room_numbers: HashMap<(OrganisationId, String), usize>,
-    /// The first number of an organisation.
+    /// The first number of each organisation.
     main_numbers: HashMap<OrganisationId, usize>,
-    /// The places of trunks in the order in which they were made.
+    /// The position of each trunk in the order of creation.
     trunk_ages: HashMap<TrunkId, usize>,
 }
 
 impl Directory {
-    /// Indexes a snapshot, whose trunks stand in the order in which they were made.
+    /// Indexes a snapshot, whose trunks must be in the order of creation.
     pub fn new(mut snapshot: DirectorySnapshot) -> Self {
         let trunk_ages = index(&snapshot.trunks, |trunk| trunk.id);
         snapshot.trunks.sort_by(|a, b| a.priority.cmp(&b.priority).then_with(|| a.name.cmp(&b.name)));
@@ -64,18 +64,19 @@ impl Directory {
         }
     }
 
-    /// The stored revision that this one was read at.
+    /// Returns the stored revision of this snapshot.
     pub fn revision(&self) -> i64 {
         self.snapshot.revision
     }
 
-    /// The organisation of that id.
+    /// Returns the organisation of that id.
     pub fn organisation(&self, id: OrganisationId) -> Option<&Organisation> {
         self.organisations.get(&id).and_then(|at| self.snapshot.organisations.get(*at))
     }
 
-    /// The organisation whose phones use `domain`; without a match the only organisation there is, so that
-    /// phones of a single-tenant install may name the host's address instead of the domain.
+    /// Returns the organisation whose phones use `domain`. Without a match it returns the only organisation,
+    /// if there is just one, so that phones of a single-tenant installation may use the host's address as
+    /// domain.
     pub fn organisation_of_domain(&self, domain: &str) -> Option<&Organisation> {
         if let Some(at) = self.domains.get(&domain.to_ascii_lowercase()) {
             return self.snapshot.organisations.get(*at);
@@ -86,25 +87,26 @@ impl Directory {
         }
     }
 
-    /// The extension of that id.
+    /// Returns the extension of that id.
     pub fn extension(&self, id: ExtensionId) -> Option<&Extension> {
         self.extensions.get(&id).and_then(|at| self.snapshot.extensions.get(*at))
     }
 
-    /// The extension that an organisation dials as `number`.
+    /// Returns the extension that an organisation dials as `number`.
     pub fn line(&self, organisation: OrganisationId, number: &str) -> Option<&Extension> {
         // The key is owned; one short copy per call setup, never per packet.
         self.lines.get(&(organisation, number.to_owned())).and_then(|at| self.snapshot.extensions.get(*at))
     }
 
-    /// The address of record of an extension: `number@domain`.
+    /// Returns the address of record of an extension: `number@domain`.
     pub fn aor(&self, extension: &Extension) -> Option<String> {
         let organisation = self.organisation(extension.organisation_id)?;
         Some(format!("{}@{}", extension.number, organisation.sip_domain))
     }
 
-    /// The extensions whose registrations end with `other`, a later reading: those that are gone, that have another
-    /// address of record, or that have another credential. What was proved with the old one is proved no more.
+    /// Returns the extensions whose registrations end with the later snapshot `other`: those that were
+    /// deleted, or that have another address of record or another credential there. A proof by the old
+    /// credential is no longer valid.
     pub fn lines_changed_in(&self, other: &Directory) -> Vec<&Extension> {
         let is_same = |line: &Extension| {
             other
@@ -114,49 +116,50 @@ impl Directory {
         self.snapshot.extensions.iter().filter(|line| !is_same(line)).collect()
     }
 
-    /// The trunk of that id.
+    /// Returns the trunk of that id.
     pub fn trunk(&self, id: TrunkId) -> Option<&Trunk> {
         self.snapshot.trunks.iter().find(|trunk| trunk.id == id)
     }
 
-    /// The place of a trunk in the order in which trunks were made.
+    /// Returns the position of a trunk in the order of creation.
     pub fn trunk_age(&self, id: TrunkId) -> usize {
         self.trunk_ages.get(&id).copied().unwrap_or(usize::MAX)
     }
 
-    /// The phone number `e164`, with its `+`.
+    /// Returns the phone number `e164`, written with its `+`.
     pub fn number(&self, e164: &str) -> Option<&Number> {
         self.numbers.get(e164).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
-    /// The phone number that a carrier writes in its own way.
+    /// Returns the phone number for digits as a carrier writes them.
     pub fn number_of_carrier(&self, dialled: &str) -> Option<&Number> {
         from_carrier(dialled).and_then(|e164| self.number(&e164))
     }
 
-    /// The conference room of that id.
+    /// Returns the conference room of that id.
     pub fn room(&self, id: RoomId) -> Option<&RoomConfig> {
         self.rooms.get(&id).and_then(|at| self.snapshot.rooms.get(*at))
     }
 
-    /// The conference room that an organisation dials as `number`. A line with the same digits comes first: ask
-    /// [`Directory::line`] before.
+    /// Returns the conference room that an organisation dials as `number`. An extension with the same digits
+    /// takes precedence: ask [`Directory::line`] first.
     pub fn room_by_number(&self, organisation: OrganisationId, number: &str) -> Option<&RoomConfig> {
         let at = self.room_numbers.get(&(organisation, number.to_owned()))?;
         self.snapshot.rooms.get(*at)
     }
 
-    /// All conference rooms.
+    /// Returns all conference rooms.
     pub fn rooms(&self) -> &[RoomConfig] {
         &self.snapshot.rooms
     }
 
-    /// The first phone number of an organisation: what it shows to the world where no line calls.
+    /// Returns the first phone number of an organisation: the caller ID of its calls that come from no
+    /// extension.
     pub fn main_number(&self, organisation: OrganisationId) -> Option<&Number> {
         self.main_numbers.get(&organisation).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
-    /// The number of an organisation that has one and no other.
+    /// Returns the number of an organisation that has exactly one.
     pub fn only_number(&self, organisation: OrganisationId) -> Option<&Number> {
         let first = *self.main_numbers.get(&organisation)?;
         let mut others = self.snapshot.numbers.iter().skip(first + 1);
@@ -164,7 +167,8 @@ impl Directory {
         self.snapshot.numbers.get(first).filter(|_| is_alone)
     }
 
-    /// The number that a line shows to the world: the first that leads to it, else the organisation's first.
+    /// Returns the caller ID of an extension: the first number that leads to it, else the organisation's
+    /// first number.
     pub fn number_shown_by(&self, extension: &Extension) -> Option<&Number> {
         let at = self
             .own_numbers
@@ -173,23 +177,24 @@ impl Directory {
         self.snapshot.numbers.get(*at)
     }
 
-    /// All trunks, the one to try first at the front.
+    /// Returns all trunks; the one to try first comes first.
     pub fn trunks(&self) -> &[Trunk] {
         &self.snapshot.trunks
     }
 
-    /// The trunks that take calls of an organisation, the one to try first at the front: its own and those of all.
+    /// Returns the trunks that take calls of an organisation: its own and the shared ones. The one to try
+    /// first comes first.
     pub fn trunks_of(&self, organisation: OrganisationId) -> impl Iterator<Item = &Trunk> {
         self.snapshot.trunks.iter().filter(move |trunk| {
             trunk.address.is_some() && trunk.organisation_id.is_none_or(|owner| owner == organisation)
         })
     }
 
-    /// The trunk whose call from `source` to `dialled` it is.
+    /// Returns the trunk that a call from `source` to `dialled` belongs to.
     ///
-    /// Several tenants may have the same carrier: one whose trunk reaches the number goes before others. Of those
-    /// the longest matching block wins, then a tenant's own trunk before a shared one, then the first by name.
-    /// `registered` says of a trunk that it was registered with from that very address.
+    /// Several tenants may use the same carrier: trunks that reach the number come first. Among those the
+    /// longest matching network wins, then a tenant's own trunk before a shared one, then the first by name.
+    /// `registered` returns whether the switch is registered with a trunk from exactly that address.
     pub fn trunk_from(
         &self,
         source: IpAddr,

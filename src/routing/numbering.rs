@@ -1,20 +1,21 @@
-//! What dialled digits mean as a number of the world (ITU-T E.164), by the habits of who dialled them.
+//! Dialled digits as E.164 numbers (ITU-T E.164), by the numbering settings of the caller's organisation.
 
 use sidetone_model::directory::Numbering;
 
-/// Why digits are no number of the world.
+/// Why digits are not an E.164 number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
-    /// A national number, and the organisation names no country.
+    /// The digits are a national number, and the organisation has no country.
     NoCountry,
-    /// No telephone number at all, or one too short to be one.
+    /// The digits are no telephone number, or too few for one.
     NoNumber,
 }
 
-/// The E.164 form of what a person of an organisation dialled, with its `+`.
+/// Returns the E.164 form, with its `+`, of digits dialled in an organisation.
 ///
-/// `+` and the international prefix introduce a country code, the national prefix a number of the organisation's own
-/// country. Anything else is no number of the world: were it guessed at, a mistyped extension would ring abroad.
+/// `+` and the international prefix introduce a country code; the national prefix introduces a number of the
+/// organisation's own country. Other digits are refused: if they were guessed to be a number, a mistyped
+/// extension would ring abroad.
 ///
 /// # Errors
 /// [`NumberFault`].
@@ -26,7 +27,7 @@ pub fn normalise(numbering: &Numbering, dialled: &str) -> Result<String, NumberF
         return e164(number);
     }
     let national = match &numbering.national_prefix {
-        // Where nothing stands before a national number, every number long enough is one.
+        // Without a national prefix, all digits that are long enough are a national number.
         prefix if prefix.is_empty() => {
             Some(digits.as_str()).filter(|digits| digits.len() >= NATIONAL_LEN_MIN)
         }
@@ -42,7 +43,8 @@ pub fn normalise(numbering: &Numbering, dialled: &str) -> Result<String, NumberF
     }
 }
 
-/// The E.164 form of a number as carriers write it: `+44…`, `0044…`, `44…`, with or without separators.
+/// Returns the E.164 form of a number as carriers write it: `+44…`, `0044…`, `44…`, with or without
+/// separators.
 pub fn from_carrier(dialled: &str) -> Option<String> {
     let digits = without_separators(dialled);
     let bare = digits.strip_prefix('+').or_else(|| digits.strip_prefix("00")).unwrap_or(&digits);
@@ -50,7 +52,7 @@ pub fn from_carrier(dialled: &str) -> Option<String> {
     plausible.then(|| format!("+{bare}"))
 }
 
-/// Digits without the separators that people and phone books put between them (RFC 3966 §5.1.1).
+/// Removes the separators that people and phone books put between digits (RFC 3966 §5.1.1).
 pub fn without_separators(dialled: &str) -> String {
     dialled.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect()
 }
@@ -62,16 +64,17 @@ fn e164(digits: &str) -> Result<String, NumberFault> {
     if plausible { Ok(format!("+{digits}")) } else { Err(NumberFault::NoNumber) }
 }
 
-/// Ten digits dialled in country 1 are a whole national number there, with or without its prefix.
+/// Whether the digits are a national number of country 1: there, ten digits are one even without a prefix.
 fn is_north_american(numbering: &Numbering, digits: &str) -> bool {
     numbering.country_code.as_deref() == Some("1") && digits.len() == 10 && !digits.starts_with(['0', '1'])
 }
 
-/// Digits of the longest E.164 number (ITU-T E.164 §6).
+/// Most digits of an E.164 number (ITU-T E.164 §6).
 const DIGITS_MAX: usize = 15;
-/// Fewer digits, country code included, are a service code of somebody and no subscriber.
+/// Fewest digits of a subscriber's number, country code included; shorter ones are service codes.
 const DIGITS_MIN: usize = 7;
-/// The shortest national number that is told from an extension by nothing but its length.
+/// Fewest digits of a national number dialled without a prefix; only the length distinguishes it from an
+/// extension.
 const NATIONAL_LEN_MIN: usize = 7;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The dial plan: who called, what was dialled, where it leads.
+//! The dial plan: maps the caller and the dialled number to a target.
 //!
-//! An extension reaches the extensions, conference rooms and numbers of its organisation, in this order, and through a
-//! trunk the world. A trunk reaches numbers and nothing else: what comes from the world never goes back to it.
+//! An extension reaches the extensions, conference rooms and numbers of its organisation, in this order, and
+//! outside numbers through a trunk. A trunk reaches only numbers of ours: a call from outside never leaves
+//! through a trunk.
 
 use sidetone_model::directory::{Destination, Extension, Number, Trunk};
 use sidetone_model::ids::OrganisationId;
@@ -10,70 +11,70 @@ use sidetone_model::room::RoomConfig;
 use super::directory::Directory;
 use super::numbering::{NumberFault, normalise, without_separators};
 
-/// Who places the call.
+/// The caller.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// An extension that proved itself by digest.
+    /// An extension that authenticated by digest.
     Extension(&'a Extension),
-    /// A trunk, known by its source address.
+    /// A trunk, identified by its source address.
     Trunk(&'a Trunk),
 }
 
 /// Where a call leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// The organisation the record belongs to.
+    /// The organisation of the call's record.
     pub organisation_id: OrganisationId,
-    /// What rings.
+    /// The target.
     pub target: Target<'a>,
-    /// The number as routed, when that is another one than was dialled.
+    /// The number as routed, if it differs from the dialled one.
     pub number: Option<String>,
 }
 
-/// What rings.
+/// The target of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// A conference room; without one the caller is asked which.
+    /// A conference room; `None` means that the caller is asked for one.
     Conference(Option<&'a RoomConfig>),
     /// An extension.
     Extension(&'a Extension),
-    /// A number of the world.
+    /// An outside number.
     Outside(Outside<'a>),
 }
 
-/// A number of the world and the ways to it.
+/// An outside number and the trunks to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outside<'a> {
-    /// As trunks are asked for it: E.164 with `+`, or a short number as dialled.
+    /// The number as trunks receive it: E.164 with `+`, or a short number as dialled.
     pub number: String,
-    /// The trunks that take it, the one to try first at the front; at least one.
+    /// The trunks that take it; at least one, the one to try first comes first.
     pub trunks: Vec<&'a Trunk>,
 }
 
-/// A call that leads nowhere.
+/// A call without a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The organisation, when the origin tells it.
+    /// The organisation, if the origin determines it.
     pub organisation_id: Option<OrganisationId>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a call leads nowhere.
+/// Why a call has no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A national number, dialled in an organisation that names no country.
+    /// A national number, dialled in an organisation without a country.
     NoCountry,
-    /// A number of the world, and no trunk that takes it.
+    /// An outside number that no trunk takes.
     NoTrunk,
     /// No such number.
     Unallocated,
 }
 
-/// The route of `dialled` for `origin`.
+/// Returns the route of `dialled` for `origin`.
 ///
 /// # Errors
-/// [`Refusal`] when nothing answers to the number.
+/// [`Refusal`] when the number has no target.
 pub fn route<'a>(directory: &'a Directory, origin: Origin<'_>, dialled: &str) -> Result<Route<'a>, Refusal> {
     match origin {
         Origin::Extension(caller) => from_extension(directory, caller.organisation_id, dialled),
@@ -81,7 +82,7 @@ pub fn route<'a>(directory: &'a Directory, origin: Origin<'_>, dialled: &str) ->
     }
 }
 
-/// The way of an organisation to a number of the world, whoever asks for it.
+/// Returns the route of an organisation to an outside number, for any caller.
 ///
 /// # Errors
 /// [`Reason`] when there is none.
@@ -114,7 +115,7 @@ fn from_extension<'a>(
         return Ok(Route { organisation_id, target: Target::Conference(Some(room)), number: None });
     }
     let routed = |number: &str| (number != dialled).then(|| number.to_owned());
-    // A number of the organisation's own is reached without the world's help, and for nothing.
+    // A number of the organisation itself is reached directly, without a trunk and free of charge.
     let own = number_of(directory, organisation_id, dialled).ok().and_then(|e164| directory.number(&e164));
     if let Some(own) = own.filter(|number| number.organisation_id == organisation_id) {
         let target = target_of(directory, own).ok_or_else(|| refusal(Reason::Unallocated))?;
@@ -128,7 +129,7 @@ fn from_extension<'a>(
 fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Result<Route<'a>, Refusal> {
     let unallocated = || Refusal { organisation_id: trunk.organisation_id, reason: Reason::Unallocated };
     let number = directory.number_of_carrier(dialled).ok_or_else(unallocated)?;
-    // A trunk of one organisation reaches that organisation's numbers alone.
+    // A trunk of one organisation reaches only that organisation's numbers.
     if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
         return Err(unallocated());
     }
@@ -137,7 +138,7 @@ fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Res
     Ok(Route { organisation_id: number.organisation_id, target, number: routed })
 }
 
-/// What a number leads to; `None` when that is gone.
+/// Returns the target of a number; `None` when the target was deleted.
 fn target_of<'a>(directory: &'a Directory, number: &Number) -> Option<Target<'a>> {
     Some(match number.destination {
         Destination::Conference(None) => Target::Conference(None),
@@ -267,7 +268,7 @@ mod tests {
                 (dialled != "+442071230000").then_some("+442071230000")
             );
         }
-        // The last is a number of the world: what comes from a trunk does not leave by one.
+        // The last one is an outside number: a call from a trunk does not leave through a trunk.
         for dialled in ["1002", "+44207123000a", "", "+4420712300001234567", "+33140000000"] {
             assert_eq!(
                 route(&directory, Origin::Trunk(&shared), dialled),
@@ -313,8 +314,9 @@ mod tests {
         }
     }
 
-    /// 200 is a room of acme, 1002 one in the shadow of an extension, 300 one of the other. Three numbers of acme lead
-    /// to 200, to whichever is keyed, and to a room that is gone.
+    /// 200 is a room of acme; 1002 a room hidden by an extension with the same number; 300 a room of the
+    /// other tenant. Three numbers of acme lead to 200, to the room that the caller chooses, and to a deleted
+    /// room.
     fn with_rooms() -> Directory {
         let mut snapshot = directory().snapshot();
         snapshot.rooms = vec![room(51, 1, "200"), room(52, 1, "1002"), room(53, 2, "300")];
@@ -370,7 +372,7 @@ mod tests {
         assert_eq!(room_of("200"), Err(Reason::Unallocated));
     }
 
-    /// Two tenants of one carrier: the number says whose call it is, not who named the narrower network.
+    /// Two tenants share one carrier: the dialled number decides whose call it is, not the narrower network.
     #[test]
     fn of_overlapping_trunks_the_one_that_reaches_the_number_is_meant() {
         let mut snapshot = directory().snapshot();
@@ -393,7 +395,7 @@ mod tests {
         assert_eq!(trunk_of("198.51.100.1", "+442071230000", true), Some("trunk-41"));
     }
 
-    /// The world: numbers of the organisation stay inside, those of others go out like any.
+    /// Outside numbers: the organisation's own stay inside; those of others go out like any number.
     #[test]
     fn extensions_reach_the_world_by_trunks_in_order() {
         let mut snapshot = directory().snapshot();

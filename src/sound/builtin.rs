@@ -1,4 +1,4 @@
-//! The sounds that are built in; `sound/README.md` says how they are made.
+//! The built-in prompts; `sound/README.md` describes how they are made.
 
 use sidetone_model::prompt::Prompt;
 
@@ -52,7 +52,7 @@ mod tests {
         assert!(bytes < 1 << 20, "{bytes} bytes are in the binary");
     }
 
-    /// Speech and chimes begin and end at nothing; the music ends where it begins.
+    /// Speech and chimes begin and end in silence; music ends where it begins, so that it can be repeated.
     #[test]
     fn none_of_them_clicks() {
         for prompt in Prompt::ALL {

@@ -1,4 +1,4 @@
-//! The sounds of organisations as they are managed.
+//! The organisations' prompts as the API manages them.
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
@@ -11,14 +11,14 @@ use sidetone_store::Store;
 use crate::sound::Library;
 use crate::sound::builtin;
 
-/// The port of sounds over the store.
+/// The port of prompts on the store.
 pub struct Desk {
     store: Store,
     library: Library,
 }
 
 impl Desk {
-    /// A desk that says of built-in sounds what the library has.
+    /// A port that returns the built-in prompts of `library`.
     pub fn new(store: Store, library: Library) -> Desk {
         Desk { store, library }
     }
@@ -60,7 +60,8 @@ impl Prompts for Desk {
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord> {
         Box::pin(async move {
-            // A long file takes a moment to be resampled; who serves other requests does not wait for that.
+            // Resampling a long file takes time, so it runs on a blocking thread and does not delay other
+            // requests.
             let read = tokio::task::spawn_blocking(move || (Clip::from_wav(&wav), wav)).await;
             let (clip, wav) = read.map_err(|error| Problem::Internal(error.to_string()))?;
             let clip = clip.map_err(|error| {

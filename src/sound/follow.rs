@@ -1,4 +1,4 @@
-//! Follows what is stored: a running engine plays within two seconds what was uploaded, on whichever node.
+//! Follows the stored prompts: a running engine plays an uploaded one within two seconds, on every node.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use tokio::sync::watch;
 
 use crate::sound::Library;
 
-/// What a library has been given so far.
+/// What a library contains so far.
 #[derive(Debug, Default)]
 pub struct Followed {
     revision: Option<i64>,
-    /// The revision of each sound that was read, whether it can be played or not.
+    /// The revision of each prompt that was read, whether it can be played or not.
     read: HashMap<(OrganisationId, Prompt), i64>,
 }
 
 impl Followed {
-    /// Gives `library` what is stored and it has not got yet, and takes from it what is stored no more.
+    /// Adds new and changed prompts to `library`, and removes deleted ones.
     ///
     /// # Errors
-    /// When the database refuses; what was read until then is played.
+    /// When the database fails; prompts read before that are played.
     pub async fn catch_up(&mut self, store: &Store, library: &Library) -> Result<(), StoreError> {
-        // The revision first: whatever was stored with it is then seen below.
+        // The revision is read first: everything stored with it is then visible below.
         let revision = store.prompt_revision().await?;
         if self.revision == Some(revision) {
             return Ok(());
@@ -42,7 +42,7 @@ impl Followed {
             if self.read.get(&(organisation, prompt)) == Some(&revision) {
                 continue;
             }
-            // What was removed in the meantime is missed at the next look.
+            // A prompt that was removed meanwhile is handled in the next pass.
             let Some(wav) = store.own_prompt(organisation, prompt).await? else { continue };
             play(library, organisation, prompt, wav).await;
             self.read.insert((organisation, prompt), revision);
@@ -52,7 +52,7 @@ impl Followed {
     }
 }
 
-/// Follows until told to stop.
+/// Follows until it is stopped.
 pub async fn follow(
     store: &Store,
     library: &Library,
@@ -84,5 +84,5 @@ async fn play(library: &Library, organisation: OrganisationId, prompt: Prompt, w
     }
 }
 
-/// How often the stored revision is asked for.
+/// How often the stored revision is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

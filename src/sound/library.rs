@@ -10,14 +10,14 @@ use sidetone_model::prompt::Prompt;
 
 use crate::sound::builtin;
 
-/// Every sound that can be played; clones are the same library.
+/// Every prompt that can be played; clones share the library.
 #[derive(Clone)]
 pub struct Library {
     builtin: Arc<HashMap<Prompt, Arc<Clip>>>,
     own: Arc<RwLock<Own>>,
 }
 
-/// What organisations have of their own.
+/// The organisations' own prompts.
 #[derive(Default)]
 struct Own {
     clips: HashMap<(OrganisationId, Prompt), Arc<Clip>>,
@@ -26,32 +26,32 @@ struct Own {
 }
 
 impl Library {
-    /// The sounds that are built in, and no others yet.
+    /// A library with only the built-in prompts.
     pub fn new() -> Library {
         let builtin = Prompt::ALL.iter().map(|prompt| (*prompt, Arc::new(read(*prompt)))).collect();
         Library { builtin: Arc::new(builtin), own: Arc::default() }
     }
 
-    /// What somebody of the organisation is played: its own sound or the one that is built in.
+    /// Returns what callers of the organisation hear: its own prompt or the built-in one.
     pub fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
         let own = self.own.read().clips.get(&(organisation, prompt)).map(Arc::clone);
         own.unwrap_or_else(|| self.builtin(prompt))
     }
 
-    /// The sound that is built in.
+    /// Returns the built-in prompt.
     pub(super) fn builtin(&self, prompt: Prompt) -> Arc<Clip> {
         self.builtin.get(&prompt).map_or_else(silence, Arc::clone)
     }
 
-    /// Whether [`Library::put`] would take the sound now.
+    /// Returns whether [`Library::put`] would accept the prompt now.
     pub(super) fn has_room(&self, organisation: OrganisationId, prompt: Prompt, clip: &Clip) -> bool {
         self.own.read().bytes_with(organisation, prompt, clip) <= OWN_BYTES_MAX
     }
 
-    /// Plays the organisation's own sound from now on.
+    /// Uses the organisation's own prompt from now on.
     ///
     /// # Errors
-    /// When the sounds of all organisations would take more than [`OWN_BYTES_MAX`]: it stays as it is then.
+    /// When the prompts of all organisations would take more than [`OWN_BYTES_MAX`]: nothing changes then.
     pub(super) fn put(
         &self,
         organisation: OrganisationId,
@@ -68,7 +68,7 @@ impl Library {
         Ok(())
     }
 
-    /// Plays the built-in sound again.
+    /// Uses the built-in prompt again.
     pub(super) fn remove(&self, organisation: OrganisationId, prompt: Prompt) {
         let mut own = self.own.write();
         if let Some(clip) = own.clips.remove(&(organisation, prompt)) {
@@ -78,7 +78,7 @@ impl Library {
 }
 
 impl Own {
-    /// Bytes of all samples, were this the organisation's sound.
+    /// Bytes of all samples if this were the organisation's prompt.
     fn bytes_with(&self, organisation: OrganisationId, prompt: Prompt, clip: &Clip) -> usize {
         let before = self.clips.get(&(organisation, prompt)).map_or(0, |clip| bytes(clip));
         self.bytes - before + bytes(clip)
@@ -91,7 +91,7 @@ impl Default for Library {
     }
 }
 
-/// The sounds that organisations uploaded take all the memory that there is for them.
+/// The uploaded prompts have reached their memory limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the sounds of all organisations would take more than {} MiB of memory", OWN_BYTES_MAX >> 20)]
 pub(super) struct LibraryFull;
@@ -109,7 +109,7 @@ fn bytes(clip: &Clip) -> usize {
     size_of_val(clip.samples())
 }
 
-/// Some two hours of sound.
+/// About two hours of audio.
 pub(super) const OWN_BYTES_MAX: usize = 256 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What callers are played: the sounds that are built in and those that organisations have of their own.
+//! The prompts that callers hear: built-in ones and the organisations' own.
 //!
-//! Every clip is in memory, decoded, before anybody asks for it: playing one waits for nothing. What is uploaded is
-//! stored for every node ([`Desk`]); each node reads it from there ([`follow`]). No call and no mix is known here.
+//! Every clip is in memory, decoded in advance, so that playing it waits for nothing. An uploaded prompt is
+//! stored for every node ([`Desk`]); each node reads it from there ([`follow`]). This module does not depend
+//! on calls and mixes.
 
 mod builtin;
 mod desk;

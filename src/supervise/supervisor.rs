@@ -1,4 +1,4 @@
-//! Runs tasks and threads, counts their panics, starts them again or asks for the end of the process.
+//! Runs tasks and threads, counts their panics, and starts them again or requests the end of the process.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -18,10 +18,10 @@ use tokio::time::Instant;
 
 use crate::supervise::task::{Condition, Task};
 
-/// A task that runs under a supervisor; completes once the task has ended and its state is gone.
+/// A supervised task; completes once the task has ended and its state is dropped.
 pub type Running = JoinHandle<()>;
 
-/// A future that a task runs, on the state that it borrows.
+/// A future that a task runs on its borrowed state.
 type Run<'a, T = ()> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Owns the tasks of one engine; clones are the same supervisor.
@@ -42,7 +42,7 @@ struct Shared {
     stopping: watch::Sender<bool>,
 }
 
-/// What is known of one task.
+/// The state of one task.
 #[derive(Debug, Default)]
 struct Place {
     panics: AtomicU64,
@@ -67,8 +67,8 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
-    /// Runs a task that is started again after a panic, on the state that survived it. `run` must leave `state`
-    /// usable at every await: what is in hand stays in `state` until it is done.
+    /// Runs a task that is started again after a panic, with the state that survived. `run` must leave
+    /// `state` usable at every await: work in hand stays in `state` until it is done.
     pub fn keep<S, F>(&self, task: Task, state: S, run: F) -> Running
     where
         S: Send + 'static,
@@ -78,7 +78,7 @@ impl Supervisor {
         tokio::spawn(async move { drop(supervisor.kept(task, state, run).await) })
     }
 
-    /// As [`Supervisor::keep`]; completes with the state as the task left it.
+    /// Like [`Supervisor::keep`]; completes with the final state of the task.
     pub fn keep_state<S, F>(&self, task: Task, state: S, run: F) -> JoinHandle<S>
     where
         S: Send + 'static,
@@ -110,8 +110,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs a task that the process cannot do without. After a panic `save` keeps what can be kept, and then the end
-    /// of the process is asked for ([`Supervisor::failed`]).
+    /// Runs a task that is essential for the process. After a panic `save` saves what can be saved, and then
+    /// the end of the process is requested ([`Supervisor::failed`]).
     pub fn vital<S, F, G>(&self, task: Task, mut state: S, run: F, save: G) -> Running
     where
         S: Send + 'static,
@@ -148,10 +148,10 @@ impl Supervisor {
         self.caught(task, work).await.ok()
     }
 
-    /// Runs a thread that is started again after a panic, on the state that survived it.
+    /// Runs a thread that is started again after a panic, with the state that survived.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn keep_thread<S, F>(&self, task: Task, state: S, run: F) -> io::Result<std::thread::JoinHandle<S>>
     where
         S: Send + 'static,
@@ -182,10 +182,10 @@ impl Supervisor {
         })
     }
 
-    /// As [`Supervisor::vital`], for a thread.
+    /// Like [`Supervisor::vital`], for a thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn vital_thread<S, F, G>(
         &self,
         task: Task,
@@ -214,7 +214,7 @@ impl Supervisor {
         })
     }
 
-    /// Asks for the end of the process because of `task`; the first call counts.
+    /// Requests the end of the process because of `task`; only the first call has an effect.
     pub fn fail(&self, task: Task) {
         self.set(task, Condition::Failed);
         tracing::error!(task = task.as_str(), "the process cannot go on without this task and ends");
@@ -236,8 +236,8 @@ impl Supervisor {
         }
     }
 
-    /// From now on tasks that panic are started again a few times at once and then given up, so that the end of the
-    /// engine does not wait for them.
+    /// Changes the reaction to panics: from now on such a task is started again at once a few times and then
+    /// given up, so that the end of the engine does not wait for it.
     pub fn stopping(&self) {
         self.0.stopping.send_replace(true);
     }
@@ -252,7 +252,7 @@ impl Supervisor {
         self.place(task).panics.load(Ordering::Relaxed)
     }
 
-    /// How a task is.
+    /// Returns the condition of a task.
     pub fn condition(&self, task: Task) -> Condition {
         match self.place(task).condition.load(Ordering::Relaxed) {
             1 => Condition::Running,
@@ -262,7 +262,7 @@ impl Supervisor {
         }
     }
 
-    /// The tasks that are not as they should be, as `/readyz` reports them.
+    /// The tasks that are not in order, as `/readyz` reports them.
     pub fn troubles(&self) -> Vec<String> {
         let trouble = |task: Task| match self.condition(task) {
             Condition::Ended | Condition::Running => None,
@@ -272,7 +272,7 @@ impl Supervisor {
         Task::ALL.into_iter().filter_map(trouble).collect()
     }
 
-    /// `sidetone_panics_total` by task; `more` are panics that other parts count themselves.
+    /// `sidetone_panics_total` by task; `more` are panics that other modules count themselves.
     pub fn family(&self, more: &[(Task, u64)]) -> Family {
         let family = Family::counter("sidetone_panics_total", "Panics by task; anything but 0 is a bug.");
         Task::ALL.into_iter().fold(family, |family, task| {
@@ -281,7 +281,7 @@ impl Supervisor {
         })
     }
 
-    /// Makes a task panic at its next turn. Debug builds alone have this: a release build has no way to it.
+    /// Makes a task panic at its next turn. Only debug builds have this function.
     #[cfg(debug_assertions)]
     pub fn inject(&self, task: Task) {
         let place = self.place(task);
@@ -291,7 +291,7 @@ impl Supervisor {
         }
     }
 
-    /// The link of a thread that others start.
+    /// The link of a thread that the supervisor does not start.
     pub fn beat_of(&self, task: Task) -> Beat {
         Beat { supervisor: self.clone(), task }
     }
@@ -348,7 +348,7 @@ impl Supervisor {
         let outcome = catch_unwind(AssertUnwindSafe(work));
         CURRENT.set(before);
         outcome.map_err(|payload| {
-            // Its text may quote what the task was working on; the hook has logged the place.
+            // Its text may contain the task's data; the hook has logged the location.
             std::mem::forget(payload);
             self.note(task);
             Panicked
@@ -373,7 +373,7 @@ impl Beat {
     }
 }
 
-/// The task that this thread works for at the moment.
+/// The task that this thread currently works for.
 pub(crate) fn current_task() -> Option<Task> {
     CURRENT.get()
 }
@@ -386,7 +386,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// The next pause after a run of that length; `None` when the task is given up.
+    /// Returns the next pause after a run of that length; `None` when the task is given up.
     fn next(&mut self, ran: Duration, stopping: bool) -> Option<Duration> {
         if stopping {
             self.while_stopping += 1;
@@ -402,13 +402,13 @@ thread_local! {
     static CURRENT: Cell<Option<Task>> = const { Cell::new(None) };
 }
 
-/// A task that ran for so long without a panic begins with the shortest pause again.
+/// After running this long without a panic, a task starts with the shortest pause again.
 const CALM: Duration = Duration::from_secs(60);
 const INJECTED: &str = "a test asked for this panic";
 const PAUSE_DOUBLINGS: u32 = 16;
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// How long a task that failed may take to save what it holds.
+/// How long a failed task may take to save its state.
 const SAVE_MAX: Duration = Duration::from_secs(5);
 /// How often a task is started again while the engine stops.
 const STARTS_WHILE_STOPPING: u32 = 3;

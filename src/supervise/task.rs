@@ -1,20 +1,20 @@
-//! The names of the engine's tasks, and what follows a panic in each of them.
+//! The names of the engine's tasks, and the reaction to a panic in each of them.
 
 /// A task or thread of the engine, or a kind of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Task {
-    /// Passes on that the answer of a call is on the disk.
+    /// Reports that the answer of a call is on the disk.
     Answers,
-    /// Asks the organisations' URLs about answered calls.
+    /// Requests the organisations' call-info URLs for answered calls.
     CallInfo,
     /// Stores the events of live calls.
     CallNews,
-    /// Compares the wall clock with the monotonic clock and looks at the disk.
+    /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,
-    /// Passes on what records took from credits.
+    /// Reports deductions from credits.
     CreditDraws,
-    /// Reads the stored directory again when it changed.
+    /// Reads the stored directory again when it has changed.
     Directory,
     /// Reads the event log for the live streams.
     Events,
@@ -22,11 +22,11 @@ pub enum Task {
     Http,
     /// Writes the call journal.
     Journal,
-    /// Asks the name service about trunks.
+    /// Resolves the names of trunks.
     Names,
-    /// Hands stored notes to the switch.
+    /// Passes stored notes to the switch.
     NoteCourier,
-    /// Takes what the switch reports of notes.
+    /// Processes the switch's reports about notes.
     NoteNews,
     /// Deletes old notes.
     NoteSweep,
@@ -36,7 +36,7 @@ pub enum Task {
     RecordWriter,
     /// Writes recordings to the disk.
     Recorder,
-    /// Passes on what became of recordings.
+    /// Reports the results of recordings.
     Recordings,
     /// Relays media.
     Relay,
@@ -44,13 +44,13 @@ pub enum Task {
     Retention,
     /// Stores sessions and events of rooms.
     RoomNews,
-    /// Closes the sessions of nodes that died.
+    /// Closes the sessions of crashed nodes.
     RoomSweep,
     /// Runs the switch and its SIP sockets.
     Sip,
     /// Accepts and serves SIP connections over TCP.
     SipTcp,
-    /// Reads the stored prompts again when they changed.
+    /// Reads the stored prompts again when they have changed.
     Sounds,
     /// Deletes old events, deliveries and idempotency keys.
     Sweep,
@@ -64,32 +64,32 @@ pub enum Task {
     Webhooks,
 }
 
-/// What follows a panic in a task.
+/// The reaction to a panic in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// The process ends: the calls of this process cannot go on without the task.
+    /// The process ends: its calls cannot continue without the task.
     EndProcess,
     /// One unit of work (a lookup, a connection, a leg) is lost; the others go on.
     LoseOne,
-    /// The task starts again on the state that survived.
+    /// The task starts again with the state that survived.
     Restart,
 }
 
-/// How a task is.
+/// The condition of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It was not started, or it ended in order.
+    /// It was not started, or it ended normally.
     Ended,
     /// It failed; the process is about to end.
     Failed,
-    /// It panicked and waits to be started again.
+    /// It panicked and will be started again.
     Restarting,
     /// It runs.
     Running,
 }
 
 impl Task {
-    /// Every task, each at its own position.
+    /// Every task, each at the index of its discriminant.
     pub const ALL: [Task; 29] = [
         Task::Answers,
         Task::CallInfo,
@@ -122,7 +122,7 @@ impl Task {
         Task::Webhooks,
     ];
 
-    /// The word of the log, of `/metrics` and of `/readyz`.
+    /// The name in the log, in `/metrics` and in `/readyz`.
     pub fn as_str(self) -> &'static str {
         match self {
             Task::Answers => "answers",
@@ -162,7 +162,7 @@ impl Task {
         Task::ALL.into_iter().find(|task| task.as_str() == name)
     }
 
-    /// What follows a panic.
+    /// The reaction to a panic.
     pub fn reaction(self) -> Reaction {
         match self {
             Task::Journal | Task::Sip | Task::Tap => Reaction::EndProcess,

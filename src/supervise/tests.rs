@@ -1,4 +1,4 @@
-//! What a panic costs, by the kind of task; simulated time.
+//! The effects of a panic, by the kind of task; with simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,7 +116,7 @@ fn a_thread_starts_again_and_a_vital_one_saves() {
     assert_eq!(supervisor.condition(Task::Journal), Condition::Failed);
 }
 
-/// A panic that a test asks for comes at an await of the task, once.
+/// A panic that a test requests happens at an await of the task, once.
 #[tokio::test]
 async fn an_injected_panic_comes_once() {
     let supervisor = Supervisor::default();
@@ -135,14 +135,14 @@ async fn an_injected_panic_comes_once() {
     assert_eq!(supervisor.panics(Task::Events), 1);
 }
 
-/// P10: panics at random awaits of a writer, under random interleavings of those who give it work: nothing that was
-/// handed over is lost, and each batch in hand is written again whole.
+/// P10: panics at random awaits of a writer, with random interleavings of its senders: nothing that was
+/// passed to it is lost, and each batch in hand is written again completely.
 #[test]
 fn seeded_interleavings_of_panics_lose_nothing() {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// What a writer holds: its queue, what is in hand, what is written.
+    /// The state of a writer: its queue, the work in hand, the written items.
     struct Writer {
         queue: mpsc::Receiver<u32>,
         in_hand: Vec<u32>,

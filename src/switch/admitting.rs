@@ -1,7 +1,8 @@
-//! Which datagrams the switch reads: told by a glance, before they cost anything.
+//! Decides from a quick scan which datagrams the switch reads, before they cost any work.
 //!
-//! What belongs to a live call goes first and has room of its own. What belongs to nothing yet is a matter of who sends
-//! it: an authenticated phone, a trunk, a source that answers a challenge of ours, or a stranger.
+//! A datagram of a live call is read first and has its own queue. A datagram that belongs to no call yet is
+//! ranked by its sender: an authenticated phone, a trunk, a source that answers one of our challenges, or an
+//! unknown source.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,33 +16,34 @@ use sidetone_sip::ua::Standing;
 use crate::routing::Directory;
 use crate::switch::machine::Switch;
 
-/// When a datagram that is admitted is read: those of a rank wait by themselves, so that none takes the room of a better.
+/// When an admitted datagram is read. Each rank has its own queue, so that a lower rank takes no space of a
+/// higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
     /// It belongs to a live call.
     Urgent,
-    /// It belongs to nothing yet: by who sent it.
+    /// It belongs to no call yet; ranked by its sender.
     New(Grant),
 }
 
-/// The addresses that calls of trunks come from, for a quick look.
+/// The addresses that calls of trunks come from, indexed for a check per datagram.
 #[derive(Default)]
 pub(super) struct TrunkAddresses {
-    /// The first addresses of blocks by their prefix length.
+    /// The first addresses of the networks, by prefix length.
     v4: BTreeMap<u8, HashSet<Ipv4Addr>>,
     v6: BTreeMap<u8, HashSet<Ipv6Addr>>,
-    /// Where we were registered a moment ago.
+    /// The servers of our registrations, as of `looked_at`.
     registered: HashSet<IpAddr>,
     looked_at: Option<Instant>,
 }
 
 impl Switch {
-    /// Whether a datagram that has just come is read, and when.
+    /// Decides whether a received datagram is read, and when.
     ///
-    /// Takes a place in the buckets of its sender; costs no memory.
+    /// Takes a token from the sender's buckets; allocates nothing.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why the datagram is dropped.
     pub fn admit(&mut self, now: Instant, flow: &Flow, datagram: &[u8]) -> Result<Rank, Dropped> {
         let seen = glance(datagram);
         match self.ua.standing(&seen) {
@@ -64,7 +66,7 @@ impl Switch {
 }
 
 impl TrunkAddresses {
-    /// The blocks of every trunk.
+    /// Collects the networks of all trunks.
     pub(super) fn of(directory: &Directory) -> Self {
         let mut addresses = TrunkAddresses::default();
         for network in directory.trunks().iter().flat_map(|trunk| &trunk.accept_from) {
@@ -86,14 +88,14 @@ impl TrunkAddresses {
         self.looked_at.is_none_or(|at| now.saturating_duration_since(at) >= LOOK_EVERY)
     }
 
-    /// Notes where we are registered now.
+    /// Stores the servers that we are registered with now.
     pub(super) fn registered(&mut self, now: Instant, servers: impl Iterator<Item = IpAddr>) {
         self.looked_at = Some(now);
         self.registered.clear();
         self.registered.extend(servers.map(|server| server.to_canonical()));
     }
 
-    /// Whether calls of a trunk come from there.
+    /// Whether an address belongs to a trunk.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let is_within = match address {
@@ -114,5 +116,5 @@ fn first_v6(address: Ipv6Addr, bits: u8) -> Ipv6Addr {
     Ipv6Addr::from_bits(address.to_bits() & mask)
 }
 
-/// How old the knowledge may be of where we are registered: asking it of every datagram would cost too much.
+/// Refresh interval of the registered servers: a query for each datagram would cost too much.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! Money on the way of a call: which prices it begins with, whether its organisation's credit lasts, what it came to.
+//! Billing of calls: the prices that a call begins with, the check of its organisation's credit, and the
+//! amount that it cost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,17 +26,17 @@ pub(super) struct Billing {
 }
 
 impl Billing {
-    /// Without rates, which bills nobody.
+    /// Creates the state without rates, which bills no organisation.
     pub(super) fn new(warning: Duration) -> Self {
         Billing { tariffs: Arc::default(), ledger: Ledger::new(warning), accounts: Vec::new() }
     }
 
-    /// When [`Switch::credit_timeout`] is due.
+    /// Returns when [`Switch::credit_timeout`] is due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.ledger.next_timeout()
     }
 
-    /// What the carrier of an attempt charges for a call that is rated.
+    /// Returns what the carrier of an attempt charges for a rated call.
     pub(super) fn cost(&self, trunk: TrunkId, number: &str, started_at: Timestamp) -> Option<Price> {
         self.tariffs.cost(trunk, number, started_at)
     }
@@ -45,7 +46,8 @@ impl Billing {
         self.accounts.get(at.ok()?)
     }
 
-    /// How what is paid in `currency` is taken from the credit; `Err` when nobody knows, and there is a limit.
+    /// Returns how amounts in `currency` are taken from the credit; `Err` when no conversion rate is known
+    /// and the credit is limited.
     fn credit_rate(
         &self,
         organisation: OrganisationId,
@@ -62,17 +64,17 @@ impl Billing {
     }
 }
 
-/// Why a call to the world is not paid for.
+/// Why an outbound call cannot be paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unpaid {
-    /// The credit does not last for its first increment.
+    /// The credit does not cover the first increment.
     NoCredit,
     /// No rate covers the number.
     NoRate,
 }
 
 impl Unpaid {
-    /// The phrase of the refusal.
+    /// Returns the reason phrase of the refusal.
     fn as_str(self) -> &'static str {
         match self {
             Unpaid::NoCredit => "Credit Used Up",
@@ -82,36 +84,36 @@ impl Unpaid {
 }
 
 impl Switch {
-    /// Other prices hold: for calls that begin from now on.
+    /// Replaces the prices; they apply to calls that begin from now on.
     pub(super) fn replace_tariffs(&mut self, tariffs: Arc<Tariffs>) {
         self.billing.tariffs = tariffs;
     }
 
-    /// What organisations have to spend.
+    /// Replaces the credit accounts of the organisations.
     pub(super) fn replace_accounts(&mut self, now: Instant, mut accounts: Vec<Account>) {
         accounts.sort_unstable_by_key(|account| account.organisation_id);
         self.billing.ledger.accounts(now, &accounts);
         self.billing.accounts = accounts;
     }
 
-    /// What calls of an earlier run took from credits, should the database not know yet.
+    /// Restores the charges of an earlier run that may not be in the database yet.
     pub(super) fn carry_over(&mut self, undrawn: &[Undrawn]) {
         for Undrawn { organisation, call, amount } in undrawn {
             self.billing.ledger.carried_over(*organisation, *call, *amount);
         }
     }
 
-    /// The database knows what these calls took.
+    /// Records that the database includes the charges of these calls.
     pub(super) fn drawn(&mut self, now: Now, drawn: &[Drawn]) {
         for Drawn { organisation, used, calls } in drawn {
             self.billing.ledger.stored(now.instant, *organisation, *used, calls);
         }
     }
 
-    /// Gives a call to the world its prices, and its share of the credit.
+    /// Sets the prices of an outbound call and reserves its credit.
     ///
     /// # Errors
-    /// When no rate covers the number, or the credit does not last for the first increment.
+    /// When no rate covers the number, or the credit does not cover the first increment.
     pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, Refused> {
         let number = facts.destination_number.as_deref().unwrap_or_default();
         let unpaid = match self.price(facts.organisation, number, facts.started_at) {
@@ -137,7 +139,7 @@ impl Switch {
         Err(Refused::of_call(status, cause, facts).saying(unpaid.as_str()))
     }
 
-    /// Whether a call to the world would be taken now.
+    /// Checks whether an outbound call could be paid now.
     ///
     /// # Errors
     /// Why not.
@@ -152,8 +154,8 @@ impl Switch {
         if is_payable && Meter::of(&tariff).is_none_or(affords) { Ok(()) } else { Err(Unpaid::NoCredit) }
     }
 
-    /// The prices of a call to the world, and whether they can be taken from the credit at all; `None` for one that
-    /// nobody pays.
+    /// Returns the prices of an outbound call, and whether the credit can be charged at all; `None` for a
+    /// call that is not billed.
     fn price(
         &self,
         organisation: OrganisationId,
@@ -161,7 +163,7 @@ impl Switch {
         at: Timestamp,
     ) -> Result<Option<(Tariff, bool)>, Unpaid> {
         let sell = match self.billing.tariffs.quote(organisation, number, at) {
-            // A short number goes out because a trunk names it: help is called whether or not anybody priced it.
+            // A short number that a trunk lists needs no price: emergency calls must go out in any case.
             Quote::Barred if !number.starts_with('+') => return Ok(None),
             Quote::Barred => return Err(Unpaid::NoRate),
             Quote::Free => return Ok(None),
@@ -171,22 +173,22 @@ impl Switch {
         Ok(Some((Tariff { sell, credit: credit.unwrap_or_default(), cost: None }, credit.is_ok())))
     }
 
-    /// A call that was given its prices is not placed after all.
+    /// Releases the credit of a rated call that is not placed after all.
     pub(super) fn forget_price(&mut self, now: Now, id: CallId) {
         self.billing.ledger.ended(now.instant, id, None);
     }
 
-    /// The caller was answered: from now on the call costs.
+    /// Starts charging: the caller's leg was answered.
     pub(super) fn meter(&mut self, now: Now, id: CallId) {
         self.billing.ledger.answered(now.instant, id);
     }
 
-    /// The call is over, its record will follow: it costs no more than up to now.
+    /// Stops charging: the call is over, and its record will follow.
     pub(super) fn stop_meter(&mut self, now: Now, id: CallId) {
         self.billing.ledger.over(now.instant, id);
     }
 
-    /// Settles a record, takes it from the credit and gives it out.
+    /// Settles a record, draws its charge from the credit and outputs it.
     pub(super) fn give_record(&mut self, now: Now, mut record: Box<Cdr>) {
         rating::settle(&mut record, self.billing.tariffs.fx());
         let draw = record.billing.credit.map(|draw| draw.amount);
@@ -194,12 +196,12 @@ impl Switch {
         self.push(Output::Ended(record));
     }
 
-    /// The time of [`Billing::next_timeout`] may have come.
+    /// Handles a timeout; call it at [`Billing::next_timeout`].
     pub(super) fn credit_timeout(&mut self, now: Now) {
         self.billing.ledger.timeout(now.instant);
     }
 
-    /// Does one thing that the ledger wants; `false` when there is none.
+    /// Carries out one output of the ledger; returns `false` when there is none.
     pub(super) fn obey_ledger(&mut self, now: Now) -> bool {
         match self.billing.ledger.poll_output() {
             Some(credit::Output::End(id)) => {

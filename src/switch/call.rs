@@ -1,12 +1,14 @@
-//! One call: a back-to-back user agent (RFC 7092) as a machine.
+//! One call: a back-to-back user agent (RFC 7092) as a state machine.
 //!
-//! It knows descriptions and media ports but no SIP message: the switch turns requests and responses into
-//! [`Input`]s and [`Output`]s back into them. A call has two sides. A side is a party, or a room, which has neither
-//! dialog nor port: a party that is up then sits in the room's mix instead of being relayed to another. The bindings of
-//! an extension ring at once; the first answer wins, the others are cancelled. Ways to the world are tried in turn.
+//! It handles session descriptions and media ports but no SIP messages: the switch turns requests and
+//! responses into [`Input`]s, and [`Output`]s into requests and responses. A call has two sides. A side is a
+//! party or a conference room. A room has neither dialog nor port: a party in the call then joins the room's
+//! mix instead of being relayed to another party. The bindings of an extension ring at once; the first answer
+//! wins and the others are cancelled. Trunks are tried in turn.
 //!
-//! `ringing` is how somebody is found to answer, `ending` how a call ends and what its record says, `negotiation` and
-//! `seating` what parties that are up settle with each other and with a room, `stay` how long a call that is up may last.
+//! `ringing` finds an answer; `ending` ends a call and decides what its record contains; `negotiation` and
+//! `seating` handle offers between answered parties, and between a party and a room; `stay` limits the
+//! duration of an answered call.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -25,7 +27,7 @@ use crate::switch::leg::Leg;
 use crate::switch::negotiation::Renegotiation;
 use crate::switch::stay::Stay;
 
-/// One call.
+/// State of one call.
 #[derive(Debug)]
 pub struct Call {
     pub(super) facts: Facts,
@@ -35,7 +37,7 @@ pub struct Call {
     pub(super) forks: Vec<Fork>,
     pub(super) state: State,
     pub(super) renegotiation: Option<Renegotiation>,
-    /// The codecs of every fork.
+    /// The codecs offered to every fork.
     pub(super) callee_policy: CodecPolicy,
     /// SDP session id of the caller's leg; those of the forks follow it.
     pub(super) session_id: u64,
@@ -44,27 +46,27 @@ pub struct Call {
     pub(super) in_turn: bool,
     /// The fork that answered first.
     pub(super) winner: Option<usize>,
-    /// What the far end said of the last attempt.
+    /// The far end's result of the last attempt.
     pub(super) far: Far,
     pub(super) answered_after: Option<Duration>,
-    /// When the callee answered, before the caller was told.
+    /// From the INVITE to the callee's answer, which precedes the answer to the caller.
     pub(super) far_answered_after: Option<Duration>,
-    /// Whether its parties were put into a room after they had talked.
+    /// Whether its parties were moved into a room after they had talked.
     pub(super) merged: bool,
-    /// Why the caller's leg ended, when a room keeps another party.
+    /// Why the caller's leg ended, when a room keeps the other party.
     pub(super) left: Option<HangupCause>,
-    /// What the record says of media, once the report of its leg is there.
+    /// The media figures of the record, once the report of its leg has arrived.
     pub(super) quality: Option<Quality>,
-    /// The same of the called party's leg.
+    /// The same for the called party's leg.
     pub(super) quality_b: Option<Quality>,
-    /// What the audio that the record tells of was really encoded with.
+    /// The codec that the recorded audio was really encoded with.
     pub(super) heard_codec: Option<String>,
-    /// How long it may go on.
+    /// The limits of its duration.
     pub(super) stay: Stay,
     outputs: VecDeque<Output>,
 }
 
-/// Who called.
+/// The calling side.
 #[derive(Debug)]
 pub(super) enum Near {
     Party(Box<Caller>),
@@ -74,7 +76,7 @@ pub(super) enum Near {
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) leg: Leg,
-    /// What its INVITE offered.
+    /// The offer of its INVITE.
     pub(super) offer: Option<SessionDescription>,
 }
 
@@ -82,17 +84,16 @@ pub(super) struct Caller {
 pub(super) struct Fork {
     pub(super) leg: Leg,
     pub(super) state: ForkState,
-    /// Whether it said that it rings.
+    /// Whether it sent a ringing response.
     pub(super) rings: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForkState {
-    /// It was cancelled or lost the race; a 2xx that crosses is acknowledged and hung up.
+    /// It was cancelled or another fork won; a 2xx that crosses is acknowledged and hung up.
     Cancelled,
     /// It has a final response or its dialog is over.
     Ended,
-    /// No final response yet.
     Ringing,
     /// Its dialog is confirmed.
     Up,
@@ -102,11 +103,11 @@ pub(super) enum ForkState {
 pub(super) enum State {
     /// The record waits for the media reports of its legs.
     Ending { cause: HangupCause, ended_after: Duration, deadline: Instant },
-    /// The record was given out.
+    /// The record was output.
     Over,
-    /// Forks ring; `early` is the one whose early media the caller hears.
+    /// Forks ring; `early` is the fork whose early media the caller hears.
     Ringing { deadline: Instant, early: Option<usize> },
-    /// The far side answered; what the caller is told waits for the journal.
+    /// The far side answered; the answer to the caller waits until the journal is written.
     Answering { answer: Option<SessionDescription> },
     /// Both sides are up.
     Up,
@@ -116,18 +117,18 @@ pub(super) enum State {
 pub(super) struct Far {
     /// Its final response.
     pub(super) status: Option<u16>,
-    /// What that response or its hang-up means.
+    /// The hangup cause of that response, or of its BYE.
     pub(super) cause: Option<HangupCause>,
-    /// The status that the caller is told: the final response, or what silence stands for.
+    /// The status sent to the caller: the final response, or a substitute when there was none.
     pub(super) reply: Option<u16>,
 }
 
 impl Call {
-    /// A call that rings all of the callee's bindings at once, waits for its first [`Input::Attempt`], or is answered
-    /// for a room.
+    /// Creates a call. It rings all of the callee's bindings at once, waits for its first [`Input::Attempt`],
+    /// or is answered for a room.
     ///
     /// # Errors
-    /// [`Stillborn`], with 488 without a codec in common and 503 without a free port.
+    /// [`Stillborn`], with 488 when there is no common codec, and 503 when there is no free port.
     pub fn new(now: Instant, setup: Setup, ports: &mut dyn Ports) -> Result<Call, Stillborn> {
         let Setup { facts, limits, sides, session_id, group } = setup;
         let (caller, callee) = match sides {
@@ -181,7 +182,7 @@ impl Call {
         }
     }
 
-    /// Feeds what happened; drain [`Call::poll_output`] afterwards.
+    /// Handles an input; drain [`Call::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Acknowledged(party, answer) => self.acknowledged(now, party, answer),
@@ -210,12 +211,12 @@ impl Call {
         self.note_terms(now);
     }
 
-    /// The next thing to do; drain to `None` after every input.
+    /// Returns the next action; drain to `None` after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When to feed [`Input::Timeout`].
+    /// Returns when to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Ending { deadline, .. } | State::Ringing { deadline, .. } => Some(deadline),
@@ -224,42 +225,42 @@ impl Call {
         }
     }
 
-    /// Whether the record was given out and nothing is left to do.
+    /// Whether the record was output and nothing is left to do.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
 
-    /// The ports that the call holds or held.
+    /// Returns the ports that the call holds or held.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         self.legs().map(|(_, leg)| leg.port())
     }
 
-    /// The party behind a port.
+    /// Returns the party that uses a port.
     pub fn party_at(&self, port: PortId) -> Option<Party> {
         self.legs().find(|(_, leg)| leg.port() == port).map(|(party, _)| party)
     }
 
-    /// Whether nobody is up in it any more.
+    /// Whether the call has ended; its record may still be waiting.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, State::Ending { .. } | State::Over)
     }
 
-    /// What is known of it from its INVITE.
+    /// Returns the facts of its INVITE.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Whether it still looks for somebody to answer.
+    /// Whether it still waits for an answer.
     pub fn is_ringing(&self) -> bool {
         matches!(self.state, State::Ringing { .. })
     }
 
-    /// The media group of its ports.
+    /// Returns the media group of its ports.
     pub fn group(&self) -> u64 {
         self.group
     }
 
-    /// How far a fork is; `None` once it is over, or was never invited.
+    /// Returns the state of a fork; `None` once it is over, or if it was never invited.
     pub(super) fn fork_state(&self, place: usize) -> Option<CallState> {
         let fork = self.forks.get(place)?;
         match fork.state {
@@ -270,17 +271,17 @@ impl Call {
         }
     }
 
-    /// Whether the caller's leg is still there; a call of a room has none.
+    /// Whether the caller's leg is still open; a call that a room placed has none.
     pub(super) fn has_caller(&self) -> bool {
         self.caller().is_some_and(Leg::is_open)
     }
 
-    /// From the INVITE to the caller's 200.
+    /// Returns the time from the INVITE to the caller's 200.
     pub(super) fn answered_after(&self) -> Option<Duration> {
         self.answered_after
     }
 
-    /// From the INVITE to the callee's 200.
+    /// Returns the time from the INVITE to the callee's 200.
     pub(super) fn far_answered_after(&self) -> Option<Duration> {
         self.far_answered_after
     }
@@ -289,7 +290,7 @@ impl Call {
         self.outputs.push_back(output);
     }
 
-    /// The callee that is in the call, once one is.
+    /// Returns the callee that answered, once one did.
     pub(super) fn callee(&self) -> Option<usize> {
         match self.state {
             State::Answering { .. } | State::Up => self.winner,
@@ -313,7 +314,7 @@ impl Call {
         }
     }
 
-    /// The SIP of a party comes from `at` now, as after a change of its network.
+    /// Updates the source address of a party's SIP, for example after a change of its network.
     pub(super) fn heard_from(&mut self, party: Party, at: IpAddr) {
         if let Some(leg) = self.leg_mut(party) {
             leg.signalling = Some(at);
@@ -338,7 +339,7 @@ impl Call {
         Stillborn { status, facts: Box::new(self.facts), ports }
     }
 
-    /// The answer is on the disk: the caller hears of it, and who shall be in a room goes there.
+    /// The journal entry is written: answers the caller, and seats the parties that go into a room.
     fn journalled(&mut self, now: Instant) {
         let state = std::mem::replace(&mut self.state, State::Over);
         let State::Answering { answer } = state else {
@@ -356,14 +357,14 @@ impl Call {
     fn timeout(&mut self, now: Instant) {
         match self.state {
             State::Ringing { deadline, .. } if deadline <= now => self.ring_out(now),
-            // The relay owes a report and does not give it: the record is worth more than its figures.
+            // The relay did not deliver a report in time: the record is output without its figures.
             State::Ending { deadline, .. } if deadline <= now => self.complete(),
             State::Up => self.stay_timeout(now),
             _ => {}
         }
     }
 
-    /// The caller, or whom a room called, hears that the call cannot go on for long.
+    /// Plays the credit warning to the caller, or to the party that a room called.
     fn warn(&mut self) {
         let party = match (&self.near, self.winner) {
             (Near::Room, Some(place)) => Party::Callee(place),
@@ -374,7 +375,7 @@ impl Call {
         }
     }
 
-    /// Describes both legs and relays between them; what the other side does not know is transcoded.
+    /// Describes both legs to the relay and bridges them; codecs that the other side lacks are transcoded.
     pub(super) fn connect(&mut self, place: usize) {
         let (Some(caller), Some(fork)) = (self.caller(), self.forks.get(place)) else { return };
         let commands = [
@@ -403,7 +404,7 @@ impl Call {
         }
     }
 
-    /// Gives a party's port back; once.
+    /// Closes a party's port, only once.
     pub(super) fn release(&mut self, party: Party) {
         let Some(leg) = self.leg_mut(party) else { return };
         let (port, was_seated) = (leg.port(), leg.unseat());
@@ -425,7 +426,7 @@ impl Call {
             (true, _) if self.is_for_a_room(party) => self.settle_in_room(party),
             (true, Some(callee)) => self.connect(callee),
             (true, None) => {}
-            // We offered, and the party acknowledged without agreeing on anything (RFC 3261 §13.2.2.4).
+            // We made the offer, and the party's ACK contains no acceptable answer (RFC 3261 §13.2.2.4).
             (false, _) if party == Party::Caller && self.is_up() && !self.caller_has_settled() => {
                 self.end_by_us(now, HangupCause::IncompatibleDestination);
             }

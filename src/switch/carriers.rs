@@ -1,13 +1,15 @@
-//! Which addresses a trunk may reach: checked each time an address is used, whether it was written or resolved.
+//! Which addresses a trunk may reach. Checked each time an address is used, whether it was written or
+//! resolved.
 //!
-//! A name means another machine whenever its owner wants it to. So what a name of a tenant's trunk resolves to must be
-//! a public address, or one that `[sip] allow_trunk_addresses` opens. An inside address that was written as a literal
-//! was written by the operator: tenants are refused when they store one.
+//! The owner of a name can make it resolve to any machine at any time. So the name of a tenant's trunk must
+//! resolve to a public address, or to one that `[sip] allow_trunk_addresses` permits. A private address
+//! written as a literal was written by the operator, because tenants are refused when they store one.
 //!
-//! A carrier that knows this engine by its address cannot tell one tenant from another. So an address belongs to one
-//! organisation: a trunk of another one neither registers nor calls there, and is not recognised by it. The owner is the
-//! organisation that wrote the address as a literal; else the one whose name resolved to it first and still does; else
-//! the one with the older trunk. What a trunk of all organisations resolves to belongs to the operator.
+//! A carrier that identifies this engine by its address cannot distinguish its tenants. So an address belongs
+//! to one organisation: a trunk of another one neither registers nor calls there, and is not recognised by
+//! that address. The owner is the organisation that wrote the address as a literal; else the one whose name
+//! resolved to it first and still does; else the one with the older trunk. Addresses of a trunk that all
+//! organisations share belong to the operator.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -28,17 +30,17 @@ pub struct AddressPolicy {
     own: Vec<IpAddr>,
 }
 
-/// Why an address of a trunk is not used.
+/// Why a trunk may not use an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CarrierFault {
-    /// It is no public address, or it is this engine's own.
+    /// It is not public, or it is this engine's own address.
     Inside,
     /// It belongs to another organisation, or to the operator.
     Taken,
 }
 
 impl AddressPolicy {
-    /// Opens `allow` beside public addresses, on a host that has the addresses `own`.
+    /// Permits `allow` in addition to public addresses; `own` are the addresses of this host.
     pub fn new(allow: Vec<Network>, own: Vec<IpAddr>) -> Self {
         AddressPolicy { allow, own: own.into_iter().map(|address| address.to_canonical()).collect() }
     }
@@ -49,20 +51,22 @@ impl AddressPolicy {
             return true;
         }
         let is_outside = if is_literal { true } else { may_be_a_peer(address) };
-        // A public literal may be a tenant's; an inside one is the operator's.
+        // A literal is accepted even if it is private, because only the operator can store one. An own
+        // address is accepted only as a private literal.
         is_outside && !(self.own.contains(&address) && (!is_literal || is_public(address)))
     }
 }
 
-/// The addresses of all trunks, and to whom they belong.
+/// The addresses of all trunks, and their owners.
 pub(super) struct Carriers {
     policy: AddressPolicy,
     trunks: HashMap<TrunkId, Entry>,
-    /// The owners of addresses among organisations.
+    /// The addresses that belong to an organisation.
     owners: HashMap<Place, OrganisationId>,
     /// Addresses of trunks that all organisations share.
     shared: HashSet<Place>,
-    /// The servers of such trunks as they are written: an operator gave a tenant's trunk the same one knowingly.
+    /// The configured servers of these trunks: a tenant's trunk with the same server was permitted by the
+    /// operator.
     shared_servers: HashSet<TrunkAddress>,
     /// Trunks whose fault has been reported.
     reported: HashMap<TrunkId, CarrierFault>,
@@ -74,8 +78,8 @@ struct Entry {
     age: usize,
 }
 
-/// What belongs to one organisation: a public address as a whole, since its other ports are the same carrier's; of an
-/// inside address one port.
+/// The unit of ownership: a public address with all its ports, because they are the same carrier's; for a
+/// private address a single port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place(IpAddr, Option<u16>);
 
@@ -98,7 +102,7 @@ impl Carriers {
         }
     }
 
-    /// Follows a directory.
+    /// Updates the trunks after a change of the directory.
     pub(super) fn replace(&mut self, directory: &Directory, names: &Names) {
         self.trunks.clear();
         for trunk in directory.trunks() {
@@ -113,7 +117,7 @@ impl Carriers {
         self.follow(names);
     }
 
-    /// Follows what names resolve to.
+    /// Recomputes the owners from what names resolve to.
     pub(super) fn follow(&mut self, names: &Names) {
         let before = std::mem::take(&mut self.owners);
         self.shared.clear();
@@ -139,8 +143,8 @@ impl Carriers {
         }
     }
 
-    /// Those of `addresses` that the trunk may reach; and why one of them may not be reached, reported once until that is
-    /// another reason or over.
+    /// Returns the addresses that the trunk may reach, and a fault if one of them is refused. A fault is
+    /// reported once, until it changes or ends.
     pub(super) fn permitted(
         &mut self,
         trunk: TrunkId,
@@ -219,7 +223,7 @@ mod tests {
             World { carriers, names, rng: StdRng::seed_from_u64(1), now }
         }
 
-        /// The name of trunk `n` resolves to that; what the trunk may reach of it.
+        /// Makes the name of trunk `n` resolve to `to`; returns how many of these the trunk may reach.
         fn resolve(&mut self, n: u16, name: &str, to: &[&str]) -> usize {
             let server: TrunkAddress = format!("sip:{name}").parse().unwrap();
             let id = trunk(n, name).id;
@@ -263,7 +267,7 @@ mod tests {
         for address in inside {
             assert_eq!(strict.resolve(1, "acme.example", &[address]), 0, "{address}");
             assert_eq!(strict.resolve(2, "pbx.example", &[address]), 1, "the operator's: {address}");
-            // The operator's name must not keep it.
+            // Free the address again, so that the operator's name does not own it.
             strict.resolve(2, "pbx.example", &[]);
         }
         assert_eq!(strict.resolve(1, "acme.example", &["127.0.0.1:5060", "8.8.8.8:5060"]), 1, "rebinding");
@@ -282,7 +286,7 @@ mod tests {
         ];
         let mut world = World::new(trunks, AddressPolicy::default());
         let carrier = ["8.8.8.8:5060"];
-        // Found first, kept, whatever name joins later.
+        // The first to resolve to it keeps it, whichever name resolves to it later.
         assert_eq!(world.resolve(2, "other.example", &carrier), 1);
         assert_eq!(
             world.resolve(1, "acme.example", &["8.8.8.8:5090"]),
@@ -290,13 +294,13 @@ mod tests {
             "another port of the same carrier"
         );
         assert_eq!(world.reach(2, &carrier), 1);
-        // Given up, it is free.
+        // Once given up, the address is free.
         assert_eq!(world.resolve(2, "other.example", &["8.8.8.9:5060"]), 1);
         assert_eq!(world.reach(1, &carrier), 1);
-        // A literal comes before every name.
+        // A literal takes precedence over every name.
         assert_eq!(world.resolve(1, "acme.example", &["8.8.4.4:5060"]), 0);
         assert_eq!(world.reach(3, &["8.8.4.4:5060"]), 1);
-        // What the operator shares belongs to no organisation.
+        // Addresses of the operator's shared trunk belong to no organisation.
         assert_eq!(world.resolve(4, "shared.example", &["1.1.1.1:5060"]), 1);
         assert_eq!(world.resolve(1, "acme.example", &["1.1.1.1:5060"]), 0);
     }

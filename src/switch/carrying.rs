@@ -1,4 +1,4 @@
-//! Calls among the live ones: fed with what happens, and what they say carried out.
+//! Live calls: feeds them inputs and carries out their outputs.
 
 use sidetone_call::media_plan;
 use sidetone_model::cdr::Cdr;
@@ -14,7 +14,7 @@ use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::outbound::Hunt;
 
 impl Switch {
-    /// Puts a new call among the live ones and carries out what it wants first.
+    /// Adds a new call to the live ones and carries out its first outputs.
     pub(super) fn adopt(&mut self, now: Now, id: CallId, live: LiveCall) {
         for port in live.call.ports() {
             self.ports.insert(port, id);
@@ -30,7 +30,7 @@ impl Switch {
         self.carry_out(now, id);
     }
 
-    /// Feeds a call and carries out what it says.
+    /// Feeds an input to a call and carries out its outputs.
     pub(super) fn tell_call(&mut self, now: Now, id: CallId, input: face::Input) {
         if let Some(live) = self.calls.get_mut(&id) {
             live.call.handle_input(now.instant, input);
@@ -118,7 +118,7 @@ impl Switch {
         }
     }
 
-    /// Whose packets the leg of a port takes, when its extension or its trunk says.
+    /// Returns the strict source check for the leg of a port, if its extension or trunk sets one.
     fn strict_source(&self, id: CallId, port: PortId) -> Option<StrictSource> {
         let live = self.calls.get(&id)?;
         let identity = live.identity_of(live.call.party_at(port)?)?;
@@ -128,7 +128,7 @@ impl Switch {
         }
     }
 
-    /// Says in a record who was at the far ends of its legs.
+    /// Adds the numbers of the far ends to the media legs of a record.
     fn name_parties(&self, id: CallId, record: &mut Cdr) {
         let (Some(live), Some(media)) = (self.calls.get(&id), &mut record.media) else { return };
         for leg in &mut media.legs {

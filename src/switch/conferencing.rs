@@ -1,7 +1,9 @@
-//! Conference rooms and calls: what rooms want of legs is done here, and what happens to legs is told to the rooms.
+//! Connects conference rooms and calls: carries out the outputs of the rooms, and feeds them the events of
+//! legs.
 //!
-//! Rooms know legs by their [`LegId`] and nothing of SIP or ports. A leg is theirs from [`Output::Seat`] of its call to
-//! [`Output::Left`](face::Output::Left): whatever way it ends by, that is how they hear of it.
+//! Rooms identify legs by [`LegId`] and handle no SIP and no ports. A leg belongs to the rooms from
+//! [`Output::Seat`] of its call to [`Output::Left`](face::Output::Left). Every end of a leg, for any reason,
+//! reaches the rooms through `Left`.
 //!
 //! [`Output::Seat`]: face::Output::Seat
 
@@ -20,15 +22,15 @@ use crate::switch::live::LiveCall;
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
-/// The rooms, and the legs and calls that they know.
+/// The rooms, and the legs and calls that belong to them.
 pub(super) struct Conferences {
     pub(super) rooms: Rooms,
     pub(super) seats: HashMap<LegId, Seat>,
-    /// Calls that rooms make, until they are answered or over.
+    /// Calls placed by rooms, until they are answered or over.
     pub(super) dials: HashMap<DialId, CallId>,
 }
 
-/// A leg that is the rooms' business.
+/// A leg that belongs to the rooms.
 pub(super) struct Seat {
     pub(super) call: CallId,
     pub(super) party: Party,
@@ -40,13 +42,13 @@ impl Conferences {
         Conferences { rooms: Rooms::new(config, seed), seats: HashMap::new(), dials: HashMap::new() }
     }
 
-    /// When [`rooms::Input::Timeout`] is due.
+    /// Returns when [`rooms::Input::Timeout`] is due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.rooms.next_timeout()
     }
 }
 
-/// The rooms of a directory.
+/// Indexes the rooms of a directory.
 fn book(directory: &Directory) -> std::sync::Arc<RoomBook> {
     let line = |id| directory.extension(id).map(|line| (line.number.clone(), line.name.clone()));
     std::sync::Arc::new(RoomBook::new(directory.rooms(), line))
@@ -57,18 +59,19 @@ impl Switch {
         self.conferences.rooms.handle_input(now, input);
     }
 
-    /// Rooms were changed.
+    /// Passes the stored rooms of a new directory to the rooms.
     pub(super) fn replace_book(&mut self, now: Now, directory: &Directory) {
         self.tell_rooms(now, rooms::Input::Book(book(directory)));
     }
 
-    /// The media group whose worker has the mix of a live room: a leg that begins there need not move.
+    /// Returns the media group whose worker has the mix of a live room: a leg that begins there need not
+    /// move.
     pub(super) fn group_of(&self, goal: &rooms::Goal) -> Option<u64> {
         let rooms::Goal::Room(room) = goal else { return None };
         self.conferences.rooms.mix_of((*room).into()).map(|mix| mix.0)
     }
 
-    /// A party is up and shall be in a room.
+    /// Passes an answered party to the rooms.
     pub(super) fn seat(&mut self, now: Now, id: CallId, party: Party) {
         let Some(arrival) = self.calls.get(&id).and_then(|live| self.arrival(live, party)) else { return };
         self.conferences.seats.insert(arrival.leg, Seat { call: id, party, keys: Keys::default() });
@@ -78,10 +81,10 @@ impl Switch {
         self.tell_rooms(now, rooms::Input::Arrived(arrival));
     }
 
-    /// Who a party is to the rooms.
+    /// Returns a party as the rooms identify it.
     fn arrival(&self, live: &LiveCall, party: Party) -> Option<Arrival> {
         let (facts, identity) = (live.call.facts(), live.identity_of(party)?);
-        // A leg has an extension only when its digest or our own INVITE says so, never by its From.
+        // The extension comes only from the leg's digest or from our own INVITE, never from its From header.
         let team = identity.extension.and_then(|id| self.directory.extension(id)?.team_id);
         Some(Arrival {
             leg: identity.id,
@@ -96,14 +99,14 @@ impl Switch {
         })
     }
 
-    /// A party that is seated holds, or no longer.
+    /// Reports that a seated party put us on hold, or resumed.
     pub(super) fn seat_held(&mut self, now: Now, id: CallId, party: Party, holds: bool) {
         if let Some(leg) = self.leg_id_of(id, party) {
             self.tell_rooms(now, rooms::Input::Held(leg, holds));
         }
     }
 
-    /// A party that was seated is gone.
+    /// Reports that a seated party is gone.
     pub(super) fn seat_left(&mut self, now: Now, id: CallId, party: Party) {
         if let Some(leg) = self.leg_id_of(id, party)
             && self.conferences.seats.remove(&leg).is_some()
@@ -116,14 +119,14 @@ impl Switch {
         self.calls.get(&id)?.identity_of(party).map(|identity| identity.id)
     }
 
-    /// The leg behind a port, when it is the rooms' business.
+    /// Returns the leg of a port, if it belongs to the rooms.
     pub(super) fn seat_at(&self, port: PortId) -> Option<LegId> {
         let id = *self.ports.get(&port)?;
         let party = self.calls.get(&id)?.call.party_at(port)?;
         self.leg_id_of(id, party).filter(|leg| self.conferences.seats.contains_key(leg))
     }
 
-    /// A party pressed a key.
+    /// Handles a key that a party pressed.
     pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, way: Way) {
         let Some(seat) = self.conferences.seats.get_mut(&leg) else { return };
         if seat.keys.counts(now.instant, digit, way) {
@@ -131,16 +134,16 @@ impl Switch {
         }
     }
 
-    /// Something that the media engine says of a port concerns its leg.
+    /// Passes an event of a port to the rooms, if its leg belongs to them.
     pub(super) fn tell_of_seat(&mut self, now: Now, port: PortId, input: impl FnOnce(LegId) -> rooms::Input) {
         if let Some(leg) = self.seat_at(port) {
             self.tell_rooms(now, input(leg));
         }
     }
 
-    /// The extensions of a call that is over may be reached again.
+    /// Reports that the extensions of a call that is over may be reachable again.
     pub(super) fn free_extensions(&mut self, now: Now, live: &LiveCall) {
-        // Nobody had taken a call that a room made in vain: that says nothing new of its extension.
+        // A call placed by a room was not answered: that shows nothing new about its extension.
         if live.caller.is_none() && live.call.answered_after().is_none() {
             return;
         }
@@ -154,7 +157,7 @@ impl Switch {
         }
     }
 
-    /// Does what the rooms say.
+    /// Carries out an output of the rooms.
     pub(super) fn obey_rooms(&mut self, now: Now, output: rooms::Output, ports: &mut dyn Ports) {
         use rooms::Output as Said;
         match output {
@@ -184,7 +187,7 @@ impl Switch {
             Said::News(news) => self.push(Output::RoomNews(Box::new(news))),
             Said::Note(note) => self.push(Output::RoomNote(Box::new(note))),
             Said::Play(leg, prompts, token) => {
-                // What it heard until now is no longer true.
+                // A prompt that still plays is out of date.
                 self.tell_seat(leg, MediaCommand::StopPlaying);
                 self.tell_seat(leg, MediaCommand::Play { prompts, token });
             }
@@ -200,12 +203,12 @@ impl Switch {
         }
     }
 
-    /// The call and the party that a leg of the rooms stands for.
+    /// Returns the call and the party of a leg that belongs to the rooms.
     pub(super) fn place_of(&self, leg: LegId) -> Option<(CallId, Party)> {
         self.conferences.seats.get(&leg).map(|seat| (seat.call, seat.party))
     }
 
-    /// Tells the media port of a leg; one that is gone is told nothing.
+    /// Sends a command to the media port of a leg; does nothing once the leg is gone.
     fn tell_seat(&mut self, leg: LegId, command: MediaCommand) {
         let port = self.place_of(leg).and_then(|(id, party)| {
             let leg = self.calls.get(&id)?.call.leg(party)?;

@@ -1,10 +1,10 @@
-//! Questions to the running switch: what the HTTP face and other tasks want to know of calls, or have done to them.
+//! Questions to the running switch: how the HTTP API and other tasks query and control calls.
 //!
 //! # How to add one
 //!
-//! Implement [`Question`] for a type of your own; its `put` has the whole switch for the moment between two datagrams.
-//! What it pushes as outputs (a request to a phone, a media command) is carried out as after any other input, and what
-//! it returns goes back to whoever asked by `driver::Handle::ask`:
+//! Implement [`Question`] for a type of your own. Its `put` runs between two datagrams and has access to the
+//! whole switch. Outputs that it pushes (a request to a phone, a media command) are carried out as after any
+//! other input. `driver::Handle::ask` returns its result to the caller:
 //!
 //! ```
 //! use sidetone::switch::control::Question;
@@ -21,9 +21,9 @@
 //! }
 //! ```
 //!
-//! An answer is given at once. What a phone says to it seconds later is no part of it: that is an event of the phone's
-//! leg, and becomes an `Output` of its own. [`Switch::phone_legs`] tells which legs of a call lead to a phone of ours,
-//! [`Switch::whose_leg`] which call and leg such an event belongs to.
+//! A question is answered at once. A phone's response seconds later is not part of the answer: it is an event
+//! of the phone's leg, and becomes an `Output` of its own. [`Switch::phone_legs`] returns the legs of a call
+//! that lead to our phones; [`Switch::whose_leg`] returns the call and leg that such an event belongs to.
 
 use std::fmt;
 
@@ -37,30 +37,31 @@ use sidetone_sip::ua::LegKey;
 use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Switch};
 
-/// Something that the switch answers at once.
+/// A question that the switch answers at once.
 ///
-/// *Bounds*: it runs where SIP is served, so it does not wait, and works through nothing larger than the live calls.
+/// *Bounds*: it runs in the task that serves SIP, so it must not wait, and may iterate over at most the live
+/// calls.
 pub trait Question: Send + 'static {
-    /// What comes back.
+    /// The answer.
     type Answer: Send + 'static;
 
-    /// Finds the answer, doing whatever is asked for.
+    /// Carries out the question and returns its answer.
     fn put(self, now: Now, switch: &mut Switch) -> Self::Answer;
 }
 
-/// A question on its way to the switch, with the way back to whoever asked.
+/// A question on its way to the switch, with the channel for its answer.
 pub struct Asked(Box<Put>);
 
-/// Puts a question and passes its answer on.
+/// Carries out a question and passes its answer on.
 type Put = dyn FnOnce(Now, &mut Switch) + Send;
 
 impl Asked {
-    /// Puts a question and passes its answer on, as `put` does it.
+    /// Wraps `put`, which carries out a question and passes its answer on.
     pub fn new(put: impl FnOnce(Now, &mut Switch) + Send + 'static) -> Self {
         Asked(Box::new(put))
     }
 
-    /// Puts the question.
+    /// Carries out the question.
     pub(super) fn put(self, now: Now, switch: &mut Switch) {
         (self.0)(now, switch);
     }
@@ -75,21 +76,21 @@ impl fmt::Debug for Asked {
 /// A leg of a live call whose far end is a phone of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhoneLeg {
-    /// The leg as the world knows it.
+    /// The leg's public id.
     pub id: LegId,
-    /// The leg in the user agent.
+    /// The leg's key in the user agent.
     pub key: LegKey,
-    /// Whose phone it is.
+    /// The extension of the phone.
     pub extension: ExtensionId,
     /// The extension's number.
     pub number: Option<String>,
     /// The extension's name; empty when it has none.
     pub name: String,
-    /// How far the leg is: nothing is sent inside a dialog before it is [`CallState::Answered`].
+    /// The state of the leg; requests inside its dialog are sent only from [`CallState::Answered`] on.
     pub state: CallState,
 }
 
-/// The live calls of a scope that a query asks for.
+/// Lists the live calls of a scope that match a query.
 struct List(Scope, LiveCallQuery);
 
 impl Question for List {
@@ -100,7 +101,7 @@ impl Question for List {
     }
 }
 
-/// One live call, whoever's it is.
+/// Finds a live call of any organisation.
 struct Find(CallId);
 
 impl Question for Find {
@@ -122,7 +123,7 @@ impl LiveCalls for Handle {
 }
 
 impl Switch {
-    /// The live calls of `scope` that `query` asks for, newest first.
+    /// Returns the live calls of `scope` that match `query`, newest first.
     pub fn list_calls(&self, scope: Scope, query: &LiveCallQuery) -> Page<LiveCall> {
         let mut matching: Vec<_> = self
             .calls
@@ -142,12 +143,12 @@ impl Switch {
         Page { items, total: matching.len() as u64, limit: window.limit, offset: window.offset }
     }
 
-    /// A live call, whoever's it is; `None` once nobody is up in it any more.
+    /// Returns a live call of any organisation; `None` once it has ended.
     pub fn find_call(&self, call: CallId) -> Option<LiveCall> {
         self.calls.get(&call)?.view()
     }
 
-    /// The legs of a live call that lead to phones of extensions; `None` when there is no such call now.
+    /// Returns the legs of a live call that lead to phones of extensions; `None` when the call is not live.
     pub fn phone_legs(&self, call: CallId) -> Option<Vec<PhoneLeg>> {
         let live = self.calls.get(&call)?;
         live.state()?;
@@ -164,7 +165,7 @@ impl Switch {
         Some(legs.collect())
     }
 
-    /// The call and the leg that a leg of the user agent stands for; `None` once it is over.
+    /// Returns the call and leg id of a leg of the user agent; `None` once the leg is over.
     pub fn whose_leg(&self, key: LegKey) -> Option<(CallId, LegId)> {
         let (call, party) = self.legs.get(&key).copied()?;
         Some((call, self.calls.get(&call)?.identity_of(party)?.id))

@@ -1,6 +1,6 @@
-//! What a running switch counts: messages by their first line, calls by how they ended.
+//! Counters of a running switch: messages by their first line, calls by how they ended.
 //!
-//! Written by the driver beside what it does anyway, read by whoever asks; nothing here decides anything.
+//! The driver updates them while it works; no decision depends on them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,9 +44,7 @@ pub struct Ended {
     pub verdicts: BTreeMap<(&'static str, &'static str), u64>,
 }
 
-/// Requests that were refused because of who sent them.
-///
-/// *Bounds*: reasons and causes are closed sets.
+/// Requests refused because of their sender.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Denials {
     /// Failed authentications by reason.
@@ -56,27 +54,27 @@ pub struct Denials {
 }
 
 impl Counters {
-    /// Messages that came.
+    /// Returns the messages received.
     pub fn received(&self) -> &Messages {
         &self.received
     }
 
-    /// Messages that went.
+    /// Returns the messages sent.
     pub fn sent(&self) -> &Messages {
         &self.sent
     }
 
-    /// How calls ended.
+    /// Returns how calls ended.
     pub fn ended(&self) -> Ended {
         self.ended.lock().clone()
     }
 
-    /// What an operator was told of, by its word.
+    /// Returns the notices to the operator, by kind.
     pub fn notices(&self) -> impl Iterator<Item = (&'static str, u64)> {
         NOTICES.into_iter().zip(self.notices.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// Requests that were refused because of who sent them.
+    /// Returns the requests refused because of their sender.
     pub fn denied(&self) -> Denials {
         self.denied.lock().clone()
     }
@@ -124,7 +122,7 @@ impl Counters {
             Notice::Rejected(..) => 2,
             Notice::Withheld(_) => 3,
             Notice::Dropped(_, reason) => return add(self.dropped.get(*reason as usize)),
-            // What state a trunk is in is no count.
+            // A trunk's state is not a count.
             Notice::Registered(_) | Notice::Unregistered(..) => return,
         };
         add(self.notices.get(place));
@@ -132,17 +130,17 @@ impl Counters {
 }
 
 impl Messages {
-    /// Requests by method; methods that this engine has no word for are `other`.
+    /// Returns the requests by method; unknown methods count as `other`.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, u64)> {
         METHODS.into_iter().zip(self.requests.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// Responses by class.
+    /// Returns the responses by class.
     pub fn responses(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CLASSES.into_iter().zip(self.responses.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// Counts a message that has been read already.
+    /// Counts a parsed message.
     pub(super) fn note_message(&self, message: &Message) {
         match message {
             Message::Request(request) => self.note_method(request.method().as_str().as_bytes()),
@@ -153,7 +151,8 @@ impl Messages {
         }
     }
 
-    /// Counts what a datagram seems to be by how it begins; keep-alives and what is no SIP are not counted.
+    /// Counts a datagram by its first word, unparsed; keep-alives and datagrams that are not SIP are not
+    /// counted.
     pub(super) fn note(&self, bytes: &[u8]) {
         if let Some(rest) = bytes.strip_prefix(b"SIP/2.0 ") {
             let class = rest.first().and_then(|digit| digit.checked_sub(b'1'));

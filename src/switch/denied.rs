@@ -1,7 +1,7 @@
-//! Requests that were refused because of who sent them: what the log, the counters and fail2ban need to know.
+//! Requests refused because of their sender, with the data for the log, the counters and fail2ban.
 //!
-//! A request without credentials is not among them: every phone sends one and is challenged. Nor is one with a nonce of
-//! an earlier run of this engine: after a restart every phone sends one.
+//! A request without credentials is not reported: every phone sends one and is challenged. Neither is a
+//! request with a nonce of an earlier run of this engine: after a restart every phone sends one.
 
 use std::net::IpAddr;
 
@@ -14,28 +14,28 @@ use crate::switch::gate::claimed_account;
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// Where it came from, as the socket says.
+    /// The source address, from the socket.
     pub source: IpAddr,
-    /// The account that it claims, with nothing but plain characters.
+    /// The claimed account, reduced to plain characters.
     pub account: String,
-    /// Its method; `other` for methods that this engine does not know.
+    /// The method; `other` for methods that this engine does not know.
     pub method: &'static str,
-    /// Why.
+    /// The reason.
     pub denial: Denial,
 }
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// A digest of a kind that was not offered.
+    /// A digest with an algorithm that was not offered.
     Algorithm,
-    /// A call that its sender may not place, or that leads nowhere.
+    /// A call that the sender may not place, or that has no target.
     Call(HangupCause),
     /// An extension tried to register another extension.
     Forbidden,
-    /// Too many wrong passwords before: the digest was not checked.
+    /// Too many wrong passwords before; the digest was not checked.
     Limited,
-    /// Credentials that cannot be read.
+    /// Credentials that cannot be parsed.
     Malformed,
     /// Credentials that were used before.
     Replayed,
@@ -59,7 +59,7 @@ impl Denied {
 }
 
 impl Denial {
-    /// The denial that a challenge stands for; `None` for what every phone does now and then.
+    /// Returns the denial behind a challenge; `None` for a challenge that every phone causes now and then.
     pub(super) fn of(refusal: Refusal) -> Option<Self> {
         match refusal {
             Refusal::Aged | Refusal::Foreign | Refusal::Missing => None,
@@ -70,12 +70,12 @@ impl Denial {
         }
     }
 
-    /// Whether it is a failure of authentication; a refused call is none.
+    /// Whether it is a failed authentication; a refused call is not.
     pub fn is_authentication(self) -> bool {
         !matches!(self, Denial::Call(_))
     }
 
-    /// The word for it in the log and in `/metrics`.
+    /// Returns its label in the log and in `/metrics`.
     pub fn as_str(self) -> &'static str {
         match self {
             Denial::Algorithm => "algorithm",

@@ -1,4 +1,5 @@
-//! Calls that rooms make: an extension's phones ring at once, a number of the world is hunted for like any other.
+//! Calls placed by rooms: an extension's phones ring at once; an outside number is hunted over trunks as in
+//! any call.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::switch::live::{Callee, LegIdentity, LiveCall};
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::outbound::{CallerId, Hunt};
 
-/// A call of a room that may be placed.
+/// A room's call that may be placed.
 struct Summons {
     facts: Facts,
     policy: CodecPolicy,
@@ -28,7 +29,7 @@ struct Summons {
 }
 
 impl Switch {
-    /// Rings somebody for a room.
+    /// Places a call for a room.
     pub(super) fn dial(&mut self, now: Now, dial: Dial, ports: &mut dyn Ports) {
         let id = dial.id;
         if let Err(end) = self.try_to_dial(now, dial, ports) {
@@ -125,7 +126,7 @@ impl Switch {
         Ok(Summons { facts, policy: CodecPolicy::ANY, callees: Vec::new(), hunt: Some(hunt) })
     }
 
-    /// What is known of a call that a room makes; `None` when the organisation is gone.
+    /// Returns the facts of a call placed by a room; `None` when the organisation was deleted.
     fn facts_of_dial(&mut self, now: Now, directory: &Directory, dial: &Dial) -> Option<Facts> {
         Some(Facts {
             call: self.call_id(now.wall),
@@ -146,14 +147,14 @@ impl Switch {
         })
     }
 
-    /// A phone rings for a call that a room made.
+    /// Reports to the rooms that a phone rings for their call.
     pub(super) fn dial_rings(&mut self, now: Now, id: CallId) {
         if let Some(dial) = self.dial_of(id) {
             self.tell_rooms(now, rooms::Input::Ringing(dial));
         }
     }
 
-    /// Nobody takes a call that a room made.
+    /// Reports to the rooms that their call was not answered.
     pub(super) fn dial_failed(&mut self, now: Now, id: CallId, status: u16) {
         let Some(dial) = self.dial_of(id) else { return };
         self.conferences.dials.remove(&dial);
@@ -176,7 +177,7 @@ impl Switch {
         }
     }
 
-    /// Whether somebody can be rung now, which whoever asks for it is told at once.
+    /// Checks whether a target can be dialled now, so that the requester gets the answer at once.
     ///
     /// # Errors
     /// Why not.

@@ -1,7 +1,7 @@
-//! How a call ends, and what its record says.
+//! How a call ends, and what its record contains.
 //!
-//! A call lasts for as long as somebody is up in it. Its record tells of the caller's leg; of a call that a room made,
-//! of the leg of whoever answered.
+//! A call lasts until its last party has left. Its record describes the caller's leg, or, for a call placed
+//! by a room, the leg that answered.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl Call {
                 self.push(Output::Reject(487));
                 self.finish(now, HangupCause::OriginatorCancel);
             }
-            // The callee answered while the CANCEL was on its way and the caller has no 200 yet.
+            // The callee answered while the CANCEL was on its way, and the caller has no 200 yet.
             State::Answering { .. } => {
                 self.bye_callee();
                 self.push(Output::Reject(487));
@@ -61,7 +61,7 @@ impl Call {
         self.finish(now, cause);
     }
 
-    /// Hangs up one party that sits in a room; with the last the call is over.
+    /// Hangs up one party that is in a room; the call ends with its last party.
     pub(super) fn dismiss(&mut self, now: Instant, party: Party, cause: HangupCause) {
         if !self.is_merged() {
             return self.end_by_us(now, cause);
@@ -98,7 +98,7 @@ impl Call {
         self.finish(now, cause);
     }
 
-    /// A party of a merged call is gone. The others stay: the call is over with the last of them.
+    /// Releases a party of a merged call. The other parties stay; the call ends with the last one.
     fn leave(&mut self, now: Instant, party: Party, cause: HangupCause) {
         self.release(party);
         match party {
@@ -125,7 +125,8 @@ impl Call {
         }
     }
 
-    /// A port is closed. One that nobody told to close was given up by the relay, and its party hears nothing more.
+    /// Handles the report of a closed port. If we had not closed it, the relay gave it up: its party no
+    /// longer hears anything and is hung up.
     pub(super) fn report(&mut self, now: Instant, port: PortId, report: &Report) {
         let Some(party) = self.party_at(port) else { return };
         let deaf = self.leg(party).is_some_and(Leg::is_open);
@@ -142,7 +143,7 @@ impl Call {
         if let Some(leg) = self.leg_mut(party) {
             leg.reported(media);
         }
-        // Otherwise the leg has left, others go on.
+        // In other states one leg has left and the others go on.
         if matches!(self.state, State::Ending { .. }) && !self.awaits_reports() {
             self.complete();
         }
@@ -151,7 +152,8 @@ impl Call {
         }
     }
 
-    /// The last leg is over: every port is closed, and the record waits for the reports of the legs that it tells of.
+    /// Closes every port after the last leg ended; the record then waits for the reports of the legs that it
+    /// describes.
     pub(super) fn finish(&mut self, now: Instant, cause: HangupCause) {
         let ended_after = now.saturating_duration_since(self.started);
         for place in 0..self.forks.len() {
@@ -164,12 +166,12 @@ impl Call {
         }
     }
 
-    /// Whether a leg that the record tells of has not been reported on yet.
+    /// Whether a leg that the record describes has no report yet.
     fn awaits_reports(&self) -> bool {
         self.sides().any(|(_, leg)| !leg.has_reported())
     }
 
-    /// Why it ends, while its record waits.
+    /// Returns the cause and the SIP status of a call whose record waits.
     pub(super) fn ending(&self) -> Option<(HangupCause, Option<u16>)> {
         match self.state {
             State::Ending { cause, .. } => Some((cause, self.far.status)),
@@ -177,12 +179,13 @@ impl Call {
         }
     }
 
-    /// Gives out the record, with the reports that have come.
+    /// Outputs the record, with the reports that have arrived.
     pub(super) fn complete(&mut self) {
         let State::Ending { cause, ended_after, .. } = self.state else { return };
         let mut quality = self.quality.take().unwrap_or_default();
         if self.answered_after.is_none() {
-            // The callee was rung with a port of ours waiting for the caller's audio: an RTP session, unanswered.
+            // The callee rang while a port of ours waited for the caller's audio: that is an unanswered RTP
+            // session.
             quality.verdict = Some(MediaVerdict::Unanswered);
         }
         let mut record = self.record(self.answered_after, Some(ended_after), Some(cause), quality);
@@ -192,7 +195,7 @@ impl Call {
         self.push(Output::Ended(Box::new(record)));
     }
 
-    /// What the legs' ports said of them; `None` when there was no media at all.
+    /// Returns the media figures of the legs; `None` when there was no media.
     fn media(&mut self, at: Timestamp, verdict: Option<MediaVerdict>) -> Option<CallQuality> {
         let sides = [LegSide::A, LegSide::B].map(|side| self.party_of(side));
         let legs: Vec<_> = sides
@@ -201,11 +204,11 @@ impl Call {
             .filter_map(|party| self.leg_mut(party).and_then(Leg::take_media))
             .collect();
         let media = media_quality::call(self.facts.call, QualityState::Final, at, legs);
-        // A caller who was never told of the answer had an unanswered call, whatever came of it meanwhile.
+        // If the answer never reached the caller, the call counts as unanswered, whatever media there was.
         (!media.legs.is_empty()).then(|| media.with_verdict(verdict))
     }
 
-    /// The wall-clock time so long after the INVITE.
+    /// Returns the wall-clock time at `after` from the INVITE.
     pub(super) fn wall(&self, after: Duration) -> Timestamp {
         self.facts.started_at.plus_micros(i64::try_from(after.as_micros()).unwrap_or(i64::MAX))
     }
@@ -218,13 +221,14 @@ impl Call {
         quality: Quality,
     ) -> Cdr {
         let micros = |after: Duration| i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
-        // A room has no codec: a call with one has but the codec of its leg.
+        // A room has no codec: the record of a call with a room has only the codec of its leg.
         let callee = match self.near {
             Near::Party(_) => self.winner.and_then(|place| self.forks.get(place)),
             Near::Room => None,
         };
         let callee = callee.filter(|_| answered_after.is_some());
-        // Of several codecs that SDP settled, the one that was heard; and audio is relayed as it comes.
+        // If SDP negotiated several codecs, the record names the one that was received. Relayed audio keeps
+        // its codec.
         let heard = self.heard_codec.as_ref();
         let relayed = heard.filter(|name| callee.is_some_and(|fork| fork.leg.has_codec(name)));
         let own = heard.cloned().or_else(|| self.leg(self.party_of(LegSide::A)?)?.codec());
@@ -242,7 +246,8 @@ impl Call {
         build(&self.facts, outcome)
     }
 
-    /// Whose leg the record tells of as that: `a` is the caller's, or that of whoever answered a room.
+    /// Returns the party that the record shows as that leg: `a` is the caller, or the party that a room
+    /// called.
     pub(super) fn party_of(&self, side: LegSide) -> Option<Party> {
         match (side, &self.near) {
             (LegSide::A, Near::Party(_)) => Some(Party::Caller),
@@ -251,7 +256,7 @@ impl Call {
         }
     }
 
-    /// How sentences call the party of that leg.
+    /// Returns the word for that leg's party in sentences.
     pub(super) fn whom(&self, side: LegSide) -> Whom {
         match self.near {
             Near::Party(_) => media_quality::party_of(side),
@@ -264,7 +269,7 @@ impl Call {
     }
 }
 
-/// Whether there is anything to tell: SDP settled something, or packets came all the same.
+/// Whether there was media: SDP negotiated some, or packets arrived anyway.
 fn had_media(report: &Report) -> bool {
     report.verdict.is_some() || report.counters.datagrams > 0
 }

@@ -1,4 +1,4 @@
-//! What the user agent tells the switch, and to which call that goes.
+//! Routes the events of the user agent to the calls that they belong to.
 
 use sidetone_sip::message::{Headers, Method, StatusCode};
 use sidetone_sip::sdp::SessionDescription;
@@ -33,7 +33,7 @@ impl Switch {
             }
             Event::Ended { leg, cause } => self.leg_ended(now, leg, cause),
             Event::Reinvited { leg, key, flow, request } => self.reinvited(now, leg, key, &flow, &request),
-            // The 487 is sent; the party's offer is answered to nobody when its result comes.
+            // The 487 is sent already; dropping the offer discards its later result.
             Event::ReinviteCancelled { leg, .. } => {
                 if let Some((id, party)) = self.legs.get(&leg)
                     && let Some(live) = self.calls.get_mut(id)
@@ -41,8 +41,8 @@ impl Switch {
                     live.offers.remove(party);
                 }
             }
-            // The party whose offer clashed was told 491 and tries again itself; ours, unless it was made for a room,
-            // was its offer passed on.
+            // The clash was with an offer of ours. The party got 491 and repeats its own offer; ours is
+            // repeated unless it passed on an offer of the other party.
             Event::ReinviteDue { leg } => self.tell_leg(now, leg, |party| Some(face::Input::OfferDue(party))),
             Event::RefreshDue { leg } => self.tell_leg(now, leg, |party| Some(face::Input::Refresh(party))),
             Event::Response { leg: Some(leg), flow, response, request, .. } => {
@@ -65,9 +65,10 @@ impl Switch {
             Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
                 self.note_answered(now, key, &receipt);
             }
-            // An INVITE inside a dialog that stays without an answer ends its leg.
+            // An unanswered re-INVITE ends its leg, so this is an unanswered probe (OPTIONS).
             Event::Unanswered { leg: Some(leg), .. } => self.probe_answered(now, leg, None),
-            // What else comes here is the answer to a keep-alive, or its lack: a phone that is gone stops refreshing.
+            // The rest are results of keep-alives, which need no action: a phone that is gone stops
+            // refreshing its registration.
             Event::Response { leg: None, key, flow, response, request } => match request {
                 Some(bye) if *bye.method() == Method::Bye => self.bye_challenged(now, &flow, &response, bye),
                 request => self.register_answered(now, key, &flow, &response, request),
@@ -90,7 +91,7 @@ impl Switch {
     }
 }
 
-/// The SDP of a message; `None` without a body, or with one that is no readable SDP.
+/// Returns the SDP of a message; `None` without a body, or if the body is not valid SDP.
 pub(super) fn description(headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
     if body.is_empty() || !headers.is_content_type("application/sdp") {
         return None;

@@ -1,4 +1,4 @@
-//! What a call is told and what it says: its ports, parties, inputs and outputs.
+//! Inputs and outputs of a call, with its ports and parties.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -23,27 +23,28 @@ use crate::switch::mixing::SeatHears;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u64);
 
-/// A media port and the address that a description names for it.
+/// A media port and the address that SDP gives for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
     /// The port.
     pub id: PortId,
-    /// Where the party shall send RTP.
+    /// The address to which the party sends RTP.
     pub advertised: SocketAddr,
 }
 
-/// Hands out media ports; the one thing that a call needs an answer to at once.
+/// Opens media ports; the only request of a call that is answered synchronously.
 pub trait Ports {
-    /// A port for a party whose SIP comes from `towards`; `group` is one per call. `None` when none is left.
+    /// Opens a port for a party whose SIP comes from `towards`; `group` is one per call. Returns `None` when
+    /// no port is free.
     fn open(&mut self, leg: LegName, group: u64, towards: IpAddr) -> Option<Port>;
 }
 
-/// Which leg of which call, as its trace is called: `a`, `b`, and `b2` for the second that rings.
+/// A leg of a call, as its trace is named: `a`, `b`, and `b2` for the second called leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegName {
     /// The call.
     pub call: CallId,
-    /// Which of the far legs it is, in the order in which they ring; `None` is the caller's.
+    /// The position among the called legs, in ringing order; `None` is the caller's leg.
     pub fork: Option<usize>,
 }
 
@@ -57,40 +58,40 @@ impl fmt::Display for LegName {
     }
 }
 
-/// Tells by which flow an address is reached.
+/// Finds the flow by which an address is reached.
 #[derive(Clone)]
 pub struct Reach(Arc<dyn Fn(SocketAddr) -> Result<Flow, Unreachable> + Send + Sync>);
 
 /// Why an address is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// No listener of ours gets there.
+    /// No listener of ours reaches it.
     NoRoute,
     /// It is one of our own listeners.
     Ourselves,
 }
 
 impl Reach {
-    /// Asks `flow_to` for every address.
+    /// Uses `flow_to` for every address.
     pub fn new(flow_to: impl Fn(SocketAddr) -> Result<Flow, Unreachable> + Send + Sync + 'static) -> Self {
         Reach(Arc::new(flow_to))
     }
 
-    /// The flow to an address.
+    /// Returns the flow to an address.
     ///
     /// # Errors
-    /// When it must not or cannot be called.
+    /// When the address must not or cannot be called.
     pub fn flow_to(&self, address: SocketAddr) -> Result<Flow, Unreachable> {
         (self.0)(address)
     }
 }
 
-/// What a media port is told.
+/// Commands to a media port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaCommand {
     /// The leg was answered.
     Answered,
-    /// What arrives goes to `peer`, its payload types renumbered by the map.
+    /// Relay received packets to `peer`, with payload types renumbered by the map.
     Bridge {
         /// The other leg's port.
         peer: PortId,
@@ -99,105 +100,105 @@ pub enum MediaCommand {
     },
     /// The leg is over: report and free the port.
     Close,
-    /// SDP settled something.
+    /// SDP negotiation completed.
     Describe(Box<Description>),
-    /// SDP settled something else for a leg that has a seat.
+    /// SDP negotiation changed the formats of a leg that has a seat.
     Format(Box<Formats>),
-    /// The seat hears something else.
+    /// Change what the seat hears.
     Hear(SeatHears),
-    /// Give the leg a seat in a mix; what bridged it, and a seat in another mix, end.
+    /// Give the leg a seat in a mix; this ends its bridge, or its seat in another mix.
     Join {
-        /// Which mix; one that nobody sits in begins with its first seat.
+        /// The mix; it is created with its first seat.
         mix: MixId,
-        /// Whose prompts and music the party hears.
+        /// The organisation whose prompts and music the party hears.
         organisation: OrganisationId,
-        /// What SDP settled.
+        /// The negotiated formats.
         formats: Box<Formats>,
-        /// Whether nobody hears the party.
+        /// Whether the party is muted.
         muted: bool,
         /// What it hears.
         hears: SeatHears,
     },
-    /// Take the leg's seat away.
+    /// Remove the leg's seat.
     Leave,
-    /// Let nobody hear the party of the seat, or everybody again.
+    /// Mute or unmute the party of the seat.
     Mute(bool),
-    /// Play this to the party of the seat alone, after what is being played to it;
-    /// [`Input::Played`](crate::switch::machine::Input::Played) tells of the end.
+    /// Play prompts to the seat's party only, after those that are playing;
+    /// [`Input::Played`](crate::switch::machine::Input::Played) reports the end.
     Play {
-        /// One after the other.
+        /// The prompts, in order.
         prompts: Vec<Prompt>,
-        /// What the end is told by.
+        /// Identifies the end in `Played`.
         token: u64,
     },
-    /// Say how the leg does, by [`Input::Snapshot`](crate::switch::machine::Input::Snapshot).
+    /// Report the leg's present figures, by [`Input::Snapshot`](crate::switch::machine::Input::Snapshot).
     Snapshot,
-    /// Cease to play to the party alone; no end is told of what was under way.
+    /// Stop the prompts that play to the party only; their end is not reported.
     StopPlaying,
-    /// Let the party hear a tone in what is sent to it.
+    /// Play a tone into the audio sent to the party.
     Tone,
-    /// Make of what the bridge does not map something that the peer's party knows; `None` relays alone.
+    /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
 }
 
 /// A party of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
-    /// A binding of the callee by its place in the fork, or an attempt at a trunk by its number.
+    /// A called party: the index of the callee's binding, or of the attempt at a trunk.
     Callee(usize),
-    /// Who called.
+    /// The calling party.
     Caller,
 }
 
-/// What a call begins with.
+/// Parameters of a new call.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What is known of it for the record.
+    /// The facts for the record.
     pub facts: Facts,
-    /// How long things may take.
+    /// The time limits.
     pub limits: Limits,
-    /// Who calls whom.
+    /// The calling and the called side.
     pub sides: Sides,
-    /// SDP session id of the caller's leg, those of the forks follow it.
+    /// SDP session id of the caller's leg; the forks use the numbers after it.
     pub session_id: u64,
-    /// The media group of its ports: the legs of one group are served by one worker.
+    /// The media group of its ports: one worker serves all legs of a group.
     pub group: u64,
 }
 
-/// The two sides of a call. A room is no party: it has neither dialog nor port.
+/// The two sides of a call. A room is not a party: it has neither dialog nor port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// A party calls another.
+    /// One party calls another.
     Bridge {
-        /// Who calls.
+        /// The calling party.
         caller: CallerSide,
-        /// Who is called.
+        /// The called party.
         callee: CalleeSide,
     },
     /// A room calls a party.
     FromRoom {
-        /// Who is called.
+        /// The called party.
         callee: CalleeSide,
     },
-    /// A party calls a room, or whoever leads it to one.
+    /// A party calls a room, or a number that asks for the room.
     IntoRoom {
-        /// Who calls.
+        /// The calling party.
         caller: CallerSide,
     },
 }
 
-/// A party that calls.
+/// The calling party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerSide {
-    /// The offer of its INVITE; without one ours goes out with the 200 (RFC 3261 §13.2.1).
+    /// The offer of its INVITE; if there was none, our offer is in the 200 (RFC 3261 §13.2.1).
     pub offer: Option<SessionDescription>,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
-    /// Where its SIP comes from.
+    /// The address that its SIP comes from.
     pub at: IpAddr,
 }
 
-/// A party that is called.
+/// The called party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalleeSide {
     /// The codecs that it may use.
@@ -206,31 +207,31 @@ pub struct CalleeSide {
     pub callees: Callees,
 }
 
-/// Whom a call rings.
+/// The targets that a call rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callees {
-    /// All at once: where the SIP of each comes from and goes to; at least one.
+    /// All at once, by the address of each one's SIP; at least one.
     AtOnce(Vec<IpAddr>),
-    /// One after the other, each by an [`Input::Attempt`], until one takes the call.
+    /// One after the other, each by an [`Input::Attempt`], until one answers.
     InTurn,
 }
 
-/// One way to try to a callee that is rung in turn.
+/// One attempt to reach a callee whose targets ring in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The trunk, for the record.
     pub trunk: TrunkId,
-    /// Where its SIP goes.
+    /// The address of its SIP.
     pub at: IpAddr,
-    /// Our media port towards it.
+    /// Our media port for it.
     pub port: Port,
-    /// What the carrier charges, when the call is rated and it has a rate.
+    /// The carrier's price, when the call is rated and the carrier has a rate.
     pub cost: Option<Price>,
-    /// How long an answered call over the trunk lasts at most, when the trunk has a limit of its own.
+    /// The longest duration of an answered call over the trunk, when the trunk has its own limit.
     pub limit: Option<Duration>,
 }
 
-/// How long things may take.
+/// Time limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From the first fork to an answer.
@@ -239,10 +240,10 @@ pub struct Limits {
     pub report: Duration,
     /// From the answer to the end of the call.
     pub call: Duration,
-    /// How long both parties of a call may send neither RTP nor RTCP; of a party in a room, before it is asked whether
-    /// it is there. `None` is without end.
+    /// How long both parties of a call may send neither RTP nor RTCP; for a party in a room, the time until
+    /// it is probed. `None` means no limit.
     pub silence: Option<Duration>,
-    /// The same while a party holds the call.
+    /// The same while a party has put the call on hold.
     pub silence_on_hold: Option<Duration>,
 }
 
@@ -258,59 +259,61 @@ impl Default for Limits {
     }
 }
 
-/// What happened to a call.
+/// Something that happened to a call.
 #[derive(Debug)]
 pub enum Input {
     /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
     Acknowledged(Party, Option<SessionDescription>),
-    /// A fork answered with a 2xx.
+    /// A fork sent a 2xx.
     Answered(usize, Option<SessionDescription>),
-    /// Try this way, after [`Output::NextAttempt`] or as the first.
+    /// Attempt this target: the first, or the one after [`Output::NextAttempt`].
     Attempt(Attempt),
-    /// The caller gave up.
+    /// The caller cancelled.
     Cancelled,
-    /// Hang up one party, which sits in a room.
+    /// Hang up one party, which is in a room.
     Dismiss(Party, HangupCause),
     /// End the call, whatever its state.
     End(HangupCause),
-    /// There is no way left to try; what to tell the caller when none could be tried at all.
+    /// No target is left; the status and cause for the caller if none could be attempted at all.
     Exhausted(u16, HangupCause),
     /// A fork ended with a final response.
     Failed(usize, u16),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
-    /// The answer that the call waits to give is on the disk.
+    /// The journal entry that delays the answer is written.
     Journalled,
-    /// Put the parties into a room instead of through to each other; this one is hung up.
+    /// Put the parties into a room instead of relaying between them; this party is hung up.
     Merge(Option<Party>),
-    /// A party offers anew inside its dialog; without a description it wants our offer.
+    /// A party sent an offer inside its dialog; without a description it requests our offer.
     Offer(Party, Option<SessionDescription>),
-    /// Our own offer that clashed with one of the party may be made again.
+    /// Our offer that clashed with one of the party may be repeated.
     OfferDue(Party),
-    /// Our own offer inside a party's dialog was answered, or refused with a status.
+    /// Our offer inside a party's dialog was answered, or refused with a status.
     Offered(Party, Result<Option<SessionDescription>, u16>),
-    /// Whether the party answered, after [`Output::Probe`], as one does that is in the dialog.
+    /// The result of [`Output::Probe`]: whether the party is still in the dialog.
     Probed(Party, bool),
     /// A fork sent a provisional response above 100.
     Provisional(usize, u16, Option<SessionDescription>),
-    /// The dialog of a party has to be refreshed by an offer of what holds.
+    /// The dialog of a party must be refreshed by repeating the present SDP as an offer.
     Refresh(Party),
     /// A port was closed; its report.
     Report(PortId, Box<Report>),
-    /// For how long nothing has come from the party of a port; `None` when it is heard again.
+    /// How long the party of a port has sent nothing; `None` when packets arrive again.
     Silent(PortId, Option<Duration>),
     /// The time of [`Call::next_timeout`](crate::switch::call::Call::next_timeout) has come.
     Timeout,
-    /// The credit for the call is nearly used up: let the caller hear it.
+    /// The call's credit is nearly used up: play the warning to the caller.
     Warn,
-    /// A fork ended without a final response: 408 in effect when nothing came, 503 when it could not be reached.
+    /// A fork ended without a final response: the status is 408 when there was no response, 503 when it was
+    /// unreachable.
     Unreached(usize, u16),
 }
 
-/// What the switch shall do.
+/// Actions that the switch carries out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Both sides are there: answer the caller's INVITE with 200 and this description. Without one a room called.
+    /// Both sides answered: answer the caller's INVITE with 200 and this description; `None` if a room placed
+    /// the call.
     Answer(Option<SessionDescription>),
     /// Hang up a confirmed dialog.
     Bye(Party),
@@ -318,39 +321,39 @@ pub enum Output {
     Cancel(usize),
     /// The record is complete; the call is over.
     Ended(Box<Cdr>),
-    /// The party that is seated holds, or no longer.
+    /// A seated party put us on hold, or resumed.
     Held(Party, bool),
     /// Invite a fork with this offer.
     Invite(usize, SessionDescription),
-    /// Note on disk that the call is answered, then feed [`Input::Journalled`].
+    /// Write to the journal that the call is answered, then feed [`Input::Journalled`].
     Journal(Box<Cdr>),
-    /// The party that was seated is gone.
+    /// A seated party is gone.
     Left(Party),
-    /// Tell a media port.
+    /// Send a command to a media port.
     Media(PortId, MediaCommand),
-    /// The attempt failed, with this status in effect, in a way that another trunk may mend: feed
-    /// [`Input::Attempt`] or [`Input::Exhausted`].
+    /// The attempt failed with this status, but another trunk may succeed: feed [`Input::Attempt`] or
+    /// [`Input::Exhausted`].
     NextAttempt(u16),
-    /// Offer anew inside a party's dialog.
+    /// Send an offer inside a party's dialog.
     Offer(Party, SessionDescription),
     /// Answer the party's own offer: a 200 with the description, or a failure status.
     OfferResult(Party, Result<SessionDescription, u16>),
-    /// Ask the party inside its dialog whether it is there, then feed [`Input::Probed`].
+    /// Probe inside the dialog whether the party is still there, then feed [`Input::Probed`].
     Probe(Party),
-    /// Nobody answers: refuse the caller's INVITE, or tell the room that called.
+    /// The call was not answered: refuse the caller's INVITE, or report it to the room that placed the call.
     Reject(u16),
-    /// Tell the caller how far it is.
+    /// Send a provisional response to the caller.
     Ring(u16, Option<SessionDescription>),
-    /// The party is up and shall be in a room.
+    /// The party is answered and goes into a room.
     Seat(Party),
 }
 
 /// A call that could not begin.
 #[derive(Debug)]
 pub struct Stillborn {
-    /// What to refuse the INVITE with.
+    /// The status for the INVITE.
     pub status: u16,
-    /// What is known of the call.
+    /// The facts of the call.
     pub facts: Box<Facts>,
     /// Ports to close.
     pub ports: Vec<PortId>,

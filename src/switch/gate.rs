@@ -1,8 +1,8 @@
-//! Who sent a request: an extension that proves itself by digest, a trunk known by its socket's address, or
-//! nobody we know (RFC 3261 §22).
+//! Identifies the sender of a request: an extension that authenticates by digest, a trunk identified by its
+//! source address, or an unknown sender (RFC 3261 §22).
 //!
 //! Only the source address of the socket, the domain and the digest count. A `From`, `Via`, `Contact` or
-//! `P-Asserted-Identity` claims and proves nothing.
+//! `P-Asserted-Identity` header proves nothing.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use sidetone_sip::message::{Digest, Request};
 
 use crate::routing::{Directory, Origin, route};
 
-/// What is known of the sender of a request.
+/// The identified sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
-    /// Ask for a digest: 401 with these `WWW-Authenticate` values.
+    /// Unknown: 401 with these `WWW-Authenticate` values.
     Challenge(Vec<String>, Refusal),
-    /// An extension that proved itself.
+    /// An authenticated extension.
     Extension(ExtensionId),
-    /// Too many failures: 403 for this long, no digest was computed.
+    /// Too many failures: 403 for this long; the digest was not checked.
     Limited(Duration),
     /// An extension that was just deleted: 403.
     Refused,
@@ -39,18 +39,19 @@ impl Gate {
         Gate { authenticator }
     }
 
-    /// Offers phones other digest algorithms from now on.
+    /// Sets the digest algorithms to offer from now on.
     pub(super) fn offer(&mut self, algorithms: Vec<Algorithm>) {
         self.authenticator.offer(algorithms);
     }
 
-    /// Whether an Authorization answers a challenge that we sent to that source lately, be it wrongly.
+    /// Whether an Authorization refers to a challenge that we sent to that source recently, even with a wrong
+    /// digest.
     pub(super) fn has_challenged(&self, now: Instant, authorization: &str, source: IpAddr) -> bool {
         Digest::parse(authorization)
             .is_ok_and(|answer| self.authenticator.has_challenged(now, &answer, source))
     }
 
-    /// The sender of an INVITE, which may be a trunk.
+    /// Identifies the sender of an INVITE, which may be a trunk.
     pub(super) fn caller(
         &mut self,
         now: Instant,
@@ -66,7 +67,7 @@ impl Gate {
         }
     }
 
-    /// The sender of a request that only a phone may send.
+    /// Identifies the sender of a request that only a phone may send.
     pub(super) fn phone(
         &mut self,
         now: Instant,
@@ -76,7 +77,8 @@ impl Gate {
         registered: &dyn Fn(&str) -> bool,
     ) -> Sender {
         let organisation = organisation_of(directory, request);
-        // A domain that nobody has is challenged like one of ours: the answer does not tell which there are.
+        // An unknown domain is challenged like one of ours, so that the response does not reveal which
+        // domains exist.
         let realm = organisation.map_or_else(|| claimed_domain(request), |known| known.sip_domain.clone());
         let headers: Vec<Digest> = request.authorization().filter_map(Result::ok).collect();
         let method = request.method().as_str();
@@ -94,21 +96,21 @@ impl Gate {
         }
     }
 
-    /// Forgets the failures at an extension whose credential is another one.
+    /// Forgets the failures for an extension whose credential changed.
     pub(super) fn forget_failures(&mut self, sip_domain: &str, number: &str) {
         self.authenticator.forget_failures(sip_domain, number);
     }
 }
 
-/// What is registered: trunks that the switch is registered with at the source of a request, and addresses of record
-/// that are registered from it.
+/// Look-ups of registrations for a request: the trunks that the switch is registered with at its source, and
+/// the addresses of record registered from its source.
 #[derive(Clone, Copy)]
 pub(super) struct Registered<'a> {
     pub(super) trunk: &'a dyn Fn(TrunkId) -> bool,
     pub(super) line: &'a dyn Fn(&str) -> bool,
 }
 
-/// The extensions of one organisation, none for a domain that no organisation has.
+/// The extensions of one organisation; none if the domain is unknown.
 struct Lines<'a> {
     directory: &'a Directory,
     organisation: Option<&'a Organisation>,
@@ -127,14 +129,14 @@ impl Accounts for &Lines<'_> {
     }
 
     fn is_registered(&self, username: &str) -> bool {
-        // Looked up whether or not there is such an extension: the time must not tell.
+        // Looked up for unknown extensions too, so that the response time does not reveal which exist.
         let domain = self.organisation.map_or("", |known| known.sip_domain.as_str());
         (self.registered)(&format!("{username}@{domain}"))
     }
 }
 
-/// The account that a request claims, for the log: the digest's user name and realm, else the From. Characters that
-/// no address of record needs are replaced, so that a peer can write nothing else into the log.
+/// Returns the account that a request claims, for the log: the digest's user name and realm, else the From.
+/// Other than plain characters are replaced, so that a peer cannot forge log fields.
 pub(super) fn claimed_account(request: &Request) -> String {
     let of_digest = request.authorization().find_map(|header| {
         let header = header.ok()?;
@@ -178,7 +180,7 @@ fn may_be_a_phone(directory: &Directory, trunk: &Trunk, request: &Request, diall
     route(directory, Origin::Trunk(trunk), dialled).is_err() && claims_a_line()
 }
 
-/// The organisation a phone's request belongs to: by the domain of its AoR, else of the Request-URI.
+/// Returns the organisation of a phone's request: by the domain of its AoR, else of the Request-URI.
 fn organisation_of<'a>(directory: &'a Directory, request: &Request) -> Option<&'a Organisation> {
     let from = request.from().ok().and_then(|from| from.uri.host().map(ToString::to_string));
     let target = || request.parsed_uri().ok().and_then(|uri| uri.host().map(ToString::to_string));
@@ -186,7 +188,7 @@ fn organisation_of<'a>(directory: &'a Directory, request: &Request) -> Option<&'
         .or_else(|| target().and_then(|domain| directory.organisation_of_domain(&domain)))
 }
 
-/// The domain that a request says it belongs to.
+/// Returns the domain that a request claims.
 fn claimed_domain(request: &Request) -> String {
     let from = request.from().ok().and_then(|from| from.uri.host().map(ToString::to_string));
     from.unwrap_or_else(|| "invalid".to_owned())
@@ -242,7 +244,8 @@ mod tests {
         assert_eq!(claimed_account(&request), "10?01??source?1.2.3.4@acme.test");
     }
 
-    /// Which domains there are is nobody's business: known, unknown and none at all look the same.
+    /// Requests for a known, an unknown and no domain get the same challenge, so that it does not reveal
+    /// which exist.
     #[test]
     fn every_stranger_is_challenged() {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]

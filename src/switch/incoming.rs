@@ -1,4 +1,4 @@
-//! Requests that come in: calls, registrations, and what is answered without a call.
+//! Incoming requests: calls, registrations, and requests that are answered without a call.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::switch::machine::{Notice, Now, Output, Switch};
 use crate::switch::placement::{Onward, Placement, Refused};
 
 impl Switch {
-    /// A new INVITE.
+    /// Handles a new INVITE.
     pub(super) fn invited(
         &mut self,
         now: Now,
@@ -70,7 +70,7 @@ impl Switch {
         self.begin(now, (leg, key), source, offer, placement, ports);
     }
 
-    /// Makes a call of a placement.
+    /// Begins the call of a placement.
     fn begin(
         &mut self,
         now: Now,
@@ -112,8 +112,8 @@ impl Switch {
         }
     }
 
-    /// The number that an INVITE dials. One for an account of ours at a registrar names its number in To, or is for
-    /// the only number there is.
+    /// Returns the number that an INVITE dials. An INVITE for our account at a registrar has the number in
+    /// To; otherwise the trunk's organisation must have just one number.
     fn number_dialled(&self, now: Now, directory: &Directory, request: &Request, source: IpAddr) -> String {
         let user = request.parsed_uri().ok().and_then(|uri| dialled(&uri)).unwrap_or_default();
         let account = self.registrations.account(now.instant, &user, source);
@@ -124,7 +124,7 @@ impl Switch {
         in_to.or_else(|| only().map(|number| number.number.clone())).unwrap_or(user)
     }
 
-    /// Any other request: of a leg, or outside of dialogs.
+    /// Handles any other request, inside or outside of dialogs.
     pub(super) fn requested(
         &mut self,
         now: Now,
@@ -144,11 +144,11 @@ impl Switch {
             (Method::Message, None) => self.messaged(now, key, flow, request),
             (Method::Other(_), _) => self.refuse(now, key, allow(Reply::new(StatusCode::NOT_IMPLEMENTED))),
             (_, Some(_)) => self.respond(now, key, allow(Reply::new(StatusCode::METHOD_NOT_ALLOWED))),
-            // Requests that make sense inside a dialog only.
+            // Requests that are valid only inside a dialog.
             (Method::Bye | Method::Info | Method::Notify | Method::Prack | Method::Update, None) => {
                 self.refuse(now, key, Reply::new(StatusCode::NO_TRANSACTION));
             }
-            // Whoever wants one of these proves who it is before it learns what we know (RFC 3261 §22.1).
+            // The sender must authenticate before it learns anything (RFC 3261 §22.1).
             (_, None) => {
                 let sender = self.phone(now, flow, request);
                 if self.known(now, key, flow, request, sender).is_some() {
@@ -166,7 +166,7 @@ impl Switch {
         else {
             return self.refuse(now, key, Reply::new(StatusCode::FORBIDDEN));
         };
-        // Whoever proves to be 1001 registers 1001 and nobody else (RFC 3261 §10.3 step 3).
+        // An extension may register only its own number (RFC 3261 §10.3 step 3).
         let is_own =
             request.to().is_ok_and(|to| to.uri.user_decoded().is_some_and(|user| user == extension.number));
         if !is_own {
@@ -188,7 +188,7 @@ impl Switch {
         self.respond(now, key, answer);
     }
 
-    /// The sender of a request that only a phone may send.
+    /// Identifies the sender of a request that only a phone may send.
     pub(super) fn phone(&mut self, now: Now, flow: &Flow, request: &Request) -> Sender {
         let source = flow.remote.ip();
         let registrar = &self.registrar;
@@ -200,7 +200,7 @@ impl Switch {
         self.push(Output::Notice(Notice::Denied(Denied::new(flow.remote.ip(), request, denial))));
     }
 
-    /// The sender when it is somebody; others are challenged or refused here.
+    /// Returns an identified sender; challenges or refuses any other.
     pub(super) fn known(
         &mut self,
         now: Now,
@@ -228,7 +228,7 @@ impl Switch {
                     challenges.retain(is_md5);
                 }
                 let mut reply = Reply::new(StatusCode::UNAUTHORIZED);
-                // The user agent sets the tag; the one here only takes its room in the measure.
+                // The user agent sets the real tag; this one only reserves its length.
                 if let Ok(sized) = challenge_reply(request, reply.status(), "0123456789abcdef", &challenges) {
                     for challenge in sized.headers().header_all(Name::WwwAuthenticate) {
                         reply = reply.header(Name::WwwAuthenticate.as_str(), challenge);
@@ -244,7 +244,7 @@ impl Switch {
             }
             Sender::Limited(retry_after) => {
                 self.denied(flow, request, Denial::Limited);
-                // Only a source that failed before gets this, for accounts that exist and for others alike.
+                // Sent only to a source that failed before, whether or not the account exists.
                 let reply = Reply::new(StatusCode::FORBIDDEN).reason(LOCKED_OUT);
                 let seconds = retry_after.as_secs().max(1);
                 self.refuse(now, key, reply.header(Name::RetryAfter.as_str(), seconds.to_string()));
@@ -254,9 +254,9 @@ impl Switch {
         None
     }
 
-    /// Answers a stranger and forgets it.
+    /// Refuses an unknown sender, keeping no state.
     fn refuse(&mut self, now: Now, key: &ServerKey, reply: Reply) {
-        // Refused by the layer when the transaction is over already: then there is nobody to answer.
+        // Fails when the transaction is already over; then no response is needed.
         let _ = self.ua.refuse(now.instant, key, reply);
     }
 
@@ -274,18 +274,18 @@ impl Switch {
     }
 }
 
-/// What a phone shows that gave too many wrong passwords.
+/// The reason phrase that a phone shows after too many wrong passwords.
 const LOCKED_OUT: &str = "Too Many Wrong Passwords";
 
-/// The number that a URI dials: the user of a SIP URI without its parameters, or a `tel:` number.
+/// Returns the number that a URI dials: the user of a SIP URI without its parameters, or a `tel:` number.
 pub(super) fn dialled(uri: &Uri) -> Option<String> {
     let user = uri.user_decoded()?;
-    // A telephone-subscriber carries parameters behind its digits (RFC 3261 §19.1.6).
+    // A telephone-subscriber has parameters after its digits (RFC 3261 §19.1.6).
     let digits = user.split(';').next().unwrap_or_default();
     Some(digits.to_owned()).filter(|digits| !digits.is_empty())
 }
 
-/// The offer of an INVITE.
+/// Returns the offer of an INVITE.
 fn offer_of(request: &Request) -> Result<Option<SessionDescription>, Reply> {
     if request.body().is_empty() {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! The keys that a party presses: as RTP events (RFC 4733) or by SIP INFO, and from some phones by both.
+//! Keys pressed by a party. They arrive as RTP events (RFC 4733) or by SIP INFO; some phones send both.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use sidetone_sip::message::Request;
 
-/// By which way a digit came.
+/// How a digit arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// An INFO inside the dialog.
@@ -14,12 +14,12 @@ pub(super) enum Way {
     Media,
 }
 
-/// The digits of one party that may come a second time by the other way.
+/// Recent digits of one party, kept to drop the duplicate that arrives the other way.
 #[derive(Debug, Default)]
 pub(super) struct Keys(VecDeque<(Instant, char, Way)>);
 
 impl Keys {
-    /// Whether a digit counts; one that came by the other way a moment ago is the same press.
+    /// Whether a digit counts; a digit that just arrived the other way is the same press.
     pub(super) fn counts(&mut self, now: Instant, digit: char, way: Way) -> bool {
         while self.0.front().is_some_and(|(at, ..)| *at + TWIN_WITHIN <= now) || self.0.len() >= KEYS_MAX {
             self.0.pop_front();
@@ -38,10 +38,11 @@ impl Keys {
     }
 }
 
-/// The digit of an INFO; `Err` when it says that it carries one and does not, `Ok(None)` when it carries none.
+/// Returns the digit of an INFO; `Err` when its content type promises a digit and there is none, `Ok(None)`
+/// for other content types.
 ///
-/// `application/dtmf-relay` names it in a `Signal=` line, `application/dtmf` is nothing but it. Numbers of RFC 4733 §3.2
-/// stand for what they mean there: 10 for the star, 11 for the hash.
+/// `application/dtmf-relay` has the digit in a `Signal=` line, `application/dtmf` as its whole body. Both may
+/// use event codes of RFC 4733 §3.2: 10 for the star, 11 for the hash.
 pub(super) fn digit_of(request: &Request) -> Result<Option<char>, ()> {
     let text = || std::str::from_utf8(request.body()).map_err(|_| ());
     let signal = if request.headers().is_content_type("application/dtmf-relay") {
@@ -65,9 +66,10 @@ pub(super) fn digit_of(request: &Request) -> Result<Option<char>, ()> {
     }
 }
 
-/// Presses of one party that are remembered.
+/// Presses that are remembered per party.
 const KEYS_MAX: usize = 16;
-/// How far apart the two ways of one press are at most; the same key twice by one way counts twice however fast.
+/// Longest time between the two arrivals of one press. Presses of the same key that arrive the same way
+/// always count.
 const TWIN_WITHIN: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]

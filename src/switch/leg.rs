@@ -13,50 +13,50 @@ use sidetone_sip::sdp::{
 
 use crate::switch::face::{MediaCommand, Port, PortId};
 
-/// One party's side of a call.
+/// State of one leg.
 #[derive(Debug)]
 pub(super) struct Leg {
-    /// The codecs this party may use.
+    /// The codecs that this party may use.
     pub(super) policy: CodecPolicy,
-    /// Where its SIP comes from.
+    /// The source address of its SIP.
     pub(super) signalling: Option<IpAddr>,
     pub(super) exchange: OfferAnswer,
-    /// Whether it has been asked to talk again and has not answered yet.
+    /// Whether it was asked to resume sending and has not answered yet.
     pub(super) resumes: bool,
     port: Port,
-    /// False once the port was given back.
+    /// False once the port is released.
     open: bool,
     /// Whether it is in a room instead of being relayed to another leg.
     seated: bool,
-    /// Whether the room was told that it holds.
+    /// Whether the room was notified that the party is holding.
     holds: bool,
-    /// Whether what arrives on it is transcoded.
+    /// Whether packets received on it are transcoded.
     transcodes: bool,
-    /// What its port said of it when it was closed.
+    /// The final report of its port.
     media: Told,
-    /// Since when nothing comes from the party.
+    /// Since when the party sends nothing.
     pub(super) silent_since: Option<Instant>,
-    /// Whether the party was asked if it is there.
+    /// The probe of a silent party.
     pub(super) probe: Probe,
 }
 
-/// Whether a silent party was asked if it is there.
+/// Whether a silent party was probed, and with which result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// It said so, then.
+    /// It answered at this time.
     Answered(Instant),
     /// It has not answered yet.
     Asked,
-    /// Never.
+    /// It was not probed.
     None,
 }
 
-/// What a leg's port said of it in the end.
+/// The final report of a leg's port.
 #[derive(Debug)]
 enum Told {
-    /// Nothing yet.
+    /// Not received yet.
     Awaited,
-    /// That there was none.
+    /// There was no media.
     None,
     /// The figures.
     Reported(Box<LegQuality>),
@@ -84,7 +84,7 @@ impl Leg {
         self.port.id
     }
 
-    /// The address that our SDP names.
+    /// Returns the address that our SDP gives.
     pub(super) fn local(&self) -> SocketAddr {
         self.port.advertised
     }
@@ -93,22 +93,22 @@ impl Leg {
         self.open
     }
 
-    /// Gives the port back; the command to send, once.
+    /// Releases the port; returns the command for it, only once.
     pub(super) fn close(&mut self) -> Option<MediaCommand> {
         std::mem::take(&mut self.open).then_some(MediaCommand::Close)
     }
 
-    /// Notes what its port said when it was closed; `None` when there was no media.
+    /// Stores the final report of its port; `None` when there was no media.
     pub(super) fn reported(&mut self, media: Option<LegQuality>) {
         self.media = media.map_or(Told::None, |media| Told::Reported(Box::new(media)));
     }
 
-    /// Whether its port has said all that it will.
+    /// Whether the final report of its port has arrived.
     pub(super) fn has_reported(&self) -> bool {
         !matches!(self.media, Told::Awaited)
     }
 
-    /// What its port said.
+    /// Returns the final report of its port.
     pub(super) fn media(&self) -> Option<&LegQuality> {
         match &self.media {
             Told::Awaited | Told::None => None,
@@ -116,7 +116,7 @@ impl Leg {
         }
     }
 
-    /// What its port said, once.
+    /// Takes the final report of its port.
     pub(super) fn take_media(&mut self) -> Option<LegQuality> {
         match std::mem::replace(&mut self.media, Told::None) {
             Told::Awaited | Told::None => None,
@@ -124,12 +124,12 @@ impl Leg {
         }
     }
 
-    /// Puts it into a room.
+    /// Marks the leg as seated in a room.
     pub(super) fn seat(&mut self) {
         self.seated = self.open;
     }
 
-    /// Takes it out of its room; whether it was in one.
+    /// Ends the seat; returns whether there was one.
     pub(super) fn unseat(&mut self) -> bool {
         std::mem::take(&mut self.seated)
     }
@@ -138,32 +138,32 @@ impl Leg {
         self.seated
     }
 
-    /// Whether the party holds now, when that is news: it wants to receive nothing.
+    /// Returns whether the party now holds, if that changed; a party that holds does not want to receive.
     pub(super) fn holding_changed(&mut self) -> Option<bool> {
         let holds = self.exchange.negotiated().is_some_and(|settled| !settled.direction.sends());
         let before = std::mem::replace(&mut self.holds, holds);
         (before != holds).then_some(holds)
     }
 
-    /// What a mix must know of the leg; `None` when it cannot speak with the party.
+    /// Returns the formats for a mix; `None` when the mix has no codec in common with the party.
     pub(super) fn formats(&self) -> Option<Formats> {
         let negotiated = self.exchange.negotiated()?;
         let formats = media_plan::formats(negotiated)?;
-        // A party that holds sends music to whoever waits for it: a room does not wait.
+        // A party that holds may send music for the other side; a room must not mix that.
         Some(Formats { speaks: formats.speaks && negotiated.direction.sends(), ..formats })
     }
 
-    /// The offer of a room: what this party may use of what a mix can decode and encode.
+    /// Returns the offer of a room: the codecs that this party may use and a mix can handle.
     pub(super) fn offer_to_room(&self) -> SessionDescription {
         let mut codecs = self.policy.codecs();
         codecs.retain(media_plan::is_mixable);
         sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
     }
 
-    /// The answer of a room to the offer of the party that is open.
+    /// Returns the answer of a room to the open offer of the party.
     ///
     /// # Errors
-    /// The status to refuse it with; the offer stays open.
+    /// The status to refuse the offer with; the offer stays open.
     pub(super) fn answer_for_room(&mut self) -> Result<SessionDescription, u16> {
         let mut offered = self.exchange.remote_offer().cloned().ok_or(491_u16)?;
         for media in offered.media.iter_mut().filter(|media| media.is_carried()) {
@@ -174,19 +174,19 @@ impl Leg {
         self.exchange.send_answer(answer).map_err(|_| 488)
     }
 
-    /// The name of the audio codec settled for this leg.
+    /// Returns the name of the negotiated audio codec.
     pub(super) fn codec(&self) -> Option<String> {
         let codec = self.exchange.negotiated().and_then(|negotiated| negotiated.codec())?;
         Some(media_plan::canonical_name(&codec.name))
     }
 
-    /// Whether an audio codec of that name may be used on this leg.
+    /// Whether an audio codec of that name is negotiated for this leg.
     pub(super) fn has_codec(&self, name: &str) -> bool {
         let negotiated = self.exchange.negotiated();
         negotiated.is_some_and(|negotiated| negotiated.payloads.iter().any(|payload| payload.codec.is(name)))
     }
 
-    /// Whether an audio codec that is settled for this leg is in a description.
+    /// Whether a negotiated audio codec of this leg is in a description.
     pub(super) fn shares_a_codec_with(&self, description: &SessionDescription) -> bool {
         let settled = self.exchange.negotiated().map(|negotiated| negotiated.payloads.as_slice());
         let has = |codec: &Codec| {
@@ -198,18 +198,19 @@ impl Leg {
         settled.iter().any(|payload| !payload.codec.is_auxiliary() && has(&payload.codec))
     }
 
-    /// What the media session must know now.
+    /// Returns the command that passes the negotiated session to the media engine.
     pub(super) fn describe(&self) -> Option<MediaCommand> {
         let negotiated = self.exchange.negotiated()?;
         Some(MediaCommand::Describe(Box::new(media_plan::description(negotiated, self.signalling))))
     }
 
-    /// Relays what arrives on this leg to `peer`, as far as its party knows it.
+    /// Returns the command that relays packets received here to `peer`, as far as the peer negotiated their
+    /// format.
     pub(super) fn bridge_to(&self, peer: &Leg) -> Option<MediaCommand> {
         let (own, theirs) = (self.exchange.negotiated()?, peer.exchange.negotiated()?);
         let mut payload_map = payload_map(own, theirs).map(Box::new);
         if let Some(plan) = media_plan::transcoding(own, theirs) {
-            // What is transcoded is not relayed as well.
+            // Packets that are transcoded must not be relayed too.
             let map = payload_map.get_or_insert_with(|| Box::new(std::array::from_fn(|number| number as u8)));
             let events = plan.events.map(|events| events.from.0);
             let audio = plan.audio.iter().map(|(number, _)| *number);
@@ -220,18 +221,18 @@ impl Leg {
         Some(MediaCommand::Bridge { peer: peer.port(), payload_map })
     }
 
-    /// How what arrives on this leg becomes something that the party of `peer` knows.
+    /// Returns the plan to transcode packets received here for `peer`.
     pub(super) fn plan_towards(&self, peer: &Leg) -> Option<TranscodePlan> {
         media_plan::transcoding(self.exchange.negotiated()?, peer.exchange.negotiated()?)
     }
 
-    /// Transcodes by this plan what arrives, or relays alone; a command when either is news.
+    /// Sets or ends transcoding; returns the command if one is needed.
     pub(super) fn transcode(&mut self, plan: Option<TranscodePlan>) -> Option<MediaCommand> {
         let before = std::mem::replace(&mut self.transcodes, plan.is_some());
         (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
     }
 
-    /// What holds on this leg as a description that an answer for the other leg can be made from.
+    /// Returns the negotiated session as a description from which an answer for the other leg can be made.
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;
         let codecs = negotiated.payloads.iter().map(|payload| payload.codec.clone()).collect();
@@ -245,5 +246,5 @@ impl Leg {
     }
 }
 
-/// What a payload map says of a number that is not relayed.
+/// Entry of a payload map for a payload type that is not relayed.
 const UNMAPPED: u8 = 0xff;

@@ -1,4 +1,4 @@
-//! A call that the switch carries, with the legs that stand for its parties, and how it looks from outside.
+//! A live call with the legs of its parties, and its view for the API.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,24 +17,24 @@ use crate::switch::face::Party;
 use crate::switch::leg::Leg;
 use crate::switch::outbound::Hunt;
 
-/// A call and the legs that stand for its parties.
+/// A call and the legs of its parties.
 pub(super) struct LiveCall {
     pub(super) call: Call,
-    /// Who called; `None` when a room did.
+    /// The calling leg; `None` when a room placed the call.
     pub(super) caller: Option<Caller>,
     pub(super) callees: Vec<Callee>,
-    /// What its parties want of a room once they are up.
+    /// What its parties want of a room once they are answered.
     pub(super) goal: Option<Goal>,
-    /// How it looks for somebody who takes it to the world.
+    /// The search for a trunk that takes the call.
     pub(super) hunt: Option<Hunt>,
-    /// Offers of parties inside their dialogs that wait for our answer.
+    /// Offers of parties inside their dialogs that we have not answered yet.
     pub(super) offers: HashMap<Party, ServerKey>,
-    /// When the caller first heard that it rings.
+    /// When the caller first got a ringing response.
     pub(super) ringing_at: Option<Timestamp>,
     pub(super) due: Option<Instant>,
 }
 
-/// The leg of who called.
+/// The calling leg.
 pub(super) struct Caller {
     /// Its INVITE.
     pub(super) invite: ServerKey,
@@ -42,7 +42,7 @@ pub(super) struct Caller {
     pub(super) identity: LegIdentity,
 }
 
-/// One fork: what its INVITE says without the offer and, once invited, its leg.
+/// One fork: its INVITE without the offer and, once invited, its leg.
 pub(super) struct Callee {
     pub(super) flow: Flow,
     pub(super) invite: Invite,
@@ -50,11 +50,11 @@ pub(super) struct Callee {
     pub(super) leg: Option<LegKey>,
 }
 
-/// By what the world knows a leg, and who is at its far end.
+/// The public id of a leg, and the party at its far end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LegIdentity {
     pub(super) id: LegId,
-    /// The extension, when it is a phone of ours.
+    /// The extension, if the far end is our phone.
     pub(super) extension: Option<ExtensionId>,
     pub(super) number: Option<String>,
     /// Empty when there is none.
@@ -72,7 +72,7 @@ impl LiveCall {
         LiveCall { call, caller, callees, goal, hunt, offers: HashMap::new(), ringing_at: None, due: None }
     }
 
-    /// The leg of a party, once it was invited.
+    /// Returns the leg of a party, once it was invited.
     pub(super) fn key_of(&self, party: Party) -> Option<LegKey> {
         match party {
             Party::Callee(fork) => self.callees.get(fork)?.leg,
@@ -80,7 +80,7 @@ impl LiveCall {
         }
     }
 
-    /// By what the world knows the leg of a party.
+    /// Returns the public identity of a party's leg.
     pub(super) fn identity_of(&self, party: Party) -> Option<&LegIdentity> {
         match party {
             Party::Callee(fork) => self.callees.get(fork).map(|callee| &callee.identity),
@@ -88,12 +88,12 @@ impl LiveCall {
         }
     }
 
-    /// The number of whoever is at the far end of that leg.
+    /// Returns the number of the party at the far end of that leg.
     pub(super) fn number_of(&self, side: LegSide) -> Option<String> {
         self.identity_of(self.call.party_of(side)?)?.number.clone()
     }
 
-    /// How far it is; `None` once nobody is up in it any more.
+    /// Returns the state of the call; `None` once it has ended.
     pub(super) fn state(&self) -> Option<CallState> {
         if self.call.has_ended() {
             return None;
@@ -105,7 +105,7 @@ impl LiveCall {
         })
     }
 
-    /// The legs that are there now: the caller's first.
+    /// Returns the legs that exist now; the caller's comes first.
     pub(super) fn parties(&self) -> impl Iterator<Item = (Option<LegKey>, &LegIdentity, CallState)> {
         let caller = self.caller.as_ref().filter(|_| self.call.has_caller());
         let caller =
@@ -117,7 +117,7 @@ impl LiveCall {
         caller.into_iter().chain(callees)
     }
 
-    /// What a list is filtered by.
+    /// Returns the fields that a list is filtered by.
     pub(super) fn outline(&self, state: CallState) -> Outline<impl Fn(ExtensionId) -> bool> {
         let facts = self.call.facts();
         Outline {
@@ -131,7 +131,7 @@ impl LiveCall {
         }
     }
 
-    /// How it looks from outside; `None` once nobody is up in it any more.
+    /// Returns the call as the API shows it; `None` once it has ended.
     pub(super) fn view(&self) -> Option<live_call::LiveCall> {
         let (facts, state) = (self.call.facts(), self.state()?);
         let at = |after: Option<Duration>| {

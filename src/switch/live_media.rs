@@ -1,4 +1,4 @@
-//! How the media of a live call does: asked of the relay for both legs, and told by it when something goes wrong.
+//! Media figures of a live call: asks the relay for those of both legs, and passes on its warnings.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,35 +16,35 @@ use crate::switch::leg::Leg;
 use crate::switch::live::LiveCall;
 use crate::switch::machine::{Now, Output, Switch};
 
-/// How a call's media does now; the answer comes once the relay has told of every leg.
+/// Asks for the present media figures of a call; the answer follows when the relay has reported every leg.
 pub(super) struct AskMedia {
     pub(super) call: CallId,
-    /// Who is told.
+    /// Receives the answer.
     pub(super) tell: Tell,
 }
 
-/// What is told of the media of a call; it must not wait.
+/// Callback for the media figures of a call; it must not wait.
 pub(super) type Tell = Box<dyn FnOnce(LiveCallQuality) + Send>;
 
-/// Whether an answer will come.
+/// Whether an answer will follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedMedia {
-    /// Too many wait already.
+    /// Too many questions are waiting.
     Busy,
-    /// There is no such call, or no longer.
+    /// The call does not exist, or no longer.
     Gone,
-    /// In a moment.
+    /// The answer will follow.
     Soon,
 }
 
-/// Who waits to hear how a call does.
+/// Questions that wait for reports of the relay.
 #[derive(Default)]
 pub(super) struct MediaQuestions(Vec<Waiting>);
 
 struct Waiting {
     call: CallId,
     since: Instant,
-    /// Whose report has not come.
+    /// Ports whose report has not arrived.
     missing: Vec<PortId>,
     legs: Vec<LegQuality>,
     tell: Tell,
@@ -65,7 +65,7 @@ impl fmt::Debug for MediaQuestions {
 }
 
 impl Switch {
-    /// Asks the relay how the legs of a call do.
+    /// Requests the reports of a call's legs from the relay.
     pub(super) fn ask_media(&mut self, now: Now, AskMedia { call, tell }: AskMedia) -> AskedMedia {
         let waits = |waiting: &Waiting| now.instant.saturating_duration_since(waiting.since) < GIVEN_UP_AFTER;
         self.media_questions.0.retain(waits);
@@ -77,7 +77,7 @@ impl Switch {
         };
         let open = |(_, leg): &(LegSide, &Leg)| leg.is_open();
         let missing: Vec<PortId> = live.call.sides().filter(open).map(|(_, leg)| leg.port()).collect();
-        // Who has left a conference that goes on has reported.
+        // A party that has left a conference has its final report already.
         let legs = live.call.sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
         for port in &missing {
             self.push(Output::Media(*port, MediaCommand::Snapshot));
@@ -86,7 +86,7 @@ impl Switch {
         AskedMedia::Soon
     }
 
-    /// The relay said how the leg of a port does: whoever waited for that alone is told.
+    /// Handles the relay's report of a leg; answers the questions that are complete with it.
     pub(super) fn heard_of_media(&mut self, now: Now, call: CallId, port: PortId, report: &Report) {
         let is_awaited = |waiting: &Waiting| waiting.call == call && waiting.missing.contains(&port);
         if !self.media_questions.0.iter().any(is_awaited) {
@@ -114,7 +114,7 @@ impl Switch {
         }
     }
 
-    /// The relay warns of a leg: whoever follows the call's events hears of it.
+    /// Publishes a warning of the relay about a leg as an event of its call.
     pub(super) fn warned_of_media(&mut self, now: Now, port: PortId, warning: &Warning) {
         let Some(live) = self.ports.get(&port).and_then(|call| self.calls.get(call)) else { return };
         let (Some(call), Some(side)) = (live.view(), leg_at(live, port)) else { return };
@@ -124,27 +124,27 @@ impl Switch {
     }
 }
 
-/// What is said of a leg of a live call.
+/// Builds the figures of a leg of a live call.
 fn leg_now(live: &LiveCall, side: LegSide, report: &Report, now: Now) -> LegQuality {
     let (whom, clock) = (live.call.whom(side), WallClock::of(report, now.wall));
     let leg = quality::leg_of(report, side, whom, live.number_of(side), clock);
     if live.call.is_up() { leg } else { quality::before_answer(leg) }
 }
 
-/// Which leg of the call has that port; none of a phone that rings in vain.
+/// Returns which leg of the call has that port; `None` for a fork that was not answered.
 fn leg_at(live: &LiveCall, port: PortId) -> Option<LegSide> {
     live.call.sides().find(|(_, leg)| leg.port() == port).map(|(side, _)| side)
 }
 
 impl Call {
-    /// The legs that its record tells of.
+    /// Returns the legs that the record describes.
     pub(super) fn sides(&self) -> impl Iterator<Item = (LegSide, &Leg)> {
         let sides = [LegSide::A, LegSide::B].into_iter();
         sides.filter_map(|side| Some((side, self.leg(self.party_of(side)?)?)))
     }
 }
 
-/// After that nobody waits any more.
+/// How long a question waits for its reports.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(2);
-/// Who may wait at once.
+/// Questions that may wait at once.
 const QUESTIONS_MAX: usize = 256;

@@ -1,6 +1,7 @@
-//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out, and decisions by [`Call`](crate::switch::call::Call).
+//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out;
+//! [`Call`](crate::switch::call::Call) decides about each call.
 //!
-//! A machine like the others: the driver feeds datagrams, reports and time, and carries out what comes back.
+//! The driver feeds datagrams, reports and time, and carries out the outputs.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -54,28 +55,28 @@ use crate::switch::outbound::Farewell;
 use crate::switch::registering::Registrations;
 use crate::switch::trunks::Trunks;
 
-/// What happened to the switch.
+/// Something that happened to the switch.
 #[derive(Debug)]
 pub enum Input {
-    /// What organisations have to spend.
+    /// New credit accounts of the organisations.
     Accounts(Vec<Account>),
-    /// The database knows what calls took from credits.
+    /// The database includes these charges of calls.
     Drawn(Vec<Drawn>),
-    /// Other prices hold.
+    /// New prices.
     Tariffs(Arc<Tariffs>),
-    /// Whether new calls are taken; at first they are.
+    /// Whether to accept new calls; initially true.
     Accept(bool),
-    /// Somebody asks something.
+    /// A question to the switch.
     Ask(Asked),
-    /// Answer what a phone said, after [`Output::Said`], with this final status.
+    /// Answer a phone's message, after [`Output::Said`], with this final status.
     Answer(ServerKey, u16),
-    /// Begin what the directory wants without being asked: registrations with trunks, and its rooms. Once, at the start.
+    /// Start registrations with trunks and the rooms of the directory. Fed once, at the start.
     Begin,
     /// The party of a port pressed a key.
     Digit(PortId, char),
-    /// A datagram came that [`Switch::admit`] admitted.
+    /// A datagram arrived, and [`Switch::admit`] admitted it.
     Datagram {
-        /// From where, to which listener.
+        /// Its source and listener.
         flow: Flow,
         /// Its bytes.
         bytes: Bytes,
@@ -88,105 +89,106 @@ pub enum Input {
     EndCalls(HangupCause),
     /// The journal has the answered call on disk.
     Journalled(CallId),
-    /// Take our registrations with trunks back: the engine is about to stop.
+    /// Remove our registrations with trunks: the engine is about to stop.
     LeaveTrunks,
-    /// A message of a stream came.
+    /// A message arrived on a stream connection.
     Message {
-        /// By which connection.
+        /// The connection.
         flow: Flow,
         /// The message.
         message: Message,
     },
-    /// What was played to the party of a port alone is over, by its token.
+    /// A prompt to the party of a port ended; carries its token.
     Played(PortId, u64),
     /// The recording of a session is closed.
     Recorded(ConferenceSessionId, Recording),
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
-    /// What the name service says, after [`Output::Resolve`].
+    /// The answer of DNS, after [`Output::Resolve`].
     Resolved(TrunkAddress, Answer),
-    /// For how long nothing has come from the party of a port; `None` when it is heard again.
+    /// How long the party of a port has sent nothing; `None` when packets arrive again.
     Silent(PortId, Option<Duration>),
-    /// Other settings hold from now on.
+    /// The settings changed.
     Settings(Settings),
-    /// How the leg of a port does, as it was asked.
+    /// The requested report of a port.
     Snapshot(PortId, Box<Report>),
-    /// The party of a port began or ceased to talk.
+    /// The party of a port began or stopped to talk.
     Talking(PortId, bool),
     /// The time of [`Switch::next_timeout`] has come.
     Timeout,
     /// A message could not be sent.
     TransportError(ClientKey),
-    /// What the party of a port sends goes wrong, or no longer.
+    /// A media problem of a port's party began or ended.
     Warning(PortId, Box<Warning>),
 }
 
-/// What the driver shall do.
+/// Actions that the driver carries out.
 #[derive(Debug)]
 pub enum Output {
-    /// Note on disk that the call is answered, then feed [`Input::Journalled`].
+    /// Write to the journal that the call is answered, then feed [`Input::Journalled`].
     Answered(CallId, Box<Cdr>),
-    /// The call is over: note its record on disk and store it.
+    /// The call is over: write its record to the journal and store it.
     Ended(Box<Cdr>),
-    /// Tell a media port.
+    /// Send a command to a media port.
     Media(PortId, MediaCommand),
-    /// Tell a mix.
+    /// Send an order to a mix.
     Mix(MixId, MixOrder),
     /// Something changed in a live room.
     RoomNews(Box<RoomNews>),
-    /// Tell phones that are in a room.
+    /// Send a note to phones in a room.
     RoomNote(Box<RoomNote>),
     /// An event to store beside the records.
     News(Box<News>),
     /// What came of sending a note to the phone at that place; once for each.
     NoteAnswered(NoteId, usize, PhoneAnswer),
-    /// Something for the operator's log.
+    /// A notice for the operator's log.
     Notice(Notice),
-    /// Whoever is at the far end of this connection has proved who it is.
+    /// The peer of this connection has authenticated.
     Proven(Flow),
-    /// Close this connection: the account that it was opened for has another credential, or is gone.
+    /// Close this connection: the credential of its account changed, or the account was deleted.
     Close(Flow),
-    /// A phone said something that wants an answer by [`Input::Answer`] within half a second, or it says it again.
+    /// A phone sent a message. Feed [`Input::Answer`] within half a second, else the phone retransmits.
     Said(Said),
-    /// Ask the name service where that is (RFC 3263), then feed [`Input::Resolved`] whatever it says.
+    /// Look up this address in DNS (RFC 3263), then feed [`Input::Resolved`] with any result.
     Resolve(TrunkAddress),
     /// Send these bytes.
     Transmit {
-        /// To where.
+        /// The destination.
         flow: Flow,
-        /// One whole message.
+        /// One complete message.
         bytes: Bytes,
         /// The transaction to name in [`Input::TransportError`].
         key: Option<ClientKey>,
     },
 }
 
-/// What an operator wants to know of.
+/// Events for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A trunk does not use one of its addresses.
+    /// A trunk may not use one of its addresses.
     Carrier(TrunkId, IpAddr, CarrierFault),
-    /// The trunk does not take our credentials, or wants some that it may not have.
+    /// The trunk rejects our credentials, or asks for credentials that we must not send.
     Credentials(TrunkId),
-    /// A request was refused because of who sent it.
+    /// A request was refused because of its sender.
     Denied(Denied),
-    /// A message from there was not read.
+    /// A message from this address was dropped unread.
     Dropped(IpAddr, Dropped),
     /// Wrong passwords reached this limit; the last came from there.
     Guessing(IpAddr, GuessLimit),
     /// A table is full; a message from there was answered 503.
     Overload(IpAddr),
-    /// A datagram from there was no SIP message.
+    /// A datagram from this address was not a SIP message.
     Rejected(IpAddr, Rejection),
     /// We are registered with the trunk.
     Registered(TrunkId),
-    /// The trunk does not register us; the status, when it said one.
+    /// The trunk refused our registration; with its status, if it sent one.
     Unregistered(TrunkId, Option<u16>),
-    /// A stranger there got no answer: the shortest is more than one and a half times what came.
+    /// A request from an unknown sender got no response, because even the shortest one would be more than one
+    /// and a half times as long.
     Withheld(IpAddr),
 }
 
-/// What may change while calls are up.
+/// Settings that may change while calls are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The digest algorithms that phones are offered, in this order.
@@ -197,31 +199,31 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// What the switch is made of.
+/// Configuration of the switch.
 pub struct SwitchConfig {
     /// This node, for records.
     pub node: NodeId,
-    /// How long things may take.
+    /// The time limits of calls.
     pub limits: Limits,
-    /// How many calls may be up at once; one more is answered 503.
+    /// The most calls at once; further calls are refused with 503.
     pub calls_max: usize,
-    /// How the User-Agent of phones begins that give up on a challenge which names anything but MD5.
+    /// User-Agent prefixes of phones that fail when a challenge offers other algorithms than MD5.
     pub md5_only: Vec<String>,
-    /// By which flow trunks are reached.
+    /// Finds the flow to a trunk's address.
     pub reach: Reach,
-    /// Which addresses trunks may have.
+    /// The addresses that trunks may have.
     pub trunk_addresses: AddressPolicy,
-    /// How long before its credit is used up a call is warned.
+    /// How long before its credit is used up a call gets the warning.
     pub credit_warning: Duration,
-    /// How much of rooms there may be at once.
+    /// The limits of rooms.
     pub rooms: RoomsConfig,
-    /// How much is read of senders who have proved nothing.
+    /// The limits of reading messages from unknown senders.
     pub admission: AdmissionConfig,
     /// Any instant not after the first input.
     pub epoch: Instant,
 }
 
-/// The switch.
+/// The machine of the whole switch.
 pub struct Switch {
     pub(super) config: SwitchConfig,
     pub(super) ua: Ua,
@@ -234,9 +236,9 @@ pub struct Switch {
     pub(super) calls: HashMap<CallId, LiveCall>,
     pub(super) legs: HashMap<LegKey, (CallId, Party)>,
     pub(super) ports: HashMap<PortId, CallId>,
-    /// Calls that look for their next way to the world.
+    /// Calls that wait for their next trunk.
     pub(super) hunts: VecDeque<CallId>,
-    /// Live calls to the world.
+    /// Numbers of live outbound calls.
     pub(super) outbound: HashMap<OrganisationId, usize>,
     pub(super) trunks: Trunks,
     pub(super) billing: Billing,
@@ -245,9 +247,9 @@ pub struct Switch {
     pub(super) notes: NotesInFlight,
     pub(super) conferences: Conferences,
     pub(super) registrations: Registrations,
-    /// Calls with trunks that we have hung up lately.
+    /// Recent calls with trunks that we hung up.
     pub(super) farewells: VecDeque<Farewell>,
-    /// Who waits to hear how a call does.
+    /// Questions that wait for media reports.
     pub(super) media_questions: MediaQuestions,
     pub(super) timers: BTreeSet<(Instant, CallId)>,
     pub(super) rng: StdRng,
@@ -256,7 +258,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch that knows no phone yet.
+    /// Creates a switch with no registered phones.
     pub fn new(
         config: SwitchConfig,
         mut ua: Ua,
@@ -266,7 +268,7 @@ impl Switch {
     ) -> Self {
         let mut trunks = Trunks::default();
         trunks.replace(&directory, &mut rng);
-        // Whatever is answered before authentication leaves no state, for there is no end of strangers.
+        // Responses before authentication leave no state, because the number of unknown senders has no bound.
         ua.forget_strangers();
         let admission =
             Admission::new(config.admission, config.epoch, &mut StdRng::seed_from_u64(rng.random()));
@@ -305,8 +307,8 @@ impl Switch {
         }
     }
 
-    /// Before the first call: the prices in force, what organisations have to spend, and what calls of an earlier
-    /// run took from that, should the database not know yet. Without them nobody is billed.
+    /// Sets, before the first call, the prices, the credit accounts, and the charges of an earlier run that
+    /// may not be in the database yet. Without it, calls are not billed.
     pub fn bill_by(
         &mut self,
         now: Instant,
@@ -319,7 +321,7 @@ impl Switch {
         self.carry_over(&undrawn);
     }
 
-    /// Feeds what happened; drain [`Switch::poll_output`] afterwards.
+    /// Handles an input; drain [`Switch::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Now, input: Input, ports: &mut dyn Ports) {
         match input {
             Input::Datagram { flow, bytes } => {
@@ -392,12 +394,12 @@ impl Switch {
         self.settle(now, ports);
     }
 
-    /// The next thing to do; drain to `None` after every input.
+    /// Returns the next action; drain to `None` after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When to feed [`Input::Timeout`].
+    /// Returns when to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let call = self.timers.first().map(|(due, _)| *due);
         let (registration, credit) = (self.registrations.next_timeout(), self.billing.next_timeout());
@@ -408,32 +410,32 @@ impl Switch {
             .min()
     }
 
-    /// How many calls there are, from the first INVITE to the record.
+    /// Returns the number of calls, counted from the first INVITE to the record.
     pub fn live_calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// How many legs there are, those included whose CANCEL or BYE has no answer yet.
+    /// Returns the number of legs, including those whose CANCEL or BYE is not answered yet.
     pub fn legs(&self) -> usize {
         self.ua.legs_len()
     }
 
-    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
+    /// Returns the number of client and server transactions, including those kept only for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
         self.ua.transactions()
     }
 
-    /// How many bindings are registered.
+    /// Returns the number of registered bindings.
     pub fn bindings(&self) -> usize {
         self.registrar.bindings()
     }
 
-    /// How many recordings of rooms that are over have not been closed yet.
+    /// Returns the number of recordings of ended rooms that are not closed yet.
     pub fn open_recordings(&self) -> usize {
         self.conferences.rooms.open_recordings()
     }
 
-    /// How many registrations with trunks there are, those included that are being taken back.
+    /// Returns the number of registrations with trunks, including those that are being removed.
     pub fn registrations(&self) -> usize {
         self.registrations.len()
     }
@@ -442,29 +444,30 @@ impl Switch {
         self.outputs.push_back(output);
     }
 
-    /// A fresh call id that sorts by time (RFC 9562 §5.7).
+    /// Creates a call id that sorts by time (RFC 9562 §5.7).
     pub(super) fn call_id(&mut self, wall: Timestamp) -> CallId {
         let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
         let random: [u8; 10] = self.rng.random();
         CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// A fresh id for a leg; random, so that it cannot be guessed.
+    /// Creates a leg id; random, so that it cannot be guessed.
     pub(super) fn leg_id(&mut self) -> LegId {
         LegId(uuid::Builder::from_random_bytes(self.rng.random()).into_uuid())
     }
 
-    /// An SDP session id, and the media group of a call: below 2⁶² so that a few may be added (RFC 8866 §5.2).
+    /// Creates an SDP session id and media group for a call: below 2⁶², so that a few may be added (RFC 8866
+    /// §5.2).
     pub(super) fn session_id(&mut self) -> u64 {
         self.rng.random::<u64>() >> 2
     }
 
     pub(super) fn respond(&mut self, now: Now, key: &ServerKey, reply: Reply) {
-        // Refused when the transaction is over, which is what a crossing CANCEL or BYE makes of it.
+        // Fails when the transaction is over, for example because a CANCEL or BYE crossed.
         let _ = self.ua.respond(now.instant, key, reply);
     }
 
-    /// Dispatches what the user agent and the registrar say until both are silent.
+    /// Dispatches the events of the user agent and the registrar until both have none.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
         loop {
             if let Some(output) = self.ua.poll_output() {
@@ -505,7 +508,7 @@ impl Switch {
             let draft =
                 Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
                     .header(Name::Accept.as_str(), "application/sdp");
-            // A full table skips one keep-alive; the next comes in seconds.
+            // A full table skips one keep-alive; the next follows within seconds.
             let _ = self.ua.request(now.instant, flow, draft);
         }
     }
@@ -542,7 +545,7 @@ impl Switch {
     fn replace_directory(&mut self, now: Now, directory: Arc<Directory>) {
         self.forget_changed_lines(now, &directory);
         self.carriers.replace(&directory, &self.names);
-        // What is taken back is taken back with the credentials it was made with.
+        // Removing a registration uses the credentials that it was made with.
         self.follow_registrations(now, &directory);
         self.replace_book(now, &directory);
         self.directory = directory;
@@ -550,14 +553,14 @@ impl Switch {
         self.trunks.replace(&self.directory, &mut self.rng);
     }
 
-    /// Ends what former credentials of extensions have proved: their bindings, and the connections that no other
-    /// binding uses.
+    /// Removes what the former credentials of extensions authenticated: bindings, and connections that no
+    /// other binding uses.
     fn forget_changed_lines(&mut self, now: Now, after: &Directory) {
         let before = Arc::clone(&self.directory);
         let mut flows = HashSet::new();
         for line in before.lines_changed_in(after) {
             let Some(organisation) = before.organisation(line.organisation_id) else { continue };
-            // The failures were failures at another password.
+            // The failures were counted against the former password.
             self.gate.forget_failures(&organisation.sip_domain, &line.number);
             let Some(aor) = before.aor(line) else { continue };
             let bindings = self.registrar.lookup(&aor, now.instant).into_iter().map(|binding| binding.flow);
@@ -569,7 +572,7 @@ impl Switch {
         }
     }
 
-    /// Those of a trunk's addresses that it may reach.
+    /// Returns the addresses of a trunk that it may reach.
     pub(super) fn reachable(&mut self, trunk: TrunkId, addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         let (permitted, fault) = self.carriers.permitted(trunk, addresses);
         if let Some((address, fault)) = fault {

@@ -1,4 +1,4 @@
-//! Two calls that become one conference.
+//! Merges two calls into one conference.
 
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::room::{LiveRoom, MergeRefused, RoomName};
@@ -9,12 +9,12 @@ use crate::switch::face::{Input, Party};
 use crate::switch::live::LiveCall;
 use crate::switch::machine::{Now, Switch};
 
-/// Two calls to be merged.
+/// A request to merge two calls.
 pub(super) struct Merge {
-    /// The one that the room is named after.
+    /// The call that the room is named after.
     pub(super) call: CallId,
     pub(super) with: CallId,
-    /// The extensions of who asks for it.
+    /// The extensions of the user who requests it.
     pub(super) by: Vec<ExtensionId>,
 }
 
@@ -26,7 +26,7 @@ impl Question for Merge {
     }
 }
 
-/// A call whose parties are put into the room, but for one.
+/// A call whose parties go into the room, except one.
 struct Part {
     call: CallId,
     without: Option<Party>,
@@ -36,7 +36,7 @@ impl Switch {
     /// Puts the parties of two calls into one room.
     ///
     /// # Errors
-    /// Why they stay as they are.
+    /// Why the calls were not merged.
     pub(super) fn merge(&mut self, now: Now, merge: Merge) -> Result<LiveRoom, MergeRefused> {
         let Merge { call, with, by } = merge;
         let parts = self.parts(call, with)?;
@@ -44,7 +44,7 @@ impl Switch {
         if !self.conferences.rooms.takes_another_room() {
             return Err(MergeRefused::Full);
         }
-        // Of several extensions of theirs the one that talks.
+        // If the user has several extensions, the one that is in one of the calls.
         let talks = |own: &&ExtensionId| [call, with].iter().any(|id| self.is_on(*id, **own));
         let by = by.iter().find(talks).or(by.first()).copied();
         for Part { call: id, without } in parts {
@@ -60,7 +60,7 @@ impl Switch {
         self.calls.get(&call).is_some_and(|live| phones(live).any(|(_, other)| other == extension))
     }
 
-    /// What becomes of each call.
+    /// Returns how each call is merged.
     fn parts(&self, call: CallId, with: CallId) -> Result<[Part; 2], MergeRefused> {
         if call == with {
             return Err(MergeRefused::Same);
@@ -76,7 +76,8 @@ impl Switch {
         let (mut left_out, mut left_out_with) = (None, None);
         match twins.as_slice() {
             [] => {}
-            // Who is in both calls is seated once: by the first call, unless they put that one on hold.
+            // An extension that is in both calls is seated once: from the first call, unless it put only that
+            // call on hold.
             [(party, twin)] if holds(one, *party) && !holds(other, *twin) => left_out = Some(*party),
             [(_, twin)] => left_out_with = Some(*twin),
             _ => return Err(MergeRefused::SamePeople),
@@ -99,7 +100,7 @@ impl Switch {
     }
 }
 
-/// The parties of a call that are phones of extensions.
+/// Returns the parties of a call that are phones of extensions.
 fn phones(live: &LiveCall) -> impl Iterator<Item = (Party, ExtensionId)> + '_ {
     let callee = live.call.callee().map(Party::Callee);
     let parties = std::iter::once(Party::Caller).chain(callee);

@@ -1,11 +1,12 @@
-//! What phones say to the switch beside calls: INFO inside a dialog, MESSAGE to the events identity.
+//! Messages that phones send to the switch: INFO inside a dialog, and MESSAGE to the events identity.
 //!
-//! Who says it is proved here, by the dialog or by the digest, and what it is written in; what it means is the affair
-//! of whoever takes [`Output::Said`] and answers it by [`Input::Answer`](crate::switch::machine::Input::Answer).
+//! This file authenticates the sender, by the dialog or by the digest, and checks the content type. The
+//! receiver of [`Output::Said`] interprets the message and answers it by
+//! [`Input::Answer`](crate::switch::machine::Input::Answer).
 //!
-//! Nothing here answers a request inside a dialog with 404, 408, 410, 480, 481 or 485: to a peer that follows
-//! RFC 5057 §5.1 those end the whole call, and no word about a note shall do that. 400, 403, 405, 413 and 415 concern
-//! the request alone.
+//! A request inside a dialog is never answered with 404, 408, 410, 480, 481 or 485: a peer that follows RFC
+//! 5057 §5.1 would end the whole call, which a message about a note must not cause. 400, 403, 405, 413 and
+//! 415 concern only the request.
 
 use std::sync::Arc;
 
@@ -22,18 +23,18 @@ use crate::switch::incoming::allow;
 use crate::switch::keys::{Way, digit_of};
 use crate::switch::machine::{Now, Output, Switch};
 
-/// Something that a phone said in JSON, and that wants an answer.
+/// A JSON message of a phone that needs an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The request to be answered.
     pub key: ServerKey,
-    /// Who said it.
+    /// The sender.
     pub by: Speaker,
-    /// Whose extension or call that is.
+    /// The organisation of the extension or call.
     pub organisation: OrganisationId,
-    /// More of a device.
+    /// The device, if a device sent it.
     pub device: Option<Device>,
-    /// The JSON as it came, at most [`SAID_BYTES_MAX`].
+    /// The JSON as received, at most [`SAID_BYTES_MAX`].
     pub body: Bytes,
 }
 
@@ -42,21 +43,24 @@ pub struct Said {
 pub struct Device {
     /// The extension's address of record as a URI.
     pub address: String,
-    /// The contact that it registered from where it speaks; `None` when it registered none there, or several.
+    /// The contact registered from the address that the message came from; `None` when there is none there,
+    /// or several.
     pub contact: Option<String>,
 }
 
-/// Who said something.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// A device that proved by digest to be the extension's, in a MESSAGE to its organisation's events identity.
+    /// A device of the extension, authenticated by digest, in a MESSAGE to its organisation's events
+    /// identity.
     Device(ExtensionId),
     /// The far end of a call's leg, in an INFO inside its dialog.
     Leg(CallId, LegId),
 }
 
 impl Switch {
-    /// An INFO inside the dialog of a leg (RFC 6086 Appendix A: "legacy" use, without an info package).
+    /// Handles an INFO inside the dialog of a leg (RFC 6086 Appendix A: "legacy" use, without an info
+    /// package).
     pub(super) fn informed(&mut self, now: Now, leg: LegKey, key: &ServerKey, request: &Request) {
         let found = self.whose_leg(leg).and_then(|(call, id)| {
             let organisation = self.calls.get(&call)?.call.facts().organisation;
@@ -65,13 +69,13 @@ impl Switch {
         let Some((call, id, organisation)) = found else {
             return self.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
         };
-        // RFC 2976 §2.2: an INFO without a body asks whether we are there.
+        // RFC 2976 §2.2: an INFO without a body only checks that we are there.
         if request.body().is_empty() {
             return self.respond(now, key, Reply::new(StatusCode::OK));
         }
         match digit_of(request) {
             Ok(None) => {}
-            // A phone that hears no 200 presses the key again.
+            // Answer 200, because a phone without one repeats the key.
             Ok(Some(digit)) if self.conferences.seats.contains_key(&id) => {
                 self.keyed(now, id, digit, Way::Info);
                 return self.respond(now, key, Reply::new(StatusCode::OK));
@@ -79,7 +83,7 @@ impl Switch {
             Ok(Some(_)) if self.pass_on(now, leg, request) => {
                 return self.respond(now, key, Reply::new(StatusCode::OK));
             }
-            // Without another party there is nobody whom a key means anything to.
+            // There is no other party to pass the key to.
             Ok(Some(_)) => {
                 return self.respond(now, key, allow(Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
             }
@@ -94,25 +98,25 @@ impl Switch {
         }
     }
 
-    /// Passes an INFO on to the party that a leg talks to; whether there is one.
+    /// Passes an INFO on to the other party of a leg; returns whether there is one.
     fn pass_on(&mut self, now: Now, leg: LegKey, request: &Request) -> bool {
         let Some((id, party)) = self.legs.get(&leg).copied() else { return false };
         let Some(live) = self.calls.get(&id) else { return false };
         let other = live.call.other(party).filter(|_| live.call.is_up()).and_then(|other| live.key_of(other));
         let Some(other) = other else { return false };
         let kind = request.header(Name::ContentType).unwrap_or_default();
-        // What the other says to it is its own affair: the key was pressed, and is told as it came.
+        // The other party's response is not passed back: the key was pressed and has been forwarded.
         self.ua.info(now.instant, other, Content::new(kind, request.body().clone())).is_ok()
     }
 
-    /// A MESSAGE outside of dialogs.
+    /// Handles a MESSAGE outside of dialogs.
     pub(super) fn messaged(&mut self, now: Now, key: &ServerKey, flow: &Flow, request: &Request) {
         let directory = Arc::clone(&self.directory);
         let sender = self.phone(now, flow, request);
         let Some(Sender::Extension(extension)) = self.known(now, key, flow, request, sender) else { return };
         let own = directory.extension(extension).filter(|_| is_for_events(&directory, extension, request));
         let Some((own, aor)) = own.and_then(|own| Some((own, directory.aor(own)?))) else {
-            // Messages from phone to phone are not carried.
+            // Messages between phones are not supported.
             return self.respond(now, key, Reply::new(StatusCode::NOT_FOUND));
         };
         match json(request) {
@@ -127,7 +131,7 @@ impl Switch {
         }
     }
 
-    /// The contact that was registered for `aor` from where `flow` leads, when it is the only one.
+    /// Returns the contact registered for `aor` over `flow`, if there is exactly one.
     fn contact_at(&self, now: Now, aor: &str, flow: &Flow) -> Option<String> {
         let bindings = self.registrar.lookup(aor, now.instant);
         let mut there = bindings.iter().filter(|binding| binding.flow == *flow);
@@ -135,20 +139,20 @@ impl Switch {
         there.next().is_none().then_some(contact)
     }
 
-    /// Answers what was said.
+    /// Answers a phone's message.
     pub(super) fn answer_said(&mut self, now: Now, key: &ServerKey, status: u16) {
         let status = StatusCode::new(status).filter(|status| status.is_final());
         self.respond(now, key, allow(Reply::new(status.unwrap_or(StatusCode::SERVER_ERROR))));
     }
 }
 
-/// The identity that notes come from, beside the domain of an organisation.
+/// The user part of the identity that notes come from; the host is the organisation's domain.
 pub const EVENTS_USER: &str = "events";
 
-/// The longest that a phone may say, in bytes: as long as a note.
+/// The longest message of a phone, in bytes: the same limit as for a note.
 pub const SAID_BYTES_MAX: usize = 4_096;
 
-/// Whether a request is for the events identity of the extension's own organisation.
+/// Whether a request addresses the events identity of the extension's own organisation.
 fn is_for_events(directory: &Directory, extension: ExtensionId, request: &Request) -> bool {
     let own = directory.extension(extension).and_then(|known| directory.organisation(known.organisation_id));
     let Some(own) = own else { return false };
@@ -158,7 +162,7 @@ fn is_for_events(directory: &Directory, extension: ExtensionId, request: &Reques
     })
 }
 
-/// The body of a request that carries JSON.
+/// Returns the body of a request with JSON.
 fn json(request: &Request) -> Result<Bytes, Reply> {
     if !request.headers().is_content_type(JSON) {
         let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);

@@ -1,50 +1,51 @@
-//! What the switch tells the mixes of the media engine, in its own words: seats, prompts by name, recordings.
+//! Orders of the switch to the mixes of the media engine: seats, prompts by name, recordings.
 
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use sidetone_model::prompt::Prompt;
 
-/// What a seated party hears while nothing is played to it.
+/// What a seated party hears while no prompt plays to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatHears {
     /// The hold music of its organisation.
     Music,
     /// Nothing.
     Nothing,
-    /// Everybody else in the room.
+    /// All other parties in the room.
     Room,
 }
 
-/// What a whole mix is told.
+/// An order to a whole mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MixOrder {
-    /// Play these to everybody in it, in the organisation's voice.
+    /// Play these prompts to all seats, in the organisation's version.
     Play {
-        /// Whose prompts.
+        /// The organisation of the prompts.
         organisation: OrganisationId,
-        /// One after the other.
+        /// The prompts, in order.
         prompts: Vec<Prompt>,
     },
-    /// Record it until [`MixOrder::StopRecording`]; then, or when the recording ends by itself,
-    /// [`Input::Recorded`](crate::switch::machine::Input::Recorded) tells what there is.
+    /// Record it until [`MixOrder::StopRecording`];
+    /// [`Input::Recorded`](crate::switch::machine::Input::Recorded) reports the end, also one without that
+    /// order.
     Record(RecordingPlan),
-    /// Record it no longer.
+    /// Stop recording.
     StopRecording,
 }
 
-/// What a recording is of.
+/// Identifies a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingPlan {
-    /// Which session.
+    /// The session.
     pub session: ConferenceSessionId,
-    /// Whose it is.
+    /// The organisation.
     pub organisation: OrganisationId,
 }
 
 /// A recording that is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// How long its file is, in octets.
+    /// The length of its file, in octets.
     pub bytes: u64,
-    /// Why it ended before it was told to.
+    /// Why it ended without an order.
     pub error: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! The switch: back-to-back calls between phones and trunks, with media anchored on our ports.
 //!
-//! [`call`] decides about one call and knows no SIP message; [`machine`] connects calls with dialogs,
-//! the registrar and the directory; [`driver`] alone has sockets, a clock and a task.
+//! [`call`] decides about one call and handles no SIP message; [`machine`] connects calls with dialogs, the
+//! registrar and the directory; only [`driver`] has sockets, a clock and a task.
 
 pub mod admitting;
 mod billing;

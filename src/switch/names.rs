@@ -1,7 +1,8 @@
-//! The addresses of trunks that are named: RFC 3263 §4 without the questions, which a driver asks.
+//! Addresses of trunks that are configured by name: RFC 3263 §4, except the DNS queries, which the driver
+//! makes.
 //!
-//! A numeric address is known at once. A name is asked for when somebody wants it and its last answer has aged; while
-//! the name service is away the last answer goes on to serve.
+//! A numeric address needs no query. A name is queried when it is needed and its last answer has expired.
+//! While DNS does not answer, the last answer stays in use.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,34 +13,34 @@ use rand::rngs::StdRng;
 use sidetone_model::ids::{CallId, TrunkId};
 use sidetone_model::trunk_address::TrunkAddress;
 
-/// What the name service says of a trunk's address.
+/// The answer of DNS for a trunk's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The servers; none when the name service is away or knows none.
+    /// The servers; empty when DNS does not answer or has none.
     pub servers: Vec<Server>,
-    /// How long they hold.
+    /// How long the answer is valid.
     pub ttl: Duration,
 }
 
-/// One server of a name: a line of its SRV record, or the name itself where it has none.
+/// One server of a name: an SRV record, or the name itself if it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Lower is tried first.
     pub priority: u16,
     /// The share of calls among those of one priority (RFC 2782).
     pub weight: u16,
-    /// Its addresses with the port.
+    /// Its addresses, with ports.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Who waits for an answer.
+/// A call or trunk that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiter {
     Call(CallId),
     Trunk(TrunkId),
 }
 
-/// What is known of names.
+/// The answers for all names.
 #[derive(Default)]
 pub(super) struct Names {
     entries: HashMap<TrunkAddress, Entry>,
@@ -50,12 +51,13 @@ pub(super) struct Names {
 struct Entry {
     servers: Vec<Server>,
     fresh_until: Option<Instant>,
-    /// Those that wait for the answer that was asked for; `None` when nothing was asked.
+    /// The calls and trunks that wait for the pending query; `None` when no query is pending.
     waiting: Option<Vec<Waiter>>,
 }
 
 impl Names {
-    /// The addresses to try, in order; `None` when the name had to be asked for and `waiter` will hear.
+    /// Returns the addresses to try, in order; `None` when a query is pending, whose answer `waiter` will
+    /// get.
     pub(super) fn lookup(
         &mut self,
         now: Instant,
@@ -67,7 +69,7 @@ impl Names {
             return Some(vec![SocketAddr::new(ip.to_canonical(), address.port.unwrap_or(SIP_PORT))]);
         }
         if !self.entries.contains_key(address) && self.entries.len() >= NAMES_MAX {
-            // Names of trunks that are gone make room; they are asked for again when they come back.
+            // Drop names without a valid answer; they are queried again when needed.
             self.entries.retain(|_, entry| entry.fresh_until.is_some_and(|until| until > now));
             if self.entries.len() >= NAMES_MAX {
                 return Some(Vec::new());
@@ -79,7 +81,7 @@ impl Names {
         }
         match &mut entry.waiting {
             Some(waiting) if waiting.len() < WAITERS_MAX => waiting.push(waiter),
-            // So many wait that one more would only wait longer: it takes what there was.
+            // Too many wait already: use the last answer instead.
             Some(_) => return Some(order(&entry.servers, rng)),
             None => {
                 entry.waiting = Some(vec![waiter]);
@@ -89,18 +91,18 @@ impl Names {
         None
     }
 
-    /// The last answer, however old.
+    /// Returns the addresses of the last answer, whatever its age, in the order to try.
     pub(super) fn last(&self, address: &TrunkAddress, rng: &mut StdRng) -> Vec<SocketAddr> {
         self.entries.get(address).map(|entry| order(&entry.servers, rng)).unwrap_or_default()
     }
 
-    /// The addresses of the last answer, in no order.
+    /// Returns the addresses of the last answer, in no order.
     pub(super) fn known(&self, address: &TrunkAddress) -> impl Iterator<Item = SocketAddr> {
         let servers = self.entries.get(address).map(|entry| entry.servers.as_slice()).unwrap_or_default();
         servers.iter().flat_map(|server| server.addresses.iter().copied())
     }
 
-    /// Takes an answer; those that waited for it.
+    /// Stores an answer; returns the calls and trunks that waited for it.
     pub(super) fn answered(&mut self, now: Instant, address: &TrunkAddress, answer: Answer) -> Vec<Waiter> {
         let Some(entry) = self.entries.get_mut(address) else { return Vec::new() };
         if answer.servers.is_empty() {
@@ -112,17 +114,16 @@ impl Names {
         entry.waiting.take().unwrap_or_default()
     }
 
-    /// The next name to ask for.
+    /// Returns the next name to query.
     pub(super) fn poll_question(&mut self) -> Option<TrunkAddress> {
         self.questions.pop_front()
     }
 }
 
-/// The order in which servers are tried: by priority, and among equals by chance in proportion to their weights
-/// (RFC 2782).
+/// Orders servers by priority, and within a priority at random in proportion to their weights (RFC 2782).
 fn order(servers: &[Server], rng: &mut StdRng) -> Vec<SocketAddr> {
     let mut left: Vec<&Server> = servers.iter().collect();
-    // Those without weight stand first among their equals, so that they have a chance at all.
+    // Within a priority, servers of weight 0 come first, so that they keep a small chance.
     left.sort_by_key(|server| (server.priority, server.weight));
     let mut ordered = Vec::new();
     while let Some(first) = left.first() {
@@ -141,18 +142,18 @@ fn order(servers: &[Server], rng: &mut StdRng) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Addresses of one name that are tried.
+/// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 16;
-/// Names that are remembered.
+/// Most names that are remembered.
 const NAMES_MAX: usize = 65_536;
-/// After an answer that held nothing, when to ask again.
+/// Time until the next query after an empty answer.
 const RETRY_AFTER: Duration = Duration::from_secs(15);
-/// The port of a trunk whose address and records name none (RFC 3261 §19.1.2).
+/// The port of a trunk whose address and records have none (RFC 3261 §19.1.2).
 pub(super) const SIP_PORT: u16 = 5060;
-/// A name service that says 0 is asked once a call at most this often.
+/// Shortest validity of an answer: a TTL of 0 must not cause a query per call.
 const TTL_MIN: Duration = Duration::from_secs(5);
 const TTL_MAX: Duration = Duration::from_secs(3_600);
-/// Calls and registrations that wait for one name.
+/// Calls and registrations that may wait for one name.
 const WAITERS_MAX: usize = 1_024;
 
 #[cfg(test)]
@@ -182,7 +183,8 @@ mod tests {
             *first.entry(ordered[0]).or_insert(0) += 1;
         }
         let share = |last: u8| first.get(&([192, 0, 2, last], 5060).into()).copied().unwrap_or(0);
-        // Draws are of 0..=80: 0 is the weightless one's, 1..=20 and 21..=80 the others'.
+        // The random draws are 0..=80: 0 selects the server of weight 0; 1..=20 and 21..=80 select the
+        // others.
         assert!((7_200..7_600).contains(&share(1)), "{}", share(1));
         assert!((2_300..2_650).contains(&share(2)), "{}", share(2));
         assert!((70..190).contains(&share(3)), "{}", share(3));
@@ -205,7 +207,7 @@ mod tests {
         assert_eq!(names.answered(at(1), &name, answer(vec![server(0, 0, 1)])), [call(1), call(2)]);
         assert_eq!(names.lookup(at(60), &name, call(3), &mut rng), Some(known.clone()));
 
-        // The name service goes away: the last answer serves, and it is asked again after a while.
+        // DNS stops answering: the last answer stays in use, and the name is queried again after a while.
         assert_eq!(names.lookup(at(61), &name, call(4), &mut rng), None);
         assert_eq!(names.last(&name, &mut rng), known);
         assert_eq!(names.poll_question(), Some(name.clone()));

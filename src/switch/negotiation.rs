@@ -1,7 +1,7 @@
-//! Offers inside a call that is up: hold, a new address, new codecs (RFC 3261 §14, RFC 3264 §8).
+//! Offers inside an answered call: hold, a new address, new codecs (RFC 3261 §14, RFC 3264 §8).
 //!
-//! What concerns one party alone (its address) is answered from what the other settled; what concerns both
-//! (direction, codecs) is offered on to the other party and answered with its answer.
+//! A change that concerns only one party (its address) is answered from what the other negotiated. A change
+//! that concerns both (direction, codecs) is offered on to the other party, and answered with its answer.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::switch::call::Call;
 use crate::switch::face::{Input, Output, Party};
 use crate::switch::transcoding::{answer_back, offer_onward};
 
-/// An offer of one party that waits for the other's answer.
+/// An offer of one party that was passed on and waits for the other's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Renegotiation {
     from: Party,
@@ -20,19 +20,20 @@ pub(super) struct Renegotiation {
 }
 
 impl Call {
-    /// A party offers anew.
+    /// Handles an offer of a party inside its dialog.
     pub(super) fn offer(&mut self, from: Party, offer: Option<SessionDescription>) {
         if self.is_for_a_room(from) {
             return self.offer_in_room(from, offer);
         }
         let Some(to) = self.other(from) else {
-            // The dialog is confirmed but the call is over: nothing to negotiate with.
+            // The dialog is confirmed but the call is over: there is no other party.
             return self.push(Output::OfferResult(from, Err(481)));
         };
-        // The callee may offer while the caller's 200 still waits for the journal. On the caller's side an INVITE is
-        // then in progress, and nothing can be offered on before its ACK (RFC 3261 §14.1): a hold that was kept until
-        // the 200 is out would be told 491 all the same. Told so at once, the callee tries again within 2 s by the
-        // timer of §14.1; 481 here would have it take the whole dialog for gone (RFC 5057 §5.1).
+        // The callee may send an offer while the caller's 200 still waits for the journal. On the caller's
+        // side an INVITE is then in progress, and no offer can be passed on before its ACK (RFC 3261 §14.1).
+        // Holding the callee's offer back until the 200 is sent would end in 491 too. A 491 now makes the
+        // callee repeat the offer within 2 s, by the timer of §14.1. A 481 would make it treat the whole
+        // dialog as gone (RFC 5057 §5.1).
         if !self.is_up() || self.renegotiation.is_some() {
             return self.push(Output::OfferResult(from, Err(491)));
         }
@@ -54,7 +55,7 @@ impl Call {
         }
     }
 
-    /// A party answered an offer of ours: as a rule the other's, passed on to it.
+    /// Handles a party's answer to an offer of ours, which usually passed on the other party's offer.
     pub(super) fn offered(
         &mut self,
         now: Instant,
@@ -69,9 +70,9 @@ impl Call {
         };
         let answer = match result {
             Ok(Some(answer)) => answer,
-            // A 2xx without the answer that it must carry settles nothing (RFC 3261 §13.2.2.4).
+            // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
             Ok(None) => return self.roll_back(from, to, 488),
-            // The dialog is gone (RFC 5057 §5.1), and with it the call.
+            // The dialog is gone (RFC 5057 §5.1), so the call ends.
             Err(408 | 481) => {
                 self.roll_back(from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
@@ -97,8 +98,8 @@ impl Call {
         }
     }
 
-    /// The dialog of a party has to be refreshed (RFC 4028 §7.4): what holds is offered again. An offer that is under
-    /// way refreshes as well.
+    /// Refreshes the dialog of a party (RFC 4028 §7.4) by repeating the present SDP as an offer. Does nothing
+    /// during a negotiation, because its offer refreshes the dialog too.
     pub(super) fn refresh(&mut self, party: Party) {
         if !self.is_up() || self.renegotiation.is_some() {
             return;
@@ -110,8 +111,8 @@ impl Call {
         }
     }
 
-    /// A party answered the offer of a refresh. Where it takes media may have changed; what else it refuses leaves all
-    /// as it was.
+    /// Handles the answer to a refresh offer. The party may have changed its media address; a refusal changes
+    /// nothing.
     fn refresh_answered(&mut self, party: Party, result: Result<Option<SessionDescription>, u16>) {
         let Some(leg) = self.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
             return; // The call moved on: the answer belongs to nothing.
@@ -123,7 +124,7 @@ impl Call {
         leg.exchange.roll_back();
     }
 
-    /// A party wants our offer: what holds is offered again, its answer comes with the ACK.
+    /// Handles a request for our offer: repeats the present SDP; the answer arrives with the ACK.
     fn offer_ours(&mut self, party: Party) {
         let offer = self.leg_mut(party).and_then(|leg| {
             let current = leg.exchange.local()?.clone();
@@ -132,9 +133,10 @@ impl Call {
         self.push(Output::OfferResult(party, offer.ok_or(491)));
     }
 
-    /// Answers an offer that leaves direction and codecs as they are; only this leg's media move.
+    /// Answers an offer that keeps direction and codecs; only this leg's media address changes.
     fn answer_from_settled(&mut self, from: Party, to: Party, offer: &SessionDescription) {
-        // A caller that made no offer answers ours with its ACK: until then nothing is settled, and both wait.
+        // A caller that made no offer answers ours with its ACK. Until then nothing is negotiated, so this
+        // offer must wait too.
         let Some(settled) = self.leg(to).and_then(|leg| leg.settled()) else { return self.refuse(from, 491) };
         let reply = self.leg_mut(from).and_then(|leg| {
             let answer = answer_back(offer, &settled, leg.local(), &leg.policy).ok()?;
@@ -149,7 +151,7 @@ impl Call {
         }
     }
 
-    /// The offer for `to` that carries what `from` offers.
+    /// Returns the offer for `to` that passes on what `from` offers.
     fn offer_on(
         &mut self,
         from: Party,
@@ -159,7 +161,8 @@ impl Call {
         let from_policy = self.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
         let leg = self.leg_mut(to).ok_or(481_u16)?;
         let relayed = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy);
-        // Who talks in one of these codecs already is not tempted to take another.
+        // If the party already uses one of these codecs, offer no others, so that it does not change to
+        // another.
         let onward = match relayed.ok().filter(|onward| leg.shares_a_codec_with(onward)) {
             Some(onward) => onward,
             None => offer_onward(offer, leg.local(), &from_policy, &leg.policy)
@@ -188,7 +191,7 @@ impl Call {
         }
     }
 
-    /// The party that `party` talks to, or will as soon as the caller has its answer.
+    /// Returns the party that `party` talks to, or will talk to once the caller's answer is sent.
     pub(super) fn other(&self, party: Party) -> Option<Party> {
         let callee = self.callee().filter(|_| self.has_caller())?;
         match party {
@@ -199,12 +202,13 @@ impl Call {
     }
 }
 
-/// Whether an offer repeats the settled direction and audio codecs, so that the other party need not be asked.
+/// Whether an offer repeats the negotiated direction and audio codecs, so that the other party need not be
+/// asked.
 fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescription) -> bool {
     let (Some(settled), Some((_, audio))) = (settled, offer.carried_audio()) else { return false };
     let offered: Vec<_> = audio.codecs.iter().filter(|codec| codec.is_pass_through()).collect();
     let same_codecs =
         settled.payloads.iter().all(|payload| offered.iter().any(|codec| codec.matches(&payload.codec)));
-    // The party's direction, turned to our side, and its address both have to say that media flow as before.
+    // The party's direction, reversed to our side, and its address must both mean that media flow as before.
     same_codecs && offer.direction_of(audio).reversed() == settled.direction
 }

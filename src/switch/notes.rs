@@ -1,9 +1,10 @@
 //! Notes on their way to phones: INFO inside the dialogs of a call, MESSAGE to the devices of an extension.
 //!
-//! What becomes of a note concerns the note alone: whatever a phone answers to it, or not, the call goes on.
+//! The result of a note never affects the call: whatever the phone answers, or if it does not answer, the
+//! call continues.
 //!
-//! A leg's phone is sent one note at a time, the next when it has answered: of two that are under way at once the second
-//! may come first, which RFC 3261 §12.2.2 has a phone refuse with 500.
+//! A leg's phone gets one note at a time, and the next one after it answered. Two notes at once could arrive
+//! in reverse order, which RFC 3261 §12.2.2 makes a phone refuse with 500.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,31 +24,31 @@ use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Output, Switch};
 use crate::switch::messaging::EVENTS_USER;
 
-/// The notes that wait for the answer of a phone.
+/// Notes that were sent and have no answer yet.
 #[derive(Default)]
 pub(super) struct NotesInFlight {
     sent: HashMap<ClientKey, Flight>,
-    /// What waits behind the note that the phone of a leg has not answered yet.
+    /// Notes that wait until the leg's phone has answered the present one.
     lines: HashMap<LegId, VecDeque<Waiting>>,
 }
 
-/// A note that a phone was sent.
+/// A note that was sent to a phone.
 struct Flight {
     note: NoteId,
-    /// The phone's place.
+    /// The index of the phone among the note's targets.
     place: usize,
-    /// The leg whose line it heads.
+    /// The leg, if it was sent inside a dialog.
     leg: Option<(CallId, LegId)>,
 }
 
-/// A note for the phone of a leg.
+/// A waiting note for the phone of a leg.
 struct Waiting {
     note: NoteId,
     place: usize,
     payload: Bytes,
 }
 
-/// The phones on a call.
+/// Lists the phones on a call.
 struct OnCall(CallId);
 
 impl Question for OnCall {
@@ -58,7 +59,7 @@ impl Question for OnCall {
     }
 }
 
-/// The devices of an extension.
+/// Lists the devices of an extension.
 struct DevicesOf(ExtensionId);
 
 impl Question for DevicesOf {
@@ -69,7 +70,7 @@ impl Question for DevicesOf {
     }
 }
 
-/// Notes to be sent.
+/// Sends notes.
 struct Send(Vec<Dispatch>);
 
 impl Question for Send {
@@ -82,7 +83,7 @@ impl Question for Send {
     }
 }
 
-/// The answer to what a phone said.
+/// Answers a phone's message.
 struct AnswerSaid(ServerKey, u16);
 
 impl Question for AnswerSaid {
@@ -108,7 +109,8 @@ impl Phones for Handle {
 }
 
 impl Handle {
-    /// Answers what a phone said. A switch that cannot be asked lets the phone say it again.
+    /// Answers a phone's message. If the switch cannot be reached, no answer is sent and the phone
+    /// retransmits.
     pub async fn answer_said(&self, key: ServerKey, status: u16) {
         if let Err(error) = self.ask(AnswerSaid(key, status)).await {
             tracing::warn!(%error, "a phone gets no answer to what it said");
@@ -117,7 +119,7 @@ impl Handle {
 }
 
 impl Switch {
-    /// The phones on a live call; `None` when no such call is up.
+    /// Returns the phones on a live call; `None` when the call is not live.
     pub fn phones_on(&self, call: CallId) -> Option<CallPhones> {
         let live = self.calls.get(&call)?;
         let (facts, state) = (live.call.facts(), live.state()?);
@@ -135,14 +137,14 @@ impl Switch {
         })
     }
 
-    /// The contacts that are registered for an extension.
+    /// Returns the contacts registered for an extension.
     pub fn devices_of(&self, now: Now, extension: ExtensionId) -> Vec<String> {
         let aor = self.directory.extension(extension).and_then(|found| self.directory.aor(found));
         let bindings = aor.map(|aor| self.registrar.lookup(&aor, now.instant)).unwrap_or_default();
         bindings.iter().map(|binding| binding.contact.to_string()).collect()
     }
 
-    /// Sends a note to the phones that it is for; what comes of each is an [`Output::NoteAnswered`].
+    /// Sends a note to its phones; an [`Output::NoteAnswered`] reports the result of each.
     pub fn send_note(&mut self, now: Now, dispatch: Dispatch) {
         let Dispatch { note, to, payload } = dispatch;
         match to {
@@ -162,7 +164,7 @@ impl Switch {
         }
     }
 
-    /// Sends a note to the phone of a leg, or has it wait until the phone has answered those before.
+    /// Sends a note to the phone of a leg, or queues it until the phone has answered the notes before it.
     fn inform(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) {
         match self.notes.lines.get_mut(&leg.1) {
             Some(line) if line.len() < LINE_LEN_MAX => line.push_back(waiting),
@@ -175,7 +177,7 @@ impl Switch {
         }
     }
 
-    /// Says whether it is under way.
+    /// Sends a note to the phone of a leg; returns whether it was sent.
     fn inform_now(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) -> bool {
         let phones = self.phone_legs(leg.0).unwrap_or_default();
         let phone = phones.iter().find(|phone| phone.id == leg.1 && phone.state == CallState::Answered);
@@ -186,7 +188,8 @@ impl Switch {
         self.note_sent(waiting.note, waiting.place, Some(leg), sent)
     }
 
-    /// The phone of a leg has answered: it is sent what waited, or not when it does not answer at all.
+    /// Sends the next waiting note after the phone of a leg answered. If the phone did not answer, all
+    /// waiting notes fail.
     fn inform_next(&mut self, now: Now, leg: (CallId, LegId), is_silent: bool) {
         while let Some(waiting) = self.notes.lines.get_mut(&leg.1).and_then(VecDeque::pop_front) {
             if is_silent {
@@ -198,7 +201,7 @@ impl Switch {
         self.notes.lines.remove(&leg.1);
     }
 
-    /// A connection of the phone on a leg, for a note that is too long for a datagram.
+    /// Returns a stream connection to the phone of a leg, for a note that is too long for a datagram.
     fn connection_of(&self, now: Now, phone: &PhoneLeg) -> Option<Flow> {
         let (contact, flow) = self.ua.peer(phone.key)?;
         let aor = self.directory.aor(self.directory.extension(phone.extension)?)?;
@@ -237,7 +240,7 @@ impl Switch {
         }
     }
 
-    /// Says whether it is under way; what came of it otherwise is told.
+    /// Records a sent note, or outputs why it was not sent; returns whether it was sent.
     fn note_sent(
         &mut self,
         note: NoteId,
@@ -258,7 +261,7 @@ impl Switch {
         false
     }
 
-    /// What came of an INFO or MESSAGE of ours.
+    /// Handles the result of our INFO or MESSAGE.
     pub(super) fn note_answered(&mut self, now: Now, key: ClientKey, receipt: &Receipt) {
         let Some(Flight { note, place, leg }) = self.notes.sent.remove(&key) else { return };
         let answer = match (receipt, receipt.status()) {
@@ -274,5 +277,5 @@ impl Switch {
 }
 
 const JSON: &str = "application/json";
-/// Notes that wait for the phone of one leg: more than all the people of a large room who come at once.
+/// Notes that may wait for the phone of one leg: enough for a large room in which all members join at once.
 const LINE_LEN_MAX: usize = 256;

@@ -1,8 +1,10 @@
-//! Calls to the world: trunk after trunk, and address after address of each, until one takes the call.
+//! Outbound calls: tries trunk after trunk, and each trunk's addresses one after the other, until one takes
+//! the call.
 //!
-//! The next one is tried after 408, 5xx, silence or a refusal of the network, and never once the caller has heard
-//! the far end: its announcement was the answer. A hunt knows no calling leg: it is made of a number, the trunks that
-//! take it and who calls, so that whatever else places calls may hunt alike.
+//! The next one is tried after 408, 5xx, silence or a refusal of the network. Once the caller has heard early
+//! media of the far end, no other is tried, because the announcement gave the reason. A hunt does not depend
+//! on a calling leg: it consists of a number, the trunks that take it and the caller ID, so that calls of
+//! rooms use it too.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -26,26 +28,26 @@ use crate::switch::trunks::Challenge;
 
 /// The search for a trunk that takes a call.
 pub(super) struct Hunt {
-    /// Whose call it is.
+    /// The organisation that calls.
     pub(super) organisation: OrganisationId,
-    /// As trunks are asked for it.
+    /// The number as trunks receive it.
     number: String,
     caller: CallerId,
     max_forwards: u8,
-    /// Not tried yet, in order.
+    /// Trunks not tried yet, in order.
     trunks: VecDeque<TrunkId>,
     attempts: usize,
     way: Option<Way>,
-    /// Why the last way could not even be tried.
+    /// Why the last trunk could not be tried.
     fault: (u16, HangupCause),
 }
 
-/// Who calls, as the world sees it. Nobody chooses: a number of the organisation's own, whatever a phone claims.
+/// The caller ID for outside parties. It is a number of the organisation, whatever the phone claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CallerId {
     /// A phone number of the organisation.
     pub(super) number: Option<String>,
-    /// What stands in From where there is no number: the extension.
+    /// The user part of From if there is no number: the extension.
     pub(super) line: String,
     /// Whether the number is to be withheld (RFC 3323 §4.2).
     pub(super) anonymous: bool,
@@ -55,30 +57,30 @@ pub(super) struct CallerId {
 struct Way {
     trunk: TrunkId,
     server: TrunkAddress,
-    /// Not tried yet, in order.
+    /// Addresses not tried yet, in order.
     addresses: VecDeque<SocketAddr>,
     stage: Stage,
 }
 
 enum Stage {
-    /// The next address is to be tried.
+    /// The next address can be tried.
     Ready,
-    /// An INVITE is out.
+    /// An INVITE was sent.
     Calling(Calling),
-    /// Its name was asked for; `None` when that took too long.
+    /// The trunk's name is being resolved, until this time; `None` when that took too long.
     Resolving(Option<Instant>),
 }
 
 struct Calling {
     fork: usize,
     to: SocketAddr,
-    /// When it must have said something.
+    /// When a first response must have arrived.
     silent_until: Option<Instant>,
-    /// Whether a challenge has been answered.
+    /// Whether a challenge was answered.
     tried: bool,
 }
 
-/// A call with a trunk that we have hung up.
+/// A call over a trunk that we hung up.
 pub(super) struct Farewell {
     until: Instant,
     call_id: String,
@@ -86,7 +88,7 @@ pub(super) struct Farewell {
     to: SocketAddr,
 }
 
-/// What a hunt comes to next.
+/// The next step of a hunt.
 enum Step {
     Call { trunk: TrunkId, flow: Flow, invite: Box<Invite> },
     Exhausted,
@@ -94,7 +96,7 @@ enum Step {
 }
 
 impl CallerId {
-    /// The caller id of an extension, withheld when its INVITE asks for that.
+    /// Returns the caller ID of an extension; it is withheld if the INVITE requests that.
     pub(super) fn of(directory: &Directory, extension: &Extension, request: &Request) -> Self {
         CallerId {
             number: directory.number_shown_by(extension).map(|number| number.number.clone()),
@@ -123,7 +125,7 @@ impl Hunt {
         }
     }
 
-    /// When [`Switch::hunt_timeout`] is due.
+    /// Returns when [`Switch::hunt_timeout`] is due.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.way.as_ref()?.stage {
             Stage::Calling(Calling { silent_until: due, .. }) | Stage::Resolving(due) => due,
@@ -131,7 +133,7 @@ impl Hunt {
         }
     }
 
-    /// The trunk behind a fork: there is one at a time.
+    /// Returns the trunk of a fork and its address; only the present fork has one.
     fn trunk_of(&self, fork: usize) -> Option<(TrunkId, SocketAddr)> {
         let way = self.way.as_ref()?;
         match &way.stage {
@@ -140,13 +142,13 @@ impl Hunt {
         }
     }
 
-    /// The INVITE for a trunk.
+    /// Returns the INVITE for a trunk.
     fn invite(&self, trunk: &Trunk, server: &TrunkAddress) -> Option<(String, Invite)> {
         let server = server_uri(server)?;
         let to = server.clone().with_user(&self.number);
         let (uri, to) = (to.to_string(), NameAddr::new(to).to_string());
         let shown = self.caller.number.as_deref();
-        // Without a number of its own the organisation is what the carrier calls it.
+        // An organisation without a number is identified by its account name at the carrier.
         let named = Some(trunk.username.as_str()).filter(|username| !username.is_empty());
         let user = shown.or(named).unwrap_or(&self.caller.line);
         let own = NameAddr::new(server.with_user(user)).to_string();
@@ -154,7 +156,8 @@ impl Hunt {
         let mut invite = Invite::new(uri.clone(), from, to)
             .header(Name::MaxForwards.as_str(), self.max_forwards.to_string());
         if shown.is_some() {
-            // The carrier hears who it is; whether others may is said beside it (RFC 3325 §9.1).
+            // The carrier gets the number in any case; Privacy decides whether it may show it (RFC 3325
+            // §9.1).
             invite = invite.header("P-Asserted-Identity", own);
         }
         if self.caller.anonymous {
@@ -174,7 +177,7 @@ impl Switch {
         }
     }
 
-    /// Looks for the next way of a call and tries it.
+    /// Takes the next step of a call's hunt.
     pub(super) fn hunt(&mut self, now: Now, id: CallId, ports: &mut dyn Ports) {
         let Some(live) = self.calls.get_mut(&id).filter(|live| live.call.is_ringing()) else { return };
         let Some(mut hunt) = live.hunt.take() else { return };
@@ -215,18 +218,19 @@ impl Switch {
         }
     }
 
-    /// A trunk failed with `status` in effect: the next address of its name, or the next trunk.
+    /// Continues after a trunk failed with `status`: with the next address of its name, or with the next
+    /// trunk.
     pub(super) fn next_attempt(&mut self, id: CallId, status: u16) {
         let Some(hunt) = self.calls.get_mut(&id).and_then(|live| live.hunt.as_mut()) else { return };
         match &mut hunt.way {
-            // Another server of the name may do better (RFC 3263 §4.3).
+            // Another server of the name may succeed (RFC 3263 §4.3).
             Some(way) if matches!(status, 408 | 503) => way.stage = Stage::Ready,
             _ => hunt.way = None,
         }
         self.hunts.push_back(id);
     }
 
-    /// A name took too long, or a trunk said nothing.
+    /// Handles a name that took too long to resolve, or a trunk that sent no response.
     pub(super) fn hunt_timeout(&mut self, now: Now, id: CallId) {
         let Some(live) = self.calls.get_mut(&id) else { return };
         let Some(way) = live.hunt.as_mut().and_then(|hunt| hunt.way.as_mut()) else { return };
@@ -245,7 +249,7 @@ impl Switch {
                 if heard {
                     return;
                 }
-                // Should it speak up after all, it is told that nobody waits any more.
+                // If the trunk responds later, its call is hung up.
                 self.legs.remove(&leg);
                 self.ua.hang_up(now.instant, leg);
                 self.tell_call(now, id, Input::Unreached(fork, 408));
@@ -254,7 +258,8 @@ impl Switch {
         }
     }
 
-    /// What a trunk's refusal says about the trunk; answers its challenge. The leg that goes on, if one does.
+    /// Records what a trunk's refusal shows about the trunk, and answers its challenge; returns the leg that
+    /// continues, if any.
     pub(super) fn trunk_refused(
         &mut self,
         now: Now,
@@ -335,16 +340,16 @@ impl Switch {
                         None => hunt.way = None,
                     }
                 }
-                // A trunk that leads back here would call itself for ever (RFC 3261 §16.3 step 4).
+                // A trunk that leads back to this switch would loop (RFC 3261 §16.3 step 4).
                 Err(Unreachable::Ourselves) => hunt.fault = (482, HangupCause::ExchangeRoutingError),
                 Err(Unreachable::NoRoute) => {}
             }
         }
     }
 
-    /// The first trunk that may be tried now.
+    /// Returns the next trunk that may be tried.
     fn next_way(&self, now: Instant, hunt: &mut Hunt) -> Option<Way> {
-        // One that said nothing lately waits for its turn behind those that talk.
+        // Trunks that recently sent no response come after those that did.
         let talks = |trunk: &TrunkId| !self.trunks.is_silent(now, *trunk);
         loop {
             let at = hunt.trunks.iter().position(talks).unwrap_or_default();
@@ -355,7 +360,7 @@ impl Switch {
             let trunk = self.directory.trunk(id);
             let server = trunk.and_then(|trunk| trunk.address.as_deref()?.parse::<TrunkAddress>().ok());
             if let Some(server) = server {
-                // Asked for as soon as it is looked at.
+                // The query starts when this stage is reached.
                 let stage = Stage::Resolving(Some(now + RESOLVE_MAX));
                 return Some(Way { trunk: id, server, addresses: VecDeque::new(), stage });
             }
@@ -371,14 +376,14 @@ impl Switch {
         Some(Step::Call { trunk: way.trunk, flow, invite: Box::new(invite) })
     }
 
-    /// Whether an organisation has all the calls to the world that it may have at once.
+    /// Whether an organisation has reached its limit of concurrent outbound calls.
     pub(super) fn is_at_outbound_limit(&self, directory: &Directory, organisation: OrganisationId) -> bool {
         let limit = directory.organisation(organisation).and_then(|known| known.max_outbound_calls);
         let up = self.outbound.get(&organisation).copied().unwrap_or_default();
         limit.is_some_and(|limit| up >= usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// A trunk wants credentials for an INVITE inside its dialog; whether it got them.
+    /// Answers a trunk's challenge to a re-INVITE; returns whether credentials were sent.
     pub(super) fn reinvite_challenged(
         &mut self,
         now: Now,
@@ -395,7 +400,7 @@ impl Switch {
         self.authorize_within(now, (trunk, to), flow, response, request)
     }
 
-    /// A BYE of ours was challenged: a trunk that gets no answer to that bills on.
+    /// Answers a challenge to our BYE, because the trunk would otherwise go on billing.
     pub(super) fn bye_challenged(&mut self, now: Now, flow: &Flow, response: &Response, bye: Request) {
         let farewell = self.farewells.iter().find(|farewell| farewell.call_id == bye.call_id());
         if let Some((trunk, to)) = farewell.map(|farewell| (farewell.trunk, farewell.to)) {
@@ -431,7 +436,7 @@ impl Switch {
         }
     }
 
-    /// Remembers for a while whose call it was that is hung up now: its BYE may be challenged.
+    /// Remembers the trunk of a call that is hung up now, because its BYE may be challenged.
     pub(super) fn note_farewell(&mut self, now: Instant, leg: LegKey) {
         let Some((trunk, to)) = self.trunk_of_leg(leg) else { return };
         let Some(call_id) = self.ua.call_id(leg).map(str::to_owned) else { return };
@@ -443,14 +448,15 @@ impl Switch {
         self.farewells.push_back(Farewell { until: now + FAREWELL_LIFE, call_id, trunk, to });
     }
 
-    /// The trunk behind a leg of a live call, and where its INVITE went.
+    /// Returns the trunk of a live call's leg, and the address its INVITE was sent to.
     fn trunk_of_leg(&self, leg: LegKey) -> Option<(TrunkId, SocketAddr)> {
         let (id, Party::Callee(fork)) = *self.legs.get(&leg)? else { return None };
         self.calls.get(&id)?.hunt.as_ref()?.trunk_of(fork)
     }
 }
 
-/// Whether a phone asks not to be shown: by Privacy (RFC 3323 §4.2) or by an anonymous From (§4.1.1.3).
+/// Whether a phone asks to withhold its number: by Privacy (RFC 3323 §4.2) or by an anonymous From
+/// (§4.1.1.3).
 fn wants_privacy(request: &Request) -> bool {
     let asks = request.headers().header_all("Privacy").any(|value| {
         let mut wishes = value.split([';', ',']).map(str::trim);
@@ -461,7 +467,7 @@ fn wants_privacy(request: &Request) -> bool {
     asks || host.is_some_and(|host| host.eq_ignore_ascii_case("anonymous.invalid"))
 }
 
-/// The server of a trunk as a URI without a user.
+/// Returns the server of a trunk as a URI without a user.
 pub(super) fn server_uri(server: &TrunkAddress) -> Option<Uri> {
     let host = match server.ip() {
         Some(IpAddr::V6(ip)) => Host::V6(ip),
@@ -471,24 +477,24 @@ pub(super) fn server_uri(server: &TrunkAddress) -> Option<Uri> {
     Some(Uri::sip(host, server.port))
 }
 
-/// How long a trunk asks to be left alone (RFC 3261 §20.33).
+/// Returns for how long a trunk asks not to be called (RFC 3261 §20.33).
 pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().header_all(Name::RetryAfter).next()?;
     let digits = value.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok().map(Duration::from_secs)
 }
 
-/// Addresses of one trunk that one call tries.
+/// Addresses of one trunk tried per call.
 const ADDRESSES_MAX: usize = 3;
 /// RFC 3323 §4.1.1.3.
 const ANONYMOUS: &str = "\"Anonymous\" <sip:anonymous@anonymous.invalid>";
-/// Attempts of one call in all.
+/// Attempts per call, over all trunks.
 const ATTEMPTS_MAX: usize = 8;
-/// A BYE has its final answer within 64·T1 (RFC 3261 §17.1.2.2).
+/// A BYE gets its final answer within 64·T1 (RFC 3261 §17.1.2.2).
 const FAREWELL_LIFE: Duration = Duration::from_secs(32);
 const FAREWELLS_MAX: usize = 20_000;
-/// How long a call waits for a name.
+/// How long a call waits for a name to be resolved.
 const RESOLVE_MAX: Duration = Duration::from_secs(4);
-/// How long a trunk may say nothing at all: long enough for the loss of three INVITEs (RFC 3261 §17.1.1.2), and
-/// far less than the 32 s of timer B, which no caller waits out.
+/// How long a trunk may send no response: enough to lose three INVITEs (RFC 3261 §17.1.1.2), and far less
+/// than the 32 s of timer B, for which no caller waits.
 const SILENCE_MAX: Duration = Duration::from_secs(6);

@@ -1,7 +1,7 @@
-//! What the responses of a call mean for its caller; pure.
+//! What the responses of a call mean for its caller. Pure.
 
-/// Of two final responses the one a caller learns more from (RFC 3261 §16.7 step 6): 6xx, then the lowest
-/// class, and inside a class what says something about the callee before what says something about a device.
+/// Returns the final response that informs the caller better (RFC 3261 §16.7 step 6): a 6xx, then the lowest
+/// class; within a class, a status about the callee before a status about a device.
 pub(super) fn better(a: u16, b: u16) -> u16 {
     let rank = |status: u16| match status {
         600.. => (0, 0),
@@ -13,8 +13,8 @@ pub(super) fn better(a: u16, b: u16) -> u16 {
     if rank(b) < rank(a) { b } else { a }
 }
 
-/// What the caller is told for a fork's final response: a redirection or a challenge between us and a phone is
-/// not the caller's business (RFC 3261 §16.7 step 7).
+/// Returns the status that the caller gets for a fork's final response. A redirection or challenge concerns
+/// only the phone and us (RFC 3261 §16.7 step 7).
 pub(super) fn refusal(status: u16) -> u16 {
     match status {
         300..=399 | 401 | 407 | 481 | 487 => 480,
@@ -23,8 +23,8 @@ pub(super) fn refusal(status: u16) -> u16 {
     }
 }
 
-/// Whether a trunk's failure may be its own, so that another trunk is worth trying: what says something about the
-/// number or its owner is the same everywhere.
+/// Whether another trunk may succeed after this failure: it may if the failure concerns the trunk, but not if
+/// it concerns the number or its owner.
 pub(super) fn another_may_mend(status: u16) -> bool {
     matches!(status, 408 | 500..=599)
 }

@@ -1,4 +1,5 @@
-//! What calls want of their legs: responses and requests, and how a leg's end is told to its call.
+//! Carries out the outputs of calls on their legs (responses and requests), and reports the end of a leg to
+//! its call.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
@@ -21,7 +22,7 @@ impl Switch {
         status: StatusCode,
         body: Option<&SessionDescription>,
     ) {
-        // A room that called hears of it by itself.
+        // A call placed by a room has no INVITE to answer.
         let Some(caller) = self.calls.get(&id).and_then(|live| live.caller.as_ref()) else { return };
         let key = caller.invite;
         self.respond(now, &key, with_description(Reply::new(status), body));
@@ -33,12 +34,12 @@ impl Switch {
         let (flow, invite) = (callee.flow, callee.invite.clone().content(SDP, offer.to_bytes()));
         match self.ua.invite(now.instant, flow, invite) {
             Ok(leg) => self.invited_by(id, fork, leg),
-            // A full table, or a contact that cannot be written: this fork cannot be reached.
+            // The transaction table is full, or the contact is not a valid URI: the fork is unreachable.
             Err(_) => self.tell_call(now, id, Input::Unreached(fork, 503)),
         }
     }
 
-    /// Notes the leg that stands for a fork.
+    /// Stores the leg of a fork.
     fn invited_by(&mut self, id: CallId, fork: usize, leg: LegKey) {
         self.legs.insert(leg, (id, Party::Callee(fork)));
         if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
@@ -46,7 +47,7 @@ impl Switch {
         }
     }
 
-    /// Ends a party's leg by what its state asks for: CANCEL, a refusal or BYE.
+    /// Ends a party's leg with the request or response that its state requires: CANCEL, a refusal or BYE.
     pub(super) fn hang_up(&mut self, now: Now, id: CallId, party: Party) {
         if let Some(leg) = self.leg_of(id, party) {
             self.note_farewell(now.instant, leg);
@@ -54,17 +55,17 @@ impl Switch {
         }
     }
 
-    /// Offers anew inside a party's dialog.
+    /// Sends an offer inside a party's dialog.
     pub(super) fn offer(&mut self, now: Now, id: CallId, party: Party, offer: &SessionDescription) {
         let extra = Extra::new().content(SDP, offer.to_bytes());
         let sent = self.leg_of(id, party).map(|leg| self.ua.reinvite(now.instant, leg, &extra));
         if !matches!(sent, Some(Ok(_))) {
-            // An INVITE of the party is on its way: both wait (RFC 3261 §14.1).
+            // An INVITE of the party is in progress, so ours must wait (RFC 3261 §14.1).
             self.tell_call(now, id, Input::Offered(party, Err(491)));
         }
     }
 
-    /// Answers a party's own offer.
+    /// Sends the answer to a party's offer, or refuses it.
     pub(super) fn offer_result(
         &mut self,
         now: Now,
@@ -80,7 +81,7 @@ impl Switch {
         self.respond(now, &key, reply);
     }
 
-    /// A party offers anew.
+    /// Handles a re-INVITE of a party.
     pub(super) fn reinvited(
         &mut self,
         now: Now,
@@ -103,12 +104,12 @@ impl Switch {
         self.tell_call(now, id, Input::Offer(party, offer));
     }
 
-    /// A leg is over, whoever ended it.
+    /// Handles the end of a leg, whichever side ended it.
     pub(super) fn leg_ended(&mut self, now: Now, leg: LegKey, cause: Cause) {
         let Some((id, party)) = self.legs.remove(&leg) else { return };
         let input = match (party, cause) {
             (_, Cause::HungUp) => match party {
-                // Cancelled by us: the fork is off the call's hands.
+                // We cancelled the fork: it has ended.
                 Party::Callee(fork) => Input::Failed(fork, StatusCode::REQUEST_TERMINATED.as_u16()),
                 Party::Caller => return,
             },
@@ -129,7 +130,8 @@ impl Switch {
             (_, Cause::AckMissing | Cause::Gone | Cause::SessionExpired) => {
                 Input::HungUp(party, HangupCause::RecoveryOnTimerExpire)
             }
-            // The ends of the other role's INVITE cannot happen to this party; were one told, the call ends.
+            // These causes belong to the other role's INVITE and cannot occur here; if one did, the call
+            // ends.
             (_, Cause::Cancelled(_) | Cause::Refused { .. } | Cause::TimedOut | Cause::Unreachable) => {
                 Input::HungUp(party, HangupCause::NormalTemporaryFailure)
             }

@@ -1,4 +1,4 @@
-//! Who calls whom: what an INVITE of a known sender means for the record and for whom it rings.
+//! Placement of calls: what the INVITE of an identified sender means for the record, and which targets ring.
 
 use sidetone_call::record::Facts;
 use sidetone_model::call::{Direction, HangupCause};
@@ -20,7 +20,7 @@ use crate::switch::live::{Callee, LegIdentity};
 use crate::switch::machine::{Now, Switch};
 use crate::switch::outbound::{CallerId, Hunt};
 
-/// A call whose INVITE may be placed: who calls what, and where that is.
+/// A call that may be placed: the caller, the number and the target.
 pub(super) struct Placement {
     pub(super) facts: Facts,
     pub(super) caller: LegIdentity,
@@ -29,22 +29,22 @@ pub(super) struct Placement {
     pub(super) onward: Onward,
 }
 
-/// Where a call goes on to.
+/// The target of a call.
 pub(super) enum Onward {
     /// To the phones of an extension.
     Bindings(Vec<Callee>),
-    /// Into a room, or to whoever asks which.
+    /// Into a room, or into the prompt that asks for a room's number.
     Room(Goal),
-    /// To the world.
+    /// To an outside number.
     World(Box<Hunt>),
 }
 
-/// An INVITE that is refused; with `facts` it is a call and leaves a record.
+/// A refused INVITE; with `facts` it counts as a call and leaves a record.
 pub(super) struct Refused {
     pub(super) status: StatusCode,
     pub(super) cause: HangupCause,
     pub(super) facts: Option<Box<Facts>>,
-    /// The phrase, where the usual one does not say enough.
+    /// The reason phrase, where the standard one is not specific enough.
     pub(super) why: Option<&'static str>,
 }
 
@@ -63,7 +63,7 @@ impl Refused {
 }
 
 impl Switch {
-    /// Where a call of a known sender leads.
+    /// Places a call of an identified sender.
     pub(super) fn place(
         &mut self,
         now: Now,
@@ -102,7 +102,8 @@ impl Switch {
                 let caller_id = CallerId::of(directory, extension, request);
                 facts.direction = Direction::Outbound;
                 facts.caller_number = caller_id.number.clone().or(facts.caller_number);
-                // Whoever calls for help is not told to wait for the calls of others.
+                // An emergency call must not be refused because of the organisation's other calls. Short
+                // numbers have no `+`.
                 if outside.number.starts_with('+') && self.is_at_outbound_limit(directory, organisation_id) {
                     let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
                     return Err(Refused::of_call(status, cause, facts).saying("Too Many Calls To The World"));
@@ -132,7 +133,7 @@ impl Switch {
             caller.extension.map(|extension| extension.id),
             caller.number.as_deref().unwrap_or_default(),
         );
-        // Who has guessed too often is not even answered.
+        // A caller with too many wrong PINs is refused before the answer.
         let admitted = room.map(|room| self.conferences.rooms.admits(now.instant, room.id, &who));
         if let Some(Err(status)) = admitted {
             let (cause, why) = match status {
@@ -187,7 +188,7 @@ impl Switch {
         })
     }
 
-    /// What is known of a call from its INVITE; `None` when the organisation is gone.
+    /// Returns the facts of a call from its INVITE; `None` when the organisation was deleted.
     fn facts(
         &mut self,
         now: Now,
@@ -244,7 +245,7 @@ impl Switch {
 }
 
 impl LegIdentity {
-    /// That of a leg to a phone of an extension.
+    /// Returns the identity of a leg to a phone of an extension.
     pub(super) fn of(id: LegId, extension: &Extension) -> Self {
         LegIdentity {
             id,
@@ -256,7 +257,7 @@ impl LegIdentity {
 }
 
 impl Callee {
-    /// A phone by what it registered.
+    /// Returns the fork for a registered contact.
     pub(super) fn bound(
         binding: &Binding,
         identity: LegIdentity,
@@ -273,7 +274,7 @@ impl Callee {
     }
 }
 
-/// Who calls, as the callee and the record see it.
+/// The caller as the callee and the record see it.
 struct Caller<'a> {
     extension: Option<&'a Extension>,
     trunk: Option<TrunkId>,
@@ -282,7 +283,8 @@ struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// An extension calls under its own number, whatever its From claims; a trunk's From is the carrier's word.
+    /// An extension calls with its own number, whatever its From claims. A trunk's From is taken as the
+    /// carrier sends it.
     fn of(origin: Origin<'a>, request: &Request) -> Self {
         let from = request.from().ok();
         match origin {
@@ -321,7 +323,7 @@ impl<'a> Caller<'a> {
             .map_or(CodecPolicy::ANY, |extension| CodecPolicy::new(extension.codecs.iter().cloned()))
     }
 
-    /// The From of the INVITE to the callee.
+    /// Returns the From of the INVITE to the callee.
     fn address(&self, domain: &str) -> String {
         let user = self.number.as_deref().unwrap_or("anonymous");
         let host = Host::parse(domain).unwrap_or_else(|_| Host::Name("anonymous.invalid".to_owned()));

@@ -1,4 +1,4 @@
-//! Registers the switch with the trunks that want it: carries the REGISTERs of each [`Registrant`].
+//! Registers the switch with trunks: sends the REGISTERs of each [`Registrant`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -25,10 +25,10 @@ use crate::switch::trunks::Challenge;
 #[derive(Default)]
 pub(super) struct Registrations {
     links: HashMap<TrunkId, Link>,
-    /// Which trunk a REGISTER is for.
+    /// The trunk of each REGISTER in progress.
     requests: HashMap<ClientKey, TrunkId>,
     timers: BTreeSet<(Instant, TrunkId)>,
-    /// Whether they are being taken back for good.
+    /// Whether all registrations are being removed because the engine stops.
     is_leaving: bool,
 }
 
@@ -37,26 +37,26 @@ struct Link {
     server: TrunkAddress,
     username: String,
     password: Secret,
-    /// All REGISTERs of one registration share the one and count the other up (RFC 3261 §10.2).
+    /// All REGISTERs of one registration have the same Call-ID and an increasing CSeq (RFC 3261 §10.2).
     call_id: String,
     cseq: u32,
-    /// Where the last REGISTER went, and whether it answered a challenge.
+    /// The address that the last REGISTER was sent to, and whether it answered a challenge.
     sent: Option<(SocketAddr, bool)>,
     due: Option<Instant>,
 }
 
 impl Registrations {
-    /// When the next registration wants something.
+    /// Returns when the next registration has a timeout.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(due, _)| *due)
     }
 
-    /// How many registrations there are, those included that are being taken back.
+    /// Returns the number of registrations, including those that are being removed.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// The addresses where we are registered now.
+    /// Returns the addresses of the servers that we are registered with now.
     pub(super) fn servers(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
         self.links.values().filter_map(move |link| link.registrant.registered_at(now))
     }
@@ -67,8 +67,8 @@ impl Registrations {
         self.links.get(&trunk).is_some_and(|link| link.registrant.is_registered_at(now, source))
     }
 
-    /// The trunk whose account `user` is, when calls from `source` may be for it: a registrar calls the Contact that
-    /// we registered (RFC 3261 §10.2.1), which says the account and not the number.
+    /// Returns the trunk whose account `user` is, if calls from `source` may be for it. A registrar calls the
+    /// Contact that we registered (RFC 3261 §10.2.1), which contains the account, not the number.
     pub(super) fn account(&self, now: Instant, user: &str, source: IpAddr) -> Option<TrunkId> {
         let source = source.to_canonical();
         let mut links = self.links.iter().filter(|(_, link)| link.username == user);
@@ -77,7 +77,7 @@ impl Registrations {
 }
 
 impl Switch {
-    /// Begins and ends registrations as a directory wants them.
+    /// Starts and stops registrations to match the directory.
     pub(super) fn follow_registrations(&mut self, now: Now, directory: &Directory) {
         if self.registrations.is_leaving {
             return;
@@ -100,7 +100,7 @@ impl Switch {
             .collect();
         for id in over {
             self.tell_registrant(now, id, registrant::Input::Stop);
-            // One that moves begins anew; the old binding ends by itself if its taking back is not heard.
+            // A changed registration starts again. If its removal is lost, the old binding expires by itself.
             if wanted.contains_key(&id) {
                 self.remove_registration(id);
             }
@@ -118,7 +118,7 @@ impl Switch {
         }
     }
 
-    /// Takes every registration back.
+    /// Removes every registration.
     pub(super) fn leave_trunks(&mut self, now: Now) {
         self.registrations.is_leaving = true;
         let ids: Vec<TrunkId> = self.registrations.links.keys().copied().collect();
@@ -127,7 +127,7 @@ impl Switch {
         }
     }
 
-    /// What a trunk's name stands for is known now.
+    /// Passes the resolved addresses of a trunk's name to its registration.
     pub(super) fn registrant_resolved(&mut self, now: Now, id: TrunkId) {
         let Some(link) = self.registrations.links.get(&id) else { return };
         let addresses = self.names.last(&link.server, &mut self.rng);
@@ -135,7 +135,7 @@ impl Switch {
         self.tell_registrant(now, id, registrant::Input::Addresses(addresses));
     }
 
-    /// The answer to a request outside of dialogs, if it was a REGISTER of ours.
+    /// Handles the response to a request outside of dialogs, if it was our REGISTER.
     pub(super) fn register_answered(
         &mut self,
         now: Now,
@@ -178,14 +178,14 @@ impl Switch {
         self.tell_registrant(now, id, input);
     }
 
-    /// A REGISTER of ours got no answer.
+    /// Handles a REGISTER without a response.
     pub(super) fn register_unanswered(&mut self, now: Now, key: ClientKey) {
         if let Some(id) = self.registrations.requests.remove(&key) {
             self.tell_registrant(now, id, registrant::Input::Silence);
         }
     }
 
-    /// Wakes the registrations whose time has come.
+    /// Feeds a timeout to the registrations that are due.
     pub(super) fn wake_registrants(&mut self, now: Now) {
         while let Some((due, id)) = self.registrations.timers.first().copied()
             && due <= now.instant
@@ -249,7 +249,7 @@ impl Switch {
         if let Some(due) = self.registrations.links.remove(&id).and_then(|link| link.due) {
             self.registrations.timers.remove(&(due, id));
         }
-        // What is still to be answered was asked by the one that is gone.
+        // Responses that arrive later belong to the removed registration.
         self.registrations.requests.retain(|_, trunk| *trunk != id);
     }
 
@@ -302,7 +302,8 @@ impl Switch {
     }
 }
 
-/// For how long a trunk registered us: what it says of our own Contact, else of all, else what we asked for.
+/// Returns the seconds that a trunk granted: the expiry of our own Contact, else the Expires header, else the
+/// requested value.
 fn granted_s(response: &Response, request: Option<&Request>) -> u32 {
     let own = request.and_then(|request| match request.contacts() {
         Ok(contacts) => contacts.first().map(|contact| contact.uri.clone()),

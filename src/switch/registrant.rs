@@ -1,6 +1,7 @@
-//! Our registration with one trunk (RFC 3261 §10.2): asked for, refreshed before it ends, taken back at the end.
+//! Our registration with one trunk (RFC 3261 §10.2): requested, refreshed before it expires, and removed at
+//! the end.
 //!
-//! A machine without messages: what it wants to send and what came of that is the switch's to carry.
+//! A state machine without messages: the switch sends its requests and feeds it their results.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,15 +10,15 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// One registration.
+/// State of one registration.
 #[derive(Debug)]
 pub(super) struct Registrant {
     state: State,
-    /// The seconds that are asked for.
+    /// The seconds to request.
     asked_s: u32,
-    /// Attempts that failed in a row.
+    /// Failed attempts in a row.
     failures: u32,
-    /// Where we are registered, and until when.
+    /// The server that we are registered with, and until when.
     registered: Option<(SocketAddr, Instant)>,
     outputs: VecDeque<Output>,
     rng: StdRng,
@@ -25,15 +26,15 @@ pub(super) struct Registrant {
 
 #[derive(Debug)]
 enum State {
-    /// A REGISTER is out.
+    /// A REGISTER was sent.
     Asking { to: SocketAddr, others: VecDeque<SocketAddr>, bargained: bool },
-    /// The registration is taken back or was none; nothing happens any more.
+    /// The registration is removed or never existed; nothing more happens.
     Gone,
-    /// The taking back is out.
+    /// The request to remove it was sent.
     Leaving { until: Instant },
-    /// The trunk's name is asked for.
+    /// The trunk's name is being resolved.
     Looking { until: Instant },
-    /// Nothing to do before then.
+    /// Waits until the next attempt or refresh.
     Resting { until: Instant },
 }
 
@@ -42,33 +43,33 @@ enum State {
 pub(super) enum Input {
     /// The addresses of the trunk, in order.
     Addresses(Vec<SocketAddr>),
-    /// It was accepted for so many seconds.
+    /// The REGISTER was accepted for this many seconds.
     Granted(u32),
-    /// It was refused; 423 says the least it would grant.
+    /// The REGISTER was refused; a 423 gives the least expiry that would be granted.
     Refused { status: u16, min_expires_s: Option<u32>, retry_after: Option<Duration> },
-    /// Nothing came, or it could not be sent.
+    /// No response arrived, or the REGISTER could not be sent.
     Silence,
-    /// Take it back.
+    /// Remove the registration.
     Stop,
     /// The time of [`Registrant::next_timeout`] has come.
     Timeout,
 }
 
-/// What shall be done for a registration.
+/// Actions for the registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
-    /// The registration failed; said once, until it holds again. No status: nothing came.
+    /// The registration failed; output once until it succeeds again. `None`: no response arrived.
     Failed(Option<u16>),
-    /// Say where the trunk is, by [`Input::Addresses`].
+    /// Resolve the trunk's addresses, then feed [`Input::Addresses`].
     Lookup,
     /// Send a REGISTER with this Expires.
     Register { to: SocketAddr, expires_s: u32 },
-    /// It holds, for the first time or again.
+    /// The registration succeeded, for the first time or after a failure.
     Registered,
 }
 
 impl Registrant {
-    /// A registration to begin at once; `rng` spreads refreshes and retries.
+    /// Creates a registration that starts at once; `rng` spreads refreshes and retries.
     pub(super) fn new(now: Instant, rng: StdRng) -> Self {
         let mut registrant = Registrant {
             state: State::Gone,
@@ -82,7 +83,7 @@ impl Registrant {
         registrant
     }
 
-    /// Feeds what happened; drain [`Registrant::poll_output`] afterwards.
+    /// Handles an input; drain [`Registrant::poll_output`] afterwards.
     pub(super) fn handle_input(&mut self, now: Instant, input: Input) {
         match (&mut self.state, input) {
             (State::Gone, _) => {}
@@ -100,7 +101,7 @@ impl Registrant {
             (State::Asking { to, bargained, .. }, Input::Refused { min_expires_s: Some(least), .. })
                 if !*bargained && (self.asked_s..=EXPIRES_MAX_S).contains(&least) =>
             {
-                // RFC 3261 §10.3 step 7: too brief for the trunk, once more with what it wants.
+                // RFC 3261 §10.3 step 7: too brief for the registrar; try once more with its minimum.
                 (*bargained, self.asked_s) = (true, least);
                 self.outputs.push_back(Output::Register { to: *to, expires_s: least });
             }
@@ -117,36 +118,36 @@ impl Registrant {
                 self.ask(now, others);
             }
             (State::Resting { until }, Input::Timeout) if *until <= now => self.look(now),
-            // Answers that nobody waits for any more, and timers that are not due.
+            // Late responses, and timeouts that are not due.
             _ => {}
         }
     }
 
-    /// The next thing to do; drain to `None` after every input.
+    /// Returns the next action; drain to `None` after every input.
     pub(super) fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When to feed [`Input::Timeout`].
+    /// Returns when to feed [`Input::Timeout`].
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Leaving { until } | State::Looking { until } | State::Resting { until } => Some(until),
-            // Its transaction ends by itself.
+            // The REGISTER's own transaction times out.
             State::Asking { .. } | State::Gone => None,
         }
     }
 
-    /// Whether we are registered at that server now.
+    /// Whether we are registered with that server now.
     pub(super) fn is_registered_at(&self, now: Instant, server: std::net::IpAddr) -> bool {
         self.registered.is_some_and(|(to, until)| until > now && to.ip() == server)
     }
 
-    /// The server where we are registered now.
+    /// Returns the server that we are registered with now.
     pub(super) fn registered_at(&self, now: Instant) -> Option<std::net::IpAddr> {
         self.registered.filter(|(_, until)| *until > now).map(|(to, _)| to.ip())
     }
 
-    /// Whether nothing happens any more.
+    /// Whether nothing more happens.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state, State::Gone)
     }
@@ -176,7 +177,8 @@ impl Registrant {
         }
         self.failures = 0;
         self.registered = Some((to, now + granted));
-        // Early enough to fail once and try again, and not all trunks of a start at one time.
+        // Early enough for one failure and a retry, and spread so that trunks registered at the same start do
+        // not refresh together.
         let percent = self.rng.random_range(80..=90);
         let refresh = (granted * percent / 100).max(REFRESH_MIN);
         self.state = State::Resting { until: now + refresh };
@@ -187,7 +189,7 @@ impl Registrant {
             self.outputs.push_back(Output::Failed(status));
         }
         self.failures = self.failures.saturating_add(1);
-        // RFC 5626 §4.5: twice as long each time, by chance between half of it and all.
+        // RFC 5626 §4.5: the delay doubles each time, and is random between half of it and all of it.
         let longest = (RETRY_BASE * 2_u32.pow((self.failures - 1).min(16))).min(RETRY_MAX);
         let percent = self.rng.random_range(50..=100);
         let wait = (longest * percent / 100).max(retry_after.unwrap_or_default().min(RETRY_MAX));
@@ -198,7 +200,7 @@ impl Registrant {
         if matches!(self.state, State::Leaving { .. }) {
             return;
         }
-        // One that was asked for and not answered yet may hold all the same.
+        // A REGISTER without a response yet may have been accepted all the same.
         let asked = match self.state {
             State::Asking { to, .. } => Some(to),
             _ => None,
@@ -214,15 +216,15 @@ impl Registrant {
     }
 }
 
-/// Seconds that are asked for at first.
+/// Seconds requested at first.
 const EXPIRES_S: u32 = 3_600;
-/// A trunk that grants nothing shorter is not bargained with.
+/// The longest minimum of a registrar that we accept.
 const EXPIRES_MAX_S: u32 = 7 * 86_400;
-/// How long the answer to a taking back is waited for.
+/// How long to wait for the response to the removal.
 const LEAVE_MAX: Duration = Duration::from_secs(4);
-/// How long a name may take.
+/// How long resolving a name may take.
 const LOOKUP_MAX: Duration = Duration::from_secs(12);
-/// However little a trunk grants.
+/// Shortest time to a refresh, however little a trunk grants.
 const REFRESH_MIN: Duration = Duration::from_secs(10);
 const RETRY_BASE: Duration = Duration::from_secs(30);
 const RETRY_MAX: Duration = Duration::from_secs(1_800);
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// `MS what…`; `due` stands for a timeout at the time the registrant asked for.
+    /// Each line is `MS event…`; `due` is a timeout at the time that the registrant requested.
     fn check(script: &str, expect: Expect) {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! How a call finds somebody to answer it: forks that ring at once, or attempts in turn (RFC 3261 §16.7).
+//! How a call finds an answer: forks that ring at once, or attempts in turn (RFC 3261 §16.7).
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -15,10 +15,10 @@ use crate::switch::outcome::{another_may_mend, better, refusal};
 use crate::switch::transcoding::{answer_back, offer_onward, offer_unasked};
 
 impl Call {
-    /// Rings the callee, or waits for the first way to it.
+    /// Rings the callee, or waits for the first attempt.
     ///
     /// # Errors
-    /// The status that tells why it cannot.
+    /// The status that gives the reason.
     pub(super) fn begin_to_ring(&mut self, callees: Callees, ports: &mut dyn Ports) -> Result<(), u16> {
         if let Near::Party(caller) = &mut self.near
             && let Some(offer) = caller.offer.clone()
@@ -37,7 +37,7 @@ impl Call {
     /// Adds a fork and invites it.
     fn ring(&mut self, port: Port, at: IpAddr) -> Result<(), u16> {
         let place = self.forks.len();
-        // Session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
+        // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = self.session_id.wrapping_add(1).wrapping_add(place as u64);
         let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at));
         let offer = match &self.near {
@@ -57,12 +57,12 @@ impl Call {
         Ok(())
     }
 
-    /// Tries the next way.
+    /// Rings the next target in turn.
     pub(super) fn attempt(&mut self, now: Instant, attempt: Attempt) {
         if !self.is_ringing() {
             return self.push(Output::Media(attempt.port.id, MediaCommand::Close));
         }
-        // The record tells of the last attempt alone.
+        // The record describes only the last attempt.
         self.far = Far::default();
         self.facts.trunk = Some(attempt.trunk);
         self.stay.try_trunk(attempt.limit);
@@ -74,7 +74,7 @@ impl Call {
         }
     }
 
-    /// There is nothing left to try: the caller is told what the last attempt came to.
+    /// Handles the end of all attempts: the caller gets the result of the last one.
     pub(super) fn exhausted(&mut self, now: Instant, status: u16, cause: HangupCause) {
         if !self.is_ringing() {
             return;
@@ -88,7 +88,7 @@ impl Call {
         }
     }
 
-    /// Nobody answered in time.
+    /// Handles the end of the ringing time.
     pub(super) fn ring_out(&mut self, now: Instant) {
         self.far = Far::default();
         self.drop_forks(None);
@@ -104,10 +104,10 @@ impl Call {
             return;
         };
         fork.rings = true;
-        // A room hears nobody early, and a caller without an offer cannot.
+        // A room does not hear early media, and a caller without an offer cannot.
         let hears = matches!(&self.near, Near::Party(caller) if caller.offer.is_some());
         let Some(answer) = answer.filter(|_| early.is_none_or(|other| other == place)) else {
-            // Once the caller hears one fork, a bare 180 of another would only confuse its phone.
+            // Once the caller hears one fork, a 180 of another without SDP would only confuse its phone.
             if early.is_none() {
                 self.push(Output::Ring(status, None));
             }
@@ -115,7 +115,7 @@ impl Call {
         };
         if !hears {
             if matches!(self.near, Near::Room) {
-                // The 200 may come without a description of its own (RFC 3261 §13.2.1).
+                // The 200 may come without SDP (RFC 3261 §13.2.1).
                 let _ = fork.leg.exchange.receive_answer(answer);
             }
             return self.push(Output::Ring(status, None));
@@ -137,14 +137,14 @@ impl Call {
     pub(super) fn answered(&mut self, now: Instant, place: usize, answer: Option<SessionDescription>) {
         let Some(fork) = self.forks.get_mut(place) else { return };
         if !matches!(self.state, State::Ringing { .. }) || fork.state != ForkState::Ringing {
-            // A 2xx that crossed our CANCEL: the dialog stands and is ended (RFC 3261 §9.1).
+            // A 2xx that crossed our CANCEL: the dialog exists and must be ended (RFC 3261 §9.1).
             fork.state = ForkState::Ended;
             self.push(Output::Bye(Party::Callee(place)));
             return;
         }
         let settled = match &answer {
             Some(answer) => fork.leg.exchange.receive_answer(answer.clone()).is_ok(),
-            // A 2xx without a description follows a provisional response that had it (RFC 3261 §13.2.1).
+            // A 2xx may omit SDP if a provisional response had it (RFC 3261 §13.2.1).
             None => fork.leg.exchange.negotiated().is_some(),
         };
         let heard = answer.or_else(|| fork.leg.settled()).filter(|_| settled);
@@ -169,7 +169,7 @@ impl Call {
         self.await_journal(now, reply);
     }
 
-    /// A fork answered with nothing that the caller could agree to.
+    /// Handles a fork that answered with SDP that the caller cannot use.
     fn disagree(&mut self, now: Instant, place: usize) {
         let cause = Some(HangupCause::IncompatibleDestination);
         self.far = Far { status: Some(200), cause, reply: Some(488) };
@@ -181,7 +181,7 @@ impl Call {
         self.give_up_on_forks(now, 488);
     }
 
-    /// The far side has answered: the disk has to know before the caller does.
+    /// Waits until the answered call is in the journal; only then is the caller answered.
     pub(super) fn await_journal(&mut self, now: Instant, answer: Option<SessionDescription>) {
         self.state = State::Answering { answer };
         let answered_after = Some(now.saturating_duration_since(self.started));
@@ -190,7 +190,7 @@ impl Call {
         self.push(Output::Journal(Box::new(record)));
     }
 
-    /// A fork is over with `status` in effect; `response` is what it really said.
+    /// Handles the end of a fork with `status`; `response` is the status that it really sent, if any.
     pub(super) fn failed(&mut self, now: Instant, place: usize, status: u16, response: Option<u16>) {
         let Some(fork) = self.forks.get_mut(place) else { return };
         let was = std::mem::replace(&mut fork.state, ForkState::Ended);
@@ -205,11 +205,11 @@ impl Call {
             self.far.status = Some(preferred(self.far.status, response));
             self.far.cause = self.far.status.map(HangupCause::from_sip_status);
         }
-        // Whoever heard the far end speak has been told why; another trunk would only tell it again.
+        // A caller who heard early media knows the reason; another trunk would only repeat it.
         if self.in_turn && early.is_none() && another_may_mend(status) {
             return self.push(Output::NextAttempt(status));
         }
-        // Somebody declined for everybody (RFC 3261 §16.7 step 5).
+        // A 6xx declines for all forks (RFC 3261 §16.7 step 5).
         let everybody = status >= 600;
         if everybody || self.forks.iter().all(|fork| fork.state == ForkState::Ended) {
             let status = self.far.reply.unwrap_or(status);
@@ -217,7 +217,7 @@ impl Call {
         }
     }
 
-    /// No fork answers any more: the caller gets `status`.
+    /// Ends the call, because no fork can answer any more: the caller gets `status`.
     fn give_up_on_forks(&mut self, now: Instant, status: u16) {
         self.drop_forks(None);
         self.push(Output::Reject(status));
@@ -225,7 +225,7 @@ impl Call {
         self.finish(now, cause);
     }
 
-    /// Ends every fork but `kept`.
+    /// Ends every fork except `kept`.
     pub(super) fn drop_forks(&mut self, kept: Option<usize>) {
         for place in (0..self.forks.len()).filter(|place| Some(*place) != kept) {
             if let Some(fork) = self.forks.get_mut(place)
@@ -238,16 +238,19 @@ impl Call {
         }
     }
 
-    /// Our answer to the caller, made from what a fork answered; for a caller that made no offer, our offer.
+    /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
+    /// offer.
     fn answer_for_caller(&mut self, heard: &SessionDescription) -> Option<SessionDescription> {
         let Near::Party(caller) = &mut self.near else { return None };
         let local = caller.leg.local();
         let Some(offered) = caller.offer.clone() else {
             let (_, audio) = heard.carried_audio()?;
-            // One audio codec: were there two, the caller might take another than the callee already sends.
+            // Only one audio codec: with two, the caller might choose another one than the callee already
+            // sends.
             let mut codecs = caller.leg.policy.apply(&audio.codecs);
             if codecs.iter().all(Codec::is_auxiliary) {
-                // The caller may use nothing that the callee took: it is offered what we can make of that.
+                // The caller may use no codec that the callee took, so it is offered what we can transcode
+                // to.
                 codecs = offer_unasked(&CodecPolicy::ANY, &caller.leg.policy);
                 codecs.retain(media_plan::is_mixable);
             }

@@ -1,4 +1,4 @@
-//! Questions about live rooms, and what is done to them: the port of the HTTP face.
+//! Questions about live rooms, and commands to them: the port used by the HTTP API.
 
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ use crate::switch::driver::Handle;
 use crate::switch::machine::{Now, Switch};
 use crate::switch::merging::Merge;
 
-/// The live rooms that a viewer sees.
+/// Lists the live rooms that a viewer may see.
 struct List(RoomViewer, Option<OrganisationId>, Window);
 
 impl Question for List {
@@ -36,7 +36,7 @@ impl Question for List {
     }
 }
 
-/// One live room.
+/// Finds a live room.
 struct Find(RoomName);
 
 impl Question for Find {
@@ -47,7 +47,7 @@ impl Question for Find {
     }
 }
 
-/// The live room that a call or leg is in.
+/// Finds the live room that a call or leg is in.
 struct ByCall(Uuid);
 
 impl Question for ByCall {
@@ -58,7 +58,7 @@ impl Question for ByCall {
     }
 }
 
-/// Something that is done to a live room.
+/// Applies a command to a live room.
 struct Do(RoomName, Control);
 
 impl Question for Do {
@@ -69,7 +69,7 @@ impl Question for Do {
     }
 }
 
-/// Somebody to be rung.
+/// Dials a target for a room.
 struct Ring(RoomId, DialRequest);
 
 impl Question for Ring {
@@ -80,7 +80,7 @@ impl Question for Ring {
     }
 }
 
-/// How many are in rooms.
+/// Counts the members of rooms.
 struct Members(Vec<RoomId>);
 
 impl Question for Members {
@@ -129,10 +129,10 @@ impl LiveRooms for Handle {
 }
 
 impl Switch {
-    /// Rings somebody for a room.
+    /// Dials a target for a room.
     ///
     /// # Errors
-    /// Why they are not rung.
+    /// Why it is not dialled.
     pub(super) fn dial_into(
         &mut self,
         now: Now,
@@ -144,17 +144,17 @@ impl Switch {
         self.conferences.rooms.dial(room, request)
     }
 
-    /// The rooms that somebody is in.
+    /// Returns the live rooms.
     pub fn live_rooms(&self, now: Now) -> impl Iterator<Item = LiveRoom> + '_ {
         self.conferences.rooms.live(now.wall)
     }
 
-    /// A room that somebody is in.
+    /// Returns a live room.
     pub fn live_room(&self, now: Now, room: RoomName) -> Option<LiveRoom> {
         self.conferences.rooms.live_room(now.wall, room)
     }
 
-    /// The live room that a call is in, by the call or any of its legs.
+    /// Returns the live room of a call, found by the call's id or that of any of its legs.
     pub fn live_room_of(&self, now: Now, call: Uuid) -> Option<LiveRoom> {
         let seats = &self.conferences.seats;
         let of_call = || seats.iter().find(|(_, seat)| seat.call == CallId(call)).map(|(leg, _)| *leg);

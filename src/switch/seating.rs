@@ -1,7 +1,8 @@
-//! Parties of a call that are in a room: how they come to sit there, and what they settle with it inside the dialog.
+//! Parties of a call that are in a room: how they get their seat, and how their dialog negotiates media with
+//! the room.
 //!
-//! A room agrees to what the party offers, as far as its mix can decode and encode it; there is nobody to ask. A party
-//! that wants to receive nothing holds: what it sends then, music as a rule, is no part of the mix.
+//! A room accepts a party's offer as far as its mix can decode and encode it; no other party is asked. A
+//! party that wants to receive nothing holds the call; what it sends then, usually music, is not mixed.
 
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::switch::face::{Input, MediaCommand, Output, Party};
 use crate::switch::leg::Leg;
 
 impl Call {
-    /// Answers the caller for a room.
+    /// Answers the caller on behalf of a room.
     ///
     /// # Errors
     /// The status to refuse the INVITE with.
@@ -33,8 +34,8 @@ impl Call {
         Ok(())
     }
 
-    /// The call is up: the party that called the room, or that the room called, takes its seat. One that has yet to
-    /// answer our offer takes it with its ACK.
+    /// Seats the party that called the room, or that the room called, once the call is answered. A party that
+    /// has yet to answer our offer is seated when its ACK arrives.
     pub(super) fn seat_who_came_for_a_room(&mut self) {
         let party = match (&self.near, self.winner) {
             (Near::Room, Some(place)) => Party::Callee(place),
@@ -44,7 +45,7 @@ impl Call {
         self.seat(party);
     }
 
-    /// Whether the parties may be put into a room now.
+    /// Whether the parties may be moved into a room now.
     pub(super) fn can_merge(&self) -> bool {
         let callee = self.winner.map(Party::Callee);
         let settled = |party: Party| self.leg(party).is_some_and(|leg| leg.exchange.negotiated().is_some());
@@ -55,14 +56,14 @@ impl Call {
             && callee.is_some_and(|callee| settled(callee) && settled(Party::Caller))
     }
 
-    /// Takes the parties apart and seats them, but for one that is hung up.
+    /// Ends the relaying between the parties and seats them, except `without`, which is hung up.
     pub(super) fn merge(&mut self, now: Instant, without: Option<Party>) {
         let Some(callee) = self.winner.filter(|_| self.can_merge()) else { return };
         self.merged = true;
         let parties = [Party::Caller, Party::Callee(callee)];
         for party in parties.into_iter().filter(|party| Some(*party) != without) {
             self.seat(party);
-            // Who was put on hold by the other, or holds itself, is asked back.
+            // A party that is on hold, or that holds, is asked to send and receive again.
             let is_held =
                 |leg: &Leg| leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv);
             if self.leg(party).is_some_and(is_held) {
@@ -74,24 +75,25 @@ impl Call {
         }
     }
 
-    /// Whether its parties were put through to each other before they came into a room: then each leaves on its own.
+    /// Whether its parties talked to each other before they were moved into a room: then each leaves
+    /// separately.
     pub(super) fn is_merged(&self) -> bool {
         self.merged
     }
 
-    /// Whether somebody of the call sits in a room.
+    /// Whether a party of the call is in a room.
     pub(super) fn has_seats(&self) -> bool {
         self.seats().next().is_some()
     }
 
-    /// The parties that sit in a room.
+    /// Returns the parties that are in a room.
     pub(super) fn seats(&self) -> impl Iterator<Item = Party> + '_ {
         let callee = self.winner.map(Party::Callee);
         let parties = std::iter::once(Party::Caller).chain(callee);
         parties.filter(|party| self.leg(*party).is_some_and(Leg::is_seated))
     }
 
-    /// Whether a party settles its media with a room and with nobody else.
+    /// Whether a party negotiates its media with a room only.
     pub(super) fn is_for_a_room(&self, party: Party) -> bool {
         match (&self.near, self.winner) {
             _ if self.is_merged() => true,
@@ -101,7 +103,7 @@ impl Call {
         }
     }
 
-    /// A party offers anew.
+    /// Handles an offer of a party inside its dialog.
     pub(super) fn offer_in_room(&mut self, party: Party, offer: Option<SessionDescription>) {
         if !matches!(self.state, State::Up | State::Answering { .. }) {
             return self.push(Output::OfferResult(party, Err(481)));
@@ -110,7 +112,7 @@ impl Call {
             return self.push(Output::OfferResult(party, Err(481)));
         };
         let Some(offer) = offer else {
-            // Its answer comes with the ACK.
+            // The answer arrives with the ACK.
             let offered = leg.exchange.send_offer(leg.offer_to_room()).map_err(|_| 491);
             return self.push(Output::OfferResult(party, offered));
         };
@@ -129,7 +131,7 @@ impl Call {
         }
     }
 
-    /// A party answered our own offer, or refused it.
+    /// Handles a party's answer to our offer, or its refusal.
     pub(super) fn offered_in_room(
         &mut self,
         now: Instant,
@@ -148,27 +150,27 @@ impl Call {
         }
         leg.exchange.roll_back();
         leg.resumes &= result == Err(491);
-        // The dialog is gone (RFC 5057 §5.1), and with it the leg. What else was refused leaves all as it was.
+        // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
         if matches!(result, Err(408 | 481)) {
             self.handle_input(now, Input::HungUp(party, HangupCause::RecoveryOnTimerExpire));
         }
     }
 
-    /// Our offer clashed with the party's, which is settled now: ours is made again when it is still wanted.
+    /// Repeats our offer that clashed with the party's, if it is still needed.
     pub(super) fn offer_due(&mut self, party: Party) {
         if self.leg(party).is_some_and(|leg| leg.is_seated() && leg.resumes) {
             self.resume(party);
         }
     }
 
-    /// A party and the room have settled its media: it takes its seat, or sits on by other terms.
+    /// Handles a completed negotiation between a party and the room: seats the party, or changes its seat.
     pub(super) fn settle_in_room(&mut self, party: Party) {
         let Some(leg) = self.leg_mut(party) else { return };
         let (description, formats) = (leg.describe(), leg.formats());
         let (is_seated, held) = (leg.is_seated(), leg.holding_changed());
         self.tell(party, description);
         if !is_seated {
-            // The journal may still have to hear of the call.
+            // The call may still wait for the journal.
             if self.is_up() {
                 self.seat(party);
             }
@@ -190,7 +192,7 @@ impl Call {
         }
     }
 
-    /// Asks a party to talk and to listen.
+    /// Offers a party to send and receive.
     fn resume(&mut self, party: Party) {
         let Some(leg) = self.leg_mut(party) else { return };
         if let Ok(offer) = leg.exchange.send_offer(leg.offer_to_room()) {

@@ -1,13 +1,15 @@
-//! How long a call that is up may go on: its greatest length, and how long its parties may be silent.
+//! Limits of an answered call: its length, and how long its parties may be silent.
 //!
-//! A phone that vanishes sends no BYE, and a call without an end holds its ports and is billed. Three limits end it
-//! (session timers of the dialogs, RFC 4028, are the user agent's):
+//! A phone that vanishes sends no BYE; a call that never ends would hold its ports and be billed. Three
+//! limits end such a call (the user agent handles session timers of dialogs, RFC 4028):
 //!
-//! - **Length**, from the answer: the lowest of the organisation's and the trunk's; `MAX_CALL_DURATION`.
-//! - **Silence** of both parties of a call, neither RTP nor RTCP; `MEDIA_TIMEOUT`. One that talks keeps the call: the
-//!   other may be muted, or listen to an announcement. While a party holds, the limit is that of a hold.
-//! - **Silence** of one party in a room, whose phone may only listen: it is asked inside its dialog whether it is there
-//!   (OPTIONS). An answer keeps the leg for as long again; 481, 408 or none ends this leg alone, by `MEDIA_TIMEOUT`.
+//! - **Length**, from the answer: the lower of the organisation's and the trunk's limit; `MAX_CALL_DURATION`.
+//! - **Silence** of both parties of a call, neither RTP nor RTCP; `MEDIA_TIMEOUT`. A single party that sends
+//!   keeps the call: the other may be muted, or listen to an announcement. While a party holds, the limit for
+//!   a hold applies.
+//! - **Silence** of one party in a room, whose phone may only listen: it is probed inside its dialog
+//!   (OPTIONS). An answer keeps the leg for as long again; 481, 408 or no answer ends only this leg, with
+//!   `MEDIA_TIMEOUT`.
 
 use std::time::{Duration, Instant};
 
@@ -24,19 +26,19 @@ use crate::switch::face::{Input, Limits, Output, Party, PortId};
 use crate::switch::leg::{Leg, Probe};
 use crate::switch::machine::{Now, Switch};
 
-/// Since when a call is up, and by which terms.
+/// Since when a call is answered, and under which terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stay {
     /// When the caller was answered.
     up_since: Option<Instant>,
-    /// The limit of the trunk that the call goes out by.
+    /// The limit of the trunk that carries the call.
     trunk_limit: Option<Duration>,
     terms: Terms,
-    /// When the terms became what they are: silence before does not count.
+    /// When the terms last changed: silence before that does not count.
     terms_since: Option<Instant>,
 }
 
-/// What decides how long a party may be silent.
+/// The state that decides which silence limit applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Terms {
     merged: bool,
@@ -45,19 +47,19 @@ struct Terms {
 }
 
 impl Stay {
-    /// The call is up.
+    /// Starts the limits: the call is answered.
     pub(super) fn begin(&mut self, now: Instant) {
         (self.up_since, self.terms_since) = (Some(now), Some(now));
     }
 
-    /// The call is tried over a trunk with this limit.
+    /// Sets the limit of the trunk that is tried.
     pub(super) fn try_trunk(&mut self, limit: Option<Duration>) {
         self.trunk_limit = limit;
     }
 }
 
 impl Call {
-    /// When [`Call::stay_timeout`] is due, of a call that is up.
+    /// Returns when [`Call::stay_timeout`] is due for an answered call.
     pub(super) fn stay_until(&self) -> Option<Instant> {
         [self.allotted_until(), self.parties_silent_until(), self.seats_silent_until()]
             .into_iter()
@@ -65,7 +67,7 @@ impl Call {
             .min()
     }
 
-    /// A limit of a call that is up may have come.
+    /// Applies the limits of an answered call that are due.
     pub(super) fn stay_timeout(&mut self, now: Instant) {
         let is_due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         if is_due(self.allotted_until()) {
@@ -84,16 +86,17 @@ impl Call {
         }
     }
 
-    /// The relay says that nothing comes from the party of a port, or something again.
+    /// Records that the party of a port is silent, or sends again.
     pub(super) fn silent(&mut self, now: Instant, port: PortId, silent_for: Option<Duration>) {
         let Some(party) = self.party_at(port) else { return };
         if let Some(leg) = self.leg_mut(party) {
-            // The clock began after the party fell silent when nothing else is possible.
+            // Just after the clock's start, the start of the silence may not be representable; then it counts
+            // from now.
             leg.silent_since = silent_for.map(|silent_for| now.checked_sub(silent_for).unwrap_or(now));
         }
     }
 
-    /// A party that was asked whether it is there answered, or did not.
+    /// Handles the result of a probe.
     pub(super) fn probed(&mut self, now: Instant, party: Party, is_there: bool) {
         let Some(leg) = self.leg_mut(party).filter(|leg| leg.probe == Probe::Asked) else { return };
         leg.probe = Probe::Answered(now);
@@ -102,7 +105,7 @@ impl Call {
         }
     }
 
-    /// Notes whether a party began or ceased to hold: what was allowed before does not count from then on.
+    /// Records whether a party began or stopped to hold; silence is counted again from then on.
     pub(super) fn note_terms(&mut self, now: Instant) {
         let holds = |party: Option<Party>| party.and_then(|party| self.leg(party)).is_some_and(is_on_hold);
         let terms = Terms {
@@ -121,7 +124,7 @@ impl Call {
         self.stay.up_since?.checked_add(limit)
     }
 
-    /// When both parties that talk to each other have been silent for too long.
+    /// Returns when both parties of a relayed call have been silent for too long.
     fn parties_silent_until(&self) -> Option<Instant> {
         let callee = Party::Callee(self.callee()?);
         if self.is_for_a_room(Party::Caller) || self.is_for_a_room(callee) {
@@ -136,7 +139,7 @@ impl Call {
         self.seats().filter_map(|party| self.seat_silent_until(party)).min()
     }
 
-    /// When a party in a room has been silent for so long that it is asked whether it is there.
+    /// Returns when a party in a room has been silent for so long that it must be probed.
     fn seat_silent_until(&self, party: Party) -> Option<Instant> {
         let leg = self.leg(party)?;
         let since = leg.silent_since?.max(self.stay.terms_since?);
@@ -154,7 +157,8 @@ impl Call {
 }
 
 impl Switch {
-    /// How long a call of these facts may take: a trunk makes its organisation's limit lower, never higher.
+    /// Returns the limits for a call with these facts: a trunk can lower its organisation's limit, not raise
+    /// it.
     pub(super) fn limits_of(&self, facts: &Facts) -> Limits {
         let limits = self.config.limits;
         let organisation = self.directory.organisation(facts.organisation);
@@ -163,17 +167,19 @@ impl Switch {
         Limits { call: own.unwrap_or(limits.call).min(trunk.unwrap_or(Duration::MAX)), ..limits }
     }
 
-    /// Asks a party inside its dialog whether it is there.
+    /// Probes inside its dialog whether a party is still there.
     pub(super) fn probe(&mut self, now: Now, id: CallId, party: Party) {
         let leg = self.calls.get(&id).and_then(|live| live.key_of(party));
         let sent = leg.map(|leg| self.ua.request_within(now.instant, leg, Method::Options, &Extra::new()));
         if !matches!(sent, Some(Ok(_))) {
-            // A full table says nothing about the party: it is asked again later.
+            // The probe could not be sent, for example because a table is full, which shows nothing about the
+            // party: try later.
             self.tell_call(now, id, Input::Probed(party, true));
         }
     }
 
-    /// What came of a probe: `None` is no answer at all. Any but these two is the peer's own (RFC 5057 §5.1).
+    /// Handles the response to a probe; `None` means none arrived. Only 481 and 408 mean that the dialog is
+    /// gone (RFC 5057 §5.1).
     pub(super) fn probe_answered(&mut self, now: Now, leg: LegKey, status: Option<StatusCode>) {
         let gone = [StatusCode::NO_TRANSACTION, StatusCode::REQUEST_TIMEOUT];
         let is_there = status.is_some_and(|status| !gone.contains(&status));
@@ -181,12 +187,12 @@ impl Switch {
     }
 }
 
-/// How long a call over a trunk lasts at most, when the trunk has a limit of its own.
+/// Returns the longest duration of a call over the trunk, if the trunk has its own limit.
 pub(super) fn limit_of_trunk(directory: &Directory, trunk: TrunkId) -> Option<Duration> {
     directory.trunk(trunk)?.max_call_seconds.map(seconds)
 }
 
-/// Whether the party, or who talks to it, holds: then silence is to be expected.
+/// Whether either side of the leg holds, so that silence is expected.
 fn is_on_hold(leg: &Leg) -> bool {
     leg.exchange.negotiated().is_some_and(|settled| settled.direction != Direction::SendRecv)
 }

@@ -1,7 +1,8 @@
-//! What two parties are offered and answered who may share no codec: theirs first, then what we can make of it.
+//! Offers and answers for two parties that may have no common codec: common codecs first, then those that we
+//! can transcode.
 //!
-//! A codec that both have is relayed untouched. Only where there is none is audio decoded and encoded anew, and then
-//! each side is answered out of its own offer. Pure: descriptions in, descriptions out.
+//! A codec that both have is relayed unchanged. Only without a common codec is audio decoded and encoded
+//! again; each side is then answered from its own offer. Pure: descriptions in, descriptions out.
 
 use std::net::SocketAddr;
 
@@ -12,7 +13,7 @@ use sidetone_sip::sdp::{self, Codec, CodecPolicy, NegotiationError, SessionDescr
 /// of the offerer's audio, so that who knows a common codec takes it.
 ///
 /// # Errors
-/// When nothing of the offered audio can be carried, or nothing of it may be sent on.
+/// When none of the offered audio can be carried, or none of it may be passed on.
 pub(super) fn offer_onward(
     offered: &SessionDescription,
     local: SocketAddr,
@@ -41,7 +42,8 @@ pub(super) fn offer_onward(
     Ok(offer)
 }
 
-/// Our own offer to a party whose peer made none: what both policies allow, or else what we can make of the peer's.
+/// Returns our own offer to a party whose peer made none: the codecs that both policies allow, else those
+/// that we can transcode the peer's audio to.
 pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> {
     let mut codecs = to.apply(&from.codecs());
     if codecs.iter().all(Codec::is_auxiliary) {
@@ -50,8 +52,8 @@ pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> 
     codecs
 }
 
-/// The answer for the party that offered: the codecs that the other took, or else those of its own that we can make the
-/// other's audio into.
+/// Returns the answer for the offerer: the codecs that the other party took, else offered codecs that we can
+/// transcode the other's audio to.
 ///
 /// # Errors
 /// When there are neither.
@@ -76,7 +78,7 @@ pub(super) fn answer_back(
     sdp::answer(&possible, local, policy, answered.direction_of(taken))
 }
 
-/// Adds what `to` allows and we can encode, behind the audio that is there, under numbers that are free.
+/// Adds codecs that `to` allows and we can encode, after the present audio codecs, with free payload types.
 fn append(codecs: &mut Vec<Codec>, to: &CodecPolicy) {
     let mut place = codecs.iter().position(Codec::is_auxiliary).unwrap_or(codecs.len());
     for codec in to.codecs().into_iter().filter(is_transcodable) {
@@ -91,12 +93,12 @@ fn append(codecs: &mut Vec<Codec>, to: &CodecPolicy) {
     }
 }
 
-/// Whether it is audio that we decode and encode.
+/// Whether it is an audio codec that we decode and encode.
 fn is_transcodable(codec: &Codec) -> bool {
     !codec.is_auxiliary() && media_plan::is_mixable(codec)
 }
 
-/// The payload types that have no meaning of their own (RFC 3551 §3).
+/// The dynamic payload types (RFC 3551 §3).
 const DYNAMIC: std::ops::RangeInclusive<u8> = 96..=127;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What the switch keeps of each trunk between calls: how it answers challenges, and whether it rests.
+//! State of each trunk between calls: its answers to challenges, and whether it rests.
 //!
-//! Credentials go to the trunk's own address only, and to one realm (RFC 3261 §22.1): the configured one, else the
-//! one that the address named while a call was being set up. Nobody who joins later can ask for them by another name.
+//! Credentials are sent only to the trunk's own address, and only for one realm (RFC 3261 §22.1): the
+//! configured one, else the one that the address gave during call setup. A party that joins the path later
+//! cannot get them for another realm.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,23 +18,23 @@ use sidetone_sip::ua::Extra;
 
 use crate::routing::Directory;
 
-/// What is kept of the trunks.
+/// The state of all trunks.
 #[derive(Default)]
 pub(super) struct Trunks {
     links: HashMap<TrunkId, Link>,
 }
 
-/// One trunk.
+/// The state of one trunk.
 struct Link {
-    /// What `client` was made of.
+    /// The settings that `client` was made from.
     login: Login,
     /// Absent without a password.
     client: Option<Client>,
-    /// Who challenged last, and the header that answers it there.
+    /// The address that challenged last, and the header for its answer.
     challenger: Option<(SocketAddr, Name<'static>)>,
-    /// It asked to be left alone until then (RFC 3261 §20.33).
+    /// The trunk asked not to be called until then (RFC 3261 §20.33).
     rests_until: Option<Instant>,
-    /// It did not say a word and is tried after the others until then.
+    /// The trunk sent no response, and is tried after the others until then.
     silent_until: Option<Instant>,
 }
 
@@ -45,25 +46,25 @@ struct Login {
     address: Option<String>,
 }
 
-/// A challenge that came to one of our requests.
+/// A challenge to one of our requests.
 #[derive(Clone, Copy)]
 pub(super) struct Challenge<'a> {
-    /// Where the request went.
+    /// The address that the request was sent to.
     pub(super) to: SocketAddr,
-    /// Where the response came from.
+    /// The address that the response came from.
     pub(super) from: SocketAddr,
     pub(super) response: &'a Response,
     /// Method and Request-URI of the request.
     pub(super) method: &'a str,
     pub(super) uri: &'a str,
-    /// Whether an answer of ours to such a challenge was in the request.
+    /// Whether the request already contained an answer to such a challenge.
     pub(super) tried: bool,
-    /// Whether the request was of a dialog: then the realm has been settled before.
+    /// Whether the request was inside a dialog: then the realm is known already.
     pub(super) in_dialog: bool,
 }
 
 impl Trunks {
-    /// Follows the directory: trunks that stay keep what was learnt of them, new credentials begin anew.
+    /// Updates the trunks to match the directory. Trunks with unchanged credentials keep their state.
     pub(super) fn replace(&mut self, directory: &Directory, rng: &mut StdRng) {
         let mut before = std::mem::take(&mut self.links);
         for trunk in directory.trunks() {
@@ -73,7 +74,7 @@ impl Trunks {
         }
     }
 
-    /// The header that answers a challenge, if this trunk may have our credentials for it.
+    /// Returns the header that answers a challenge, if this trunk may get our credentials for it.
     pub(super) fn answer(&mut self, trunk: TrunkId, challenge: Challenge<'_>) -> Option<Extra> {
         let Challenge { to, from, response, method, uri, tried, in_dialog } = challenge;
         let link = self.links.get_mut(&trunk).filter(|_| to == from)?;
@@ -93,7 +94,8 @@ impl Trunks {
         Some(extra)
     }
 
-    /// The header for a request to the address that challenged before, so that it need not do so again.
+    /// Returns the credentials for a request to the address that challenged before, which saves another
+    /// challenge.
     pub(super) fn credentials(
         &mut self,
         trunk: TrunkId,
@@ -106,26 +108,26 @@ impl Trunks {
         Some((header, link.client.as_mut()?.next(method, uri)?))
     }
 
-    /// Leaves a trunk alone for as long as it asks, within bounds.
+    /// Stops calling a trunk for as long as it asks, at most [`REST_MAX`].
     pub(super) fn rest(&mut self, now: Instant, trunk: TrunkId, wished: Duration) {
         if let Some(link) = self.links.get_mut(&trunk) {
             link.rests_until = Some(now + wished.min(REST_MAX));
         }
     }
 
-    /// Notes whether a trunk answers at all.
+    /// Records whether a trunk responds at all.
     pub(super) fn heard(&mut self, now: Instant, trunk: TrunkId, heard: bool) {
         if let Some(link) = self.links.get_mut(&trunk) {
             link.silent_until = (!heard).then(|| now + SILENT_FOR);
         }
     }
 
-    /// Whether it asked to be left alone.
+    /// Whether the trunk asked not to be called.
     pub(super) fn is_resting(&self, now: Instant, trunk: TrunkId) -> bool {
         self.links.get(&trunk).is_some_and(|link| link.rests_until.is_some_and(|until| until > now))
     }
 
-    /// Whether it said nothing lately.
+    /// Whether the trunk recently sent no response.
     pub(super) fn is_silent(&self, now: Instant, trunk: TrunkId) -> bool {
         self.links.get(&trunk).is_some_and(|link| link.silent_until.is_some_and(|until| until > now))
     }
@@ -154,7 +156,7 @@ impl Login {
     }
 }
 
-/// No trunk is left alone for longer, whatever it asks.
+/// The longest rest of a trunk, whatever it asks for.
 const REST_MAX: Duration = Duration::from_secs(300);
-/// How long a trunk that said nothing is tried last.
+/// How long a trunk that sent no response is tried last.
 const SILENT_FOR: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
-//! From a call that was listened to, to its record: whose it is, which way it went, and what is said of its media.
+//! Converts a captured call to its record: its organisation, its direction, and its media quality.
 //!
-//! Pure: the same packets give the same record, with the same id, however often they are seen.
+//! Pure: the same packets give the same record, with the same id, however often they are captured.
 
 use sha2::{Digest as _, Sha256};
 use sidetone_call::quality::{WallClock, call as call_of_legs, figures as quality_figures, leg};
@@ -19,7 +19,7 @@ use uuid::Builder;
 use super::session::TappedCall;
 use crate::routing::Directory;
 
-/// Whose the records are, and what is known of the numbers in them.
+/// The organisation of the records, and the directory for the numbers in them.
 #[derive(Debug)]
 pub struct Book {
     organisation: Organisation,
@@ -27,7 +27,7 @@ pub struct Book {
     node: NodeId,
 }
 
-/// Why it is not known whose the records are.
+/// Why the organisation of the records cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// There is no organisation at all.
@@ -40,17 +40,17 @@ pub enum OwnerError {
         "it must be said whose the records are: give --organisation NAME or set [tap] organisation; there are: {}", .0.join(", ")
     )]
     Several(Vec<String>),
-    /// There is none of that name.
+    /// There is no organisation with that name.
     #[error("there is no organisation \"{name}\"; there are: {}", .known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: Vec<String>,
     },
 }
 
-/// A record with what is kept of the media.
+/// A record with its media quality.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The record.
@@ -60,10 +60,10 @@ pub struct Entry {
 }
 
 impl Book {
-    /// A book of the organisation called `named`, or of the only one there is.
+    /// A book for the organisation called `named`, or for the only one that exists.
     ///
     /// # Errors
-    /// When it is not clear which one that is.
+    /// When the organisation cannot be determined.
     pub fn new(snapshot: DirectorySnapshot, named: Option<&str>, node: NodeId) -> Result<Self, OwnerError> {
         let known = || snapshot.organisations.iter().take(NAMES_MAX).map(|it| it.name.clone()).collect();
         let organisation = match (named, snapshot.organisations.as_slice()) {
@@ -78,7 +78,7 @@ impl Book {
         Ok(Book { organisation, directory: Directory::new(snapshot), node })
     }
 
-    /// The name of the organisation whose the records are.
+    /// The name of the records' organisation.
     pub fn organisation_name(&self) -> &str {
         &self.organisation.name
     }
@@ -88,7 +88,7 @@ impl Book {
         self.directory.revision()
     }
 
-    /// Looks numbers up in another reading of the directory from now on.
+    /// Replaces the directory by a newer reading.
     pub fn replace(&mut self, directory: Directory) {
         if let Some(organisation) = directory.organisation(self.organisation.id) {
             self.organisation = organisation.clone();
@@ -96,7 +96,7 @@ impl Book {
         self.directory = directory;
     }
 
-    /// The record of a call.
+    /// Returns the record of a call.
     pub fn write(&self, tapped: &TappedCall) -> Entry {
         let call = &tapped.call;
         let id = call_id(self.organisation.id, call);
@@ -109,7 +109,7 @@ impl Book {
             extension: on.map(|line| line.id),
             agent: on.and_then(|line| line.agent_id),
             team: on.and_then(|line| line.team_id),
-            // Who missed a call of another switch is not told: its phones have said so themselves.
+            // No event for a missed call: the other switch's phones have already shown it.
             called: None,
             trunk: None,
             direction: direction(caller.is_some(), called.is_some()),
@@ -151,7 +151,7 @@ impl Book {
             let party = Some(party.to_owned()).filter(|party| !party.is_empty());
             leg(report, side, party, WallClock::unix())
         };
-        // A leg that settled no SDP had no media.
+        // A leg without a settled SDP had no media.
         let near = call.leg.verdict.is_some().then(|| side(&call.leg, LegSide::A, &call.from));
         let far = call.far_leg.as_deref().filter(|report| report.verdict.is_some());
         let far = far.map(|report| side(report, LegSide::B, &call.to));
@@ -170,7 +170,7 @@ impl Book {
     }
 }
 
-/// Packets that the tap itself missed while the call was up are nobody's fault out there.
+/// Packets that the tap itself lost during the call are not a fault of the network.
 fn own_up(leg: &mut LegQuality, missed: u64) {
     leg.flags.push(TAP_DROPS.to_owned());
     if matches!(leg.media_verdict, None | Some(MediaVerdict::Ok)) {
@@ -185,8 +185,8 @@ fn own_up(leg: &mut LegQuality, missed: u64) {
     ));
 }
 
-/// Which way a call went, by whose numbers the organisation has: a call between strangers, or where no numbers are
-/// declared at all, stays inside the switch that is listened to as far as anyone can tell.
+/// The direction of a call, by which of its numbers the organisation has. A call with none of its numbers, or
+/// with no numbers declared at all, counts as internal to the captured switch, because nothing else is known.
 fn direction(caller_is_ours: bool, called_is_ours: bool) -> Direction {
     match (caller_is_ours, called_is_ours) {
         (true, false) => Direction::Outbound,
@@ -195,8 +195,8 @@ fn direction(caller_is_ours: bool, called_is_ours: bool) -> Direction {
     }
 }
 
-/// The same call has the same id wherever and however often it is read: RFC 9562 §5.8, made of the SHA-256 of whose it
-/// is, its Call-ID and its first instant, as its appendix B.2 shows.
+/// The same call has the same id wherever and however often it is captured: RFC 9562 §5.8, built from the
+/// SHA-256 of the organisation, the Call-ID and the start, as in its appendix B.2.
 fn call_id(organisation: OrganisationId, call: &CallReport) -> CallId {
     let mut hash = Sha256::new();
     hash.update(b"sidetone tap\0");
@@ -219,9 +219,9 @@ fn figures(call: &CallReport) -> Quality {
     }
 }
 
-/// The flag of a call during which the tap missed packets.
+/// The flag of a call during which the tap lost packets.
 pub const TAP_DROPS: &str = "tap_drops";
-/// The flag of a call whose end was not seen.
+/// The flag of a call whose end was not captured.
 pub const CUT: &str = "cut";
-/// Organisations that an error names.
+/// Organisations listed in an error.
 const NAMES_MAX: usize = 20;

@@ -1,11 +1,11 @@
-//! What a tap counts, for its status line and for `/metrics`.
+//! The counters of a tap, for its status line and for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sidetone_model::metrics::Family;
 
-/// Counts that the reading thread raises and anyone may read.
+/// Counters that the reading thread updates and any thread may read.
 #[derive(Debug, Default)]
 pub struct TapCounters {
     /// Frames that were read.
@@ -14,13 +14,13 @@ pub struct TapCounters {
     pub bytes: AtomicU64,
     /// Frames that the kernel dropped because the ring was full.
     pub dropped: AtomicU64,
-    /// Calls that are followed now.
+    /// Calls in progress.
     pub live_calls: AtomicU64,
-    /// Calls that are over.
+    /// Finished calls.
     pub calls: AtomicU64,
     /// Of these, calls with a verdict other than `ok`.
     pub faulty_calls: AtomicU64,
-    /// Interfaces that cannot be read now, each as a sentence.
+    /// Interfaces that currently cannot be read, each as a sentence.
     pub faults: Mutex<Vec<String>>,
 }
 
@@ -35,7 +35,7 @@ impl TapCounters {
         count.load(Ordering::Relaxed)
     }
 
-    /// The counts as `/metrics` says them.
+    /// The counters as metrics for `/metrics`.
     pub fn families(&self) -> Vec<Family> {
         let counter = |name, help, count| Family::counter(name, help).is(Self::read(count));
         vec![

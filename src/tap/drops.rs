@@ -1,6 +1,6 @@
-//! When the kernel had to drop packets of an interface because nobody took them in time.
+//! When the kernel dropped packets of an interface because they were not read in time.
 //!
-//! A call that was up then may have lost packets here and nowhere else, so its loss is no finding about the network.
+//! A call at that time may have lost packets only here, so its loss is no finding about the network.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use sidetone_media::time::Micros;
 
 /// The times in which packets were dropped, the latest of them.
 ///
-/// *Bounds*: 1,024 spans; the two oldest become one when there are more, so that a long call is told of
-/// drops rather too often than not at all.
+/// *Bounds*: 1,024 spans; beyond that the two oldest are merged, so that a long call is rather marked too
+/// often than not at all.
 #[derive(Debug, Default)]
 pub struct Drops {
     spans: VecDeque<Span>,
@@ -24,19 +24,19 @@ struct Span {
 }
 
 impl Drops {
-    /// Nothing dropped so far.
+    /// Returns an empty list.
     pub fn new() -> Self {
         Drops::default()
     }
 
-    /// So many packets were dropped at some time between two instants.
+    /// Records that packets were dropped at some time between two instants.
     pub fn note(&mut self, from: Micros, to: Micros, packets: u64) {
         if packets == 0 {
             return;
         }
         self.total = self.total.saturating_add(packets);
         match self.spans.back_mut() {
-            // Drops that go on are one span.
+            // Consecutive drops are one span.
             Some(last) if from <= last.to => {
                 last.to = last.to.max(to);
                 last.packets = last.packets.saturating_add(packets);
@@ -51,7 +51,7 @@ impl Drops {
         }
     }
 
-    /// How many packets were dropped in the spans that touch the time between two instants.
+    /// Returns how many packets were dropped in the spans that overlap the time between two instants.
     pub fn between(&self, from: Micros, to: Micros) -> u64 {
         let touching = self.spans.iter().filter(|span| span.from <= to && span.to >= from);
         touching.fold(0, |sum, span| sum.saturating_add(span.packets))

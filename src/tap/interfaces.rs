@@ -1,41 +1,41 @@
-//! The network interfaces of this host, as the kernel names them: what is read from them, and whether they are up.
+//! The network interfaces of this host, as the kernel lists them: their frames, and whether they are up.
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::{InterfaceFlags, if_nameindex};
 use sidetone_media::pcap::LinkType;
 
-/// One interface as it was looked up.
+/// One interface, as looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its number; another interface that takes its name later has another one.
+    /// Its index; a later interface with the same name has another one.
     pub index: usize,
-    /// What its frames begin with.
+    /// The link layer of its frames.
     pub link: LinkType,
-    /// Whether it is the loopback, where every packet is seen twice: as it leaves and as it arrives.
+    /// Whether it is the loopback, where every packet is captured twice: when it is sent and when it arrives.
     pub is_loopback: bool,
 }
 
 /// Why an interface cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceError {
-    /// There is none of that name.
+    /// There is no interface with that name.
     #[error("there is no interface \"{name}\"; there are: {}", .known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// Its frames have a form that is not read here.
+    /// The link layer of its frames is not supported.
     #[error(
         "the frames of interface \"{name}\" are of a kind that is not read here ({hardware}); choose the interface below it"
     )]
     Link {
         /// The interface.
         name: String,
-        /// The kernel's number of the kind.
+        /// The kernel's number of the link layer.
         hardware: u16,
     },
 }
@@ -54,7 +54,7 @@ impl Interface {
         Ok(Interface { name: name.to_owned(), index: seen.index, link, is_loopback })
     }
 
-    /// How it is now.
+    /// Returns its current state.
     pub fn state(&self) -> State {
         match look(&self.name) {
             None => State::Gone,
@@ -65,16 +65,16 @@ impl Interface {
     }
 }
 
-/// How an interface is.
+/// The state of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It was switched off.
+    /// It was disabled.
     Down,
-    /// It is not there any more.
+    /// It does not exist any more.
     Gone,
-    /// Another one has its name.
+    /// Another interface has its name.
     Replaced,
-    /// It takes and gives frames.
+    /// It is up.
     Up,
 }
 
@@ -84,28 +84,28 @@ pub fn names() -> Vec<String> {
     interfaces.iter().map(|interface| interface.name().to_string_lossy().into_owned()).collect()
 }
 
-/// The interfaces that are up and can be read, without those whose frames another one has as well.
+/// Returns the interfaces that are up and can be read, without those whose frames also appear on another one.
 pub fn all_up() -> Vec<String> {
     let is_up = |name: &String| Interface::find(name).is_ok_and(|found| found.state() == State::Up);
     names().into_iter().filter(|name| is_up(name) && !is_seen_elsewhere(&relations(name))).collect()
 }
 
-/// What the kernel lists of an interface, by name (`/sys/class/net`).
+/// The relations that the kernel lists for an interface, by name (`/sys/class/net`).
 fn relations(name: &str) -> Vec<String> {
     let entries = std::fs::read_dir(std::path::Path::new("/sys/class/net").join(name));
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Whether another interface has the same frames: the bridge or bond that it is a member of, or the one below it that it
-/// is a VLAN of.
+/// Whether another interface has the same frames: the bridge or bond that it is a member of, or the interface
+/// below a VLAN.
 fn is_seen_elsewhere(relations: &[String]) -> bool {
     let has = |wanted: &str| relations.iter().any(|name| name == wanted);
     let is_above = relations.iter().any(|name| name.starts_with("lower_"));
     has("master") || (is_above && !has("bridge") && !has("bonding"))
 }
 
-/// What the frames of a kind of hardware begin with on a raw packet socket.
+/// The link layer of a hardware type on a raw packet socket.
 fn link_of(hardware: u16) -> Option<LinkType> {
     match hardware {
         ARPHRD_ETHER | ARPHRD_LOOPBACK => Some(LinkType::ETHERNET),
@@ -121,7 +121,7 @@ struct Seen {
     is_up: bool,
 }
 
-/// The interface of that name in the network that this thread is in.
+/// The interface with that name in the network namespace of this thread.
 fn look(name: &str) -> Option<Seen> {
     let seen = |interface: InterfaceAddress| {
         let link = interface.address.as_ref()?.as_link_addr()?;
@@ -131,7 +131,7 @@ fn look(name: &str) -> Option<Seen> {
     getifaddrs().ok()?.filter(|interface| interface.interface_name == name).find_map(seen)
 }
 
-// Kinds of hardware, `linux/if_arp.h`.
+// Hardware types, `linux/if_arp.h`.
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_RAWIP: u16 = 519;
 const ARPHRD_LOOPBACK: u16 = 772;
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(Interface { name: "nosuch0".to_owned(), ..lo }.state(), State::Gone);
     }
 
-    /// The error names what was asked for and what there is, whatever was asked for.
+    /// The error contains the given name and the existing ones, whatever was given.
     #[test]
     fn an_unknown_interface_is_named_with_those_that_exist() {
         for name in

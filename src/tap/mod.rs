@@ -1,10 +1,11 @@
-//! Live traffic of any switch: the packets of an interface, judged as a capture is, and a record for every call.
+//! Live traffic of any switch: the packets of an interface, judged like a capture, and a record for every
+//! call.
 //!
-//! One thread reads the kernel's rings ([`ring`]) and hands every frame, where the kernel wrote it, to the
-//! capture engine; calls that are over leave it as records ([`book`]) by the journal, as a switch's own do. What the
-//! kernel had to drop is told with the calls that were up then ([`drops`]).
+//! One thread reads the kernel's rings ([`ring`]) and passes every frame to the capture engine without a
+//! copy; finished calls become records ([`book`]) that go through the journal like a switch's own. Packets
+//! that the kernel dropped are attributed to the calls at that time ([`drops`]).
 //!
-//! Only `ring.rs` knows the crate `netring`.
+//! Only `ring.rs` uses the crate `netring`.
 
 pub mod book;
 pub mod counters;

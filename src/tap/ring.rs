@@ -1,8 +1,8 @@
-//! Frames of an interface, read where the kernel wrote them: AF_PACKET with a memory-mapped ring (TPACKET_V3).
+//! Frames of an interface, read without a copy: AF_PACKET with a memory-mapped ring (TPACKET_V3).
 //!
-//! The crate `netring` maps the ring and hands out its blocks. Its packets may, as far as the compiler sees, be kept
-//! longer than the block that holds them; nothing here lets one out: a frame is lent to a closure, and its block goes
-//! back to the kernel behind that.
+//! The crate `netring` maps the ring and returns its blocks. For the compiler its packets may outlive the
+//! block that contains them. Nothing here allows that: a frame is lent to a closure, and its block returns to
+//! the kernel after that.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::interfaces::{Interface, InterfaceError};
 pub struct RingOptions {
     /// Whether frames for other hosts are read.
     pub promiscuous: bool,
-    /// How many bytes of a frame are kept; of TCP at least [`TCP_SNAP_LEN_MIN`].
+    /// How many bytes of a frame are kept; for TCP at least [`TCP_SNAP_LEN_MIN`].
     pub snap_len: u32,
     /// The size of the ring in MiB.
     pub ring_mib: u32,
@@ -35,7 +35,7 @@ impl Default for RingOptions {
 /// Why an interface cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// There is no such interface, or not of a kind that is read.
+    /// There is no such interface, or its kind is not supported.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The system refuses.
@@ -43,10 +43,10 @@ pub enum RingError {
     Refused {
         /// The interface.
         name: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// The right to read packets is missing.
+    /// The permission to read packets is missing.
     #[error(
         "reading packets needs the capability CAP_NET_RAW: run `sudo setcap cap_net_raw+ep {program}` once, or start it with sudo"
     )]
@@ -61,16 +61,16 @@ pub enum RingError {
 pub struct Ring {
     interface: Interface,
     capture: Capture,
-    /// Frames from before the socket was bound may be of any interface.
+    /// Frames before this time may be of any interface, because the socket was not bound yet.
     opened_at: Micros,
 }
 
-/// Frames since the last time that was asked.
+/// Frames since the last query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Those that the ring took and those that it did not.
+    /// Those that the ring took and those that it dropped.
     pub seen: u64,
-    /// Those that it did not.
+    /// Those that it dropped.
     pub dropped: u64,
 }
 
@@ -78,7 +78,7 @@ impl Ring {
     /// Maps a ring and binds it to an interface; `now` reads the wall clock.
     ///
     /// # Errors
-    /// When there is no such interface, the right is missing, or the system has no memory for the ring.
+    /// When there is no such interface, the permission is missing, or the system has no memory for the ring.
     pub fn open(name: &str, options: RingOptions, now: fn() -> Micros) -> Result<Self, RingError> {
         let interface = Interface::find(name)?;
         let blocks = (options.ring_mib as usize).clamp(RING_MIB_MIN, RING_MIB_MAX) * BLOCKS_PER_MIB;
@@ -90,14 +90,14 @@ impl Ring {
             .block_timeout_ms(BLOCK_TIMEOUT_MS)
             .fill_rxhash(false)
             .promiscuous(options.promiscuous && !interface.is_loopback)
-            // A packet on the loopback leaves and arrives: one of the two is enough.
+            // A packet on the loopback is sent and arrives: one of the two is sufficient.
             .ignore_outgoing(interface.is_loopback)
             .bpf_filter(
                 BpfFilter::new(snap_program(options.snap_len)).map_err(|error| refused(error.into()))?,
             )
             .build()
             .map_err(refused)?;
-        // What was dropped before anyone could read is nobody's loss.
+        // Packets dropped before the first read are not counted.
         let _ = capture.stats();
         Ok(Ring { interface, capture, opened_at: now() })
     }
@@ -107,14 +107,14 @@ impl Ring {
         &self.interface
     }
 
-    /// What was taken and dropped since the last time; a socket that does not say counts nothing.
+    /// Returns the frames taken and dropped since the last call; 0 if the socket does not report them.
     pub fn counts(&self) -> RingCounts {
         let Ok(stats) = self.capture.stats() else { return RingCounts::default() };
         RingCounts { seen: stats.packets.into(), dropped: stats.drops.into() }
     }
 
-    /// Takes the error off the socket, which would be reported at every poll until somebody asks: the interface
-    /// went down, or away.
+    /// Clears the error of the socket, which every poll would report until it is read: the interface went
+    /// down, or was removed.
     fn take_error(&self) -> bool {
         getsockopt(&self.capture.as_fd(), sockopt::SocketError).is_ok_and(|error| error != 0)
     }
@@ -126,21 +126,22 @@ impl AsFd for Ring {
     }
 }
 
-/// Waits until a ring has frames, for `timeout` at most; says whether an interface reported a fault.
+/// Waits until a ring has frames, for `timeout` at most; returns whether an interface reported a fault.
 pub fn wait(rings: &[Ring], timeout: Duration) -> bool {
     let mut waiting: Vec<PollFd<'_>> =
         rings.iter().map(|ring| PollFd::new(ring.as_fd(), PollFlags::POLLIN)).collect();
-    // An interrupted wait was one as well: the caller looks and waits again.
+    // An interrupted wait counts as one: the caller checks and waits again.
     let _ = poll(&mut waiting, PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX));
     let failed = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
     let faults: Vec<bool> = waiting.iter().map(failed).collect();
     rings.iter().zip(faults).fold(false, |any, (ring, fault)| (fault && ring.take_error()) || any)
 }
 
-/// Lends every frame of the next block of each ring to `take`, the earliest first; says how many frames there were.
+/// Lends every frame of the next block of each ring to `take`, the earliest first; returns the number of
+/// frames.
 ///
-/// A block is retired when it is full or [`BLOCK_TIMEOUT_MS`] old, so frames of different interfaces come in their
-/// order up to that time.
+/// A block is retired when it is full or [`BLOCK_TIMEOUT_MS`] old, so frames of different interfaces are in
+/// order except for that time.
 pub fn read(rings: &mut [Ring], mut take: impl FnMut(&Record<'_>)) -> usize {
     let blocks: Vec<(LinkType, Micros, PacketBatch<'_>)> = rings
         .iter_mut()
@@ -166,13 +167,13 @@ pub fn read(rings: &mut [Ring], mut take: impl FnMut(&Record<'_>)) -> usize {
             heads.swap_remove(earliest);
         }
     }
-    // Only now do the blocks go back to the kernel.
+    // Only now are the blocks returned to the kernel.
     drop(heads);
     drop(blocks);
     frames
 }
 
-/// The frame of a block that is next.
+/// The next frame of a block.
 struct Head<'a> {
     at: Micros,
     link: LinkType,
@@ -205,7 +206,7 @@ fn earliest(heads: &[Head<'_>]) -> Option<usize> {
     }
 }
 
-/// The kernel's own stamp of a frame.
+/// The kernel's timestamp of a frame.
 #[inline]
 fn stamp(packet: &Packet<'_>) -> Micros {
     let stamp = packet.timestamp();
@@ -235,10 +236,10 @@ fn refused(name: &str, error: &Error) -> RingError {
     }
 }
 
-/// A classic BPF program that takes every frame and says how much of it is kept.
+/// A classic BPF program that accepts every frame and returns how much of it is kept.
 ///
-/// A network card puts TCP segments together before anyone sees them (GRO), so that one frame may hold many SIP
-/// messages; it is kept whole where a datagram is not.
+/// A network card merges TCP segments before they are captured (GRO), so that one frame may contain many SIP
+/// messages; it is kept whole where a datagram is truncated.
 fn snap_program(snap_len: u32) -> Vec<BpfInsn> {
     let tcp_len = snap_len.max(TCP_SNAP_LEN_MIN);
     let step = |code, jt, jf, k| BpfInsn { code, jt, jf, k };
@@ -261,9 +262,9 @@ const LOAD_BYTE: u16 = 0x30;
 const JUMP: u16 = 0x05;
 const JUMP_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
-/// What the frame carries, whatever its link layer and its VLAN.
+/// The protocol of the frame, whatever its link layer and its VLAN.
 const SKF_AD_PROTOCOL: u32 = 0xffff_f000;
-/// Where the network layer begins.
+/// The start of the network layer.
 const SKF_NET_OFF: u32 = 0xfff0_0000;
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
@@ -271,11 +272,11 @@ const IPPROTO_TCP: u32 = 6;
 
 /// Bytes that are kept of a frame with TCP, at least.
 pub const TCP_SNAP_LEN_MIN: u32 = 16_384;
-/// The size of a block: what the kernel hands over at once.
+/// The size of a block: what the kernel passes on at a time.
 const BLOCK_LEN: usize = 256 << 10;
 /// Blocks in a MiB of a ring.
 pub const BLOCKS_PER_MIB: usize = 4;
-/// How long a frame waits at most for its block to be handed over.
+/// How long a frame waits at most for its block to be passed on.
 pub const BLOCK_TIMEOUT_MS: u32 = 20;
 /// The smallest and the largest ring.
 pub const RING_MIB_MIN: usize = 1;
@@ -291,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// A kernel that takes this program and finds what to keep of a frame.
+    /// Runs the program as a kernel would, and checks how much of a frame is kept.
     #[test]
     fn of_tcp_more_is_kept_than_of_a_datagram() {
         let kept =
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(kept(0x0806, IPPROTO_TCP, 2_048), 2_048, "no IP");
     }
 
-    /// What the kernel does with a program, as far as ours goes.
+    /// The kernel's interpreter, limited to the instructions of this program.
     fn run(program: &[BpfInsn], protocol: u32, next_header: u32) -> u32 {
         let (mut at, mut value) = (0, 0);
         for _ in 0..program.len() {
@@ -331,7 +332,8 @@ mod tests {
         Micros(i64::try_from(since_epoch.as_micros()).unwrap())
     }
 
-    /// `None` where packets may not be read; said aloud, for a test that does not run proves nothing.
+    /// `None` without the permission to read packets; this is printed, because a test that does not run
+    /// proves nothing.
     fn ring(options: RingOptions) -> Option<Ring> {
         match Ring::open("lo", options, now) {
             Ok(ring) => Some(ring),
@@ -343,7 +345,8 @@ mod tests {
         }
     }
 
-    /// Each datagram over loopback is seen once, cut to the snap length, with its length and the kernel's time.
+    /// Each datagram over loopback is captured once, truncated to the snap length, with its length and the
+    /// kernel's time.
     #[test]
     fn datagrams_over_loopback_are_seen_once_and_in_order() {
         let Some(ring) = ring(RingOptions { snap_len: 128, ring_mib: 1, ..RingOptions::default() }) else {
@@ -380,7 +383,7 @@ mod tests {
         assert_eq!(rings[0].counts().dropped, 0);
     }
 
-    /// Nobody reads: what does not fit is dropped, and said.
+    /// The ring is not read: what does not fit is dropped and counted.
     #[test]
     fn what_the_ring_cannot_take_is_counted() {
         let Some(ring) = ring(RingOptions { snap_len: 65_535, ring_mib: 1, ..RingOptions::default() }) else {

@@ -1,5 +1,5 @@
-//! Writes down the calls that are over: into the journal, from where they go into the database, and to whoever looks
-//! on.
+//! Writes finished calls into the journal, from where they go into the database, and reports them to the
+//! observer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,31 +17,31 @@ use super::session::TappedCall;
 use crate::cdr::journal::{Journal, JournalFull};
 use crate::routing::Directory;
 
-/// Who writes the calls down.
+/// The writer of finished calls.
 pub struct Scribe {
-    /// What the records say.
+    /// Converts calls to records.
     pub book: Book,
-    /// Where they go.
+    /// The journal for the records.
     pub journal: Journal,
-    /// Where the directory is read.
+    /// The store with the directory.
     pub store: Store,
-    /// What is counted.
+    /// Returns the counters.
     pub counters: Arc<TapCounters>,
-    /// Is told of every call.
+    /// Called for every call.
     pub tell: Box<dyn Fn(&Told) + Send + Sync>,
 }
 
-/// A call as it is told to who looks on.
+/// A call as the observer gets it.
 #[derive(Debug)]
 pub struct Told {
     /// The record.
     pub cdr: Cdr,
-    /// Its media.
+    /// Its media quality.
     pub quality: CallQuality,
 }
 
 impl Scribe {
-    /// Writes down every call until there are no more.
+    /// Writes every call until the channel is closed.
     pub async fn run(&mut self, calls: &mut mpsc::Receiver<TappedCall>) {
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -53,7 +53,7 @@ impl Scribe {
                 },
                 _ = look.tick() => {
                     if let Err(error) = self.look().await {
-                        // Numbers are looked up in what is known; the next reading comes soon.
+                        // The old directory is used; it will be read again soon.
                         tracing::debug!(%error, "the directory cannot be read again");
                     }
                 }
@@ -69,7 +69,7 @@ impl Scribe {
         let told = Told { cdr, quality };
         (self.tell)(&told);
         let mut record = told.cdr;
-        // A disk that stalls holds up this task and at last the reading of calls, and loses none.
+        // A stalled disk delays this task and finally the reading of calls, and loses none.
         while let Err(JournalFull { record: Some(back) }) = self.journal.ended(record) {
             record = *back;
             tokio::time::sleep(JOURNAL_PAUSE).await;
@@ -85,11 +85,11 @@ impl Scribe {
 }
 
 impl Told {
-    /// The call in one line, with colours where they are `wanted`.
+    /// The call on one line, with colours if they are `wanted`.
     pub fn line(&self, wanted: bool) -> String {
         let Told { cdr, quality } = self;
         let number = |number: &Option<String>| number.clone().unwrap_or_else(|| "unknown".to_owned());
-        // A call that had no media to judge is told by its end.
+        // For a call without judged media the hangup cause is shown.
         let cause = cdr.hangup_cause.map_or("-", HangupCause::as_str);
         let worse = cdr.worse_verdict();
         let verdict = worse.map_or(cause, MediaVerdict::as_str);
@@ -111,7 +111,7 @@ impl Told {
     }
 }
 
-/// What came from the network tells a terminal nothing to do.
+/// Text from the network, without control characters for the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -120,7 +120,7 @@ const GREEN: &str = "\u{1b}[32m";
 const GREY: &str = "\u{1b}[90m";
 const RED: &str = "\u{1b}[31m";
 const PLAIN: &str = "\u{1b}[0m";
-/// How often the directory is looked at.
+/// How often the directory is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The pause before a journal whose queue is full is tried again.
 const JOURNAL_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! One listening, without a socket: frames in, calls that are over out.
+//! One capture session, without a socket: frames in, finished calls out.
 
 use std::collections::VecDeque;
 
@@ -9,24 +9,24 @@ use sidetone_media::verdict::Thresholds;
 
 use super::drops::Drops;
 
-/// A call that is over.
+/// A finished call.
 #[derive(Debug)]
 pub struct TappedCall {
-    /// What its messages and the audio of both parties say.
+    /// The analysis of its messages and the audio of both parties.
     pub call: CallReport,
-    /// Packets of any call that were missed while it was up.
+    /// Packets of any call that were lost during this one.
     pub missed: u64,
 }
 
-/// The capture engine over traffic that never ends.
+/// The capture engine for endless traffic.
 ///
-/// *Bounds*: those of an engine that forgets calls soon after their end, and of [`Drops`].
+/// *Bounds*: those of an engine that evicts calls soon after their end, and of [`Drops`].
 #[derive(Debug)]
 pub struct TapSession {
     engine: Engine,
     thresholds: Thresholds,
     drops: Drops,
-    /// Calls that the end of the listening cut off.
+    /// Calls that the end of the session cut off.
     cut: VecDeque<TappedCall>,
 }
 
@@ -37,12 +37,12 @@ impl Default for TapSession {
 }
 
 impl TapSession {
-    /// A listening that has heard nothing.
+    /// Returns an empty session.
     pub fn new() -> Self {
         TapSession::with_thresholds(Thresholds::default())
     }
 
-    /// The same, which judges calls by these thresholds.
+    /// Returns an empty session that judges calls by these thresholds.
     pub fn with_thresholds(thresholds: Thresholds) -> Self {
         let engine = Engine::with_thresholds(OPTIONS, thresholds.clone());
         TapSession { engine, thresholds, drops: Drops::new(), cut: VecDeque::new() }
@@ -54,17 +54,18 @@ impl TapSession {
         self.engine.record(record);
     }
 
-    /// So many packets could not be taken at some time between two instants.
+    /// Records packets that were dropped at some time between two instants.
     pub fn dropped(&mut self, from: Micros, to: Micros, packets: u64) {
         self.drops.note(from, to, packets);
     }
 
-    /// How many calls are followed now.
+    /// Returns the number of calls in progress.
     pub fn live_calls(&self) -> u64 {
         self.engine.live_calls() as u64
     }
 
-    /// The next call that is over at `now`, until there is none. Streams that no call announced are forgotten.
+    /// Returns the next call that is over at `now`, and `None` when there is no more. Streams that no call
+    /// announced are dropped.
     pub fn poll(&mut self, now: Micros) -> Option<TappedCall> {
         if let Some(call) = self.cut.pop_front() {
             return Some(call);
@@ -77,7 +78,7 @@ impl TapSession {
         }
     }
 
-    /// Ends every call that is up as it stands; [`TapSession::poll`] gives them out.
+    /// Ends every call in its current state; [`TapSession::poll`] returns them.
     pub fn end(&mut self, now: Micros) {
         let over: Vec<TappedCall> = std::iter::from_fn(|| self.poll(now)).collect();
         self.cut.extend(over);
@@ -95,5 +96,5 @@ impl TapSession {
     }
 }
 
-/// Nobody looks at ladders here, and a second thread would want what the rings want.
+/// No ladders are shown here, and further threads would compete with the rings for the CPU.
 const OPTIONS: EngineOptions = EngineOptions { threads: 1, ladder: false, audio: false, evict: true };

@@ -1,7 +1,7 @@
-//! The thread that reads: frames from the rings into the capture engine, calls that are over out of it.
+//! The reading thread: frames from the rings into the capture engine, finished calls out of it.
 //!
-//! It waits for the kernel alone. A call that cannot be handed over yet stays with the engine, and an interface that
-//! goes away is looked for until it is back.
+//! It waits only for the kernel. A call that cannot be passed on yet stays with the engine, and an interface
+//! that disappears is looked for until it is back.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct TapOptions {
     pub interfaces: Vec<String>,
     /// How each of them is read.
     pub ring: RingOptions,
-    /// Reads the wall clock, which the kernel's stamps follow.
+    /// Reads the wall clock, which the kernel's timestamps follow.
     pub now: fn() -> Micros,
 }
 
@@ -38,7 +38,7 @@ pub struct TapThread {
 }
 
 impl TapThread {
-    /// Opens every interface and starts reading; calls that are over go to `calls`.
+    /// Opens every interface and starts reading; finished calls go to `calls`.
     ///
     /// # Errors
     /// The first interface that cannot be read.
@@ -71,43 +71,43 @@ impl TapThread {
         };
         let stopped = Arc::clone(&stop);
         let run = move |reader: &mut Reader, beat: &Beat| reader.run(&stopped, beat);
-        // The calls that were followed are handed over as far as they were understood.
+        // The calls in progress are passed on with what is known of them.
         let save = |reader: &mut Reader| reader.finish();
         let thread = supervisor.vital_thread(Task::Tap, reader, run, save).map_err(TapThreadError::Thread)?;
         Ok(TapThread { stop, thread })
     }
 
-    /// Tells the thread to stop and waits until it has handed over every call; those that are up end now.
+    /// Stops the thread and waits until it has passed on every call; calls in progress end now.
     pub fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A panic was told of where it happened.
+        // A panic was logged where it happened.
         let _ = self.thread.join();
     }
 }
 
-/// Why nothing can be read.
+/// Why reading could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TapThreadError {
     /// An interface.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// The system has no thread.
+    /// The system cannot start a thread.
     #[error("the reading thread cannot start: {0}")]
     Thread(#[source] io::Error),
 }
 
 struct Reader {
     rings: Vec<Ring>,
-    /// Interfaces that are away, by name.
+    /// Interfaces that do not exist at present, by name.
     lost: Vec<String>,
-    /// Interfaces that are switched off.
+    /// Interfaces that are disabled.
     down: Vec<String>,
     options: RingOptions,
     now: fn() -> Micros,
     session: TapSession,
     counters: Arc<TapCounters>,
     calls: mpsc::Sender<TappedCall>,
-    /// A call that found no room.
+    /// A call that did not fit into the channel.
     waiting: Option<TappedCall>,
     looked_at: Micros,
     last_frame: Micros,
@@ -120,7 +120,7 @@ impl Reader {
             let fault = ring::wait(&self.rings, TURN);
             let drained = self.read();
             let now = (self.now)();
-            // Behind a backlog the traffic's own time holds: nothing in it is over yet.
+            // After a backlog the time of the traffic applies: calls in unread frames are not over yet.
             self.hand_over(if drained { now } else { self.last_frame });
             if fault || now.since(self.looked_at) >= LOOK_EVERY_US {
                 self.look(now);
@@ -129,7 +129,7 @@ impl Reader {
         self.finish();
     }
 
-    /// Takes what waits in the rings, for a bounded number of blocks; says whether that was all.
+    /// Reads what waits in the rings, up to a number of blocks; returns whether that was all.
     fn read(&mut self) -> bool {
         for _ in 0..BLOCKS_PER_TURN {
             let (mut frames, mut bytes) = (0, 0);
@@ -157,14 +157,14 @@ impl Reader {
                     self.waiting = Some(call);
                     break;
                 }
-                // Nobody writes any more: the process ends.
+                // The receiver is gone: the process ends.
                 Err(TrySendError::Closed(_)) => break,
             }
         }
         self.counters.live_calls.store(self.session.live_calls(), Ordering::Relaxed);
     }
 
-    /// Once a second: what was dropped, and how the interfaces are.
+    /// Once a second: counts the drops, and checks the interfaces.
     fn look(&mut self, now: Micros) {
         let mut dropped = 0;
         for ring in &self.rings {
@@ -179,7 +179,7 @@ impl Reader {
             dropped += count;
         }
         if dropped > 0 {
-            // A frame that was dropped came after the oldest one that still waited.
+            // A dropped frame came after the oldest frame that was still unread.
             let from = self.last_frame.min(self.looked_at);
             self.session.dropped(from, now, dropped);
             TapCounters::add(&self.counters.dropped, dropped);
@@ -237,9 +237,9 @@ impl Reader {
         });
     }
 
-    /// Reads what is left, ends what is up, and hands over all of it.
+    /// Reads the rest, ends the calls in progress, and passes all of them on.
     fn finish(&mut self) {
-        // Traffic that never pauses would never be read to its end.
+        // Endless traffic would never be read to its end.
         for _ in 0..LAST_TURNS {
             if self.read() {
                 break;
@@ -250,7 +250,7 @@ impl Reader {
         self.session.end(now);
         let left = self.waiting.take().into_iter().chain(std::iter::from_fn(|| self.session.poll(now)));
         for call in left {
-            // The writer takes what comes until this end is dropped.
+            // The writer takes calls until this end is dropped.
             if self.calls.blocking_send(call).is_err() {
                 return;
             }
@@ -258,11 +258,11 @@ impl Reader {
     }
 }
 
-/// How long the thread waits for frames before it looks around.
+/// How long the thread waits for frames before other work.
 const TURN: Duration = Duration::from_millis(100);
-/// How often drops and interfaces are looked at.
+/// How often drops and interfaces are checked.
 const LOOK_EVERY_US: i64 = 1_000_000;
-/// Blocks of each ring that are read before calls are handed over.
+/// Blocks of each ring that are read before calls are passed on.
 const BLOCKS_PER_TURN: usize = 64;
-/// Turns in which what is left is read at the end: as many as the largest ring may need.
+/// Turns for reading the rest at the end: as many as the largest ring may need.
 const LAST_TURNS: usize = ring::RING_MIB_MAX * ring::BLOCKS_PER_MIB / BLOCKS_PER_TURN;

@@ -1,4 +1,4 @@
-//! What is counted of traces.
+//! The counters of traces.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,17 +20,17 @@ impl TraceCounters {
         self.bytes.load(Relaxed)
     }
 
-    /// Blocks that were lost because the disk was slow, full or gone.
+    /// Blocks that were lost because the disk was slow, full or missing.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Traces that were begun.
+    /// Traces that were started.
     pub fn begun(&self) -> u64 {
         self.begun.load(Relaxed)
     }
 
-    /// As `/metrics` says it.
+    /// The counters as metrics for `/metrics`.
     pub fn families(&self) -> Vec<Family> {
         vec![
             Family::counter("sidetone_traces_total", "Header-only traces of legs that were begun.")

@@ -1,4 +1,4 @@
-//! The directories of traces: one for each day, deleted when it was kept long enough.
+//! The directories of traces: one for each day, deleted after the retention time.
 
 use std::fs::ReadDir;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sidetone_model::time::Timestamp;
 
-/// Deletes what is too old, a few files at a time.
+/// Deletes old traces, a few files at a time.
 #[derive(Debug)]
 pub(super) struct Days {
     dir: PathBuf,
@@ -21,8 +21,8 @@ impl Days {
         Days { dir, open: None, next_look: now }
     }
 
-    /// Deletes some files of a day before the last `days`; says how many. A look at all days comes every
-    /// hour; one day is dealt with at a time.
+    /// Deletes some files of a day before the last `days`; returns how many. All days are listed once an
+    /// hour; one day is processed at a time.
     pub(super) fn step(&mut self, now: Timestamp, days: u32) -> io::Result<u64> {
         let mut deleted = 0;
         if self.open.is_none() {
@@ -38,7 +38,7 @@ impl Days {
         let Some((path, files)) = &mut self.open else { return Ok(0) };
         for entry in files {
             let file = entry?.path();
-            // Nothing else than traces is ours to delete.
+            // Only traces are deleted.
             if is_trace(&file) {
                 std::fs::remove_file(file)?;
                 deleted += 1;
@@ -50,14 +50,14 @@ impl Days {
         let emptied = std::fs::remove_dir(path);
         self.open = None;
         match emptied {
-            // Somebody put something else there; the day is passed over from now on.
+            // There are other files in it; the day is skipped from now on.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
             emptied => emptied?,
         }
         Ok(deleted)
     }
 
-    /// Gives up the day at hand until the next look.
+    /// Stops with the current day until the next listing.
     pub(super) fn rest(&mut self, now: Timestamp) {
         self.open = None;
         self.next_look = now.plus_micros(LOOK_EVERY.as_micros() as i64);
@@ -82,14 +82,14 @@ impl Days {
         Ok(Some((path, files)))
     }
 
-    /// Whether nothing but what is not ours is left of a day.
+    /// Whether only foreign files are left of a day.
     fn is_stuck(&self, name: &str) -> bool {
         let mut entries = std::fs::read_dir(self.dir.join(name)).into_iter().flatten().flatten().peekable();
         entries.peek().is_some() && !entries.any(|entry| is_trace(&entry.path()))
     }
 }
 
-/// The day of `at` in UTC, as a directory is called.
+/// The UTC day of `at`, as the name of a directory.
 pub(super) fn day_of(at: Timestamp) -> String {
     at.to_string().chars().take(10).collect()
 }
@@ -106,7 +106,7 @@ fn is_day(name: &str) -> bool {
     name.len() == 10 && shape
 }
 
-/// Files that are deleted between two looks at what is to be written.
+/// Files that are deleted between two checks for data to write.
 const FILES_MAX: u64 = 64;
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 const DAY_US: i64 = 24 * 3_600 * 1_000_000;

@@ -1,8 +1,9 @@
-//! Header-only traces of legs on disk: sinks that never wait, one thread that writes, days that pass.
+//! Header-only traces of legs on disk: sinks that never wait, one thread that writes, directories by day.
 //!
-//! What is in a trace is the media crate's (`docs/trace.md`); here are files. A worker of the relay hands full blocks to a
-//! [`Traces`]' sink and gets empty ones back; the thread appends them, one open file at a time, and deletes the
-//! days that were kept long enough. A disk that is slow, full or gone costs traces, which then say so, and nothing else.
+//! The content of a trace is defined in the media crate (`docs/trace.md`); this module handles files. A
+//! worker of the relay passes full blocks to a [`Traces`]' sink and gets empty ones back; the thread appends
+//! them, one open file at a time, and deletes days after the retention time. A slow, full or missing disk
+//! costs only traces, which then contain a gap mark.
 
 mod counters;
 mod days;

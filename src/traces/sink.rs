@@ -9,7 +9,7 @@ use sidetone_media::trace::{BLOCK_BYTES, TraceSink};
 
 use crate::traces::counters::TraceCounters;
 
-/// Takes the blocks of one trace without waiting for anything.
+/// Takes the blocks of one trace without waiting.
 #[derive(Debug)]
 pub(super) struct FileSink {
     pub(super) file: Arc<TraceFile>,
@@ -18,13 +18,13 @@ pub(super) struct FileSink {
     pub(super) counters: Arc<TraceCounters>,
 }
 
-/// Where a trace is.
+/// The location of a trace.
 #[derive(Debug)]
 pub(super) struct TraceFile {
-    /// Below the directory of traces.
+    /// The path below the directory of traces.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// The disk refused a block: what came behind it would make no sense.
+    /// The disk refused a block: later blocks could not be decoded.
     pub(super) over: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl TraceSink for FileSink {
             self.counters.dropped.fetch_add(1, Relaxed);
             return None;
         }
-        // While the thread keeps pace a buffer comes back for each that goes.
+        // While the thread keeps up, an empty buffer returns for each full one.
         Some(self.empties.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK_BYTES)))
     }
 

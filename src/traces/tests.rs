@@ -1,4 +1,4 @@
-//! Traces of a whole life: written, read again, refused by a disk, deleted.
+//! The whole life of traces: written, read again, refused by a disk, deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn leg(number: u128, fork: Option<usize>) -> LegName {
     LegName { call: CallId(Uuid::from_u128(number)), fork }
 }
 
-/// A leg of some packets, with a trace when there is one to be.
+/// A leg with some packets, with a trace if traces are on.
 fn talk(traces: &Traces, leg: LegName, packets: i64) -> Report {
     let mut session = TracedSession::new(Session::new(SessionConfig::default()));
     if let Some((head, sink)) = traces.begins().begin(leg) {
@@ -56,7 +56,7 @@ fn replay(path: &Path) -> Report {
     replay.finish(bytes.len() - used).unwrap().report
 }
 
-/// Waits for what the thread does by itself.
+/// Waits for an effect of the thread.
 #[expect(clippy::disallowed_methods, reason = "a test that waits must end")]
 fn until(what: &str, done: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! The thread that writes traces, and what begins them.
+//! The thread that writes traces, and the handle that starts them.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -39,7 +39,7 @@ pub struct Traces {
     stop: Option<Sender<()>>,
 }
 
-/// Begins traces; clones are the same node's.
+/// Starts traces; clones share the thread.
 #[derive(Clone, Debug)]
 pub struct TraceBegins {
     dir: PathBuf,
@@ -58,10 +58,11 @@ struct Shared {
 }
 
 impl Traces {
-    /// Starts the thread; traces go below `dir`. Nothing is written that would leave the disk less than `reserve_bytes`.
+    /// Starts the thread; traces are stored below `dir`. Nothing is written that would leave the disk with
+    /// less than `reserve_bytes`.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn start(
         dir: PathBuf,
         node: String,
@@ -94,23 +95,23 @@ impl Traces {
         Ok(Traces { begins, thread: Some(thread), stop: Some(stop) })
     }
 
-    /// What begins traces.
+    /// Returns the handle that starts traces.
     pub fn begins(&self) -> TraceBegins {
         self.begins.clone()
     }
 
-    /// What is counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Arc<TraceCounters> {
         Arc::clone(&self.begins.counters)
     }
 
-    /// Lets other settings hold for legs that open from now on.
+    /// Sets new settings for legs that open from now on.
     pub fn set(&self, settings: TraceSettings) {
         self.begins.settings.on.store(settings.on, Relaxed);
         self.begins.settings.days.store(settings.days, Relaxed);
     }
 
-    /// Writes what is on its way, and stops.
+    /// Writes the remaining blocks, and stops.
     pub fn stop(mut self) {
         self.join();
     }
@@ -163,9 +164,9 @@ struct Writer {
     settings: Arc<Shared>,
     counters: Arc<TraceCounters>,
     clock: fn() -> Timestamp,
-    /// What may still be written before the disk is asked again.
+    /// Bytes that may be written before the free space is checked again.
     room: Option<u64>,
-    /// The disk refuses, and it was said.
+    /// Whether the disk has failed and this was logged.
     troubled: bool,
 }
 
@@ -183,7 +184,7 @@ impl Writer {
             }
             self.delete();
         }
-        // What legs have handed over before the end is kept.
+        // Blocks that legs passed before the end are written.
         while let Ok(block) = self.blocks.recv_timeout(Duration::ZERO) {
             self.write(block);
         }
@@ -208,7 +209,7 @@ impl Writer {
             }
         }
         bytes.clear();
-        // A buffer that grew, or that there is no room for, is given up.
+        // A buffer that has grown, or that does not fit back into the channel, is dropped.
         if bytes.capacity() <= 2 * BLOCK_BYTES {
             let _ = self.emptied.try_send(bytes);
         }
@@ -234,7 +235,7 @@ impl Writer {
         file.write_all(bytes)
     }
 
-    /// Deletes a little of what was kept long enough, while nothing waits to be written.
+    /// Deletes some old files, while nothing waits to be written.
     fn delete(&mut self) {
         while self.blocks.is_empty() {
             let now = (self.clock)();
@@ -256,5 +257,5 @@ impl Writer {
 const BLOCKS_MAX: usize = 4_096;
 /// How long the thread sleeps when there is nothing to write.
 const IDLE: Duration = Duration::from_secs(1);
-/// After so many bytes the disk is asked for its room again.
+/// Bytes after which the free space is checked again.
 const ROOM_MAX: u64 = 16 << 20;

@@ -1,10 +1,10 @@
-//! What `/metrics` says of webhooks.
+//! The counters of webhooks for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sidetone_model::metrics::Family;
 
-/// What this process has done since it started.
+/// What this process has done since its start.
 #[derive(Debug, Default)]
 pub struct WebhookCounters {
     pub(super) queued: AtomicU64,
@@ -14,7 +14,7 @@ pub struct WebhookCounters {
     pub(super) switched_off: AtomicU64,
     /// Attempts that panicked; anything but 0 is a bug.
     pub panics: AtomicU64,
-    /// Attempts that run now.
+    /// Attempts in progress.
     pub(super) running: AtomicU64,
 }
 

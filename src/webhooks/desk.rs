@@ -1,4 +1,4 @@
-//! Webhooks as they are managed: the store, what makes secrets, and what wakes the worker.
+//! Webhooks as the API manages them: the store, the generator of secrets, and the signal for the worker.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::webhooks::signing::new_secret;
 pub struct Desk {
     store: Store,
     rng: Mutex<StdRng>,
-    /// Rung when something is due at once.
+    /// Notified when something is due at once.
     wake: Arc<Notify>,
 }
 
 impl Desk {
-    /// A desk that wakes whoever waits for `wake` when there is something to send.
+    /// Returns a port that notifies `wake` when there is something to send.
     pub fn new(store: Store, rng: StdRng, wake: Arc<Notify>) -> Self {
         Self { store, rng: Mutex::new(rng), wake }
     }

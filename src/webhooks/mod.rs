@@ -1,14 +1,14 @@
-//! Webhooks: events that arrive at other machines, signed, retried for about 15 hours, and never twice under another
-//! name.
+//! Webhooks: events sent to other hosts, signed, retried for about 15 hours; a repeated delivery has the same
+//! id.
 //!
 //! ```text
 //! outbox ──hand out──► deliveries ──due──► scheduler: who may send now ──claim (lease)──► POST ──settle──► …
 //!          (one transaction with the place in the log)                     (ten attempts, schedule)
 //! ```
 //!
-//! [`worker`] is the driver: it owns the clock, the tasks and the store's calls. [`scheduler`] shares places among
-//! webhooks and [`schedule`] says when to try again; both are pure. [`desk`] is what the HTTP face manages.
-//! A delivery may arrive more than once: after a crash, or when an answer is lost. It then carries the same
+//! [`worker`] is the driver: it owns the clock, the tasks and the store's calls. [`scheduler`] distributes
+//! places among webhooks and [`schedule`] decides when to try again; both are pure. [`desk`] is the API's
+//! port. A delivery may arrive more than once: after a crash, or when an answer is lost. It then has the same
 //! `webhook-id`, which is the event's.
 
 pub mod counters;

@@ -1,4 +1,4 @@
-//! One attempt: what is sent, and what its answer means.
+//! One attempt: the request, and the meaning of its answer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,31 +12,31 @@ use sidetone_store::ClaimedDelivery;
 use crate::outbound_http::{Budget, Client, End};
 use crate::webhooks::signing::{service_signature, standard_signatures};
 
-/// Whoever carries requests to other machines.
+/// Sends requests to other hosts.
 pub trait Carrier: Send + Sync {
-    /// Sends one request and says what came back.
+    /// Sends one request and returns the result.
     fn carry(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Carried> + Send + '_>>;
 }
 
 /// A request that is ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// What comes before the body.
+    /// The headers.
     pub headers: Vec<(&'static str, String)>,
-    /// Byte for byte what is signed.
+    /// The body, byte for byte as signed.
     pub body: Bytes,
 }
 
-/// What came back of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// The status of the answer, when there was one.
+    /// The status of the answer, if there was one.
     pub status: Option<u16>,
     /// Why there was none, or what is wrong with it.
     pub error: Option<String>,
-    /// What the endpoint asked us to wait.
+    /// The endpoint's Retry-After.
     pub retry_after: Option<Duration>,
     /// The answer, or its beginning.
     pub answer: Option<Bytes>,
@@ -61,7 +61,7 @@ pub fn outgoing(delivery: &ClaimedDelivery, now: Timestamp) -> Outgoing {
 }
 
 impl Carried {
-    /// Why the attempt failed; `None` when it succeeded, which any 2xx is.
+    /// Why the attempt failed; `None` when it succeeded, which any 2xx means.
     pub fn failure(&self) -> Option<String> {
         if let Some(error) = &self.error {
             return Some(clipped(error, ERROR_CHARS_MAX));
@@ -76,12 +76,12 @@ impl Carried {
         }
     }
 
-    /// How the answer began, for people: what is no text is shown as that.
+    /// The beginning of the answer, for people; a placeholder if it is not text.
     pub fn shown_answer(&self) -> Option<String> {
         let answer = self.answer.as_ref()?;
         let begin = answer.get(..ANSWER_BYTES_KEPT_MAX).unwrap_or(answer);
         let text = String::from_utf8_lossy(begin);
-        // A replaced byte has three: the bound holds for what is kept as well.
+        // A replaced byte becomes three: the limit applies to the stored text as well.
         let mut end = text.len().min(ANSWER_BYTES_KEPT_MAX);
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -95,7 +95,7 @@ impl Carrier for Client {
         Box::pin(async move {
             let budget = Budget { total: ATTEMPT_TIME, answer_bytes: ANSWER_BYTES_READ_MAX };
             match self.post(&request.url, &request.headers, request.body, budget).await {
-                // A status in time is an answer, however the rest of it ends.
+                // A status within the time is an answer, however the rest of it ends.
                 Ok(answer) => Carried {
                     status: Some(answer.status),
                     error: (answer.end == End::Late && !answer.is_success())
@@ -113,9 +113,9 @@ fn clipped(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
 
-/// From the name service to the last byte.
+/// From the name lookup to the last byte.
 pub const ATTEMPT_TIME: Duration = Duration::from_secs(15);
-/// What is read of an answer.
+/// Bytes that are read of an answer.
 const ANSWER_BYTES_READ_MAX: usize = 64 * 1024;
 const ERROR_CHARS_MAX: usize = 300;
 

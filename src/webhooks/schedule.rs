@@ -1,8 +1,8 @@
 //! When a delivery is tried again: ten attempts over 14 h 57 m 35 s.
 //!
-//! Each pause is drawn within ±10 % of the schedule's, so that endpoints that fell together do not get all of their
-//! retries in one second. Pauses are drawn towards the schedule, too: ten of them by themselves may come to more than
-//! 16 hours, and the whole is promised to be about 15.
+//! Each pause is random within ±10 % of the schedule's, so that endpoints that failed together do not get all
+//! their retries in one second. The pauses are also corrected towards the schedule: ten independent ones
+//! might add up to more than 16 hours, and the documented total is about 15.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use sidetone_model::time::Timestamp;
 pub struct Round {
     /// When it was queued.
     pub began_at: Timestamp,
-    /// Attempts that ended, the last one included.
+    /// Finished attempts, including the last one.
     pub attempts: u32,
 }
 
 /// When the attempt after one that failed at `ended_at` is due; `None` after the last.
 ///
-/// `retry_after` is what the endpoint asked for: it is waited for, an hour at most.
+/// `retry_after` is what the endpoint asked for: it is respected, up to an hour.
 pub fn next(
     round: Round,
     ended_at: Timestamp,
@@ -31,7 +31,7 @@ pub fn next(
     let pause_s = *PAUSES_S.get(index)?;
     let nominal_s: i64 = PAUSES_S.iter().take(index.saturating_add(1)).sum();
     let (least, most) = (pause_s * MICROS * 9 / 10, pause_s * MICROS * 11 / 10);
-    // Where the pause would end the attempts so far exactly on the schedule.
+    // The pause with which the attempts so far would be exactly on schedule.
     let on_schedule = (nominal_s * MICROS).saturating_sub(ended_at.since(round.began_at));
     let earliest = on_schedule.saturating_sub(DRIFT_MAX_US).clamp(least, most);
     let latest = on_schedule.saturating_add(DRIFT_MAX_US).clamp(least, most);
@@ -44,7 +44,7 @@ pub fn next(
 /// The longest wait before the attempt that follows `attempts` others.
 pub fn pause_max(attempts: u32) -> Duration {
     if attempts == 0 {
-        // The first attempt waits for nothing but the lease of a node that may be at it.
+        // The first attempt waits only for the lease of a node that may be making it.
         return FIRST_WAIT_MAX;
     }
     let index = usize::try_from(attempts).unwrap_or(usize::MAX);
@@ -58,9 +58,10 @@ pub const ATTEMPTS_MAX: u32 = 10;
 const FIRST_WAIT_MAX: Duration = Duration::from_secs(90);
 /// The pause before each attempt.
 pub const PAUSES_S: [i64; ATTEMPTS_MAX as usize] = [0, 5, 30, 120, 600, 1800, 3600, 7200, 14_400, 26_100];
-/// What an endpoint may ask us to wait.
+/// The longest Retry-After that is respected.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// How far the sum of the pauses may be off the schedule: 14 h 57 m 35 s stays between 14.5 and 15.5 hours.
+/// How far the sum of the pauses may differ from the schedule: 14 h 57 m 35 s stays between 14.5 and 15.5
+/// hours.
 const DRIFT_MAX_US: i64 = 25 * 60 * MICROS;
 const MICROS: i64 = 1_000_000;
 
@@ -101,7 +102,7 @@ mod tests {
         }
         let (least, most) = (totals.iter().min().unwrap(), totals.iter().max().unwrap());
         assert!(*least >= HOUR_US * 29 / 2 && *most <= HOUR_US * 31 / 2, "{least} to {most}");
-        // It is jitter: the totals are spread.
+        // The jitter works: the totals are spread.
         assert!(most - least > HOUR_US / 2, "{least} to {most}");
     }
 
@@ -119,8 +120,8 @@ mod tests {
         assert_eq!(wait(Some(u64::MAX)), 3600);
     }
 
-    /// Attempts that hang, and endpoints that asked for an hour, do not stretch the whole: the pauses are the
-    /// shortest from then on.
+    /// Attempts that hang, and endpoints that asked for an hour, do not extend the total: the following
+    /// pauses are the shortest.
     #[test]
     fn a_late_round_hurries_within_the_jitter() {
         let mut rng = StdRng::seed_from_u64(9);

@@ -1,45 +1,46 @@
-//! Who may send now: a machine without clock, socket or database.
+//! Which webhooks may send now: a machine without clock, socket or database.
 //!
-//! It knows how many attempts run, and shares the places that are free among the webhooks that have something due:
-//! those with the fewest running first, 16 each at most, and fewer the fewer places are left. An endpoint that hangs
-//! holds its places until the time limit; whoever comes after it still finds some, whatever waits behind it.
+//! It counts running attempts, and distributes the free places among the webhooks that have something due:
+//! those with the fewest running first, 16 each at most, and fewer when few places are left. An endpoint that
+//! hangs holds its places until the time limit; later ones still find free places, however many deliveries
+//! wait.
 
 use std::collections::BTreeMap;
 
 use sidetone_model::ids::WebhookId;
 
-/// What shares the places.
+/// Distributes the places.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// Attempts that run or may begin, by webhook; none of them 0.
+    /// Attempts that run or may start, by webhook; none of them 0.
     running: BTreeMap<WebhookId, usize>,
     total: usize,
     places: usize,
 }
 
-/// How many deliveries of a webhook may begin now.
+/// How many deliveries of a webhook may start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose.
+    /// The webhook.
     pub webhook: WebhookId,
-    /// At most so many, at least one.
+    /// The largest number, at least one.
     pub places: usize,
 }
 
 impl Scheduler {
-    /// A machine with that many places in all.
+    /// A machine with that many places in total.
     pub fn new(places: usize) -> Self {
         Self { running: BTreeMap::new(), total: 0, places }
     }
 
-    /// Shares what is free among the webhooks that have something due. What is granted counts as running until
-    /// [`Scheduler::ended`] says otherwise, once for each place.
+    /// Distributes the free places among the webhooks that have something due. A granted place counts as
+    /// running until [`Scheduler::ended`] is called for it.
     pub fn grant(&mut self, due: &[WebhookId]) -> Vec<Grant> {
         let mut waiting: Vec<WebhookId> = due.to_vec();
         waiting.sort_by_key(|webhook| (self.running(*webhook), *webhook));
         waiting.dedup();
         let mut granted: BTreeMap<WebhookId, usize> = BTreeMap::new();
-        // One place each and round, so that nobody takes what another could begin with.
+        // One place each per round, so that no webhook takes a place that another could start with.
         for _ in 0..PER_WEBHOOK_MAX {
             let before = self.total;
             for webhook in &waiting {
@@ -56,7 +57,7 @@ impl Scheduler {
         granted.into_iter().map(|(webhook, places)| Grant { webhook, places }).collect()
     }
 
-    /// Places of `webhook` are free again: its attempts ended, or there was less to send than was granted.
+    /// Frees places of `webhook`: its attempts ended, or there was less to send than was granted.
     pub fn ended(&mut self, webhook: WebhookId, places: usize) {
         let Some(running) = self.running.get_mut(&webhook) else { return };
         let freed = places.min(*running);
@@ -77,7 +78,7 @@ impl Scheduler {
         self.running.get(&webhook).copied().unwrap_or_default()
     }
 
-    /// What one webhook may have now: the fewer places are free, the fewer.
+    /// What one webhook may have now: less when fewer places are free.
     fn share(&self) -> usize {
         let free = self.places.saturating_sub(self.total);
         (free / FREE_PER_SHARE).clamp(1, PER_WEBHOOK_MAX)
@@ -88,7 +89,7 @@ impl Scheduler {
 pub const PER_WEBHOOK_MAX: usize = 16;
 /// Attempts of all webhooks at once, on this node.
 pub const PLACES: usize = 256;
-/// With a quarter of the places taken by others an endpoint still gets its 16; with 16 left, two.
+/// With a quarter of the places in use an endpoint still gets its 16; with 16 left, two.
 const FREE_PER_SHARE: usize = 8;
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
             assert!(*places >= 1 && *places <= 16);
             hung += 1;
         }
-        // 16 each would be full with 16 endpoints.
+        // With 16 each, 16 endpoints would take all places.
         assert!(hung > 40, "{hung} endpoints hang before a place is missing");
         assert_eq!(scheduler.total(), PLACES);
     }

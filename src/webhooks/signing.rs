@@ -1,9 +1,10 @@
 //! The two signatures of a webhook, both over the exact bytes that are sent.
 //!
-//! `X-Service-Signature` is that of the call-info callback: HMAC-SHA256 with the secret as it is written for a key,
-//! in lower-case hexadecimal. It has room for one signature, which is the newest secret's. `webhook-signature` is
-//! that of Standard Webhooks 1.0: HMAC-SHA256 over `<id>.<timestamp>.<body>`, keyed with what follows `whsec_`
-//! in base64, in base64; after a rotation both secrets sign for a day, with a space between.
+//! `X-Service-Signature` is that of the call-info callback: HMAC-SHA256, keyed with the text of the secret,
+//! in lower-case hexadecimal. It has space for one signature, which is the newest secret's.
+//! `webhook-signature` is that of Standard Webhooks 1.0: HMAC-SHA256 over `<id>.<timestamp>.<body>`, keyed
+//! with what follows `whsec_` in base64, in base64; after a rotation both secrets sign for a day, with a
+//! space between.
 
 use std::fmt::Write;
 
@@ -42,7 +43,7 @@ pub fn standard_signatures(secrets: &[Secret], id: &str, timestamp_s: i64, body:
     signatures.join(" ")
 }
 
-/// The bytes that a secret stands for; a text that is no base64 stands for itself.
+/// The key bytes of a secret; a text that is not base64 is used as it is.
 fn key(secret: &Secret) -> Vec<u8> {
     let text = secret.0.strip_prefix(PREFIX).unwrap_or(&secret.0);
     STANDARD.decode(text).unwrap_or_else(|_| secret.0.as_bytes().to_vec())
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(second, standard_signatures(&secrets[1..], "id", 1, b""));
     }
 
-    /// RFC 4231 §4.3, with the key as it is written.
+    /// RFC 4231 §4.3, with the key as text.
     #[test]
     fn the_service_signature_is_the_digest_in_hexadecimal() {
         let signed = service_signature(&Secret("Jefe".to_owned()), b"what do ya want for nothing?");

@@ -1,8 +1,8 @@
-//! The driver of webhooks: looks at the outbox and the queues, sends, and stores what became of it.
+//! The driver of webhooks: reads the outbox and the queues, sends, and stores the results.
 //!
-//! One task turns: it stores how attempts ended, hands out new events, has the scheduler share the free places among
-//! the webhooks with something due, leases their deliveries and begins to send them, each in a task of its own. An
-//! endpoint that hangs holds its own places and nothing else; the turn never waits for one.
+//! One task runs in turns: it stores how attempts ended, queues new events, has the scheduler distribute the
+//! free places among the webhooks with something due, leases their deliveries and starts to send them, each
+//! in a task of its own. An endpoint that hangs holds only its own places; a turn never waits for one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::webhooks::post::{Carried, Carrier, outgoing};
 use crate::webhooks::schedule::{self, Round};
 use crate::webhooks::scheduler::{PER_WEBHOOK_MAX, PLACES, Scheduler};
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Delivers events to webhooks, as one node.
@@ -37,32 +37,32 @@ pub struct Worker {
     wake: Arc<Notify>,
     scheduler: Scheduler,
     posts: JoinSet<Posted>,
-    /// What the clock said at the last turn.
+    /// The time of the last turn.
     seen: Option<Timestamp>,
-    /// What each of the posts is for.
+    /// The delivery of each sending task.
     running: HashMap<Id, ClaimedDelivery>,
     /// Attempts that ended and are not stored yet; never more than there are places.
     ended: Vec<SettledAttempt>,
 }
 
-/// A post that ended.
+/// A sending task that ended.
 struct Posted {
     carried: Carried,
     began_at: Timestamp,
     ended_at: Timestamp,
 }
 
-/// What a turn found to do.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether the next turn should follow at once: something moved.
+    /// Whether the next turn should follow at once, because something changed.
     pub moved: bool,
-    /// When the first delivery is due that was not due now.
+    /// When the next delivery is due that is not due now.
     pub next_at: Option<Timestamp>,
 }
 
 impl Worker {
-    /// A worker of `node` that sends by `carrier`. `wake` has it look at once.
+    /// Returns a worker of `node` that sends with `carrier`. `wake` starts a turn at once.
     pub fn new(
         store: Store,
         node: NodeId,
@@ -87,15 +87,15 @@ impl Worker {
         }
     }
 
-    /// What it counts.
+    /// Returns its counters.
     pub fn counters(&self) -> Arc<WebhookCounters> {
         Arc::clone(&self.counters)
     }
 
-    /// Works until told to stop; what is being sent then may end within [`STOP_MAX`].
+    /// Works until it is stopped; what is being sent then may end within [`STOP_MAX`].
     ///
-    /// It may be run again after a panic. It then begins as after a restart of the node: what was being sent is sent
-    /// again under the same id.
+    /// It may be run again after a panic. It then starts as after a restart of the node: what was being sent
+    /// is sent again under the same id.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         self.posts = JoinSet::new();
         self.running.clear();
@@ -112,7 +112,7 @@ impl Worker {
                     pause = pause.min(Duration::from_micros(until).max(TURN_PAUSE));
                 }
                 Ok(_) => {}
-                // What ended is kept, what waits stays queued; the next turn tries again.
+                // Finished attempts are kept, waiting ones stay queued; the next turn tries again.
                 Err(error) => {
                     tracing::warn!(%error, "webhooks cannot be served now");
                     pause = ERROR_PAUSE;
@@ -130,7 +130,7 @@ impl Worker {
         self.close().await;
     }
 
-    /// One turn, after what an earlier run of this node left behind is free again.
+    /// One turn, after freeing what an earlier run of this node left behind.
     async fn look(&mut self, freed: &mut bool) -> Result<Turn, StoreError> {
         if !*freed {
             self.store.free_webhook_leases(self.node, (self.clock)()).await?;
@@ -139,10 +139,10 @@ impl Worker {
         self.turn().await
     }
 
-    /// Stores what ended, hands out what happened, and begins to send what is due; waits for no endpoint.
+    /// Stores what ended, queues new events, and starts to send what is due; waits for no endpoint.
     ///
     /// # Errors
-    /// When the database refuses; what ended is kept for the next turn.
+    /// When the database fails; finished attempts are kept for the next turn.
     pub async fn turn(&mut self) -> Result<Turn, StoreError> {
         self.mind_the_clock().await?;
         let mut moved = self.settle().await?;
@@ -159,8 +159,8 @@ impl Worker {
         Ok(Turn { moved, next_at })
     }
 
-    /// After the wall clock was set back: no delivery waits longer than the longest pause of its schedule. One that was
-    /// set forward makes deliveries due early; the places bound how many begin at once.
+    /// After the wall clock was set back: shortens waits to the longest pause of the schedule. A clock that
+    /// was set forward makes deliveries due early; the places limit how many start at once.
     async fn mind_the_clock(&mut self) -> Result<(), StoreError> {
         let now = (self.clock)();
         if self.seen.is_some_and(|seen| seen.since(now) >= SET_BACK_US) {
@@ -171,7 +171,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits until every attempt that runs has ended. Nothing is stored before the next turn.
+    /// Waits until every running attempt has ended. Nothing is stored before the next turn.
     pub async fn finish_posts(&mut self) {
         while let Some(ended) = self.posts.join_next_with_id().await {
             self.take(ended);
@@ -205,7 +205,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Leases what may be sent now and begins to send it.
+    /// Leases what may be sent now and starts to send it.
     async fn begin(&mut self) -> Result<bool, StoreError> {
         let now = (self.clock)();
         let due = self.store.due_webhooks(now, DUE_WEBHOOKS_MAX).await?;
@@ -246,7 +246,7 @@ impl Worker {
         self.counters.running.store(self.posts.len() as u64, Ordering::Relaxed);
     }
 
-    /// Takes note of a post that ended; a task that broke is a failure like any other.
+    /// Records a sending task that ended; a panic counts as a failure.
     fn take(&mut self, ended: Result<(Id, Posted), JoinError>) {
         self.counters.running.store(self.posts.len() as u64, Ordering::Relaxed);
         let now = (self.clock)();
@@ -279,7 +279,7 @@ impl Worker {
         self.ended.push(SettledAttempt { delivery, attempt, retry_at });
     }
 
-    /// Lets what is being sent end, a little while; what does not is sent again by the next run.
+    /// Lets sending tasks end for a short time; unfinished ones are sent again by the next run.
     async fn close(&mut self) {
         let _ = timeout(STOP_MAX, self.finish_posts()).await;
         let stored = timeout(STOP_MAX, self.settle()).await;
@@ -290,23 +290,23 @@ impl Worker {
     }
 }
 
-/// Waits for events, and a moment for those that come together.
+/// Waits for events, and a moment longer for others that follow.
 async fn news(bell: &mut Listener) {
     bell.news().await;
     sleep(TURN_PAUSE).await;
 }
 
-/// How long what is being sent may take at the end.
+/// How long sending tasks may take at the end.
 pub const STOP_MAX: Duration = Duration::from_secs(3);
-/// How often the queues are looked at: what other nodes queued rings no bell here.
+/// How often the queues are read: events that other nodes queue do not ring this bell.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The clock was set back when it shows so much less than at the last turn.
+/// The clock was set back if it shows this much less than at the last turn.
 const SET_BACK_US: i64 = 2_000_000;
-/// Between two turns of a busy worker: what happens meanwhile is stored together.
+/// Pause between two turns of a busy worker: results in between are stored together.
 const TURN_PAUSE: Duration = Duration::from_millis(10);
-/// How long a database that refused is left alone.
+/// The pause after a database error.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
-/// More than there are places: the webhooks that fill theirs never hide one that has some.
+/// More than there are places: webhooks that fill their places never hide one that has free places.
 const DUE_WEBHOOKS_MAX: i64 = 512;
-/// Parts of the log that are handed out before something is sent.
+/// Batches of the log that are queued before something is sent.
 const HAND_OUTS_PER_TURN: usize = 4;

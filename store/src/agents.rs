@@ -140,7 +140,7 @@ impl WriteTransaction {
             .ok_or_else(|| Problem::NotFound("there is no such agent".to_owned()))
     }
 
-    /// What `agent` names is the organisation's own, and nobody else's.
+    /// Checks that everything `agent` refers to belongs to the same organisation.
     async fn require_possible(&mut self, agent: &Agent) -> Result<(), Problem> {
         if agent.kind == AgentKind::Virtual && agent.user_id.is_some() {
             let message = "a virtual agent does not log in, leave it out or make the kind human".to_owned();

@@ -105,11 +105,11 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Makes the price as declared; the stored one for the same kind, organisation, provider, model and start is
-    /// the same price. Prices are read when a conversation completes: no engine needs to notice.
+    /// Creates or updates the price; kind, organisation, provider, model and start identify it. Prices are
+    /// read when a conversation completes, so no engine has to be notified.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_ai_price(
         &mut self,
         declared: &AiPrice,
@@ -131,8 +131,8 @@ impl WriteTransaction {
     }
 }
 
-/// The prices that can be meant for what `ai` used: of its provider and model, for all or for `organisation`, in
-/// force at `at`.
+/// The prices that may apply to what `ai` used: of its provider and model, for all organisations or for
+/// `organisation`, in force at `at`.
 pub(super) async fn prices_for(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -152,7 +152,7 @@ pub(super) async fn prices_for(
     rows.iter().map(price).collect()
 }
 
-/// An organisation sees its own prices and those for all, but of the others none.
+/// An organisation sees its own prices and those for all organisations, but not those of others.
 fn matching(statement: &mut Statement, scope: Scope, filter: &AiPriceFilter) {
     if let Some(own) = scope.organisation() {
         statement.bind(" AND (organisation_id = '' OR organisation_id = ", own.to_string(), ")");

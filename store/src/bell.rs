@@ -1,16 +1,16 @@
-//! The bell that wakes who reads events: rung after the commit, never before.
+//! The bell that wakes readers of events: rung after the commit, never before.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Rung by every commit of this process that made events visible; clones are one bell.
+/// Rung by every commit of this process that makes events visible; all clones are one bell.
 ///
-/// A ring that nobody waits for is not lost: [`Listener::news`] returns at once for it.
+/// A ring without a waiting listener is not lost: [`Listener::news`] then returns at once.
 #[derive(Debug, Clone)]
 pub struct Bell(Arc<watch::Sender<u64>>);
 
-/// Somebody who waits for the bell.
+/// A waiting reader of events.
 #[derive(Debug, Clone)]
 pub struct Listener(watch::Receiver<u64>);
 
@@ -20,12 +20,12 @@ impl Bell {
         *self.0.borrow()
     }
 
-    /// Hears every ring from now on.
+    /// Returns a listener for every ring from now on.
     pub fn listen(&self) -> Listener {
         Listener(self.0.subscribe())
     }
 
-    /// Says that `events` more are visible.
+    /// Rings for `events` new visible events.
     pub(super) fn ring(&self, events: u64) {
         if events > 0 {
             self.0.send_modify(|total| *total = total.wrapping_add(events));
@@ -34,10 +34,10 @@ impl Bell {
 }
 
 impl Listener {
-    /// Waits for a ring since the last one that was waited for; may be dropped and called again.
+    /// Waits for a ring since the previous call; may be dropped and called again.
     pub async fn news(&mut self) {
         if self.0.changed().await.is_err() {
-            // The store is gone, and nothing rings any more.
+            // The store is closed; there will be no further ring.
             std::future::pending::<()>().await;
         }
     }

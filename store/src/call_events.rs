@@ -21,16 +21,17 @@ impl NewsSink for Store {
     }
 }
 
-/// The event of a record's end. It knows the tokens of the call's AI when the conversation came first.
+/// The event of a finished record. It contains the tokens of the call's AI if the conversation was stored
+/// first.
 pub(super) fn ended(cdr: &Cdr, ai_tokens: Option<u64>) -> Event {
-    // Without the fields of `margin:read`: whoever is sent the event may not hold it.
+    // Without the fields of `margin:read`, because a receiver of the event may lack that permission.
     let mut view = cdr.view(false);
     view.ai_tokens = ai_tokens;
     let mut data = match serde_json::to_value(view) {
         Ok(Value::Object(data)) => data,
         _ => Map::new(),
     };
-    // What every event of a call has, beside the record's own names.
+    // Fields of every call event, in addition to the record's own field names.
     let texts = [("caller", &cdr.caller_number), ("destination", &cdr.destination_number)];
     for (name, number) in texts {
         data.extend(number.clone().map(|number| (name.to_owned(), Value::from(number))));
@@ -39,7 +40,7 @@ pub(super) fn ended(cdr: &Cdr, ai_tokens: Option<u64>) -> Event {
     Event::new(EventKind::CallEnded, cdr.organisation_id, cdr.team_id, end(cdr), data)
 }
 
-/// The event of a call to an extension that nobody took; it belongs to the team of whoever missed it.
+/// The event of an unanswered call to an extension; it belongs to the team of the extension's user.
 pub(super) fn missed(cdr: &Cdr) -> Option<Event> {
     let called = cdr.called.filter(|_| cdr.answered_at.is_none())?;
     let Called { extension_id, team_id } = called;

@@ -1,4 +1,4 @@
-//! Where organisations want to be asked about answered calls.
+//! The call-info URLs of organisations, requested for answered calls.
 
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::directory::Secret;
@@ -20,10 +20,10 @@ impl CallInfoTargets for Store {
 }
 
 impl WriteTransaction {
-    /// Makes the organisation's call-info URL and secret what is declared; `None` is to have none.
+    /// Sets the organisation's call-info URL and secret as declared; `None` removes them.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_call_info(
         &mut self,
         organisation: OrganisationId,
@@ -48,6 +48,6 @@ impl WriteTransaction {
 fn target(row: &Row) -> Result<Option<CallInfoTarget>, StoreError> {
     let url: String = row.try_get("call_info_url")?;
     let secret = Secret(row.try_get("call_info_secret")?);
-    // No row has the one without the other; what would be signed with nothing is not sent.
+    // No row has only one of them; a request is not sent without a signature.
     Ok((!url.is_empty() && !secret.0.is_empty()).then_some(CallInfoTarget { url, secret }))
 }

@@ -1,4 +1,4 @@
-//! Reading the call log: every filter, sort and order of the public document, combined freely.
+//! Reads the call log: every filter, sort and order of the API, in any combination.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
@@ -49,7 +49,7 @@ impl CdrLog for Store {
 impl Store {
     async fn list_cdrs(&self, scope: Scope, query: &CdrQuery) -> Result<Page<Cdr>, StoreError> {
         let (filter, window) = (&query.filter, query.window);
-        // Every statement sees one snapshot: the total is that of these items.
+        // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
         let on = &mut *transaction;
         let known = counted(scope, filter, on).await?;
@@ -95,8 +95,8 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Cdr>, StoreError> {
         let mut filter = filter.clone();
-        // The filter's own bound moves along: a database that seeks by it and not by the place would read
-        // everything before the place again for every chunk.
+        // The filter's own time bound moves along. Otherwise a database that seeks by that bound, and not by
+        // the position, would read everything before the position again for every chunk.
         match (after, order) {
             (Some(place), Order::Ascending) => filter.from = Some(place.started_at),
             (Some(place), Order::Descending) => filter.to = Some(place.started_at.plus_micros(1)),
@@ -118,12 +118,12 @@ impl Store {
     }
 }
 
-/// Whether the page ends before its window does, so that its end is the end of the list.
+/// Whether the page ends before its window does; then the end of the page is the end of the list.
 fn is_last(rows: usize, window: Window) -> bool {
     (rows as u64) < u64::from(window.limit) && (rows > 0 || window.offset == 0)
 }
 
-/// The total by the counts that are kept, when they know it.
+/// The total from the stored counts, when they cover the filter.
 async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Result<Option<u64>, StoreError> {
     let Some(asked) = Counted::of(scope, filter) else { return Ok(None) };
     let (mut total, rest) = asked.read(on).await?;
@@ -156,7 +156,7 @@ async fn count(reading: &Reading<'_>, on: &mut Connection) -> Result<u64, StoreE
     number(&statement.query().fetch_one(on).await?, "total")
 }
 
-/// Where the texts of the records are looked at: in the index, unless some are too long to stand there.
+/// Where the texts of the records are searched: in the index, unless some are too long for it.
 async fn texts(scope: Scope, query: &CdrQuery, on: &mut Connection) -> Result<Texts, StoreError> {
     let filter = &query.filter;
     let sorted = matches!(query.sort, CdrSort::CallerNumber | CdrSort::DestinationNumber);
@@ -167,7 +167,7 @@ async fn texts(scope: Scope, query: &CdrQuery, on: &mut Connection) -> Result<Te
     Ok(if has_long_texts(on, organisation).await? { Texts::Whole } else { Texts::Indexed })
 }
 
-/// The rows of a window. Records without a value of the sort's column come behind all that have one.
+/// The rows of a window. Records without a value in the sort column come after all others.
 async fn page(
     reading: &Reading<'_>,
     sort: CdrSort,
@@ -201,8 +201,8 @@ async fn page(
     Ok(rows)
 }
 
-/// The rows of a window of those that `also` holds of: their ids first, by the index alone where it knows all that
-/// is asked, so that the records before the window are not read.
+/// The rows of a window that also satisfy `also`. Their ids are read first, from the index only where it
+/// covers the filter, so that the records before the window are not read.
 async fn part(
     reading: &Reading<'_>,
     also: &'static str,
@@ -216,7 +216,7 @@ async fn part(
     statement.push(clause);
     statement.bind(" LIMIT ", i64::from(window.limit), "");
     statement.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), ") AS page");
-    // A CROSS JOIN keeps SQLite from beginning with the records.
+    // A CROSS JOIN keeps SQLite from starting with the records.
     statement.push(" CROSS JOIN cdrs WHERE cdrs.call_uuid = page.page_uuid");
     statement.push(clause);
     Ok(statement.query().fetch_all(on).await?)

@@ -1,8 +1,8 @@
-//! The parts that statements over the call log are made of.
+//! The parts of statements over the call log.
 //!
-//! The one place where statements are put together: with every filter optional, a whole literal for each
-//! combination cannot be written, and one literal with `$n IS NULL OR …` keeps the database from using an index.
-//! A `+` before a column says that no index is to be used for it: both databases understand it so.
+//! Only here are statements assembled: with every filter optional, there are too many combinations for one
+//! literal each, and one literal with `$n IS NULL OR …` keeps the database from using an index. A `+` before
+//! a column means that no index is to be used for it, in both databases.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, Transport};
@@ -15,47 +15,47 @@ use crate::scope::within;
 use crate::search::folded;
 use crate::statement::Statement;
 
-/// Which records, and what is known of them.
+/// The records to read, and what is known about them.
 pub(super) struct Reading<'a> {
     pub(super) scope: Scope,
     pub(super) filter: &'a CdrFilter,
     pub(super) texts: Texts,
-    /// How many they are, where that is known before they are read.
+    /// Their number, if it is known before they are read.
     pub(super) known: Option<u64>,
 }
 
-/// Where texts are looked at.
+/// Where texts are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
-    /// In the index of searches, which has all of them.
+    /// In the search index, which contains all of them.
     Indexed,
     /// In the records.
     Whole,
 }
 
-/// How a sort reads.
+/// How the records are sorted.
 pub(super) struct Sorting {
-    /// The clause.
+    /// The ORDER BY clause.
     pub(super) clause: &'static str,
-    /// Where the column may have no value: the condition of those that have one, of those that have none, and the
-    /// clause that sorts the latter. Two statements and not `NULLS LAST`: an index of PostgreSQL has its
-    /// NULLs at one end, and cannot be told where in words that SQLite knows.
+    /// For a column that may be NULL: the condition for rows with a value, the condition for rows without,
+    /// and the clause that sorts the latter. These are two statements and not `NULLS LAST`, because a
+    /// PostgreSQL index has its NULLs at one end, and SQLite's SQL has no syntax to choose which.
     pub(super) nullable: Option<(&'static str, &'static str, &'static str)>,
 }
 
 impl<'a> Reading<'a> {
-    /// Records that are read whole, so that an index of their texts saves nothing.
+    /// Records that are read whole, so that a search index saves nothing.
     pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
         Self { scope, filter, texts: Texts::Whole, known: None }
     }
 
-    /// Whether the records that `min_billsec` leaves are so few that sorting them takes less than looking for them
-    /// among the newest.
+    /// Whether `min_billsec` leaves so few records that sorting them is faster than searching among the
+    /// newest.
     pub(super) fn is_few(&self) -> bool {
         self.filter.min_billsec.is_some() && self.known.is_some_and(|total| total <= FEW)
     }
 
-    /// Newest or oldest first, of records that are found by another index.
+    /// The clause for newest or oldest first, for records that another index finds.
     pub(super) fn few_first(&self, order: Order) -> &'static str {
         match order {
             Order::Ascending => " ORDER BY +started_at_us ASC, call_uuid ASC",
@@ -109,7 +109,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
     }
 }
 
-/// The clauses of every sort in both orders, whole and literal.
+/// The literal clause of every sort, in both orders.
 pub(super) fn order_by(sort: CdrSort, order: Order, texts: Texts) -> Sorting {
     use CdrSort::*;
     use Order::*;
@@ -158,5 +158,5 @@ pub(super) fn order_by(sort: CdrSort, order: Order, texts: Texts) -> Sorting {
     Sorting { clause, nullable }
 }
 
-/// Records that are sorted in no time.
+/// Few enough records that sorting them costs nothing noticeable.
 const FEW: u64 = 10_000;

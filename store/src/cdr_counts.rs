@@ -1,9 +1,10 @@
-//! How many records each filter finds: kept with the records, so that a total is read and not counted.
+//! How many records each filter finds. The counts are stored with the records, so that a total is read and
+//! not counted.
 //!
-//! A count stands for one organisation, one value of one filter and 28 days. The list of a single filter, with or
-//! without bounds in time, adds them up and counts in the records only what the bounds cut off. The filters whose
-//! values each have few records (agent, campaign, extension), several filters at once, and searches have no
-//! counts: there the records are counted by their index.
+//! A count is for one organisation, one value of one filter and 28 days. For a list with a single filter,
+//! with or without time bounds, the counts are added up, and only the cut-off ends are counted in the
+//! records. There are no counts for filters whose values each have few records (agent, campaign, extension),
+//! for several filters at once, and for searches: those records are counted with an index.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,11 @@ use crate::search::fits_an_index;
 use crate::sql::{Connection, sql};
 use crate::statement::Statement;
 
-/// What records that were stored add to the counts; in one order, so that two writers never wait for each other
-/// in a circle.
+/// What new records add to the counts; in a fixed order, so that two writers cannot deadlock.
 #[derive(Debug, Default)]
 pub(super) struct Additions(BTreeMap<(OrganisationId, &'static str, String, i64), i64>);
 
-/// The one thing that a filter asks for, when it is one.
+/// The only condition of a filter that has just one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counted {
     organisation: Option<OrganisationId>,
@@ -37,17 +37,17 @@ pub(super) struct Counted {
     min_billsec: u64,
 }
 
-/// What is to be counted among the records that a filter finds, beside what counts know.
+/// What is to be counted in the records, in addition to the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Those that started from one instant on and before another, in microseconds.
+    /// Records that started at or after the first time and before the second, in microseconds.
     Started(i64, i64),
-    /// Those that were billed less than so many seconds.
+    /// Records billed for less than this many seconds.
     BilledLessThan(u64),
 }
 
 impl Additions {
-    /// Counts a record that was stored.
+    /// Counts a new record.
     pub(super) fn add(&mut self, cdr: &Cdr, search: &str) {
         let period = cdr.started_at.as_micros().div_euclid(PERIOD_US);
         let mut add = |dimension, value: Option<String>, period| {
@@ -96,7 +96,7 @@ impl Additions {
 }
 
 impl Counted {
-    /// What `filter` asks for inside `scope`, when one count answers it.
+    /// Returns the condition of `filter` inside `scope`, if one count answers it.
     pub(super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
         let uncounted = filter.q.is_some()
             || filter.did.is_some()
@@ -147,7 +147,7 @@ impl Counted {
         })
     }
 
-    /// How many of its records the counts know, and which ones are to be counted among the records.
+    /// Returns the sum of the counts, and which records are to be counted as well.
     pub(super) async fn read(&self, connection: &mut Connection) -> Result<(u64, Vec<Rest>), StoreError> {
         let (first, end, parts) = periods(self.from_us, self.to_us);
         let rest = if self.dimension == BILLSEC {
@@ -176,7 +176,7 @@ impl Counted {
     }
 }
 
-/// Whether any record of the organisation has texts that are too long for the index of searches.
+/// Whether any record of the organisation has texts that are too long for the search index.
 pub(super) async fn has_long_texts(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -189,7 +189,8 @@ pub(super) async fn has_long_texts(
     Ok(row.is_some())
 }
 
-/// The whole periods from `from_us` on and before `to_us`, first and end, and what is left over on both sides.
+/// The whole periods from `from_us` up to `to_us`, as first and end, and the remaining ranges before and
+/// after.
 fn periods(from_us: i64, to_us: i64) -> (i64, i64, [Option<(i64, i64)>; 2]) {
     let first = if from_us == i64::MIN {
         i64::MIN
@@ -198,7 +199,7 @@ fn periods(from_us: i64, to_us: i64) -> (i64, i64, [Option<(i64, i64)>; 2]) {
     };
     let end = if to_us == i64::MAX { i64::MAX } else { to_us.div_euclid(PERIOD_US) };
     if first > end || from_us >= to_us {
-        // Within one period, or nothing at all.
+        // Within one period, or empty.
         return (0, 0, [(from_us < to_us).then_some((from_us, to_us)), None]);
     }
     let part = |from: i64, to: i64| (from < to).then_some((from, to));
@@ -207,7 +208,7 @@ fn periods(from_us: i64, to_us: i64) -> (i64, i64, [Option<(i64, i64)>; 2]) {
     (first, end, [before, behind])
 }
 
-/// Ten digits, so that texts compare as the numbers do; more minutes than that no call has.
+/// Ten digits, so that texts compare as the numbers do; no call has more minutes.
 fn minute_text(minutes: u64) -> String {
     format!("{:010}", minutes.min(9_999_999_999))
 }
@@ -215,12 +216,12 @@ fn minute_text(minutes: u64) -> String {
 const ALL: &str = "all";
 const BILLSEC: &str = "billsec";
 const LONG_SEARCH: &str = "long_search";
-/// The period of counts that have none.
+/// The period of counts that are not split by time.
 const NO_PERIOD: i64 = 0;
 const ROWS_PER_STATEMENT: usize = 64;
-/// Seconds that are one value of the dimension of `billsec`.
+/// One value of the `billsec` dimension, in seconds.
 const MINUTE: u64 = 60;
-/// 28 days; the migration that counts what was stored before divides by it too.
+/// 28 days; the migration that counted the existing records divides by the same number.
 const PERIOD_US: i64 = 2_419_200_000_000;
 
 #[cfg(test)]

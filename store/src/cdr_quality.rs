@@ -1,4 +1,4 @@
-//! What is known of the media of a call, beside its record: written with it and found by it.
+//! The media quality of a call: written with its record and found by it.
 
 use sidetone_model::cdr::Cdr;
 use sidetone_model::media_quality::{CallQuality, StoredQuality};
@@ -28,13 +28,14 @@ impl Store {
     }
 }
 
-/// Stores what a new record brought of its call's media.
+/// Stores the media quality of a new record.
 pub(super) async fn insert_quality(connection: &mut Connection, cdr: &Cdr) -> Result<(), StoreError> {
     let Some(media) = &cdr.media else { return Ok(()) };
     let body = match serde_json::to_string(media) {
         Ok(body) => body,
         Err(error) => {
-            // Figures, texts and lists always become JSON; a record is worth more than its figures.
+            // Figures, texts and lists can always be written as JSON; if not, the record is stored without
+            // its figures.
             tracing::error!(%error, call.id = %cdr.call_uuid, "the quality of a call cannot be stored");
             return Ok(());
         }

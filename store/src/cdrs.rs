@@ -26,8 +26,8 @@ impl CdrSink for Store {
 }
 
 impl Store {
-    /// Stores records that are not there yet, each with its event, in one transaction; says how
-    /// many were new.
+    /// Stores the records that are not stored yet, each with its event, in one transaction; returns how many
+    /// were new.
     async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<Stored, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         transaction.hold(AiTokens::Read).await?;
@@ -54,7 +54,7 @@ impl Store {
         Ok(Stored { new, drawn })
     }
 
-    /// The record of a call, whoever owns it.
+    /// The record of a call, of any organisation.
     pub(super) async fn find_cdr(&self, call: CallId) -> Result<Option<Cdr>, StoreError> {
         let row = sql("SELECT * FROM cdrs WHERE call_uuid = $1")
             .bind(call.to_string())
@@ -64,7 +64,7 @@ impl Store {
     }
 }
 
-/// What is stored of a new record; `None` when the record is there already.
+/// Inserts a record; returns its stored row, or `None` when the record is stored already.
 async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Result<Option<Row>, StoreError> {
     let quality = &cdr.quality;
     let far = cdr.media_b.unwrap_or_default();
@@ -138,7 +138,7 @@ async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Res
     Ok(row)
 }
 
-/// What a free search looks at.
+/// The text that a free search covers.
 fn search_text(cdr: &Cdr) -> String {
     searchable([
         cdr.caller_number.as_deref(),
@@ -148,7 +148,7 @@ fn search_text(cdr: &Cdr) -> String {
     ])
 }
 
-/// The record that a row holds.
+/// The record in a row.
 pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
     let figure =
         |column: &'static str| Ok::<_, StoreError>(row.try_get::<Option<i64>>(column)?.map(Hundredths));
@@ -207,7 +207,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
     })
 }
 
-/// What the carrier charged, where a record tells.
+/// What the carrier charged, where the record contains it.
 fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
     let Some(currency) = parsed_opt(row, "cost_currency")? else { return Ok(None) };
     let amount = row.try_get::<Option<i64>>("cost_original_scaled")?.unwrap_or_default();

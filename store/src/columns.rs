@@ -1,4 +1,4 @@
-//! Reading columns into the model's types.
+//! Reads columns into the types of the model.
 
 use std::str::FromStr;
 
@@ -8,19 +8,19 @@ use sidetone_model::time::Timestamp;
 use crate::StoreError;
 use crate::sql::Row;
 
-/// The parsed text of a column that is never null.
+/// The parsed text of a NOT NULL column.
 pub(super) fn parsed<T: FromStr>(row: &Row, column: &'static str) -> Result<T, StoreError> {
     let text: &str = row.try_get(column)?;
     text.parse().map_err(|_| StoreError::Corrupt { column })
 }
 
-/// The parsed text of a column, when there is one.
+/// The parsed text of a nullable column.
 pub(super) fn parsed_opt<T: FromStr>(row: &Row, column: &'static str) -> Result<Option<T>, StoreError> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
-/// The word of a closed set in a column that is never null.
+/// The enum value of a NOT NULL column.
 pub(super) fn word<T>(
     row: &Row,
     column: &'static str,
@@ -29,7 +29,7 @@ pub(super) fn word<T>(
     from_name(row.try_get(column)?).ok_or(StoreError::Corrupt { column })
 }
 
-/// The word of a closed set in a column, when there is one.
+/// The enum value of a nullable column.
 pub(super) fn word_opt<T>(
     row: &Row,
     column: &'static str,
@@ -39,34 +39,34 @@ pub(super) fn word_opt<T>(
     text.map(|text| from_name(text).ok_or(StoreError::Corrupt { column })).transpose()
 }
 
-/// The whole number of a column in the size that the model gives it.
+/// The integer of a column, in the model's size.
 pub(super) fn number<T: TryFrom<i64>>(row: &Row, column: &'static str) -> Result<T, StoreError> {
     T::try_from(row.try_get::<i64>(column)?).map_err(|_| StoreError::Corrupt { column })
 }
 
-/// The whole number of a column, when there is one.
+/// The integer of a nullable column.
 pub(super) fn number_opt<T: TryFrom<i64>>(row: &Row, column: &'static str) -> Result<Option<T>, StoreError> {
     let number: Option<i64> = row.try_get(column)?;
     number.map(|number| T::try_from(number).map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
-/// The instant of a column that is never null.
+/// The timestamp of a NOT NULL column.
 pub(super) fn instant(row: &Row, column: &'static str) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_micros(row.try_get(column)?))
 }
 
-/// The instant of a column, when there is one.
+/// The timestamp of a nullable column.
 pub(super) fn instant_opt(row: &Row, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
     Ok(row.try_get::<Option<i64>>(column)?.map(Timestamp::from_micros))
 }
 
-/// The items of a column that lists them with commas between.
+/// The items of a column with a comma-separated list.
 pub(super) fn items(row: &Row, column: &'static str) -> Result<Vec<String>, StoreError> {
     let text: &str = row.try_get(column)?;
     Ok(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
 }
 
-/// The networks of a column that lists them with commas between.
+/// The networks of a column with a comma-separated list.
 pub(super) fn networks(row: &Row, column: &'static str) -> Result<Vec<Network>, StoreError> {
     items(row, column)?
         .iter()
@@ -96,7 +96,7 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The 32 bytes of a stored form.
+/// Parses the 32 bytes of a stored form.
 pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 || !text.is_ascii() {

@@ -1,4 +1,5 @@
-//! Taking reports of conversations: the transcript, the charge, the event and the record's tokens together.
+//! Stores reports of conversations: the transcript, the charge, the event and the record's tokens in one
+//! transaction.
 
 use sidetone_model::ai_price::charge;
 use sidetone_model::conversation::{
@@ -18,7 +19,7 @@ use crate::sql::{AiTokens, Connection, Query, Transaction, sql};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Takes a report; see [`sidetone_model::conversation::Conversations::report`].
+    /// Stores a report; see [`sidetone_model::conversation::Conversations::report`].
     pub(super) async fn report_conversation(
         &self,
         reporter: Reporter,
@@ -34,7 +35,7 @@ impl Store {
         Err(Problem::Conflict("the conversation is being reported by others, send it again".to_owned()))
     }
 
-    /// One attempt; `None` when another first report of the conversation or the call came in between.
+    /// One attempt; `None` when another first report of the conversation or the call was stored in between.
     async fn try_report(
         &self,
         reporter: Reporter,
@@ -72,7 +73,7 @@ impl Store {
     }
 }
 
-/// Lets reports of one conversation come one after the other: the row is this transaction's from here on.
+/// Serializes reports of one conversation: locks its row until the end of the transaction.
 async fn take_turn(connection: &mut Connection, id: ConversationId) -> Result<(), StoreError> {
     sql("UPDATE conversations SET updated_at_us = updated_at_us WHERE id = $1")
         .bind(id.to_string())
@@ -81,7 +82,7 @@ async fn take_turn(connection: &mut Connection, id: ConversationId) -> Result<()
     Ok(())
 }
 
-/// The organisation that the conversation is of, if the reporter may tell of it.
+/// Returns the organisation of the conversation, if the reporter may report on it.
 fn owner(reporter: &Reporter, stored: Option<&FoundConversation>) -> Result<OrganisationId, Problem> {
     let foreign =
         || Problem::Forbidden("the conversation belongs to another organisation or team".to_owned());
@@ -91,7 +92,7 @@ fn owner(reporter: &Reporter, stored: Option<&FoundConversation>) -> Result<Orga
     if named_another || !stored.is_in(reporter.scope) { Err(foreign()) } else { Ok(organisation) }
 }
 
-/// The team of the call's record, when it is there; refuses the call of another organisation.
+/// Returns the team of the call's record, if that is stored; refuses the call of another organisation.
 async fn team_of_record(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -109,8 +110,8 @@ async fn team_of_record(
     Ok(parsed_opt(&row, "team_id")?)
 }
 
-/// The team of the agent; refuses one that the organisation does not have, unless it is stored already: an agent
-/// may go while their conversation stays.
+/// Returns the team of the agent. Refuses an agent that the organisation does not have, unless the
+/// conversation is stored already: an agent may be deleted while conversations remain.
 async fn team_of_agent(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -134,7 +135,7 @@ async fn team_of_agent(
     }
 }
 
-/// A call has one conversation.
+/// Refuses a second conversation of a call.
 async fn refuse_second(
     connection: &mut Connection,
     organisation: OrganisationId,
@@ -157,7 +158,7 @@ async fn refuse_second(
     }
 }
 
-/// Fixes what the AI of a conversation that is over was sold for and cost.
+/// Sets the price and the cost of the AI of a finished conversation.
 async fn settle(connection: &mut Connection, conversation: &mut Conversation) -> Result<(), StoreError> {
     let Some(ai) = &conversation.ai else { return Ok(()) };
     if ai.billing_mode == AiBillingMode::Byo {
@@ -169,7 +170,7 @@ async fn settle(connection: &mut Connection, conversation: &mut Conversation) ->
     Ok(())
 }
 
-/// Stores what is new; `false` when another transaction was first to store the conversation.
+/// Stores what is new; `false` when another transaction stored the conversation first.
 async fn write(
     transaction: &mut Transaction,
     update: &Update,
@@ -246,7 +247,7 @@ async fn change(
     Ok(())
 }
 
-/// Binds `$1` to `$23`: what a report may change, and the id.
+/// Binds `$1` to `$23`: the fields that a report may change, and the id.
 fn with_values(query: Query, conversation: &Conversation, now: Timestamp) -> Query {
     let ai = conversation.ai.as_ref();
     let tokens = |tokens: Option<u64>| tokens.and_then(|tokens| i64::try_from(tokens).ok());
@@ -299,5 +300,6 @@ async fn insert_turn(
     Ok(())
 }
 
-/// First reports of one conversation that may come between: after that many, something else is wrong.
+/// How many other first reports of one conversation may be stored in between: after more the cause is
+/// another.
 const ATTEMPTS_MAX: usize = 5;

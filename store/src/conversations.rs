@@ -1,4 +1,4 @@
-//! Conversations: reading them with their turns.
+//! Reads conversations with their turns.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,7 +71,7 @@ impl Store {
     }
 }
 
-/// A conversation with its turns, whoever owns it.
+/// A conversation with its turns, of any organisation.
 pub(super) async fn find(
     connection: &mut Connection,
     id: ConversationId,
@@ -173,8 +173,8 @@ fn json_opt<T: DeserializeOwned>(row: &Row, column: &'static str) -> Result<Opti
     text.map(|text| serde_json::from_str(text).map_err(|_| StoreError::Corrupt { column })).transpose()
 }
 
-/// The stored form of what [`json`] reads.
+/// Writes the form that [`json`] reads.
 pub(super) fn json_text(value: &impl Serialize) -> String {
-    // Maps with text keys and plain values: writing them cannot fail.
+    // Maps with text keys and plain values can always be written.
     serde_json::to_string(value).unwrap_or_default()
 }

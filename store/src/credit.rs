@@ -1,4 +1,4 @@
-//! What organisations have to spend, and what settled calls take from it.
+//! The credit of organisations, and what settled calls use of it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ impl Store {
     /// Every account.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
         let rows = sql("SELECT id, currency, credit_scaled, credit_used_scaled, credit_used_before_scaled
              FROM organisations ORDER BY id")
@@ -43,10 +43,10 @@ impl Accounts for Store {
 }
 
 impl WriteTransaction {
-    /// The organisation of that name and the currency of its account.
+    /// Returns the organisation of that name and the currency of its account.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_payer(&mut self, name: &str) -> Result<Option<(OrganisationId, Currency)>, StoreError> {
         let row = sql("SELECT id, currency FROM organisations WHERE name = $1")
             .bind(name)
@@ -55,7 +55,7 @@ impl WriteTransaction {
         row.map(|row| Ok((parsed(&row, "id")?, parsed(&row, "currency")?))).transpose()
     }
 
-    /// Refuses to let a trunk go that somebody gave rates for.
+    /// Refuses to delete a trunk that has cost rates.
     pub(super) async fn require_no_cost_rates(&mut self, trunk: TrunkId) -> Result<(), Problem> {
         let row = sql("SELECT COUNT(*) AS rates FROM cost_rates WHERE trunk_id = $1")
             .bind(trunk.to_string())
@@ -70,11 +70,11 @@ impl WriteTransaction {
         }
     }
 
-    /// Whether what is paid in `currency` can be taken from the organisation's credit: it has none, or has it in
-    /// that currency, or there is a rate into its own.
+    /// Whether an amount in `currency` can be deducted from the organisation's credit: it has no credit
+    /// limit, or has it in that currency, or there is a conversion rate.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn reaches_credit(
         &mut self,
         organisation: OrganisationId,
@@ -91,19 +91,19 @@ impl WriteTransaction {
     }
 }
 
-/// Takes what settled calls cost from the credit of their organisations, each call once.
+/// Deducts the prices of settled calls from the credit of their organisations, each call once.
 #[derive(Debug, Default)]
 pub(super) struct Draws(BTreeMap<OrganisationId, Draw>);
 
 #[derive(Debug, Default)]
 struct Draw {
-    /// By currency: an organisation that changed its own keeps accounts in the new one.
+    /// By currency: an organisation that changed its currency has an account in the new one.
     amounts: BTreeMap<Currency, Amount>,
     calls: Vec<CallId>,
 }
 
 impl Draws {
-    /// Notes the record; only the amount of a new one counts, but who waits for a call waits for either.
+    /// Notes the record. Only the amount of a new record counts, but the settled call is reported for both.
     pub(super) fn note(&mut self, cdr: &Cdr, is_new: bool) {
         let Some(credit) = cdr.billing.credit else { return };
         let draw = self.0.entry(cdr.organisation_id).or_default();
@@ -114,12 +114,12 @@ impl Draws {
         }
     }
 
-    /// Writes what was noted; says what every organisation concerned has used now.
+    /// Writes what was noted; returns how much every affected organisation has used.
     pub(super) async fn write(self, connection: &mut Connection) -> Result<Vec<Drawn>, StoreError> {
         let mut all = Vec::with_capacity(self.0.len());
         for (organisation, draw) in self.0 {
             for (currency, amount) in draw.amounts {
-                // No database is left to overflow: SQLite would go on with a fraction.
+                // The sum must not overflow: SQLite would go on with a floating-point number.
                 sql("UPDATE organisations SET credit_used_scaled =
                      CASE WHEN credit_used_scaled > 9223372036854775807 - $1 THEN 9223372036854775807
                      ELSE credit_used_scaled + $1 END

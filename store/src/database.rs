@@ -1,4 +1,4 @@
-//! Opening the database: one writer, several readers, migrations first.
+//! Opens the database: one writer, several readers, migrations first.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,62 +27,62 @@ use crate::write::WriteTransaction;
 #[derive(Debug, Clone)]
 pub struct Store {
     writer: Pool,
-    /// Those that organisations share.
+    /// Connections that organisations share.
     readers: Pool,
-    /// Those of the engine itself, and of finding out who asks: no organisation keeps them busy.
+    /// Connections for the engine and for authentication, which organisations cannot use up.
     own_readers: Pool,
     bell: Bell,
 }
 
-/// Why the database did not do what was asked.
+/// Why a database operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A stored value is not of its column's kind.
+    /// A stored value does not fit its column.
     #[error("read the database: column {column} holds what this version does not understand")]
     Corrupt {
         /// The column.
         column: &'static str,
     },
-    /// The file's directory cannot be made.
+    /// The file's directory cannot be created.
     #[error("open the database {}: {source}", path.display())]
     Directory {
         /// The database file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The schema cannot be brought to this version.
+    /// The schema cannot be migrated to this version.
     #[error("bring the database {location} to this version: {source}")]
     Migrate {
-        /// Which database.
+        /// The database.
         location: Location,
-        /// What went wrong.
+        /// The error.
         #[source]
         source: Box<sqlx::migrate::MigrateError>,
     },
     /// The database cannot be opened.
     #[error("open the database {location}: {}", words(source))]
     Open {
-        /// Which database.
+        /// The database.
         location: Location,
-        /// What the database said.
+        /// The database's error.
         #[source]
         source: sqlx::Error,
     },
-    /// The database is of another version, and is not to be changed.
+    /// The database has another version, and must not be changed.
     #[error(
         "use the database {location}: {} version wrote it; {}",
         if *newer { "a newer" } else { "an older" },
         if *newer { "use that version" } else { "start the engine, which brings it to this version" }
     )]
     Schema {
-        /// Which database.
+        /// The database.
         location: Location,
         /// Whether it is newer than this program.
         newer: bool,
     },
-    /// Something else already has a value that only one may have.
+    /// Another row already has a value that must be unique.
     #[error("write the database: another row already has this {column}")]
     Taken {
         /// The column.
@@ -104,7 +104,8 @@ fn words(error: &sqlx::Error) -> String {
 }
 
 impl From<StoreError> for Problem {
-    /// What a check before the statement would have said in better words is a conflict all the same.
+    /// Normally a check before the statement gives a better message; without it this is a conflict all the
+    /// same.
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
@@ -143,8 +144,8 @@ impl Store {
         }
     }
 
-    /// Opens the database to try changes that are not committed: no file is created and no schema changed. A database
-    /// that is not there is stood in for by an empty one in memory.
+    /// Opens the database for changes that are not committed: creates no file and changes no schema. If there
+    /// is no database, an empty one in memory takes its place.
     ///
     /// # Errors
     /// When it cannot be opened, or another version wrote it.
@@ -206,7 +207,7 @@ impl Store {
 
     async fn open_sqlite(database: &Database, path: &Path) -> Result<Self, StoreError> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            // Credentials and call records are in it: nobody else on the machine reads them.
+            // It contains credentials and call records: no other user of the machine may read it.
             std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -218,8 +219,8 @@ impl Store {
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // Call records come in groups: one sync for a hundred of them is cheap, and what is
-            // committed may then leave the journal.
+            // Call records are written in groups: one sync for a hundred of them is cheap, and committed
+            // records may then be removed from the journal.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(WRITER_BUSY_TIMEOUT)
@@ -275,7 +276,7 @@ impl Store {
             .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
             .connect_with(options.clone().options([
                 ("lock_timeout", millis(WRITER_BUSY_TIMEOUT)),
-                // A node that hangs within a transaction does not lock the others out.
+                // A node that hangs within a transaction must not lock out the others.
                 ("idle_in_transaction_session_timeout", millis(WRITER_IDLE_TIMEOUT)),
             ]))
             .await
@@ -292,7 +293,7 @@ impl Store {
         let options = options.options([
             ("default_transaction_read_only", "on".to_owned()),
             ("statement_timeout", millis(database.statement_timeout)),
-            // One plan for a large and a small organisation alike is a wrong one for either.
+            // A generic plan for large and small organisations alike would be wrong for either.
             ("plan_cache_mode", "force_custom_plan".to_owned()),
         ]);
         let readers = async |connections| {
@@ -322,7 +323,7 @@ impl Store {
         (own_readers, own_vitals): (Connections, Vitals),
     ) -> Self {
         let bell = Bell::default();
-        // On PostgreSQL some are left for what the engine itself writes; on SQLite there is one.
+        // On PostgreSQL some connections are reserved for the engine's own writes; on SQLite there is one.
         let writers = match writer {
             Connections::Postgres(_) => database.writers_max.saturating_sub(OWN_WRITERS).max(1),
             Connections::Sqlite(_) => 1,
@@ -335,7 +336,7 @@ impl Store {
         }
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     ///
     /// # Errors
     /// When it does not.
@@ -344,8 +345,8 @@ impl Store {
         Ok(())
     }
 
-    /// Begins to write the directory; nothing is visible before [`WriteTransaction::commit`]. One at a time,
-    /// whichever the database: what one reads stays so until it has written.
+    /// Begins a transaction on the directory; nothing is visible before [`WriteTransaction::commit`]. There
+    /// is one at a time in either database: what it reads does not change before it has written.
     ///
     /// # Errors
     /// When another writer holds the database for too long.
@@ -359,13 +360,13 @@ impl Store {
         Ok(WriteTransaction::new(transaction))
     }
 
-    /// Closes the connections that organisations share and those that write: what is asked of them from then on is
-    /// unavailable. Those stay that find out who asks.
+    /// Closes the connections that organisations share and those that write; requests for them then fail as
+    /// unavailable. The connections for authentication stay.
     pub async fn close_shared(&self) {
         tokio::join!(self.readers.close(), self.writer.close());
     }
 
-    /// Closes every connection; the write-ahead log is folded into the file.
+    /// Closes every connection; SQLite's write-ahead log is merged into the file.
     pub async fn close(&self) {
         tokio::join!(self.readers.close(), self.own_readers.close());
         self.writer.close().await;
@@ -376,23 +377,23 @@ impl Store {
         &self.writer
     }
 
-    /// Rung by whatever commits events through this store.
+    /// The bell, rung by every commit of events through this store.
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// The connections that read, and can do no more: those that organisations share where work is done for one.
+    /// The read-only connections; organisations share these.
     pub(super) fn readers(&self) -> &Pool {
         if turns::tenant().is_some() { &self.readers } else { &self.own_readers }
     }
 
-    /// How often the database failed, by what that means: `passing`, `refused` or `unknown`.
+    /// The number of database failures by kind: `passing`, `refused` or `unknown`.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.readers.vitals().trouble().failures()
     }
 }
 
-/// Runs the migrations, and makes every text compare by its bytes: texts then sort as they do on SQLite,
+/// Runs the migrations, and sets every text column to compare by bytes: texts then sort as they do on SQLite,
 /// whatever the collation of the server.
 async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateError> {
     MIGRATIONS.run(writer).await?;
@@ -419,11 +420,11 @@ fn millis(duration: Duration) -> String {
 pub(super) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations");
 /// Any number that no other lock of this schema has.
 const COLLATION_LOCK: i64 = 0x5349_4445;
-/// The substring search of SQLite by its name. It is inlined, so it costs nothing over `strpos`.
+/// SQLite's substring search under the same name. It is inlined, so it costs no more than `strpos`.
 const INSTR: &str = "
 CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
 LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
-/// Only columns that migrations have added since are touched: a table at rest is neither locked nor rewritten.
+/// Only columns that later migrations added are changed: otherwise no table is locked or rewritten.
 const TEXTS_COMPARE_BY_BYTES: &str = r#"
 DO $$
 DECLARE
@@ -445,19 +446,19 @@ END $$"#;
 /// bytes written with 128 MiB. A negative size is in KiB.
 const WRITER_CACHE_KIB: &str = "-65536";
 const READER_CACHE_KIB: &str = "-16384";
-/// Pages of the write-ahead log before it is folded into the file: 64 MiB.
+/// Pages of the write-ahead log before it is merged into the file: 64 MiB.
 const CHECKPOINT_PAGES: &str = "16384";
 /// A reader that gets no connection in this time fails: lists must not hang.
 const READER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Connections that read for the engine itself, and to find out who asks.
+/// Read connections for the engine itself and for authentication.
 const OWN_READERS_MAX: u32 = 4;
-/// Connections to PostgreSQL that no organisation's request writes on.
+/// PostgreSQL connections on which no organisation's request writes.
 const OWN_WRITERS: u32 = 2;
-/// When a caller may try again what the database could not do.
+/// When a client may retry what the database could not do.
 const RETRY_AFTER_S: u64 = 2;
-/// How long a server may be silent while its schema is brought to this version.
+/// How long a server may be unresponsive while its schema is migrated.
 const START_PATIENCE: Duration = Duration::from_secs(15);
-/// What an answer may take longer than the statement, which the server bounds itself.
+/// How much longer than the statement, which the server limits itself, an answer may take.
 const NETWORK_MAX: Duration = Duration::from_secs(1);
 const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);
 const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);

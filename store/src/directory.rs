@@ -1,4 +1,4 @@
-//! The directory as the switch caches it: one consistent read of everything it routes by.
+//! The directory as the switch caches it: one consistent read of all routing data.
 
 use sidetone_model::directory::{
     DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, StrictSource, Trunk,
@@ -11,20 +11,21 @@ use crate::sql::{Connection, Row, sql};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Grows with every change of the directory; reading it is cheap enough to do every second.
+    /// Returns the revision, which grows with every change of the directory; cheap enough to read every
+    /// second.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn directory_revision(&self) -> Result<i64, StoreError> {
         let row =
             sql("SELECT revision FROM directory_revision WHERE id = 1").fetch_one(self.readers()).await?;
         Ok(row.try_get("revision")?)
     }
 
-    /// Everything the switch routes by, of all tenants, as of one instant.
+    /// Returns the routing data of all organisations, as of one instant.
     ///
     /// # Errors
-    /// When the database refuses, or holds what this version does not understand.
+    /// When the database fails, or contains values that this version does not know.
     pub async fn directory(&self) -> Result<DirectorySnapshot, StoreError> {
         let mut transaction = self.readers().begin_read().await?;
         let row =

@@ -1,8 +1,9 @@
-//! The outbox: what happened, written in the transaction of what it tells of, and read so that nothing is missed.
+//! The outbox: events, written in the same transaction as the change that they report, and read so that none
+//! is missed.
 //!
 //! # Writing
 //!
-//! [`insert_event`] within the transaction that stores what the event tells. Its commit rings the [`Bell`].
+//! Call [`insert_event`] within the transaction that stores the change. Its commit rings the [`Bell`].
 //!
 //! # Reading
 //!
@@ -20,18 +21,20 @@
 //! }
 //! ```
 //!
-//! Ids are UUIDv7 and sort by when they were *made*; transactions end in another order, and several nodes write. A
-//! reader that went on behind the greatest id it saw would miss what became visible later with a smaller one. So
-//! every event has a position, and positions become visible in their order:
+//! Ids are UUIDv7 and sort by when they were *made*; transactions end in another order, and several nodes
+//! write. A reader that continued after the greatest id it saw would miss an event with a smaller id that
+//! became visible later. So every event has a position, and positions become visible in order:
 //!
 //! - On SQLite one transaction writes at a time. The event gets the next position when it is written.
-//! - On PostgreSQL an event is stored without a position. Whoever reads first places all that are visible and have none
-//!   ([`Store::place_events`]): one at a time, behind the lock of the one row of `event_position`, in a transaction of
-//!   its own. Writers never wait for one another, and what is placed was visible before. A later placing sees the
-//!   earlier one committed, so a reader that sees a position sees all smaller ones.
+//! - On PostgreSQL an event is stored without a position. The first reader gives a position to all visible
+//!   events without one ([`Store::place_events`]): one reader at a time, holding the lock of the only row of
+//!   `event_position`, in a separate transaction. Writers never wait for each other, and an event was visible
+//!   before it got its position. A later placing sees the earlier one committed, so a reader that sees a
+//!   position sees all smaller ones.
 //!
-//! A sequence would not do: it is drawn before the commit. Comparing transaction ids with the oldest one that runs
-//! would do without the second write, and would stop at whatever else runs long on the same server.
+//! A sequence is not sufficient, because its value is taken before the commit. Comparing transaction ids with
+//! the oldest running one would save the second write, but would wait for any long transaction on the same
+//! server.
 
 use serde_json::Value;
 use sidetone_model::access::Scope;
@@ -47,12 +50,12 @@ use crate::sql::{Row, Transaction, sql};
 use crate::statement::{Statement, parts};
 use crate::{Store, StoreError};
 
-/// Stores an event together with what else the transaction writes.
+/// Stores an event within `transaction`.
 pub(super) async fn insert_event(transaction: &mut Transaction, event: &Event) -> Result<(), StoreError> {
     insert_events(transaction, std::slice::from_ref(event)).await
 }
 
-/// As [`insert_event`], for many in their order.
+/// Like [`insert_event`], for several events in order.
 pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event]) -> Result<(), StoreError> {
     for part in parts(events) {
         let mut position = first_position(transaction, part.len()).await?;
@@ -78,7 +81,8 @@ pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event
     Ok(())
 }
 
-/// The position of the next event, with as many behind it, where no other transaction can get one in between.
+/// The position of the next event, with `count` consecutive ones; only where no other transaction can get one
+/// in between.
 async fn first_position(transaction: &mut Transaction, count: usize) -> Result<Option<i64>, StoreError> {
     if !transaction.writes_alone() {
         return Ok(None);
@@ -93,10 +97,10 @@ async fn first_position(transaction: &mut Transaction, count: usize) -> Result<O
 }
 
 impl Store {
-    /// Stores events that tell of nothing else that is stored.
+    /// Stores events without any other row.
     ///
     /// # Errors
-    /// When the database refuses; none of them is stored then.
+    /// When the database fails; none of them is stored then.
     pub async fn store_events(&self, events: &[Event]) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         insert_events(&mut transaction, events).await?;
@@ -104,15 +108,15 @@ impl Store {
         Ok(())
     }
 
-    /// Rung when this process has made events visible.
+    /// The bell, rung when this process has made events visible.
     pub fn event_bell(&self) -> &Bell {
         self.bell()
     }
 
-    /// The events inside `scope` behind `after`, at most `limit`.
+    /// The events inside `scope` after the position `after`, at most `limit`.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn events_after(
         &self,
         scope: Scope,
@@ -131,7 +135,7 @@ impl Store {
             batch.next = Position(row.try_get("position")?);
             match placed(row) {
                 Ok(event) => batch.events.push(event),
-                // It would stop every reader for ever.
+                // An error here would stop every reader permanently.
                 Err(error) => {
                     tracing::warn!(%error, "an event that this version does not understand is left out")
                 }
@@ -140,23 +144,23 @@ impl Store {
         Ok(batch)
     }
 
-    /// Where the log ends now.
+    /// Returns the current end of the log.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn events_end(&self) -> Result<Position, StoreError> {
         self.place_events().await?;
         let row = sql("SELECT last FROM event_position WHERE id = 1").fetch_one(self.readers()).await?;
         Ok(Position(row.try_get("last")?))
     }
 
-    /// Gives a position to what is visible and has none, a bounded number; says whether there may be more. On SQLite
-    /// everything has one.
+    /// Gives positions to visible events without one, a bounded number; returns whether there may be more. On
+    /// SQLite every event has one.
     async fn place_events(&self) -> Result<bool, StoreError> {
         if !self.writer().is_postgres() {
             return Ok(false);
         }
-        // Mostly there is nothing to do, and no lock to be taken for that.
+        // Mostly there is nothing to do; then no lock is taken.
         let unplaced = sql("SELECT id FROM events WHERE position IS NULL LIMIT 1");
         if unplaced.fetch_optional(self.readers()).await?.is_none() {
             return Ok(false);
@@ -182,10 +186,10 @@ impl Store {
         Ok(placed >= PLACED_ROWS_MAX)
     }
 
-    /// Deletes events that were stored longer ago than they are kept, a bounded number; says how many.
+    /// Deletes events older than the retention time, a bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn purge_events(&self, now: Timestamp) -> Result<u64, StoreError> {
         let done =
             sql("DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id < $1 ORDER BY id LIMIT $2)")
@@ -211,7 +215,7 @@ impl EventLog for Store {
 
     fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>> {
         Box::pin(async move {
-            // Somebody may know the id of an event that nobody has read yet.
+            // A client may know the id of an event that has no position yet.
             self.place_events().await?;
             let mut statement = Statement::new("SELECT position FROM events");
             within(&mut statement, scope);
@@ -222,8 +226,8 @@ impl EventLog for Store {
 
     fn position_before(&self, first: EventId) -> PortFuture<'_, Position> {
         Box::pin(async move {
-            // Ids are made a moment before their transaction ends: what was made earlier may stand behind. What was
-            // made longer ago than any transaction takes stands before.
+            // Ids are made shortly before their transaction ends, so an event with an earlier id may have a
+            // later position. An event whose id is older than any transaction lasts has an earlier position.
             let first = first.made_at().map_or(first, |at| EventId::first_at(at.plus_micros(-COMMIT_US)));
             let query = sql(
                 "SELECT position FROM events WHERE id < $1 AND position IS NOT NULL ORDER BY id DESC LIMIT 1",
@@ -255,9 +259,10 @@ fn placed(row: &Row) -> Result<PlacedEvent, StoreError> {
     Ok(PlacedEvent { position: position(row)?, event })
 }
 
-/// Events are read by nobody after that.
+/// Retention time of events.
 const KEPT_FOR_US: i64 = 30 * 24 * 60 * 60 * 1_000_000;
-/// How much earlier than its commit an event's id may have been made: no transaction of ours is let run longer.
+/// The longest time between the making of an id and its commit: no transaction of this program may run
+/// longer.
 const COMMIT_US: i64 = 60 * 1_000_000;
 /// Events placed in one transaction.
 const PLACED_ROWS_MAX: i64 = 1000;

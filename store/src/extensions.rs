@@ -1,4 +1,4 @@
-//! Extensions: people's lines with their digest credentials.
+//! Extensions of users, with their digest credentials.
 
 use sidetone_model::directory::{Ha1, StrictSource};
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
@@ -13,27 +13,27 @@ use crate::{Change, StoreError, WriteTransaction};
 /// An extension as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionRow {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// Its number, the natural key within the organisation.
     pub number: String,
     /// The person's name.
     pub name: String,
-    /// The team of its records.
+    /// The team that its records belong to.
     pub team_id: Option<TeamId>,
-    /// Its credential; `None` keeps the one that is stored.
+    /// Its credential; `None` keeps the stored one.
     pub ha1: Option<Ha1>,
-    /// Codecs in order; empty is every codec.
+    /// Codecs in order of preference; empty means every codec.
     pub codecs: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
 }
 
 impl WriteTransaction {
-    /// The extension of that number.
+    /// Returns the extension of that number.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_extension(
         &mut self,
         organisation: OrganisationId,
@@ -50,7 +50,7 @@ impl WriteTransaction {
     /// The numbers of every extension of an organisation, in order.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn extension_numbers(
         &mut self,
         organisation: OrganisationId,
@@ -62,10 +62,10 @@ impl WriteTransaction {
         rows.iter().map(|row| Ok(row.try_get("number")?)).collect()
     }
 
-    /// Makes the extension as declared.
+    /// Creates or updates the extension as declared.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when a new one has no credential; else when the database refuses.
+    /// [`StoreError::Corrupt`] when a new one has no credential; otherwise when the database fails.
     pub async fn declare_extension(
         &mut self,
         declared: &ExtensionRow,
@@ -130,7 +130,7 @@ impl WriteTransaction {
     }
 }
 
-/// What a list of extensions searches.
+/// The text that a search in a list of extensions covers.
 pub(super) fn extension_search(number: &str, name: &str) -> String {
     searchable([Some(number), Some(name)])
 }

@@ -1,24 +1,25 @@
-//! What a failure of the database means: whether the same work can succeed later, and whether the row is to blame.
+//! Classifies database failures: whether the same work can succeed later, and whether the row is the cause.
 
 use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 
-/// The meaning of a failure.
+/// The class of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The database cannot do it now: no connection, a lock, a time-out, I/O. The same work can succeed later.
+    /// The database cannot do it now: no connection, a lock, a timeout, an I/O error. The same work can
+    /// succeed later.
     Passing,
-    /// The database refuses these values, now and later: a constraint, an encoding, a length.
+    /// The database refuses these values permanently: a constraint, an encoding, a length.
     Refused,
-    /// Neither is known: a statement that does not fit the schema, a value that cannot be read.
+    /// Neither is certain: a statement that does not fit the schema, a value that cannot be read.
     Unknown,
 }
 
 impl Failure {
-    /// Every meaning, each at its own position.
+    /// Every class, each at the index of its discriminant.
     pub(super) const ALL: [Failure; 3] = [Failure::Passing, Failure::Refused, Failure::Unknown];
 
-    /// The word of the metric's label.
+    /// The value of the metric's label.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Failure::Passing => "passing",
@@ -27,7 +28,7 @@ impl Failure {
         }
     }
 
-    /// The meaning of `error`.
+    /// Returns the class of `error`.
     pub(super) fn of(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::BeginFailed
@@ -53,22 +54,22 @@ impl Failure {
     }
 }
 
-/// The meaning of a code of PostgreSQL (Appendix A of its documentation).
+/// Returns the class of a PostgreSQL error code (Appendix A of its documentation).
 fn of_sqlstate(code: &str) -> Failure {
     match code {
         // A statement on a server that became a standby, a transaction that took too long, a lock, a deadlock.
         "25006" | "25P03" | "25P04" | "40001" | "40P01" | "55006" | "55P03" => Failure::Passing,
         _ => match code.get(..2) {
-            // Connections, resources, intervention by the operator, errors of the system.
+            // Connections, resources, intervention by the operator, system errors.
             Some("08" | "53" | "57" | "58") => Failure::Passing,
-            // Values that are no values of the column, constraints, limits of the server, triggers that raise.
+            // Values that do not fit the column, constraints, limits of the server, triggers that raise.
             Some("22" | "23" | "44" | "54" | "P0") => Failure::Refused,
             _ => Failure::Unknown,
         },
     }
 }
 
-/// The meaning of a result code of SQLite, extended or not.
+/// Returns the class of a SQLite result code, extended or not.
 fn of_sqlite_code(code: u32) -> Failure {
     match code & 0xFF {
         // PERM, BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL, SCHEMA

@@ -1,8 +1,9 @@
-//! Requests that are carried out once: the claim, and the answer in one transaction with what was done.
+//! Requests that are executed once: the claim, and the answer in one transaction with the changes.
 //!
-//! A claim is committed before the work begins, so that a twin sees it. What the work writes is committed together
-//! with its answer and on the condition that the claim is still its own: whenever the process is killed, either
-//! both are there and a retry gets the same answer, or none is and a retry does the work.
+//! A claim is committed before the work begins, so that a duplicate request sees it. The changes are
+//! committed together with the answer, on the condition that the claim is still held. So if the process is
+//! killed at any time, either both are stored and a retry gets the same answer, or neither is and a retry
+//! does the work.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,10 +30,10 @@ pub struct IdempotencyKeys {
     given_up: Arc<GivenUp>,
 }
 
-/// Tries of this node that came to nothing and whose claims the database may still hold: it was failing. The next try
-/// of the request takes such a claim over.
+/// Attempts of this node that failed and whose claims may still be stored, because the database was failing.
+/// The next attempt of the request takes such a claim over.
 ///
-/// *Bounds*: [`GIVEN_UP_MAX`]; of more the oldest is forgotten, whose lease ends by itself.
+/// *Bounds*: [`GIVEN_UP_MAX`]; beyond it the oldest is forgotten, and its lease expires.
 #[derive(Debug, Default)]
 struct GivenUp(Mutex<VecDeque<(String, String)>>);
 
@@ -45,7 +46,7 @@ impl GivenUp {
         given_up.push_back((id.to_owned(), attempt.to_owned()));
     }
 
-    /// The last try of the request that was given up; empty without one.
+    /// Returns the last abandoned attempt of the request; empty without one.
     fn attempt(&self, id: &str) -> String {
         let given_up = self.0.lock();
         let found = given_up.iter().rev().find(|(own, _)| own == id);
@@ -57,11 +58,11 @@ impl GivenUp {
     }
 }
 
-/// What became of the try to claim a request.
+/// The result of an attempt to claim a request.
 enum Claimed {
-    /// It is ours to carry out.
+    /// This attempt executes it.
     Ours,
-    /// It is, or was, somebody else's.
+    /// Another attempt executes or has executed it.
     Theirs(Once),
 }
 
@@ -78,7 +79,7 @@ impl Idempotency for IdempotencyKeys {
                 Ok(Claimed::Ours) => {}
                 Ok(Claimed::Theirs(once)) => return Ok(once),
                 Err(error) => {
-                    // It may be stored, although nothing was heard of it.
+                    // The claim may be stored, although the commit was not confirmed.
                     self.given_up.note(&attempt.id, &attempt.token);
                     return Err(error.into());
                 }
@@ -108,11 +109,11 @@ impl Idempotency for IdempotencyKeys {
 }
 
 impl IdempotencyKeys {
-    /// The keys as `node` sees them. What an earlier run of the node began and did not end is free again: it was
-    /// cut off, and with it what it had written.
+    /// Returns the keys for `node`. Releases what an earlier run of the node began and did not finish: its
+    /// changes were rolled back.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn open(store: Store, node: NodeId) -> Result<Self, StoreError> {
         sql("DELETE FROM idempotency_keys WHERE node_id = $1 AND status IS NULL")
             .bind(node.to_string())
@@ -121,10 +122,10 @@ impl IdempotencyKeys {
         Ok(Self { store, node, given_up: Arc::default() })
     }
 
-    /// Deletes what was kept for its time, a bounded number of rows; says how many.
+    /// Deletes rows whose retention time is over, a bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn purge(&self, now: Timestamp) -> Result<u64, StoreError> {
         let done = sql("DELETE FROM idempotency_keys WHERE id IN
              (SELECT id FROM idempotency_keys WHERE expires_at_us <= $1 ORDER BY expires_at_us LIMIT $2)")
@@ -139,16 +140,17 @@ impl IdempotencyKeys {
     pub const PURGE_BATCH: u64 = PURGE_ROWS_MAX.unsigned_abs();
 }
 
-/// One try to carry a request out.
+/// One attempt to execute a request.
 struct Attempt<'a> {
     keys: &'a IdempotencyKeys,
     id: String,
-    /// Known to this try alone: whoever lost the lease finds another one in the row.
+    /// Known to this attempt only: if the lease was lost, the row has another token.
     token: String,
 }
 
 impl Attempt<'_> {
-    /// Takes the claim when nobody has it, its time is over, or the lease of the same request has ended.
+    /// Takes the claim if it is free, its retention time is over, or the lease of the same request has
+    /// expired.
     async fn claim(&self, fingerprint: &str, now: Timestamp) -> Result<Claimed, StoreError> {
         let done = sql("INSERT INTO idempotency_keys AS own
              (id, fingerprint, node_id, attempt, leased_until_us, expires_at_us)
@@ -176,15 +178,15 @@ impl Attempt<'_> {
         self.theirs(fingerprint).await.map(Claimed::Theirs)
     }
 
-    /// What the claim of another try says.
+    /// Reads the claim of another attempt.
     async fn theirs(&self, fingerprint: &str) -> Result<Once, StoreError> {
         let row = sql("SELECT fingerprint, status, content_type, location, sealed_body
              FROM idempotency_keys WHERE id = $1")
         .bind(&self.id)
-        // The connection that writes: what it has committed, it sees.
+        // Read on the write connection, which sees its own commits.
         .fetch_optional(self.keys.store.writer())
         .await?;
-        // Released in between: the caller is told to try again, which will work.
+        // Released in between: the client is asked to try again, which will succeed.
         let Some(row) = row else { return Ok(Once::Running) };
         if row.try_get::<&str>("fingerprint")? != fingerprint {
             return Ok(Once::Reused);
@@ -200,7 +202,7 @@ impl Attempt<'_> {
         }))
     }
 
-    /// Commits the answer with what was written; what an answer that is no success wrote is undone.
+    /// Commits the answer with the changes; the changes of an answer that is not a success are rolled back.
     async fn keep(&self, answer: &KeptAnswer, unit: Unit) -> Result<Once, Problem> {
         let written = match unit.into_transaction() {
             Ok(written) => written.filter(|_| answer.is_success()),
@@ -224,15 +226,15 @@ impl Attempt<'_> {
             .await
             .map_err(StoreError::from)?;
         if done.rows_affected() == 0 {
-            // The lease ended and another try has the claim: what this one wrote is undone.
+            // The lease expired and another attempt has the claim: the changes of this one are rolled back.
             return Ok(Once::Running);
         }
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(Once::Executed)
     }
 
-    /// Gives the claim up. Where that fails, the next try of the request on this node takes it over; for other nodes
-    /// the lease ends by itself.
+    /// Releases the claim. If that fails, the next attempt of the request on this node takes it over; for
+    /// other nodes the lease expires.
     async fn release(&self) {
         self.keys.given_up.note(&self.id, &self.token);
         let released = sql("DELETE FROM idempotency_keys WHERE id = $1 AND attempt = $2 AND status IS NULL")
@@ -249,10 +251,10 @@ impl Attempt<'_> {
     }
 }
 
-/// How long an answer is given again.
+/// How long an answer is repeated.
 const KEPT_FOR_US: i64 = 24 * 60 * 60 * 1_000_000;
-/// How long a try may take before another may take its claim over.
+/// Time after which another attempt may take a claim over.
 const LEASE_US: i64 = 60 * 1_000_000;
-/// Tries that were given up and are remembered.
+/// Abandoned attempts that are remembered.
 const GIVEN_UP_MAX: usize = 4_096;
 const PURGE_ROWS_MAX: i64 = 500;

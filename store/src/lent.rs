@@ -1,8 +1,8 @@
-//! A connection while it is in use: it goes back to its pool, whatever becomes of what used it.
+//! A connection while it is in use: it returns to its pool whatever happens to its user.
 //!
-//! A connection whose statement was broken off is of use again once the database has answered. Until then it counts
-//! as used, and the organisation's share with it: a client that breaks requests off gets no more of the database than
-//! one that waits. A connection that has no answer in [`RETURN_MAX`] is closed.
+//! A connection whose statement was cancelled can be used again once the database has answered. Until then it
+//! counts as used, for the organisation's share too: a client that cancels requests gets no more of the
+//! database than one that waits. A connection without an answer within [`RETURN_MAX`] is closed.
 
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -19,16 +19,16 @@ use crate::turns::Turn;
 /// A connection of a pool, within a transaction or not.
 #[derive(Debug)]
 pub(super) struct Lent<DB: Kind> {
-    /// Some until it is dropped.
+    /// `Some` until it is dropped.
     connection: Option<PoolConnection<DB>>,
-    /// Whether a transaction was begun that is not committed.
+    /// Whether a transaction was begun and not committed.
     is_open: bool,
     turn: Option<Turn>,
 }
 
-/// A kind of database whose transactions end by the same words.
+/// A kind of database; all kinds end transactions with the same statements.
 pub(super) trait Kind: Database {
-    /// Runs a statement that has no parameters.
+    /// Runs a statement without parameters.
     fn run<'c>(
         connection: &'c mut Self::Connection,
         statement: &'static str,
@@ -54,14 +54,14 @@ impl Kind for Sqlite {
 }
 
 impl<DB: Kind> Lent<DB> {
-    /// `connection`, used by the right of `turn`.
+    /// Wraps `connection`, used under the share of `turn`.
     pub(super) fn new(connection: PoolConnection<DB>, turn: Option<Turn>) -> Self {
         Self { connection: Some(connection), is_open: false, turn }
     }
 
-    /// Begins a transaction; dropped without [`Lent::commit`] it changes nothing.
+    /// Begins a transaction; without [`Lent::commit`] it is rolled back on drop.
     pub(super) async fn begin(&mut self, statement: &'static str) -> Result<(), sqlx::Error> {
-        // Before the answer: what is broken off may have been begun.
+        // Set before the answer: a cancelled BEGIN may have been executed.
         self.is_open = true;
         DB::run(self, statement).await
     }
@@ -99,21 +99,21 @@ impl<DB: Kind> Drop for Lent<DB> {
                 give_back(connection, is_open).await;
                 drop(turn);
             })),
-            // The runtime is gone: a pool would ask it for a task.
+            // The runtime has ended: a pool would try to start a task on it.
             Err(_) => drop(connection.detach()),
         }
     }
 }
 
-/// Gives a connection back to its pool, or closes it when the database does not answer.
+/// Returns a connection to its pool, or closes it if the database does not answer.
 async fn give_back<DB: Kind>(mut connection: PoolConnection<DB>, is_open: bool) {
     if is_open && timeout(RETURN_MAX, DB::run(&mut connection, "ROLLBACK")).await.is_err() {
         drop(connection.detach());
         return;
     }
-    // Dropped with its time, the future closes the connection.
+    // On timeout the future is dropped, which closes the connection.
     let _ = timeout(RETURN_MAX, connection.return_to_pool()).await;
 }
 
-/// How long the database may take until a connection is of use again.
+/// How long the database may take before the connection can be used again.
 const RETURN_MAX: Duration = Duration::from_secs(15);

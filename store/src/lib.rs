@@ -1,11 +1,10 @@
 //! The database: the only crate with SQL in it, one file per aggregate.
 //!
-//! Statements are whole literals beside the function that runs them, in the SQL that SQLite and
-//! PostgreSQL share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Lists alone, whose
-//! filters combine freely, put their statements together from literals. Whatever reads
-//! tenant data takes a `Scope`. Writes of the directory go through [`WriteTransaction`], one at a time.
-//! What is written for a request that must be carried out once is one unit with its answer, whichever functions
-//! write it (`unit`).
+//! Statements are complete literals beside the function that runs them, in the SQL that SQLite and PostgreSQL
+//! share: `$1` parameters, TEXT ids, BIGINT microseconds and money. Only lists, whose filters combine freely,
+//! assemble their statements from literals. Every function that reads an organisation's data takes a `Scope`.
+//! Writes of the directory go through [`WriteTransaction`], one at a time. What is written for a request that
+//! must be executed once is one unit with its answer, whichever functions write it (`unit`).
 
 mod agents;
 mod ai_prices;

@@ -1,4 +1,4 @@
-//! Lists of standing things: keys, users, teams, agents. One shape, a table each.
+//! Lists of managed resources: keys, users, teams, agents. One structure, a table each.
 
 use sidetone_model::access::Scope;
 use sidetone_model::listing::{Listing, ListingSort};
@@ -17,14 +17,14 @@ pub(super) struct Table {
     pub(super) count: &'static str,
     /// `SELECT … FROM …`
     pub(super) select: &'static str,
-    /// ` AND column = `, the column that names the team of a row; `None` where rows have no team.
+    /// ` AND column = `, with the column that contains the team of a row; `None` where rows have no team.
     pub(super) team: Option<&'static str>,
     /// ` ORDER BY …` by name, ascending and descending.
     pub(super) by_name: [&'static str; 2],
 }
 
 impl Store {
-    /// The rows inside `scope` that the listing asks for.
+    /// The rows inside `scope` that the listing selects.
     pub(super) async fn page<T>(
         &self,
         scope: Scope,
@@ -46,7 +46,7 @@ impl Store {
         let window = listing.window;
         items.bind(" LIMIT ", i64::from(window.limit), "");
         items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
-        // Both statements see one snapshot: the total is that of these items.
+        // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
         let total = total.query().fetch_one(&mut *transaction).await?;
         let rows = items.query().fetch_all(&mut *transaction).await?;

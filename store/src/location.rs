@@ -1,4 +1,4 @@
-//! Where the database is, and how it is used: what the section `[database]` says.
+//! Where the database is, and how it is used: the section `[database]`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,26 +29,26 @@ pub enum Location {
     Sqlite(PathBuf),
 }
 
-/// The URL of a PostgreSQL database; shown without its password and its parameters.
+/// The URL of a PostgreSQL database; displayed without its password and its parameters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(String);
 
-/// What is wrong with a URL; the URL itself is not repeated, it may hold a password.
+/// What is wrong with a URL; the URL itself is not repeated, because it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// No file is named.
+    /// No file name.
     #[error("must name a file, such as sqlite://data/sidetone.db")]
     File,
-    /// Not a URL that PostgreSQL is reached by.
+    /// Not a PostgreSQL URL.
     #[error("must be a URL such as postgres://user:password@host/database")]
     Postgres,
-    /// Neither kind.
+    /// Neither kind of database.
     #[error("must begin with sqlite:// or postgres://, such as sqlite://data/sidetone.db")]
     Scheme,
 }
 
 impl Database {
-    /// The database at `location`, used as by default.
+    /// The database at `location`, with default settings.
     pub fn at(location: Location) -> Self {
         Self {
             location,
@@ -110,10 +110,10 @@ impl fmt::Display for Location {
 }
 
 impl PostgresUrl {
-    /// What a connection needs.
+    /// The options of a connection.
     ///
-    /// Without an `sslmode` a server elsewhere must show a certificate for its name: credentials and call
-    /// records go over the network.
+    /// Without an `sslmode`, a server on another host must present a certificate for its name, because
+    /// credentials and call records cross the network.
     pub(super) fn options(&self) -> Result<PgConnectOptions, sqlx::Error> {
         let options = PgConnectOptions::from_str(&self.0)?;
         let near = options.get_socket().is_some()
@@ -127,7 +127,7 @@ impl PostgresUrl {
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("postgres", ""));
-        // A parameter may be a password too.
+        // A parameter may contain a password too.
         let rest = rest.split(['?', '#']).next().unwrap_or_default();
         match rest.rsplit_once('@') {
             Some((credentials, place)) => {

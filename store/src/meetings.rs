@@ -1,4 +1,4 @@
-//! Meetings: what virtual agents made of the sessions of rooms.
+//! Meetings: the reports of virtual agents on the sessions of rooms.
 
 use serde::de::DeserializeOwned;
 use sidetone_model::access::Scope;
@@ -65,7 +65,7 @@ impl Store {
         room: RoomId,
         window: Window,
     ) -> Result<Page<MeetingSummary>, StoreError> {
-        // Both statements see one snapshot: the total is that of these items.
+        // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
         let total = sql("SELECT COUNT(*) AS total FROM meetings WHERE organisation_id = $1 AND room_id = $2")
             .bind(organisation.to_string())
@@ -127,14 +127,14 @@ impl Store {
     }
 }
 
-/// When the session began; reports of it come one after the other from here on.
+/// Returns when the session began; serializes its reports until the end of the transaction.
 async fn lock_session(
     transaction: &mut Transaction,
     organisation: OrganisationId,
     told: &Meeting,
 ) -> Result<Timestamp, Problem> {
-    // A row of another kind than the writer of sessions updates: on PostgreSQL the lock is of the session's row, and
-    // held for a moment.
+    // Another kind of row than the writer of sessions updates: on PostgreSQL the lock is on the session's
+    // row, and is held briefly.
     let row = sql("UPDATE conference_sessions SET room_name = room_name
          WHERE id = $1 AND organisation_id = $2 AND room_id = $3 RETURNING started_at_us")
     .bind(told.session_id.to_string())
@@ -189,7 +189,7 @@ fn with_report(query: Query, report: &MeetingReport) -> Query {
         .bind(json_text(&report.delivered_to))
 }
 
-/// Who was in a session: everybody once.
+/// The people in a session, each once.
 async fn attendees(
     connection: &mut Connection,
     organisation: OrganisationId,

@@ -9,10 +9,10 @@ use crate::sql::sql;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The id of the node called `name`, given to it the first time it starts.
+    /// Returns the id of the node called `name`, which is created at its first start.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn node(&self, name: &str, now: Timestamp) -> Result<NodeId, StoreError> {
         let row = sql("INSERT INTO nodes (id, name, created_at_us) VALUES ($1, $2, $3)
              ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id")

@@ -1,4 +1,4 @@
-//! The notes that were sent, read back.
+//! Reads the notes that were sent.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::sql::{Row, Transaction};
 use crate::statement::Statement;
 use crate::{Store, StoreError};
 
-/// What the notes of a list were sent to.
+/// What the notes of a list belong to.
 #[derive(Clone, Copy)]
 enum Of {
     Call(CallId),
@@ -27,7 +27,7 @@ impl Store {
     /// The notes that were sent into a call of an organisation, newest first.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn notes_of_call(
         &self,
         organisation: OrganisationId,
@@ -40,7 +40,7 @@ impl Store {
     /// The notes that were sent to an extension of an organisation, newest first.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn notes_of_extension(
         &self,
         organisation: OrganisationId,
@@ -53,7 +53,7 @@ impl Store {
     /// The notes that a room of an organisation sent, newest first.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn notes_of_room(
         &self,
         organisation: OrganisationId,

@@ -1,4 +1,4 @@
-//! Notes: stored in groups before they are sent, and what phones and people say to them, each with its event.
+//! Notes: stored in groups before they are sent, with the answers of phones and users, each with its event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ impl NoteLog for Store {
 }
 
 impl Store {
-    /// Stores changes together: a statement for many of a kind, as a thousand notes come in a second.
+    /// Stores changes together: one statement for many of a kind, because a thousand notes may arrive in a
+    /// second.
     async fn write_notes(&self, changes: &[Change]) -> Result<Vec<Written>, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         let mut written = vec![Written::Done; changes.len()];
@@ -83,11 +84,11 @@ impl Store {
         Ok(written)
     }
 
-    /// Gives up on the receipts that nobody will hear an answer for: sent before `before`, by `node` or by any. A
-    /// bounded number; says how many.
+    /// Fails the receipts for which no answer can arrive any more: sent before `before`, by `node` or by any.
+    /// A bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn fail_pending_notes(
         &self,
         node: Option<NodeId>,
@@ -114,10 +115,10 @@ impl Store {
         Ok(rows.len() as u64)
     }
 
-    /// Deletes notes that were sent longer ago than they are kept, a bounded number; says how many.
+    /// Deletes notes older than the retention time, a bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn purge_notes(&self, now: Timestamp) -> Result<u64, StoreError> {
         let before = now.plus_micros(-KEPT_FOR_US).as_micros();
         let mut transaction = self.writer().begin_write().await?;
@@ -141,7 +142,7 @@ impl Store {
     pub const NOTE_BATCH: u64 = BATCH_ROWS_MAX.unsigned_abs();
 }
 
-/// Stores notes and their receipts; the events of those that are about to be sent.
+/// Stores notes and their receipts, and the events of those that are about to be sent.
 async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Result<Vec<Event>, StoreError> {
     for part in parts(notes) {
         let mut statement = Statement::new(
@@ -201,8 +202,8 @@ async fn insert_notes(transaction: &mut Transaction, notes: &[&NewNote]) -> Resu
         .collect())
 }
 
-/// Stores what came of sending notes to phones, by the note and the phone's place; the notes that have to be judged
-/// anew. What is known better already stays: a tap, or an end of the waiting.
+/// Stores the results of sending notes to phones, by the note and the phone's index. Returns the notes whose
+/// state has to be computed again. A better known state stays: an acknowledgement, or an end of the waiting.
 async fn store_outcomes(
     transaction: &mut Transaction,
     outcomes: &BTreeMap<(NoteId, usize), &Outcome>,
@@ -233,7 +234,7 @@ async fn store_outcomes(
     Ok(all.into_iter().map(|(note, ..)| note).collect())
 }
 
-/// A note that somebody says was acknowledged, with the one receipt that this is about.
+/// A note that a client reports as acknowledged, with the one receipt that this concerns.
 struct Asked {
     organisation: OrganisationId,
     team: Option<TeamId>,
@@ -243,8 +244,9 @@ struct Asked {
     place: usize,
 }
 
-/// Takes a tap when it is one: of a phone that was sent the note, which asked for it, the first of that phone. Its
-/// event, for the caller to store; the note is to be judged anew.
+/// Stores an acknowledgement if it is valid: from a phone that was sent the note, of a note that asks for it,
+/// and the first from that phone. Returns its event for the caller to store; the state of the note has to be
+/// computed again.
 async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Event>, StoreError> {
     let Some(asked) = find_asked(transaction, tap).await? else { return Ok(None) };
     let note = tap.acknowledgement.id;
@@ -317,7 +319,7 @@ fn asked(row: &Row) -> Result<Asked, StoreError> {
     })
 }
 
-/// Says of notes as a whole what their receipts come to.
+/// Computes the state of whole notes from their receipts.
 async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<(), StoreError> {
     let notes: Vec<NoteId> = notes.iter().copied().collect();
     for part in parts(&notes) {
@@ -349,7 +351,7 @@ async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<
     Ok(())
 }
 
-/// What the phones of a note said, in their order.
+/// The receipts of a note's phones, in order.
 #[derive(Default)]
 struct Receipts<'a> {
     acked: i64,
@@ -357,5 +359,5 @@ struct Receipts<'a> {
 }
 
 const BATCH_ROWS_MAX: i64 = 500;
-/// The public document: notes are kept for 30 days.
+/// As documented in the API: notes are kept for 30 days.
 const KEPT_FOR_US: i64 = 30 * 24 * 60 * 60 * 1_000_000;

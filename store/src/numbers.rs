@@ -1,4 +1,4 @@
-//! Phone numbers and where they lead.
+//! Phone numbers and their destinations.
 
 use sidetone_model::directory::{Destination, DestinationKind};
 use sidetone_model::ids::{NumberId, OrganisationId};
@@ -12,19 +12,19 @@ use crate::{Change, StoreError, WriteTransaction};
 /// A phone number as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRow {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// E.164 with `+`, the natural key.
     pub number: String,
-    /// Where a call to it goes.
+    /// The destination of a call to it.
     pub destination: Destination,
 }
 
 impl WriteTransaction {
-    /// Makes the number lead where it is declared to.
+    /// Sets the number's destination as declared.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when another organisation has it; else when the database refuses.
+    /// [`StoreError::Taken`] when another organisation has it; otherwise when the database fails.
     pub async fn declare_number(
         &mut self,
         declared: &NumberRow,

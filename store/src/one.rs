@@ -1,10 +1,10 @@
-//! One row: read by a statement that finds at most one, or written by the last statement of a change.
+//! Single rows: read by a statement that finds at most one, or written by the last statement of a change.
 
 use crate::sql::{Query, Row};
 use crate::{Change, Store, StoreError, WriteTransaction};
 
 impl Store {
-    /// What `query` finds, when it finds something.
+    /// Returns the row that `query` finds, if any.
     pub(super) async fn one<T>(
         &self,
         query: Query,
@@ -15,7 +15,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// As [`Store::one`], as of this transaction.
+    /// Like [`Store::one`], as of this transaction.
     pub(super) async fn one<T>(
         &mut self,
         query: Query,
@@ -24,7 +24,7 @@ impl WriteTransaction {
         query.fetch_optional(&mut *self.transaction).await?.map(|row| read(&row)).transpose()
     }
 
-    /// Runs the statement that a change of the directory ends with, and makes it all visible.
+    /// Runs the last statement of a directory change, and commits.
     pub(super) async fn finish(mut self, query: Query, change: Change) -> Result<(), StoreError> {
         query.execute(&mut *self.transaction).await?;
         self.note(change);

@@ -20,21 +20,21 @@ pub struct OrganisationRow {
     pub sip_domain: String,
     /// The currency of its amounts.
     pub currency: Currency,
-    /// How much it may spend; `None` is no limit.
+    /// Its credit; `None` is no limit.
     pub credit: Option<Amount>,
-    /// How its people write phone numbers.
+    /// How its users write phone numbers.
     pub numbering: Numbering,
-    /// How many calls out to the world it may have at once; `None` is no limit.
+    /// The largest number of simultaneous outbound calls over trunks; `None` is no limit.
     pub max_outbound_calls: Option<u32>,
-    /// How many seconds an answered call lasts at most; `None` takes the node's limit.
+    /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
 }
 
 impl WriteTransaction {
-    /// The organisation of that name and its present domain.
+    /// Returns the organisation of that name and its current domain.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_organisation(
         &mut self,
         name: &str,
@@ -46,10 +46,10 @@ impl WriteTransaction {
         row.map(|row| Ok((parsed(&row, "id")?, row.try_get("sip_domain")?))).transpose()
     }
 
-    /// Makes the organisation as declared.
+    /// Creates or updates the organisation as declared.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when another one has the domain; else when the database refuses.
+    /// [`StoreError::Taken`] when another one has the domain; otherwise when the database fails.
     pub async fn declare_organisation(
         &mut self,
         declared: &OrganisationRow,
@@ -106,7 +106,7 @@ impl WriteTransaction {
         if same {
             return Ok((id, Change::Unchanged));
         }
-        // A credit that is granted where there was none, or in another currency, is granted whole.
+        // A newly granted credit, or one in another currency, starts unused.
         sql("UPDATE organisations SET credit_used_before_scaled =
              CASE WHEN credit_scaled IS NULL OR currency <> $2 THEN credit_used_scaled
              ELSE credit_used_before_scaled END,
@@ -130,7 +130,7 @@ impl WriteTransaction {
     }
 }
 
-/// What a list of organisations searches.
+/// The text that a search in a list of organisations covers.
 pub(super) fn organisation_search(name: &str, sip_domain: &str) -> String {
     searchable([Some(name), Some(sip_domain)])
 }

@@ -1,13 +1,14 @@
-//! What SQLite is told of the call log, so that its plans are the same on an empty file and on ten million records.
+//! Fixed statistics of the call log for SQLite, so that its query plans are the same on an empty file and on
+//! ten million records.
 //!
-//! Without statistics it takes the first index that fits, which of two filters may be the one that every second
-//! record passes; with `ANALYZE` a plan depends on when that ran. These figures say how selective an index is of
-//! an organisation with a hundred thousand of a million records. PostgreSQL keeps its own.
+//! Without statistics it takes the first index that fits, which may be the filter that every second record
+//! passes; with `ANALYZE` a plan depends on when that ran. These figures state the selectivity of each index
+//! for an organisation with a hundred thousand of a million records. PostgreSQL keeps its own statistics.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Executor, Row};
 
-/// Writes the figures where they are not there yet; connections that are opened afterwards plan by them.
+/// Writes the statistics that are missing; connections that are opened later plan with them.
 pub(super) async fn fix(writer: &SqlitePool) -> Result<(), sqlx::Error> {
     let table = writer.fetch_optional("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").await?;
     if table.is_some() {
@@ -24,7 +25,7 @@ pub(super) async fn fix(writer: &SqlitePool) -> Result<(), sqlx::Error> {
         }
     }
     let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
-    // Makes the table of statistics, and has this connection read it again at the end.
+    // Creates the table of statistics, and makes this connection read it again at the end.
     transaction.execute("ANALYZE sqlite_schema").await?;
     transaction.execute("DELETE FROM sqlite_stat1 WHERE tbl = 'cdrs'").await?;
     for (index, figures) in FIGURES {
@@ -38,7 +39,8 @@ pub(super) async fn fix(writer: &SqlitePool) -> Result<(), sqlx::Error> {
     transaction.commit().await
 }
 
-/// Every index: records in all, then those of one value of its first column, of its first two, and so on.
+/// For every index: the number of records, then the records for one value of its first column, of its first
+/// two, and so on.
 const FIGURES: [(&str, &str); 21] = [
     ("cdrs_by_agent", "1000000 2500 1 1"),
     ("cdrs_by_billsec", "1000000 100000 60 1"),

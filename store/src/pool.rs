@@ -1,4 +1,4 @@
-//! The connections to the database, and transactions over them.
+//! The database connections, and transactions on them.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,14 +15,14 @@ use crate::turns::{self, Turns};
 use crate::unit::{self, Held};
 use crate::vitals::Vitals;
 
-/// The connections of one purpose: those that read for organisations, those that read for the engine, those that write.
+/// The connections of one purpose: reads for organisations, reads for the engine, writes.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     connections: Connections,
     vitals: Vitals,
     /// The shares of the organisations; `None` where no organisation's work is done.
     turns: Option<Turns>,
-    /// Rung by what commits events.
+    /// Rung by commits of events.
     bell: Bell,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Target<'c> {
 }
 
 impl Target<'_> {
-    /// The transaction of the unit of work, where a statement would run on any connection.
+    /// The transaction of the unit of work, for a statement that would otherwise run on any connection.
     pub(super) fn held(&self) -> Option<Held> {
         match self {
             Target::Connection(_) => None,
@@ -57,17 +57,17 @@ impl Target<'_> {
     }
 }
 
-/// A transaction; dropped without [`Transaction::commit`] it changes nothing.
+/// A transaction; without [`Transaction::commit`] it is rolled back on drop.
 #[derive(Debug)]
 pub(super) struct Transaction {
     connection: Connection,
     bell: Bell,
-    /// How many events become visible with it.
+    /// The number of events that become visible with it.
     events: u64,
     committed: Hooks,
 }
 
-/// What is done once a transaction is committed.
+/// Functions to call after a commit.
 #[derive(Default)]
 struct Hooks(Vec<Box<dyn FnOnce() + Send>>);
 
@@ -78,12 +78,13 @@ impl fmt::Debug for Hooks {
 }
 
 impl Pool {
-    /// These connections, whose answers `vitals` bounds; what commits events through them rings `bell`.
+    /// Builds a pool on these connections; `vitals` limits the time of answers, and commits of events ring
+    /// `bell`.
     pub(super) fn new(connections: Connections, vitals: Vitals, bell: Bell) -> Self {
         Self { connections, vitals, turns: None, bell }
     }
 
-    /// The same connections, of which each organisation has a share.
+    /// Returns the pool with a share of the connections for each organisation.
     pub(super) fn shared(mut self, turns: Turns) -> Self {
         self.turns = Some(turns);
         self
@@ -99,12 +100,12 @@ impl Pool {
         matches!(self.connections, Connections::Postgres(..))
     }
 
-    /// The bounds of the answers.
+    /// The time limits of answers.
     pub(super) fn vitals(&self) -> &Vitals {
         &self.vitals
     }
 
-    /// A connection, once the organisation that work is done for has its turn.
+    /// Returns a connection when it is the turn of the organisation that the work is for.
     pub(super) async fn lend(&self) -> Result<Connection, sqlx::Error> {
         let turn = match (&self.turns, turns::tenant()) {
             (Some(turns), Some(organisation)) => Some(turns.take(organisation).await?),
@@ -119,13 +120,13 @@ impl Pool {
         })
     }
 
-    /// A transaction that reads one snapshot, however many statements it has.
+    /// Begins a transaction that reads one snapshot, however many statements it has.
     pub(super) async fn begin_read(&self) -> Result<Transaction, sqlx::Error> {
         self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN").await
     }
 
-    /// A transaction that writes. On SQLite it is the only one from its beginning on. Within a unit of work the
-    /// one that is open goes on.
+    /// Begins a transaction that writes. On SQLite it is the only one from its beginning. Within a unit of
+    /// work the open one continues.
     pub(super) async fn begin_write(&self) -> Result<Transaction, sqlx::Error> {
         if let Some(transaction) = unit::resume() {
             return Ok(transaction);
@@ -165,7 +166,7 @@ impl Pool {
 }
 
 impl Transaction {
-    /// Makes everything visible at once; within a unit of work, when the unit is committed.
+    /// Commits; within a unit of work this happens when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
         let Some(transaction) = unit::keep(self) else { return Ok(()) };
         let Transaction { mut connection, bell, events, committed } = transaction;
@@ -184,42 +185,42 @@ impl Transaction {
         Ok(())
     }
 
-    /// Has something done that must not happen before what is written here is there for good.
+    /// Calls `hook` after the commit.
     pub(super) fn when_committed(&mut self, hook: Box<dyn FnOnce() + Send>) {
         self.committed.0.push(hook);
     }
 
-    /// So many events were written: who reads them is woken by the commit.
+    /// Counts written events: the commit wakes their readers.
     pub(super) fn wrote_events(&mut self, count: usize) {
         self.events += count as u64;
     }
 
-    /// Whether no other transaction writes before this one ends.
+    /// Whether no other transaction can write before this one ends.
     pub(super) fn writes_alone(&self) -> bool {
         matches!(self.connection, Connection::Sqlite(..))
     }
 }
 
-/// The two sides of the tokens that a record has from its conversation.
+/// The two writers of the tokens that a record gets from its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AiTokens {
-    /// Records are stored, with the tokens of conversations that are there.
+    /// Stores records, with the tokens of stored conversations.
     Read,
-    /// Tokens are written to the record of a conversation, when it is there.
+    /// Writes tokens to the stored record of a conversation.
     Written,
 }
 
 impl Connection {
-    /// The bounds of its answers.
+    /// The time limits of its answers.
     pub(super) fn vitals(&self) -> &Vitals {
         match self {
             Connection::Postgres(_, vitals) | Connection::Sqlite(_, vitals) => vitals,
         }
     }
 
-    /// Keeps the other side out until the transaction ends, so that one of the two sees what the other stored: a
-    /// record and its conversation are often stored in the same instant. On SQLite a transaction that writes is
-    /// alone anyway.
+    /// Excludes the other writer until the transaction ends, so that one of the two sees what the other
+    /// stored: a record and its conversation are often stored at the same instant. On SQLite there is only
+    /// one writing transaction anyway.
     pub(super) async fn hold(&mut self, side: AiTokens) -> Result<(), sqlx::Error> {
         if let Connection::Sqlite(..) = self {
             return Ok(());
@@ -233,7 +234,7 @@ impl Connection {
     }
 }
 
-/// Any number that no other lock of this program has.
+/// A number that no other lock of this program uses.
 const AI_TOKENS_LOCK: i64 = 0x5EED_0060;
 
 /// How long connections may take to be closed.

@@ -1,4 +1,4 @@
-//! Looking at a database without changing it: whether it can be reached, and who wrote it.
+//! Inspects a database without changing it: whether it can be reached, and which version wrote it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::sql::{Connections, Pool, sql};
 use crate::vitals::Vitals;
 use crate::{Store, StoreError};
 
-/// What a database is to this version.
+/// The state of a database for this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
     /// It has this version's schema.
     Current,
-    /// It is empty, or not there yet: the first start makes the schema.
+    /// It is empty or does not exist: the first start creates the schema.
     Missing,
     /// A newer version wrote it: this one cannot use it.
     Newer,
-    /// An older version wrote it: the next start brings it to this one.
+    /// An older version wrote it: the next start migrates it to this one.
     Older,
 }
 
 impl Store {
-    /// Looks at a database; nothing is made or changed, not even a file beside it.
+    /// Inspects a database; creates and changes nothing, not even a file beside it.
     ///
     /// # Errors
     /// When it cannot be reached, or is no database.
@@ -38,7 +38,7 @@ impl Store {
         let connections = match &database.location {
             Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
             Location::Sqlite(path) => {
-                // A reader of a file that no process has open would leave files of a log beside it.
+                // Reading a file that no process has open would leave log files beside it.
                 let is_at_rest = !log_of(path).exists();
                 let options =
                     SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
@@ -52,7 +52,7 @@ impl Store {
             }
             Location::Postgres(url) => {
                 let options = url.options().map_err(failed)?;
-                // A pool tries again and again and says only that it took too long.
+                // A pool would retry and then report only a timeout.
                 let connected = async { options.connect().await?.close().await };
                 let connected = tokio::time::timeout(PROBE_TIME, connected).await;
                 connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// The write-ahead log of a SQLite file, which is there while the file is open.
+/// The write-ahead log of a SQLite file, which exists while the file is open.
 fn log_of(file: &Path) -> PathBuf {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
@@ -81,7 +81,7 @@ fn log_of(file: &Path) -> PathBuf {
 }
 
 async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
-    // Says whether it is a database at all before anything is asked of it.
+    // Checks first that it is a database at all.
     sql("SELECT 1 AS one").fetch_one(pool).await?;
     let migrations = if pool.is_postgres() {
         sql("SELECT CAST(COUNT(*) AS BIGINT) AS tables FROM information_schema.tables
@@ -105,5 +105,5 @@ async fn schema(pool: &Pool) -> Result<Schema, sqlx::Error> {
     })
 }
 
-/// How long a server may take to let us in.
+/// How long a server may take to accept a connection.
 const PROBE_TIME: Duration = Duration::from_secs(5);

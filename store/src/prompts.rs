@@ -1,4 +1,4 @@
-//! The sounds of organisations.
+//! The audio prompts of organisations.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,22 +10,22 @@ use crate::columns::{instant, number, parsed, word};
 use crate::sql::{Row, Transaction, sql};
 use crate::{Store, StoreError};
 
-/// A sound of an organisation, and since which revision of the sounds it is that one.
+/// A prompt of an organisation, and the revision at which it was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredPrompt {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation: OrganisationId,
-    /// What it is played for.
+    /// Which prompt it replaces.
     pub prompt: Prompt,
-    /// Grows whenever it is stored anew.
+    /// Grows whenever it is stored again.
     pub revision: i64,
 }
 
 impl Store {
-    /// The organisation's own sounds, by name.
+    /// The organisation's own prompts, by name.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn own_prompts(&self, organisation: OrganisationId) -> Result<Vec<PromptRecord>, StoreError> {
         let rows = sql("SELECT name, bytes, duration_ms, updated_at_us FROM prompts
              WHERE organisation_id = $1 ORDER BY name")
@@ -40,15 +40,15 @@ impl Store {
                 bytes: number(row, "bytes")?,
             })
         };
-        // A prompt of a later version is none that is played here.
+        // A prompt name of a later version is not played here.
         let known = |row: &&Row| row.try_get("name").is_ok_and(|name| Prompt::from_name(name).is_some());
         rows.iter().filter(known).map(record).collect()
     }
 
-    /// The file of the organisation's own sound, when it has one.
+    /// Returns the file of the organisation's own prompt, if it has one.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn own_prompt(
         &self,
         organisation: OrganisationId,
@@ -64,10 +64,10 @@ impl Store {
         self.one(query, wav).await
     }
 
-    /// Makes `wav` the organisation's own sound.
+    /// Stores `wav` as the organisation's own prompt.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn put_prompt(
         &self,
         organisation: OrganisationId,
@@ -96,10 +96,10 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the organisation's own sound; says whether there was one.
+    /// Removes the organisation's own prompt; returns whether there was one.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn remove_prompt(
         &self,
         organisation: OrganisationId,
@@ -119,20 +119,20 @@ impl Store {
         Ok(true)
     }
 
-    /// Grows with every sound that is stored or removed.
+    /// Returns a revision that grows with every prompt that is stored or removed.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn prompt_revision(&self) -> Result<i64, StoreError> {
         let row =
             sql("SELECT revision FROM directory_revision WHERE id = 3").fetch_one(self.readers()).await?;
         Ok(row.try_get("revision")?)
     }
 
-    /// The sounds of every organisation, for a node that plays them.
+    /// Returns the prompts of every organisation, for a node that plays them.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn stored_prompts(&self) -> Result<Vec<StoredPrompt>, StoreError> {
         let rows = sql("SELECT organisation_id, name, revision FROM prompts ORDER BY organisation_id, name")
             .fetch_all(self.readers())
@@ -153,7 +153,7 @@ impl Store {
     }
 }
 
-/// One writer after the other: a node that saw a revision has seen everything up to it.
+/// Writers run one after the other: a node that saw a revision has seen everything up to it.
 async fn next_revision(transaction: &mut Transaction) -> Result<i64, StoreError> {
     let row = sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 3 RETURNING revision")
         .fetch_one(&mut **transaction)

@@ -1,7 +1,7 @@
-//! Rates: what organisations pay, what carriers charge, what currencies are in each other.
+//! Rates: what organisations pay, what carriers charge, and conversion rates.
 //!
-//! The three kinds are read and written alike; what differs is in the statements of [`Stored`]. Every change
-//! raises the revision of the rates, by which a running engine notices.
+//! The three kinds are read and written in the same way; the differences are in the statements of [`Stored`].
+//! Every change increases the revision of the rates, so that a running engine notices.
 
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{CostRateId, FxRateId, SellRateId};
@@ -21,29 +21,29 @@ use crate::sql::{Row, Value, sql};
 use crate::statement::Statement;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// A kind of rate as its table has it.
+/// A kind of rate and its table.
 trait Stored: Rate + Sized {
-    /// Every rate.
+    /// Selects every rate.
     const ALL: &'static str;
-    /// Takes the id.
+    /// Parameter: the id.
     const DELETE: &'static str;
-    /// Takes the id.
+    /// Parameter: the id.
     const FIND: &'static str;
-    /// Takes [`Stored::values`] and the instant.
+    /// Parameters: [`Stored::values`] and the time.
     const INSERT: &'static str;
-    /// Takes the owner's id; empty where there is none.
+    /// Parameter: the owner's id; empty where there is no owner.
     const OWNER: &'static str;
-    /// The field that names the owner.
+    /// The field that contains the owner.
     const OWNER_FIELD: &'static str;
-    /// Takes the natural key.
+    /// Parameters: the natural key.
     const TWIN: &'static str;
-    /// Takes [`Stored::values`] and the instant.
+    /// Parameters: [`Stored::values`] and the time.
     const UPDATE: &'static str;
 
     /// The columns, from the id on.
     fn values(&self) -> Vec<Value>;
 
-    /// What no two rates have in common.
+    /// The natural key, which is unique.
     fn key(&self) -> Vec<Value>;
 
     /// The rate of a row.
@@ -56,7 +56,7 @@ trait Stored: Rate + Sized {
 
     fn id_value(id: Self::Id) -> Value;
 
-    /// The page's condition and order, for both of its statements.
+    /// Adds the page's condition and order, for both of its statements.
     fn narrowed(statement: Statement, scope: Scope, filter: &RateFilter) -> Statement;
 
     /// `SELECT *`, and `SELECT COUNT(*) AS total`.
@@ -65,10 +65,10 @@ trait Stored: Rate + Sized {
 }
 
 impl Store {
-    /// Grows with every change of the rates; reading it is cheap enough to do every second.
+    /// Returns a revision that grows with every change of the rates; cheap enough to read every second.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn rate_revision(&self) -> Result<i64, StoreError> {
         let row = sql(REVISION).fetch_one(self.readers()).await?;
         Ok(row.try_get("revision")?)
@@ -77,7 +77,7 @@ impl Store {
     /// All rates, as of one instant.
     ///
     /// # Errors
-    /// When the database refuses, or holds what this version does not understand.
+    /// When the database fails, or contains values that this version does not know.
     pub async fn rates(&self) -> Result<RateSnapshot, StoreError> {
         let mut transaction = self.readers().begin_read().await?;
         let revision = sql(REVISION).fetch_one(&mut *transaction).await?;
@@ -94,27 +94,26 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Makes what the organisation pays as declared, by prefix and the instant it begins; the id is that of the
-    /// rate if it is a new one.
+    /// Creates or updates what the organisation pays, by prefix and start; a new rate gets the id of `rate`.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_sell_rate(&mut self, rate: SellRate, now: Timestamp) -> Result<Change, StoreError> {
         self.declare_rate(rate, now, |a, b| (a.price, a.validity) == (b.price, b.validity)).await
     }
 
-    /// Makes what the trunk's carrier charges as declared, as above.
+    /// Creates or updates what the trunk's carrier charges, in the same way.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_cost_rate(&mut self, rate: CostRate, now: Timestamp) -> Result<Change, StoreError> {
         self.declare_rate(rate, now, |a, b| (a.price, a.validity) == (b.price, b.validity)).await
     }
 
-    /// Makes the conversion rate as declared, by its pair and the instant it begins.
+    /// Creates or updates the conversion rate, by its pair and start.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_fx_rate(&mut self, rate: FxRate, now: Timestamp) -> Result<Change, StoreError> {
         self.declare_rate(rate, now, |a, b| a.rate == b.rate).await
     }
@@ -139,7 +138,7 @@ impl WriteTransaction {
         }
     }
 
-    /// The stored rate for the same at the same time.
+    /// The stored rate with the same natural key.
     async fn twin<R: Stored>(&mut self, rate: &R) -> Result<Option<R>, StoreError> {
         let query = rate.key().into_iter().fold(sql(R::TWIN), |query, value| query.bind(value));
         query.fetch_optional(&mut *self.transaction).await?.as_ref().map(R::of).transpose()
@@ -155,7 +154,7 @@ impl WriteTransaction {
         Ok(query.bind(now.as_micros()).execute(&mut *self.transaction).await?.rows_affected())
     }
 
-    /// Refuses a rate of nobody, and one for the same at the same time as another.
+    /// Refuses a rate whose owner does not exist, and one with the natural key of another.
     async fn check_rate<R: Stored>(&mut self, rate: &R, id: R::Id) -> Result<(), Problem> {
         if let Some(owner) = rate.key().into_iter().next().filter(|_| !R::OWNER.is_empty()) {
             let found = sql(R::OWNER).bind(owner).fetch_optional(&mut *self.transaction).await;
@@ -360,7 +359,7 @@ impl Stored for CostRate {
         id.to_string().into()
     }
 
-    /// Of no organisation: what carriers charge is the operator's business.
+    /// Inside no organisation: only operators see what carriers charge.
     fn narrowed(mut statement: Statement, scope: Scope, filter: &RateFilter) -> Statement {
         if scope != Scope::Everything {
             statement.push(" AND FALSE");
@@ -455,7 +454,7 @@ fn priced(row: &Row) -> Result<(Price, Validity), StoreError> {
 
 fn narrowed_by_prefix(statement: &mut Statement, filter: &RateFilter) {
     if let Some(prefix) = &filter.prefix {
-        // Digits and a plus: nothing in it means anything to LIKE.
+        // Digits and a plus: no character has a special meaning in LIKE.
         let beginning = containing(prefix.as_str()).trim_start_matches('%').to_owned();
         statement.bind(" AND prefix LIKE ", beginning, r" ESCAPE '\'");
     }

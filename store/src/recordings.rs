@@ -1,4 +1,4 @@
-//! How long recordings are kept, and which of them have been.
+//! How long recordings are kept, and which of them have expired.
 
 use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
@@ -11,15 +11,15 @@ use crate::sql::{Row, Transaction, sql};
 use crate::statement::Statement;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// Where a recording is: whose, and of which session.
+/// The organisation and the session of a recording.
 pub type RecordingPlace = (OrganisationId, ConferenceSessionId);
 
 impl Store {
-    /// Recordings on a node that were kept for as long as their organisations want, or whose organisation is gone; the
-    /// oldest first, at most [`Store::RECORDING_PURGE_BATCH`].
+    /// Recordings on a node whose retention time is over, or whose organisation is deleted; the oldest first,
+    /// at most [`Store::RECORDING_PURGE_BATCH`].
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn expired_recordings(
         &self,
         node: NodeId,
@@ -39,10 +39,10 @@ impl Store {
         rows.iter().map(place).collect()
     }
 
-    /// Says of a session that it has no recording any more.
+    /// Marks a session as having no recording any more.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn forget_recording(&self, (organisation, session): RecordingPlace) -> Result<(), StoreError> {
         sql("UPDATE conference_sessions SET recording_bytes = 0 WHERE id = $1 AND organisation_id = $2")
             .bind(session.to_string())
@@ -52,10 +52,11 @@ impl Store {
         Ok(())
     }
 
-    /// Those of some files that a session has for a recording, or may have: what is not among them is nobody's.
+    /// Returns those of some files that a session has, or may have, as its recording; the others belong to no
+    /// session.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn recordings_of_sessions(
         &self,
         files: &[RecordingPlace],
@@ -78,10 +79,10 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Makes the days that the organisation's recordings are kept what is declared.
+    /// Sets the number of days that the organisation's recordings are kept, as declared.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_recording_retention(
         &mut self,
         organisation: OrganisationId,
@@ -99,7 +100,8 @@ impl WriteTransaction {
     }
 }
 
-/// Tells of the recording of a session that is over, when it is complete, can be played and was not told of.
+/// Writes the event of a recording when its session is over, it is complete, it can be played, and no event
+/// was written for it.
 pub(super) async fn announce_recording(
     transaction: &mut Transaction,
     organisation: OrganisationId,

@@ -1,4 +1,5 @@
-//! Things that name each other: whether what is named is the organisation's own, and who still names what goes.
+//! References between resources: whether the referenced row belongs to the organisation, and which rows still
+//! refer to one that is being deleted.
 
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::problem::{FieldProblem, Problem};
@@ -6,20 +7,20 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use crate::sql::{Row, sql};
 use crate::{StoreError, WriteTransaction};
 
-/// A field of a request that names something by id, when it does.
+/// A field of a request that may refer to something by id.
 pub(super) struct Reference {
     field: &'static str,
     id: Option<String>,
 }
 
-/// What `field` refers to: `team_id`, `extension_id` or `user_id`.
+/// A reference in `field`: `team_id`, `extension_id` or `user_id`.
 pub(super) fn refer(field: &'static str, id: Option<impl ToString>) -> Reference {
     Reference { field, id: id.map(|id| id.to_string()) }
 }
 
 impl WriteTransaction {
-    /// Refuses references to what the organisation does not have. What another one has is not there, as seen
-    /// from here.
+    /// Refuses references to what the organisation does not have; another organisation's resources count as
+    /// absent.
     pub(super) async fn require_own(
         &mut self,
         organisation: OrganisationId,
@@ -50,7 +51,7 @@ impl WriteTransaction {
     }
 }
 
-/// The values of a column, for a sentence; the first ones of many.
+/// The values of a column, for a sentence; at most the first few.
 pub(super) fn named(rows: &[Row], column: &'static str) -> Result<String, StoreError> {
     let names = rows
         .iter()

@@ -1,20 +1,21 @@
-//! Texts that substring searches look at, and the patterns that search them.
+//! Texts for substring searches, and their patterns.
 //!
-//! Folded here and not in SQL: `lower()` and `LIKE` fold ASCII alone on SQLite and by locale on PostgreSQL.
+//! Case is folded here and not in SQL: `lower()` and `LIKE` fold only ASCII on SQLite, and by locale on
+//! PostgreSQL.
 
 /// `texts` as one searchable text.
 pub(super) fn searchable<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
-    // A line end stands in no pattern: no match spans two texts.
+    // A pattern contains no line end, so that no match spans two texts.
     folded(&texts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether an index takes a text. Its entries have a bound on PostgreSQL, a third of a page, for all their columns
-/// together; what a stranger dials has none.
+/// Whether a text fits into an index. PostgreSQL limits an index entry to a third of a page for all its
+/// columns together; a dialled number has no limit.
 pub(super) fn fits_an_index(text: &str) -> bool {
     text.chars().count() <= INDEXED_CHARS_MAX
 }
 
-/// The pattern for `LIKE … ESCAPE '\'` that finds `text` literally, anywhere.
+/// The pattern for `LIKE … ESCAPE '\'` that finds `text` literally at any position.
 pub(super) fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
     for character in folded(text).chars() {
@@ -27,13 +28,13 @@ pub(super) fn containing(text: &str) -> String {
     pattern
 }
 
-/// Lower case, each character by itself: `str::to_lowercase` folds a sigma by what stands around it, so that
-/// a part of a text would not always fold to a part of the folded text. Both sigmas are one letter.
+/// Lower case, each character separately: `str::to_lowercase` folds a sigma by its neighbours, so that the
+/// folded part of a text would not always be a part of the folded text. Both sigmas are one letter.
 pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
 
-/// As the migration that filled `search_key` has it.
+/// The same as in the migration that filled `search_key`.
 const INDEXED_CHARS_MAX: usize = 300;
 
 #[cfg(test)]

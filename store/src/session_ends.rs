@@ -1,4 +1,4 @@
-//! Sessions of rooms that a crash cut off: closed as of when they were last known to be live.
+//! Closes sessions of rooms that a crash cut off, at the time of their last mark.
 
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::room::news::{RoomChange, RoomNews};
@@ -11,21 +11,21 @@ use crate::sessions::whole;
 use crate::sql::{Connection, Row, Transaction, sql};
 use crate::{Store, StoreError};
 
-/// Which sessions nobody will tell of any more.
+/// Which sessions can get no further changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphaned {
-    /// Those of a node that starts anew.
+    /// Those of a node that starts again.
     Of(NodeId),
-    /// Those of any node that was not heard of since.
+    /// Those of any node without a mark since then.
     Since(Timestamp),
 }
 
 impl Store {
-    /// Closes sessions that nobody will tell of any more, with their people and times, cancels what they still rang,
-    /// and tells so, all in one transaction. A bounded number; says how many.
+    /// Closes sessions that can get no further changes, with their people and times, cancels their ringing
+    /// invites, and writes the events, all in one transaction. A bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn close_sessions(&self, orphaned: Orphaned) -> Result<u64, StoreError> {
         let (node, before) = match orphaned {
             Orphaned::Of(node) => (node.to_string(), i64::MAX),
@@ -51,7 +51,7 @@ impl Store {
     /// The sessions of a node whose recording was begun and is not known to be complete; a bounded number.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn unfinished_recordings(
         &self,
         node: NodeId,
@@ -99,7 +99,7 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
     }
 }
 
-/// Whoever was in the session left with its end, and nobody is rung any more.
+/// Everyone in the session leaves at its end, and ringing invites are cancelled.
 async fn see_off(
     connection: &mut Connection,
     session: ConferenceSessionId,
@@ -122,5 +122,6 @@ async fn see_off(
     Ok(())
 }
 
-/// More than a room changes between two rows that are stored of it: the end is newer than anything that was read.
+/// More than a room changes between two stored rows: the closed row is then newer than anything that was
+/// read.
 const REVISIONS_UNSTORED: u64 = 1 << 32;

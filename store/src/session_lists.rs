@@ -1,4 +1,4 @@
-//! The sessions of rooms, read back.
+//! Reads the sessions of rooms.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl RoomSessions for Store {
 }
 
 impl Store {
-    /// Whose a room is, for a caller who sees `scope`.
+    /// Returns the organisation of a room, for a caller who sees `scope`.
     ///
     /// # Errors
     /// As [`RoomSessions::sessions`].
@@ -54,14 +54,15 @@ impl Store {
         let query = sql("SELECT organisation_id FROM conference_rooms WHERE id = $1").bind(room.to_string());
         let owner = self.one(query, |row| parsed(row, "organisation_id")).await?;
         let owner = owner.ok_or_else(|| Problem::NotFound("there is no such conference room".to_owned()))?;
-        // A room is of no team: who sees one team reads what rooms their own people sat in as it is live.
+        // A room has no team: a user who sees one team can read live which rooms the team's members are in.
         if !scope.covers(owner, None) {
             return Err(Problem::Forbidden("the conference room is outside the caller's scope".to_owned()));
         }
         Ok(owner)
     }
 
-    /// The recording of a session of a room, for a caller who sees `scope`; whether there is one it says itself.
+    /// Returns the recording of a session of a room, for a caller who sees `scope`; the returned value states
+    /// whether there is a file.
     ///
     /// # Errors
     /// As [`RoomSessions::session`].

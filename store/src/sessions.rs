@@ -1,4 +1,4 @@
-//! Sessions of rooms: their rows, stored in groups together with the events that tell of them.
+//! Sessions of rooms: their rows, stored in groups together with their events.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +27,10 @@ impl Store {
     /// See [`SessionLog::store`].
     ///
     /// # Errors
-    /// When the database refuses; nothing is stored then.
+    /// When the database fails; nothing is stored then.
     pub async fn store_sessions(&self, node: NodeId, rows: &Rows) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
-        // A commit of which nothing was heard may have been one: what it stored is not told again.
+        // A commit that was not confirmed may have succeeded: its events are not written again.
         let told = events_told(&mut transaction, &rows.sessions).await?;
         for part in parts(&rows.sessions) {
             upsert_sessions(&mut transaction, node, part).await?;
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-/// How many events tell of each session that is stored already.
+/// The number of stored events of each session.
 async fn events_told(
     connection: &mut Connection,
     sessions: &[SessionRow],
@@ -102,7 +102,7 @@ async fn upsert_sessions(
             whole(session.revision).into(),
         ]
     }));
-    // `ended_at_us` stays: a session that another node gave up on is over.
+    // `ended_at_us` is kept: a session that another node has closed is over.
     statement.push(
         " ON CONFLICT (id) DO UPDATE SET
          ended_at_us = COALESCE(conference_sessions.ended_at_us, excluded.ended_at_us),
@@ -168,7 +168,7 @@ async fn upsert_invites(connection: &mut Connection, invites: &[InviteRow]) -> R
     Ok(())
 }
 
-/// Stores what a recording came to.
+/// Stores the result of a recording.
 async fn complete(connection: &mut Connection, recording: &RecordingRow) -> Result<(), StoreError> {
     sql("UPDATE conference_sessions SET recording_bytes = $1, recording_error = $2
          WHERE id = $3 AND organisation_id = $4")
@@ -181,7 +181,7 @@ async fn complete(connection: &mut Connection, recording: &RecordingRow) -> Resu
     Ok(())
 }
 
-/// Tells of recordings that can be played from now on, once each: those of sessions that are over.
+/// Writes the events of recordings that can be played from now on, once each: those of finished sessions.
 async fn announce_recordings(transaction: &mut Transaction, rows: &Rows) -> Result<(), StoreError> {
     let over = rows.sessions.iter().filter(|session| session.ended_at.is_some() && session.is_recorded);
     let complete = rows.recordings.iter().map(|recording| (recording.organisation_id, recording.session));

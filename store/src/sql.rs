@@ -1,8 +1,9 @@
-//! One statement text on either database.
+//! One statement text for both databases.
 //!
-//! Two concrete pools instead of a driver that knows the least of both: the kind of database is decided once,
-//! when it is opened, and a statement says what it says on both. Values are 64-bit integers and texts, as the
-//! columns are: ids, words and decimals are texts; instants, counts, money and truth values are integers.
+//! There are two concrete pools instead of a driver limited to what both have in common: the kind of database
+//! is fixed when it is opened, and a statement means the same in both. Values are 64-bit integers and texts,
+//! like the columns: ids, enum values and decimals are texts; timestamps, counts, money and booleans are
+//! integers.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -16,7 +17,7 @@ use crate::pool::Target;
 pub(super) use crate::pool::{AiTokens, Connection, Connections, Pool, Transaction};
 use crate::unit::Held;
 
-/// A statement of this program's own text; what callers sent is bound to its parameters.
+/// A statement with a literal text; values from clients are bound to its parameters.
 pub(super) fn sql(text: &'static str) -> Query {
     Query { text: Cow::Borrowed(text), values: Vec::new() }
 }
@@ -35,13 +36,13 @@ pub(super) enum Value {
     Text(Option<String>),
 }
 
-/// What a statement did.
+/// The result of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
     rows_affected: u64,
 }
 
-/// A row of an answer.
+/// A row of a result.
 #[derive(Debug)]
 pub(super) enum Row {
     Postgres(PgRow),
@@ -49,7 +50,7 @@ pub(super) enum Row {
 }
 
 impl Query {
-    /// A statement that was put together from literals, with its values.
+    /// A statement assembled from literals, with its values.
     pub(super) fn of_literals(text: String, values: Vec<Value>) -> Self {
         Self { text: Cow::Owned(text), values }
     }
@@ -61,7 +62,7 @@ impl Query {
         self
     }
 
-    /// Runs a statement that answers no rows.
+    /// Runs a statement that returns no rows.
     pub(super) fn execute<'c>(
         self,
         on: impl Into<Target<'c>>,
@@ -76,7 +77,7 @@ impl Query {
         }
     }
 
-    /// Every row of the answer.
+    /// Returns every row.
     pub(super) fn fetch_all<'c>(
         self,
         on: impl Into<Target<'c>>,
@@ -85,7 +86,7 @@ impl Query {
         async move { Ok(answer.await?.rows()) }
     }
 
-    /// The first row of the answer, when there is one.
+    /// Returns the first row, if there is one.
     pub(super) fn fetch_optional<'c>(
         self,
         on: impl Into<Target<'c>>,
@@ -94,7 +95,7 @@ impl Query {
         async move { Ok(answer.await?.rows().pop()) }
     }
 
-    /// The first row of an answer that always has one.
+    /// Returns the first row of a result that always has one.
     pub(super) fn fetch_one<'c>(
         self,
         on: impl Into<Target<'c>>,
@@ -103,10 +104,11 @@ impl Query {
         async move { row.await?.ok_or(sqlx::Error::RowNotFound) }
     }
 
-    /// Runs the statement where it belongs: in the transaction of the unit of work, in the transaction that is
-    /// given, or on a connection of the pool.
+    /// Runs the statement in the transaction of the unit of work, in the given transaction, or on a
+    /// connection of the pool.
     ///
-    /// Boxed: what runs many statements would be as large as all of them together.
+    /// Boxed: otherwise the future of a function with many statements would be as large as all of them
+    /// together.
     fn run(self, target: Target<'_>, wanted: Wanted) -> BoxedAnswer<'_> {
         Box::pin(self.run_unboxed(target, wanted))
     }
@@ -164,7 +166,7 @@ impl Query {
     fn sqlite(self) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
         let query = match self.text {
             Cow::Borrowed(text) => sqlx::query(text),
-            // Safe: `Statement` makes these of `&'static str`s and parameter numbers alone.
+            // Safe: `Statement` builds these only from `&'static str`s and parameter numbers.
             Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
         };
         self.values.into_iter().fold(query, |query, value| match value {
@@ -176,7 +178,7 @@ impl Query {
     fn postgres(self) -> sqlx::query::Query<'static, Postgres, PgArguments> {
         let query = match self.text {
             Cow::Borrowed(text) => sqlx::query(text),
-            // Safe: `Statement` makes these of `&'static str`s and parameter numbers alone.
+            // Safe: `Statement` builds these only from `&'static str`s and parameter numbers.
             Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
         };
         self.values.into_iter().fold(query, |query, value| match value {
@@ -186,10 +188,10 @@ impl Query {
     }
 }
 
-/// What is read of an answer.
+/// Which part of a result is read.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
-    /// How many rows were written.
+    /// The number of rows written.
     Count,
     /// The first row.
     First,
@@ -199,7 +201,7 @@ enum Wanted {
 
 type BoxedAnswer<'c> = Pin<Box<dyn Future<Output = Result<Answer, sqlx::Error>> + Send + 'c>>;
 
-/// An answer of the database.
+/// The result from the database.
 enum Answer {
     Count(u64),
     Rows(Vec<Row>),
@@ -215,7 +217,7 @@ impl Answer {
 }
 
 impl Done {
-    /// How many rows were inserted, changed or deleted.
+    /// The number of rows inserted, changed or deleted.
     pub(super) fn rows_affected(self) -> u64 {
         self.rows_affected
     }
@@ -266,7 +268,7 @@ impl From<Option<i64>> for Value {
 }
 
 impl From<bool> for Value {
-    /// A column of truth values is a BIGINT of 0 and 1.
+    /// A boolean column is a BIGINT of 0 and 1.
     fn from(holds: bool) -> Self {
         Value::Integer(Some(i64::from(holds)))
     }
@@ -274,7 +276,8 @@ impl From<bool> for Value {
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        // PostgreSQL refuses a text with a NUL in it: a record with one would wait in the journal for ever.
+        // PostgreSQL refuses a text with a NUL: without this a record with one would stay in the journal
+        // permanently.
         Value::Text(text.map(|text| if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }))
     }
 }

@@ -1,6 +1,6 @@
-//! A statement put together from literals, for lists whose filters are combined freely and for many rows at once.
+//! A statement assembled from literals, for lists with freely combined filters and for many rows at once.
 //!
-//! Only literals of this program become SQL; what a caller sent is bound, never written.
+//! Only literals of this program become SQL; values from clients are always bound.
 
 use crate::sql::{Query, Value};
 
@@ -31,14 +31,14 @@ impl Statement {
         self.text.push_str(after);
     }
 
-    /// Adds `before` and the next parameter when there is a value; an id or a word goes in as its text.
+    /// Adds `before` and the next parameter if there is a value; an id or an enum value is bound as its text.
     pub(super) fn bind_text(&mut self, before: &'static str, value: Option<impl ToString>) {
         if let Some(value) = value {
             self.bind(before, value.to_string(), "");
         }
     }
 
-    /// Adds rows of values, `($1, $2), ($3, $4)`, for one behind `VALUES`.
+    /// Adds rows of values, `($1, $2), ($3, $4)`, for use after `VALUES`.
     pub(super) fn rows<const N: usize>(&mut self, rows: impl IntoIterator<Item = [Value; N]>) {
         let mut before = "(";
         for row in rows {
@@ -51,14 +51,14 @@ impl Statement {
         self.push(")");
     }
 
-    /// The statement ready to run.
+    /// Returns the statement, ready to run.
     pub(super) fn query(self) -> Query {
         Query::of_literals(self.text, self.values)
     }
 }
 
-/// The rows in parts for one statement each. Their lengths are powers of two, so that there are few texts and the
-/// database keeps them prepared.
+/// Splits the rows into parts for one statement each. Their lengths are powers of two, so that there are few
+/// texts and the database keeps them prepared.
 pub(super) fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let len = rows.len().checked_ilog2().map_or(0, |log| 1 << log).min(PART_LEN_MAX);
@@ -68,7 +68,7 @@ pub(super) fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Rows of one statement: a power of two, and with twenty columns far from as many parameters as SQLite takes.
+/// Rows of one statement: a power of two; with twenty columns far below SQLite's limit of parameters.
 const PART_LEN_MAX: usize = 64;
 
 #[cfg(test)]

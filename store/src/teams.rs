@@ -93,10 +93,10 @@ impl Teams for Store {
 }
 
 impl WriteTransaction {
-    /// Makes the team of that name exist.
+    /// Creates the team of that name if it does not exist.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_team(
         &mut self,
         organisation: OrganisationId,
@@ -119,10 +119,10 @@ impl WriteTransaction {
         Ok((id, self.note(Change::Created)))
     }
 
-    /// The team of that name.
+    /// Returns the team of that name.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_team(
         &mut self,
         organisation: OrganisationId,
@@ -159,7 +159,7 @@ impl WriteTransaction {
         }
     }
 
-    /// Who is in a team, one phrase for each kind.
+    /// The members of a team, one phrase for each kind.
     async fn team_members(&mut self, team: &Team) -> Result<Vec<String>, StoreError> {
         let kinds = [
             (

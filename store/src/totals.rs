@@ -1,4 +1,4 @@
-//! What the records that a filter leaves come to, added up in the database without overflow.
+//! The totals of the records that a filter selects, added up in the database without overflow.
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::CdrFilter;
@@ -13,8 +13,8 @@ use crate::{Store, StoreError};
 
 impl Store {
     pub(super) async fn total_cdrs(&self, scope: Scope, filter: &CdrFilter) -> Result<CdrTotals, StoreError> {
-        // Amounts are added in two parts, each far from 2^63: a sum that overflows is an error on SQLite, and a
-        // number of another type on PostgreSQL.
+        // Amounts are added in two parts, each far below 2^63: a sum that overflows is an error on SQLite,
+        // and a number of another type on PostgreSQL.
         let mut statement = Statement::new(
             "SELECT currency, COUNT(*) AS calls, CAST(SUM(billsec) AS BIGINT) AS billsec,
              CAST(SUM(sell_scaled / 1000000000) AS BIGINT) AS sell_quotients,

@@ -1,4 +1,4 @@
-//! Trunks: carriers and peers, known by the addresses their calls come from.
+//! Trunks: carriers and peers, identified by the addresses that their calls come from.
 
 use sidetone_model::directory::{Network, Secret, StrictSource};
 use sidetone_model::ids::{OrganisationId, TrunkId};
@@ -16,35 +16,35 @@ use crate::{Change, StoreError, WriteTransaction};
 pub struct TrunkRow {
     /// Its name, the natural key.
     pub name: String,
-    /// Who alone uses it; `None` is everybody.
+    /// The only organisation that uses it; `None` means every organisation.
     pub organisation_id: Option<OrganisationId>,
-    /// Where its calls are sent.
+    /// Where calls are sent.
     pub address: Option<String>,
-    /// Where its calls come from.
+    /// Where calls come from.
     pub accept_from: Vec<Network>,
-    /// Lower is tried first.
+    /// Lower values are tried first.
     pub priority: u16,
-    /// Who we are there; may be empty.
+    /// The switch's user name at the trunk; may be empty.
     pub username: String,
     /// The password of `username`; `None` keeps the stored one.
     pub password: Option<Secret>,
-    /// The only realm that gets our credentials; empty takes the one that the trunk names.
+    /// The only realm that gets the switch's credentials; empty means the realm of the trunk's challenge.
     pub realm: String,
-    /// Whether we register there.
+    /// Whether the switch registers there.
     pub register: bool,
-    /// Numbers that go out exactly as dialled.
+    /// Numbers that are sent exactly as dialled.
     pub short_numbers: Vec<String>,
-    /// Which address its media must come from; `None` takes the node's setting.
+    /// Which source address its media must have; `None` takes the node's setting.
     pub strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; `None` sets no limit of its own.
+    /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
 }
 
 impl WriteTransaction {
-    /// The trunk of that name.
+    /// Returns the trunk of that name.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_trunk(&mut self, name: &str) -> Result<Option<TrunkId>, StoreError> {
         let row = sql("SELECT id FROM trunks WHERE name = $1")
             .bind(name)
@@ -53,11 +53,11 @@ impl WriteTransaction {
         row.map(|row| parsed(&row, "id")).transpose()
     }
 
-    /// The field in which a trunk claims what a trunk of another organisation claims, or a shared one. An operator may
-    /// give an organisation what is shared.
+    /// Returns the field in which a trunk claims what a trunk of another organisation, or a shared one,
+    /// claims. An operator may assign to an organisation what is shared.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn clashing_field(
         &mut self,
         trunk: Option<TrunkId>,
@@ -65,7 +65,7 @@ impl WriteTransaction {
         claims: &Claims,
         is_operator: bool,
     ) -> Result<Option<&'static str>, StoreError> {
-        // Of two transactions the later one waits here, and sees what the earlier one has claimed.
+        // The later of two transactions waits here, and then sees what the earlier one has claimed.
         sql("UPDATE directory_revision SET revision = revision WHERE id = 1")
             .execute(&mut *self.transaction)
             .await?;
@@ -87,10 +87,10 @@ impl WriteTransaction {
         Ok(None)
     }
 
-    /// Makes the trunk as declared.
+    /// Creates or updates the trunk as declared.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_trunk(
         &mut self,
         declared: &TrunkRow,
@@ -177,11 +177,11 @@ impl WriteTransaction {
     }
 }
 
-/// Why a trunk is refused, and what to do.
+/// The message for a refused trunk.
 pub const CLASH: &str =
     "a trunk of another organisation, or one that all share, has this carrier; make one trunk that all share";
 
-/// What a list of trunks searches.
+/// The text that a search in a list of trunks covers.
 pub(super) fn trunk_search(name: &str, address: Option<&str>) -> String {
     searchable([Some(name), address])
 }

@@ -1,7 +1,8 @@
-//! Shares of the connections: one organisation has a part of them, however much it asks for.
+//! Shares of the connections: one organisation gets only a part of them, however many requests it has.
 //!
-//! An organisation that holds as many connections as are free waits: of eight one organisation has four, the next one
-//! two, and there is one for the third. Organisations that wait are served in turn, each in the order of its requests.
+//! An organisation that holds as many connections as are free has to wait: of eight connections one
+//! organisation has four, the next one two, and one is left for the third. Waiting organisations are served
+//! in turn, each in the order of its requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,16 +25,17 @@ impl Tenants for Store {
     }
 }
 
-/// The organisation that work is done for; `None` for the engine's own work, and while it is found out who asks.
+/// The organisation that work is done for; `None` for the engine's own work and during authentication.
 pub(super) fn tenant() -> Option<OrganisationId> {
     TENANT.try_with(|organisation| *organisation).ok()
 }
 
-/// The connections that organisations share; clones are the same ones.
+/// The connections that organisations share; all clones are the same ones.
 #[derive(Debug, Clone)]
 pub(super) struct Turns(Arc<Mutex<State>>);
 
-/// *Bounds*: an organisation stands here while it holds or awaits a connection, [`WAITING_MAX`] times at most.
+/// *Bounds*: an organisation has an entry while it holds or awaits a connection, with at most [`WAITING_MAX`]
+/// waiting requests.
 #[derive(Debug)]
 struct State {
     free: usize,
@@ -48,7 +50,7 @@ struct Seat {
     waiting: VecDeque<oneshot::Sender<Turn>>,
 }
 
-/// The right to use one connection; given back when dropped.
+/// The right to use one connection; returned when dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     turns: Turns,
@@ -56,16 +58,16 @@ pub(super) struct Turn {
 }
 
 impl Turns {
-    /// Shares of `connections`.
+    /// Returns the shares of `connections`.
     pub(super) fn new(connections: u32) -> Self {
         let free = usize::try_from(connections).unwrap_or(usize::MAX).max(1);
         Self(Arc::new(Mutex::new(State { free, seats: HashMap::new(), round: VecDeque::new() })))
     }
 
-    /// A turn for `organisation`, within [`TURN_TIME`].
+    /// Returns a turn for `organisation`, within [`TURN_TIME`].
     ///
     /// # Errors
-    /// [`sqlx::Error::PoolTimedOut`] when there is none in time, or too many wait already.
+    /// [`sqlx::Error::PoolTimedOut`] when none is free in time, or too many wait already.
     pub(super) async fn take(&self, organisation: OrganisationId) -> Result<Turn, sqlx::Error> {
         let awaited = {
             let mut state = self.0.lock();
@@ -76,7 +78,7 @@ impl Turns {
                 state.free -= 1;
                 return Ok(Turn { turns: self.clone(), organisation });
             }
-            // Those that gave up do not count.
+            // Requests that stopped waiting do not count.
             seat.waiting.retain(|waiting| !waiting.is_closed());
             if seat.waiting.len() >= WAITING_MAX {
                 return Err(sqlx::Error::PoolTimedOut);
@@ -88,7 +90,7 @@ impl Turns {
             }
             awaited
         };
-        // A place may be free for an organisation whose earlier requests gave up.
+        // A turn may be free for an organisation whose earlier requests stopped waiting.
         self.grant();
         match tokio::time::timeout(TURN_TIME, awaited).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -107,7 +109,7 @@ impl Turns {
         self.grant();
     }
 
-    /// Gives free connections to those that wait. A turn whose receiver is gone comes back by its drop.
+    /// Gives free connections to waiting requests. A turn whose receiver is gone returns when it is dropped.
     fn grant(&self) {
         while let Some((granted, organisation)) = self.0.lock().next() {
             let turn = Turn { turns: self.clone(), organisation };
@@ -119,7 +121,7 @@ impl Turns {
 }
 
 impl State {
-    /// The next request that may go on; its connection counts as held.
+    /// Returns the next request that may continue; its connection counts as held.
     fn next(&mut self) -> Option<(oneshot::Sender<Turn>, OrganisationId)> {
         for _ in 0..self.round.len() {
             let organisation = self.round.pop_front()?;
@@ -152,12 +154,13 @@ impl Drop for Turn {
     }
 }
 
-/// Whether one that holds `held` may have another one while `free` are free: one is left for the next organisation.
+/// Whether an organisation that holds `held` may have another one while `free` are free: one is left for the
+/// next organisation.
 fn may_take(held: usize, free: usize) -> bool {
     free > held
 }
 
-/// How long an organisation waits for a connection.
+/// How long a request waits for a connection.
 const TURN_TIME: Duration = Duration::from_millis(1_500);
 /// Requests of one organisation that wait for a connection; one more fails at once.
 const WAITING_MAX: usize = 64;
@@ -214,7 +217,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        // Its first request waits longer than all the other organisation's but one.
+        // Its first request waits for all requests of the other organisation except one.
         assert_eq!(*order.lock(), [1, 2, 1, 1]);
         assert!(turns.0.lock().seats.is_empty());
         assert_eq!(turns.0.lock().free, 1);

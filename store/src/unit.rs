@@ -1,8 +1,8 @@
 //! A unit of work: what several functions of the store write for one request becomes visible at once.
 //!
-//! Within [`within`] a transaction that is committed is kept open instead, the next one that begins goes on with
-//! it, and what is read sees what was written. Whoever began the unit commits it together with its own row, or
-//! drops it. The functions that write know nothing of it.
+//! Within [`within`] a commit keeps the transaction open, the next transaction continues it, and reads see
+//! what was written. The starter of the unit commits it together with its own row, or drops it. The functions
+//! that write do not depend on it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Unit {
     written: bool,
 }
 
-/// Runs `work` as a unit, and hands over what it wrote. Dropping it, or the future, undoes all of it.
+/// Runs `work` as a unit, and returns what it wrote. Dropping the unit, or the future, rolls everything back.
 pub(super) async fn within<T>(work: impl Future<Output = T>) -> (T, Unit) {
     let unit = Arc::new(Mutex::new(Unit::default()));
     let result = UNIT.scope(Arc::clone(&unit), work).await;
@@ -35,12 +35,12 @@ pub(super) fn is_within() -> bool {
     UNIT.try_with(|_| ()).is_ok()
 }
 
-/// The unit's transaction, to go on with; committing it gives it back.
+/// Takes the unit's transaction to continue it; a commit returns it to the unit.
 pub(super) fn resume() -> Option<Transaction> {
     UNIT.try_with(|unit| unit.lock().transaction.take()).ok().flatten()
 }
 
-/// Keeps a transaction open for the unit; outside of any unit it comes back.
+/// Keeps a transaction open for the unit; outside of a unit it is returned.
 pub(super) fn keep(transaction: Transaction) -> Option<Transaction> {
     let mut transaction = Some(transaction);
     let _ = UNIT.try_with(|unit| {
@@ -51,12 +51,12 @@ pub(super) fn keep(transaction: Transaction) -> Option<Transaction> {
     transaction
 }
 
-/// The unit's transaction for one statement; given back when dropped.
+/// The unit's transaction for one statement; returned to the unit when dropped.
 #[derive(Debug)]
 pub(super) struct Held(Option<Transaction>);
 
 impl Held {
-    /// The transaction, when there is a unit and it has written something.
+    /// Takes the transaction, if there is a unit and it has written something.
     pub(super) fn take() -> Option<Held> {
         resume().map(|transaction| Held(Some(transaction)))
     }
@@ -69,17 +69,17 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(transaction) = self.0.take() {
-            // Outside of the unit there was nothing to take.
+            // Outside of a unit there was no transaction to take.
             let _ = keep(transaction);
         }
     }
 }
 
 impl Unit {
-    /// The transaction with everything that was written, when there is any.
+    /// Returns the transaction with everything that was written, if any.
     ///
     /// # Errors
-    /// [`Undone`] when a part of it was rolled back, and with that all of it.
+    /// [`Undone`] when a part of it was rolled back, and therefore all of it.
     pub(super) fn into_transaction(self) -> Result<Option<Transaction>, Undone> {
         match self.transaction {
             None if self.written => Err(Undone),

@@ -1,8 +1,9 @@
-//! Whether the database answers: a time for every answer, a heartbeat to a server, and a count of failures.
+//! Watches whether the database answers: a time limit for every answer, a heartbeat to a server, and a count
+//! of failures.
 //!
-//! A server that is stopped or cut off takes statements and says nothing. The heartbeat asks such a server twice a
-//! second on a connection of its own. A statement that has no answer ends after [`PATIENCE`] when the heartbeat has
-//! none either; a statement that is slow on a server that answers has the whole of its time.
+//! A server that is stopped or cut off accepts statements and does not answer. The heartbeat queries the
+//! server twice a second on a separate connection. A statement without an answer fails after [`PATIENCE`] if
+//! the heartbeat has none either; a slow statement on a server that answers has its full time.
 
 use std::future::{Future, pending};
 use std::io;
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
 
-/// The bounds of answers over one pool; clones share them.
+/// The time limits of answers over one pool; clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Vitals {
     /// How long an answer may take; `None` where the database is a file.
@@ -27,11 +28,11 @@ pub(super) struct Vitals {
     trouble: Arc<Trouble>,
 }
 
-/// Whether a server is known not to answer; clones share the task.
+/// Whether the server is known not to answer; clones share the task.
 #[derive(Debug, Clone)]
 pub(super) struct Heartbeat(watch::Receiver<bool>);
 
-/// Counts failures by their meaning, and logs those that pass at most once in [`LOG_EVERY`].
+/// Counts failures by class, and logs passing ones at most once in [`LOG_EVERY`].
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     failures: [AtomicU64; Failure::ALL.len()],
@@ -39,17 +40,17 @@ pub(super) struct Trouble {
 }
 
 impl Vitals {
-    /// The bounds of a file.
+    /// The limits for a file.
     pub(super) fn of_file(trouble: Arc<Trouble>) -> Self {
         Self { limit: None, heartbeat: None, trouble }
     }
 
-    /// The bounds of a server whose answers may take `limit`.
+    /// The limits for a server whose answers may take `limit`.
     pub(super) fn of_server(limit: Duration, heartbeat: Option<Heartbeat>, trouble: Arc<Trouble>) -> Self {
         Self { limit: Some(limit), heartbeat, trouble }
     }
 
-    /// What the database answers in time.
+    /// Returns what the database answers in time.
     pub(super) async fn answered<T>(
         &self,
         answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -86,7 +87,7 @@ impl Vitals {
 }
 
 impl Heartbeat {
-    /// Begins to ask the server. The task ends with the last clone.
+    /// Starts to query the server. The task ends with the last clone.
     pub(super) fn start(options: PgConnectOptions) -> Self {
         let (away, heard) = watch::channel(false);
         tokio::spawn(async move {
@@ -98,7 +99,7 @@ impl Heartbeat {
         Self(heard)
     }
 
-    /// Completes when an answer has been waited for long enough and the server answers nothing at all.
+    /// Completes when an answer has taken too long and the server answers nothing at all.
     pub(super) async fn given_up(&self) {
         let mut away = self.0.clone();
         let patience = if *away.borrow() { SHORT_PATIENCE } else { PATIENCE };
@@ -108,7 +109,7 @@ impl Heartbeat {
         }
     }
 
-    /// What `work` comes to, unless the server stops answering for `patience`.
+    /// Returns the result of `work`, unless the server stops answering for `patience`.
     pub(super) async fn unless_away<T>(
         &self,
         patience: Duration,
@@ -133,7 +134,7 @@ impl Heartbeat {
     }
 }
 
-/// Asks again and again, and says whether there was an answer.
+/// Queries repeatedly, and reports whether there was an answer.
 async fn beat(options: &PgConnectOptions, away: &watch::Sender<bool>) {
     loop {
         let connected = timeout(BEAT_TIME, PgConnection::connect_with(options)).await;
@@ -149,7 +150,7 @@ async fn beat(options: &PgConnectOptions, away: &watch::Sender<bool>) {
 }
 
 impl Trouble {
-    /// Failures since the start, by their meaning.
+    /// Failures since the start, by class.
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.failures.iter().map(|count| count.load(Ordering::Relaxed));
         Failure::ALL.into_iter().map(Failure::as_str).zip(counts)
@@ -180,13 +181,13 @@ fn timed_out(what: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, what))
 }
 
-/// How often a server is asked.
+/// How often a server is queried.
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// How long its answer may take.
 const BEAT_TIME: Duration = Duration::from_secs(1);
-/// How often failures that pass are logged.
+/// How often passing failures are logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// How long an answer is waited for before the heartbeat is looked at.
+/// How long an answer may take before the heartbeat is consulted.
 const PATIENCE: Duration = Duration::from_millis(1_200);
-/// The same once the heartbeat has no answer.
+/// The same when the heartbeat already has no answer.
 const SHORT_PATIENCE: Duration = Duration::from_millis(250);

@@ -1,21 +1,20 @@
-//! One writing transaction over the directory.
+//! A writing transaction on the directory.
 
 use crate::StoreError;
 use crate::sql::{Transaction, sql};
 
-/// What declaring a row did.
+/// The result of declaring a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was there with other values.
+    /// It existed with other values.
     Changed,
-    /// It was not there.
+    /// It did not exist.
     Created,
-    /// It was there as declared.
+    /// It existed as declared.
     Unchanged,
 }
 
-/// A transaction that holds the one write lock; dropped without [`WriteTransaction::commit`] it
-/// changes nothing.
+/// A transaction that holds the write lock; without [`WriteTransaction::commit`] it is rolled back on drop.
 #[derive(Debug)]
 pub struct WriteTransaction {
     pub(super) transaction: Transaction,
@@ -28,10 +27,10 @@ impl WriteTransaction {
         Self { transaction, changed: false, rates_changed: false }
     }
 
-    /// Makes everything visible at once; engines that run notice by the directory's revision.
+    /// Commits; running engines notice by the directory's revision.
     ///
     /// # Errors
-    /// When the database refuses; nothing has changed then.
+    /// When the database fails; nothing has changed then.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if self.changed {
             sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 1")
@@ -47,7 +46,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// As [`WriteTransaction::note`], for what calls cost.
+    /// Like [`WriteTransaction::note`], for rates.
     pub(super) fn note_rates(&mut self, change: Change) -> Change {
         self.rates_changed |= change != Change::Unchanged;
         change

@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sidetone::cdr::writer::CdrSink;
 use sidetone_model::access::Scope;
 use sidetone_model::page::Window;
 use sidetone_model::ports::CdrLog;
+use sidetone_model::ports::CdrSink;
 use sidetone_store::Store;
 
 use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};

@@ -1,5 +1,5 @@
-//! Work for a caller's organisation: what a request asks of the store, its answer's body included, counts against the
-//! share of that organisation.
+//! Assigns work to the caller's organisation: what a request needs of the store, including its answer's body,
+//! counts against the share of that organisation.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use sidetone_model::ports::Tenants;
 use crate::auth::caller::identity;
 use crate::state::ApiState;
 
-/// Does what a request of a known caller asks for in the name of their organisation.
+/// Processes the request of an authenticated caller on behalf of its organisation.
 pub(crate) async fn act(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let organisation = match identity(request.extensions()) {
         Some(Ok(principal)) => principal.organisation_id,
@@ -31,7 +31,7 @@ pub(crate) async fn act(State(state): State<ApiState>, request: Request, next: N
     })
 }
 
-/// A future that is polled in the name of an organisation.
+/// A future that is polled on behalf of an organisation.
 struct Acting<F> {
     tenants: Arc<dyn Tenants>,
     organisation: OrganisationId,
@@ -49,7 +49,7 @@ impl<F: Future> Future for Acting<F> {
     }
 }
 
-/// A body that is made in the name of an organisation.
+/// A body that is produced on behalf of an organisation.
 struct ActingBody {
     tenants: Arc<dyn Tenants>,
     organisation: OrganisationId,

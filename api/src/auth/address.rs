@@ -1,14 +1,15 @@
-//! The client's address: the socket's, unless a proxy that is trusted says otherwise.
+//! The client's address: that of the socket, unless a trusted proxy names another.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
-/// Whether the address that [`client_address`] finds is known to be that of the client itself.
+/// Whether the address that [`client_address`] returns is certainly that of the client itself.
 ///
-/// A proxy on this host hides who asks: its address is this host's. Where a request carries any mark of a proxy, the
-/// client is known only when the peer is a trusted proxy and names addresses in `X-Forwarded-For`.
+/// A proxy on this host hides the client: its address is this host's. If a request has any header that
+/// proxies add, the client is known only when the peer is a trusted proxy and `X-Forwarded-For` contains
+/// addresses.
 pub(crate) fn is_client_known(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
     let peer = peer.to_canonical();
     if !PROXY_MARKS.iter().any(|mark| headers.contains_key(*mark)) {
@@ -19,7 +20,7 @@ pub(crate) fn is_client_known(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNe
         .iter()
         .flat_map(|value| value.to_str().unwrap_or_default().split(','))
         .peekable();
-    // A hop that is no address may hide anybody.
+    // A hop that is not an address may hide any client.
     trusted.iter().any(|network| network.contains(&peer))
         && hops.peek().is_some()
         && hops.all(|hop| parse_hop(hop.trim()).is_some())
@@ -37,10 +38,10 @@ const PROXY_MARKS: [&str; 8] = [
     "x-real-ip",
 ];
 
-/// The address a request comes from.
+/// The address of the client.
 ///
-/// `X-Forwarded-For` counts only when the peer itself is a trusted proxy; then the right-most
-/// hop that is not one is the client. IPv4-mapped IPv6 addresses become IPv4.
+/// `X-Forwarded-For` is used only when the peer itself is a trusted proxy; then the right-most hop that is
+/// not one is the client. IPv4-mapped IPv6 addresses become IPv4.
 pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
@@ -53,7 +54,7 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet
         .flat_map(|value| value.to_str().unwrap_or_default().split(','))
         .collect();
     for hop in hops.into_iter().rev() {
-        // A hop that is no address hides who stands behind it: the last one known is taken.
+        // A hop that is not an address hides the client after it: the last known address is used.
         let Some(address) = parse_hop(hop.trim()) else { break };
         client = address;
         if !is_trusted(&client) {

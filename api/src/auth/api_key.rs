@@ -9,10 +9,10 @@ use subtle::ConstantTimeEq;
 use crate::auth::key_form::parse;
 use crate::error::ApiError;
 
-/// The stored key that `token` is, when it may be used from `address`.
+/// Returns the stored key for `token`, if it may be used from `address`.
 ///
-/// An unknown id and a wrong secret take the same path and answer the same 401 from anywhere:
-/// only who knows the whole key learns whether the address is allowed.
+/// An unknown id and a wrong secret take the same path and get the same 401 from any address: only a client
+/// that has the whole key learns whether the address is allowed.
 pub(super) async fn authenticate(
     keys: &dyn ApiKeys,
     token: &str,

@@ -1,8 +1,8 @@
-//! How often a password may be tried: so many failures per account and address, per address over all accounts, and
-//! fewer at an account at which many addresses fail.
+//! Limits password attempts: a number of failures per account and address, per address over all accounts, and
+//! fewer for an account with failures from many addresses.
 //!
-//! Nothing locks the owner of an account out: the first try of an address at an account is taken, however many failed
-//! there from elsewhere.
+//! The owner of an account is never locked out: the first attempt from an address is always processed,
+//! however many from other addresses failed.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,12 +16,12 @@ use sidetone_model::time::Timestamp;
 
 use crate::auth::rate_limit::{Bucket, seconds_up};
 
-/// The tries of the last minutes.
+/// The attempts of the last minutes.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     tables: Mutex<Tables>,
     lines: Mutex<LineLimit>,
-    /// Lines about tokens: they do not take the place of lines about logins.
+    /// Log lines about tokens: separate, so that they do not use up the lines for logins.
     token_lines: Mutex<LineLimit>,
     refused: [AtomicU64; REASONS.len()],
     tokens: [AtomicU64; TOKEN_REASONS.len()],
@@ -34,7 +34,8 @@ struct Tables {
     accounts: HashMap<[u8; 32], Window>,
 }
 
-/// Account and address; the account as a hash, so that its text is neither kept nor bounds the table.
+/// Account and address. The account is stored as a hash, so that its text is not kept and the size of an
+/// entry is fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     account: [u8; 32],
@@ -50,7 +51,7 @@ struct Window {
 /// Why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginRefusal {
-    /// Too many failures before: the password was not looked at.
+    /// Too many failures before: the password was not checked.
     Limited,
     /// An unknown account or a wrong password.
     Wrong,
@@ -59,29 +60,29 @@ pub(crate) enum LoginRefusal {
 /// Why an API key or a session is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenRefusal {
-    /// The key is not for this address.
+    /// The key is not allowed from this address.
     Address,
     /// Too many refused requests before: the token was not looked up.
     Limited,
-    /// No such key or session, or it is over.
+    /// The key or session does not exist, or has expired.
     Wrong,
 }
 
 impl Key {
-    /// The tries of `account` (as it was typed, in any case) from one address.
+    /// The key for `account` (as typed, in any case) and an address.
     pub(super) fn new(account: &str, address: Bucket) -> Self {
         Self { account: Sha256::digest(account.to_lowercase().as_bytes()).into(), address }
     }
 }
 
 impl Attempts {
-    /// Takes one try; it stays taken unless [`Attempts::succeed`] gives it back. Taken before the password is
-    /// looked at: tries sent at the same time are counted as well.
+    /// Counts one attempt; [`Attempts::succeed`] removes it again. It is counted before the password is
+    /// checked, so that attempts sent at the same time are counted as well.
     ///
     /// # Errors
-    /// The seconds to wait when there is none left.
+    /// The seconds to wait when none is left.
     ///
-    /// *Bounds*: of more than [`WINDOWS_LEN_MAX`] entries of a table those are forgotten that end next.
+    /// *Bounds*: beyond [`WINDOWS_LEN_MAX`] entries of a table those that end next are forgotten.
     pub(crate) fn take(&self, key: Key, now: Timestamp) -> Result<(), u64> {
         let mut tables = self.tables.lock();
         let of_pair = Window::of(&tables.pairs, &key, now);
@@ -100,7 +101,7 @@ impl Attempts {
         Ok(())
     }
 
-    /// Forgets the tries of who knew the password.
+    /// Forgets the attempts of a client that knew the password.
     pub(crate) fn succeed(&self, key: Key) {
         let mut tables = self.tables.lock();
         tables.pairs.remove(&key);
@@ -111,7 +112,7 @@ impl Attempts {
         }
     }
 
-    /// Counts a refused login, and writes a line about it: at most one a second for each source.
+    /// Counts a refused login, and logs it: at most one line a second for each source.
     pub(crate) fn refused(&self, now: Timestamp, source: IpAddr, account: &str, why: LoginRefusal) {
         let (at, reason) = match why {
             LoginRefusal::Limited => (0, "limited"),
@@ -127,8 +128,8 @@ impl Attempts {
         tracing::warn!(%source, account, reason, left_out, "login failed");
     }
 
-    /// Counts a refused token, and writes a line about it: at most one a second for each source. Nothing of the token
-    /// is written.
+    /// Counts a refused token, and logs it: at most one line a second for each source. No part of the token
+    /// is logged.
     pub(crate) fn token_refused(&self, now: Timestamp, source: IpAddr, why: TokenRefusal) {
         let (at, reason) = match why {
             TokenRefusal::Address => (0, "address"),
@@ -142,23 +143,23 @@ impl Attempts {
         tracing::warn!(%source, reason, left_out, "token refused");
     }
 
-    /// How many tokens were refused, by reason.
+    /// The number of refused tokens, by reason.
     pub(crate) fn token_refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         TOKEN_REASONS.into_iter().zip(self.tokens.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// How many logins were refused, by reason.
+    /// The number of refused logins, by reason.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         REASONS.into_iter().zip(self.refused.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 
 impl Window {
-    /// The window that is open for `key`; a fresh one when there is none.
+    /// Returns the current window for `key`; a new one when there is none.
     fn of<K: Eq + Hash>(table: &HashMap<K, Window>, key: &K, now: Timestamp) -> Window {
         let fresh = Window { ends_at: now.plus_micros(WINDOW_US), tries: 0 };
         let open = table.get(key).copied();
-        // A clock that was set back must not lock anybody out for longer than a window.
+        // A clock that was set back must not lock out a client for longer than a window.
         open.filter(|window| window.ends_at > now && window.ends_at <= fresh.ends_at).unwrap_or(fresh)
     }
 }
@@ -170,7 +171,7 @@ fn count<K: Eq + Hash>(table: &mut HashMap<K, Window>, key: K, open: Window, now
     table.insert(key, Window { tries: open.tries + 1, ..open });
 }
 
-/// Drops what is over, and when that is too little, the eighth that ends next.
+/// Removes the windows that have ended, and if that is not enough, the eighth that ends next.
 fn make_room<K: Eq + Hash>(table: &mut HashMap<K, Window>, now: Timestamp) {
     table.retain(|_, window| window.ends_at > now);
     if table.len() < WINDOWS_LEN_MAX {
@@ -186,7 +187,7 @@ const REASONS: [&str; 2] = ["limited", "wrong_credentials"];
 const TOKEN_REASONS: [&str; 3] = ["address", "limited", "wrong_credentials"];
 /// Characters of an account that are logged.
 const ACCOUNT_CHARS_MAX: usize = 64;
-/// Failures that one account may have from one address …
+/// Failures of one account from one address …
 const TRIES_MAX: u32 = 5;
 /// … and where the account has [`ACCOUNT_TRIES_MAX`] failures from all addresses …
 const TRIES_MAX_UNDER_ATTACK: u32 = 1;

@@ -1,4 +1,5 @@
-//! The layer that finds out who asks and counts it, and the extractors that routes insist with.
+//! The layer that authenticates callers and counts requests, and the extractors with which routes require a
+//! caller.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -22,7 +23,7 @@ use crate::auth::token::Session;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// Who asks, known and allowed in.
+/// An authenticated caller.
 pub(crate) struct Caller(Admitted);
 
 impl Caller {
@@ -34,7 +35,7 @@ impl Caller {
         Err(ApiError::forbidden(format!("the caller lacks the permission {}", permission.as_str())))
     }
 
-    /// Refuses to narrow to an organisation that the caller may not see, whether it exists or not.
+    /// Refuses to filter by an organisation that the caller may not see, whether it exists or not.
     pub(crate) fn narrow(&self, organisation: Option<OrganisationId>) -> Result<(), ApiError> {
         match organisation {
             Some(organisation) if !self.scope().reaches(organisation) => {
@@ -44,7 +45,7 @@ impl Caller {
         }
     }
 
-    /// The organisation that something new belongs to: the one that the request names, or the caller's own.
+    /// The organisation of a new resource: the one in the request, or the caller's own.
     pub(crate) fn organisation(&self, requested: Option<OrganisationId>) -> Result<OrganisationId, ApiError> {
         self.narrow(requested)?;
         Ok(requested.unwrap_or(self.principal().organisation_id))
@@ -55,17 +56,17 @@ impl Caller {
         self.principal().may(permission)
     }
 
-    /// Whose rows the caller sees.
+    /// The caller's scope.
     pub(crate) fn scope(&self) -> Scope {
         self.principal().scope
     }
 
-    /// Everything that is known of the caller.
+    /// The caller as authenticated.
     pub(crate) fn principal(&self) -> &Principal {
         &self.0.principal
     }
 
-    /// The user and the session of somebody who logged in; a key is no such thing.
+    /// The user and the session of a user who logged in; not available to a key.
     pub(crate) fn session(&self) -> Result<(UserId, &Session), ApiError> {
         match (self.principal().who, &self.0.session) {
             (Who::User(user), Some(session)) => Ok((user, session)),
@@ -81,22 +82,22 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         match parts.extensions.get::<Identity>() {
             Some(Identity(Ok(admitted))) => Ok(Caller(admitted.clone())),
             Some(Identity(Err(error))) => Err(error.clone()),
-            // A route outside the layer: no way in.
+            // A route outside the layer: access is refused.
             None => Err(ApiError::internal()),
         }
     }
 }
 
-/// What the layer found out about who sent a request; `None` outside of it.
+/// What the layer found out about the sender of a request; `None` outside of the layer.
 pub(crate) fn identity(extensions: &Extensions) -> Option<Result<&Principal, &ApiError>> {
     extensions.get::<Identity>().map(|Identity(found)| found.as_ref().map(|admitted| &admitted.principal))
 }
 
-/// What the layer found out.
+/// The result of the layer.
 #[derive(Debug, Clone)]
 struct Identity(Result<Admitted, ApiError>);
 
-/// Where a request comes from, whoever sent it.
+/// The origin of a request, whoever sent it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     bucket: Bucket,
@@ -109,13 +110,13 @@ impl Client {
         self.address
     }
 
-    /// The tries of the password of `account` from here.
+    /// The key for password attempts for `account` from this address.
     pub(crate) fn attempts_at(self, account: &str) -> Key {
         Key::new(account, self.bucket)
     }
 }
 
-/// The address that a request comes from.
+/// The client address of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
@@ -127,11 +128,12 @@ impl<S: Sync> FromRequestParts<S> for Client {
     }
 }
 
-/// Finds out who asks and takes one request from their allowance; every answer says what is left.
+/// Authenticates the caller and counts the request against the caller's rate; every answer contains what is
+/// left.
 ///
-/// Who is not let in counts against their address, so that guessing keys is slow and a stolen
-/// key used from elsewhere cannot use up its owner's allowance. So does every login, with whatever token:
-/// having an account is no help in guessing the passwords of others.
+/// An unauthenticated request counts against its address, so that guessing keys is slow and a stolen key used
+/// from elsewhere cannot use up its owner's rate. So does every login, with any token: having an account does
+/// not help in guessing the passwords of others.
 pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
     let peer = request
         .extensions()
@@ -141,7 +143,8 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     let now = (state.clock)();
     let client = Bucket::of_address(address);
     let (found, quota) = if request.uri().path() == LOGIN_PATH {
-        // Nobody yet. All that a login can be refused for before it is read is what it would have one read.
+        // Not authenticated yet. The only reason to refuse a login before its body is read is the length of
+        // the body.
         let quota = state.limits.take(client, UNAUTHENTICATED_PER_MINUTE, 1, now);
         (Err(ApiError::payload_too_large()), quota)
     } else {
@@ -160,10 +163,10 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     response
 }
 
-/// Who presents the token, and what is left of their allowance.
+/// Authenticates the token, and returns what is left of the caller's rate.
 ///
-/// No token is looked up that has nothing left: of a caller who was let in before, what is left of their own; of any
-/// other, what is left of their address. A failure of our own counts against no limit.
+/// A token is not looked up when the rate is used up: for a caller authenticated earlier that is the caller's
+/// own rate, for any other that of its address. An internal failure counts against no limit.
 async fn admitted(
     state: &ApiState,
     headers: &HeaderMap,
@@ -224,14 +227,14 @@ async fn admitted(
     outcome
 }
 
-/// Counts something that never became a request against the rate of its address, and says what is left of that.
+/// Counts something that never became a request against the rate of its address, and returns what is left.
 pub(crate) fn charge(state: &ApiState, peer: IpAddr, headers: &mut HeaderMap) {
     let now = (state.clock)();
     let bucket = Bucket::of_address(peer.to_canonical());
     state.limits.take(bucket, UNAUTHENTICATED_PER_MINUTE, 1, now).write(headers);
 }
 
-/// A look-up that may turn out to be of a wrong token.
+/// A lookup whose token may turn out to be wrong.
 struct Pending<'s> {
     state: &'s ApiState,
     bucket: Bucket,
@@ -243,7 +246,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// How long a token waits for its look-up while many others of its address are looked up.
+/// How long a token waits for its lookup while many others of its address are looked up.
 const PLACE_PATIENCE: Duration = Duration::from_secs(2);
 const PLACE_RETRY_S: u64 = 1;
 /// Within `/api/v1`.

@@ -1,4 +1,4 @@
-//! The bearer token of a request, and whether it lets the caller in.
+//! The bearer token of a request, and its verification.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::auth::token::Session;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// A caller who is let in.
+/// An authenticated caller.
 #[derive(Debug, Clone)]
 pub(super) struct Admitted {
     pub(super) principal: Principal,
@@ -22,7 +22,7 @@ pub(super) struct Admitted {
     pub(super) session: Option<Session>,
 }
 
-/// Who presents `token` from `address`.
+/// Authenticates `token` from `address`.
 pub(super) async fn admit(
     state: &ApiState,
     token: &str,
@@ -54,7 +54,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
     token(headers).ok_or_else(|| ApiError::unauthenticated("send Authorization: Bearer <token>"))
 }
 
-/// The token of the one `Authorization` header; the scheme's name is case-insensitive.
+/// The token of the only `Authorization` header; the scheme's name is case-insensitive.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,4 +1,4 @@
-//! The form of an integration key's text: `<prefix>_<id>_<secret>`; the prefix may hold underscores itself.
+//! The form of an integration key's text: `<prefix>_<id>_<secret>`; the prefix may contain underscores.
 
 /// The id and the secret of a key's text.
 pub(super) fn parse(token: &str) -> Option<(&str, &str)> {

@@ -1,7 +1,8 @@
-//! Tokens that authenticated lately: their look-ups do not count against their address.
+//! Tokens that authenticated recently: their lookups do not count against their address.
 //!
-//! A look-up of an unknown token is bounded by the rate of its address, so that guessing costs the database
-//! little. A caller who has authenticated goes on beside a client that guesses from the same address.
+//! Lookups of unknown tokens are limited by the rate of their address, so that guessing costs the database
+//! little. A caller that has authenticated before is not affected by a client that guesses from the same
+//! address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,11 +18,11 @@ pub(crate) struct KnownTokens {
     table: Mutex<HashMap<Token, Known>>,
 }
 
-/// A token and an address, as a hash: the token itself is not kept.
+/// A hash of a token and an address: the token itself is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Token([u8; 32]);
 
-/// Whose token it was when it authenticated.
+/// The owner of the token when it authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) who: Who,
@@ -41,14 +42,14 @@ impl Token {
 }
 
 impl KnownTokens {
-    /// Whose token it was when it last authenticated.
+    /// Returns the owner of the token when it last authenticated.
     pub(super) fn find(&self, token: Token) -> Option<Known> {
         self.table.lock().get(&token).copied()
     }
 
-    /// Notes that it authenticated.
+    /// Records that it authenticated.
     ///
-    /// *Bounds*: of more than [`TOKENS_LEN_MAX`] the half is forgotten that was not seen for longest.
+    /// *Bounds*: beyond [`TOKENS_LEN_MAX`] the half that was not used for the longest time is forgotten.
     pub(super) fn note(&self, token: Token, who: Who, rate_per_minute: u32, now: Timestamp) {
         let mut table = self.table.lock();
         if table.len() >= TOKENS_LEN_MAX && !table.contains_key(&token) {
@@ -60,7 +61,7 @@ impl KnownTokens {
         table.insert(token, Known { who, rate_per_minute, seen_at: now });
     }
 
-    /// Notes that it no longer authenticates.
+    /// Records that it no longer authenticates.
     pub(super) fn forget(&self, token: Token) {
         self.table.lock().remove(&token);
     }

@@ -1,4 +1,5 @@
-//! Who asks: the key or the session, the address it is used from, how often, and what it may do.
+//! Authentication and authorisation: the key or the session, its source address, its rate, and its
+//! permissions.
 
 mod acting;
 mod address;

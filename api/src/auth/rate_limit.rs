@@ -1,4 +1,4 @@
-//! How often: a fixed window of a minute per key and per user, and per address for who is not let in.
+//! Rate limits: a fixed window of a minute per key, per user, and per address of unauthenticated clients.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,14 +10,14 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// Who shares one allowance.
+/// The unit that shares one allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Bucket {
-    /// An address; of an IPv6 one its /64, which is one household's.
+    /// An address; for IPv6 its /64, because a household has one.
     Address(IpAddr),
-    /// A key, or a user over all their sessions.
+    /// A key, or a user with all sessions.
     Caller(Who),
-    /// All addresses together that found the table full.
+    /// All addresses that did not fit into the table, together.
     Overflow,
 }
 
@@ -33,7 +33,7 @@ impl Bucket {
     }
 }
 
-/// The windows that are open now.
+/// The current windows.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimits {
     table: Mutex<Table>,
@@ -43,7 +43,7 @@ pub(crate) struct RateLimits {
 #[derive(Debug, Default)]
 struct Table {
     windows: HashMap<Bucket, Window>,
-    /// A full table is looked through for ended windows once a second, not at every request.
+    /// A full table is searched for ended windows once a second, not at every request.
     sweep_after: Timestamp,
 }
 
@@ -51,18 +51,18 @@ struct Table {
 struct Window {
     ends_at: Timestamp,
     used: u32,
-    /// Requests that may come to count: it is being found out who sends them.
+    /// Requests that may still count: their senders are being authenticated.
     pending: u32,
 }
 
-/// What a bucket says to one more request that it is not known yet whether it counts.
+/// The answer to a request of which it is not known yet whether it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The allowance is used up.
     Full(Quota),
-    /// It may go on; to be ended by [`RateLimits::settle`] with the bucket.
+    /// It may proceed; end it with [`RateLimits::settle`] and this bucket.
     Taken(Bucket),
-    /// The rest of the allowance is pending; it may be asked again when one of those is settled.
+    /// The rest of the allowance is pending; ask again when one of the pending requests is settled.
     Wait,
 }
 
@@ -78,14 +78,14 @@ pub(super) struct Quota {
 impl RateLimits {
     /// Takes `cost` requests from the allowance of `bucket`, which is `limit` a minute.
     ///
-    /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys and users are as many
-    /// as are stored.
+    /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys and users are limited by
+    /// their number in the store.
     pub(super) fn take(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
         let mut table = self.table.lock();
         let bucket = table.place_for(bucket, now);
         let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0, pending: 0 };
         let window = table.windows.entry(bucket).or_insert(fresh);
-        // A clock that was set back must not lock anybody out for longer than a window.
+        // A clock that was set back must not lock out a client for longer than a window.
         if window.ends_at <= now || window.ends_at > fresh.ends_at {
             *window = Window { pending: window.pending, ..fresh };
         }
@@ -103,7 +103,7 @@ impl RateLimits {
 }
 
 impl RateLimits {
-    /// What is left of an allowance; takes nothing.
+    /// Returns what is left of an allowance, without taking from it.
     pub(super) fn look(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Quota {
         let mut quota = self.take(bucket, limit, 0, now);
         if quota.remaining == 0 {
@@ -112,8 +112,8 @@ impl RateLimits {
         quota
     }
 
-    /// A place for a request that counts against `bucket` only if it turns out to be wrong. As many are pending at
-    /// once as may still turn out so: not one more is ever looked at.
+    /// Reserves a place for a request that counts against `bucket` only if it turns out to be wrong. No more
+    /// are pending than may still be counted, so the limit of wrong requests is never exceeded.
     pub(super) fn place(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Place {
         let quota = self.look(bucket, limit, now);
         if quota.retry_after_s.is_some() {
@@ -129,7 +129,7 @@ impl RateLimits {
         Place::Taken(bucket)
     }
 
-    /// Ends what [`RateLimits::place`] gave.
+    /// Ends a reservation of [`RateLimits::place`].
     pub(super) fn settle(&self, bucket: Bucket) {
         if let Some(window) = self.table.lock().windows.get_mut(&bucket) {
             window.pending = window.pending.saturating_sub(1);
@@ -137,14 +137,14 @@ impl RateLimits {
         self.settled.notify_waiters();
     }
 
-    /// Completes when a pending request is settled; to be made before [`RateLimits::place`] is asked.
+    /// Completes when a pending request is settled; create it before calling [`RateLimits::place`].
     pub(super) fn settled(&self) -> Notified<'_> {
         self.settled.notified()
     }
 }
 
 impl Table {
-    /// `bucket` itself while there is room for it.
+    /// Returns `bucket` itself if the table has space for it.
     fn place_for(&mut self, bucket: Bucket, now: Timestamp) -> Bucket {
         if self.windows.len() < WINDOWS_LEN_MAX || self.windows.contains_key(&bucket) {
             return bucket;
@@ -159,7 +159,7 @@ impl Table {
 }
 
 impl Quota {
-    /// Seconds to wait when there was nothing left.
+    /// The seconds to wait if nothing was left.
     pub(super) fn retry_after_s(&self) -> Option<u64> {
         self.retry_after_s
     }
@@ -173,12 +173,12 @@ impl Quota {
     }
 }
 
-/// Whole seconds, rounded up: who waits that long finds a new window.
+/// Whole seconds, rounded up: after that time there is a new window.
 pub(super) fn seconds_up(micros: i64) -> u64 {
     micros.max(0).unsigned_abs().div_ceil(1_000_000)
 }
 
-/// Requests a minute of an address that is not let in.
+/// Requests a minute of an unauthenticated address.
 pub(super) const UNAUTHENTICATED_PER_MINUTE: u32 = 60;
 /// Requests a minute of a user.
 pub(super) const USER_PER_MINUTE: u32 = 1200;

@@ -1,4 +1,4 @@
-//! Whether a caller whose answer does not end is still let in.
+//! Whether the caller of an unending answer is still authenticated.
 
 use std::net::IpAddr;
 
@@ -13,27 +13,27 @@ use crate::auth::credential::{admit, bearer};
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// What the caller presented, to be looked at again.
+/// The caller's credential, to be checked again.
 pub(crate) struct Standing {
-    /// `Authorization` alone.
+    /// Only `Authorization`.
     headers: HeaderMap,
     address: IpAddr,
     principal: Principal,
 }
 
-/// What became of a caller.
+/// The result of checking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Still {
-    /// They may see what they might see at first.
+    /// The caller may see what it could see at first.
     LetIn,
-    /// Their token is over, or they are no longer who they were: another role, other permissions.
+    /// The token has expired, or the caller has another role or other permissions.
     Refused,
-    /// It cannot be found out now.
+    /// It cannot be checked now.
     Unknown,
 }
 
 impl Standing {
-    /// Asks again, as at a new request; it counts against no rate.
+    /// Checks again, as for a new request; this counts against no rate.
     pub(crate) async fn ask(&self, state: &ApiState) -> Still {
         let token = match bearer(&self.headers) {
             Ok(token) => token,

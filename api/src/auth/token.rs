@@ -1,7 +1,8 @@
-//! Panel sessions: a JWT (RFC 7519) signed by HS256 (RFC 7515, RFC 7518 §3.2).
+//! Panel sessions: a JWT (RFC 7519) signed with HS256 (RFC 7515, RFC 7518 §3.2).
 //!
-//! One header is issued and one is accepted, byte for byte: with nothing read from it there is no algorithm to
-//! talk us into, no key to point elsewhere and no critical extension to overlook (RFC 8725 §3.1).
+//! One header is issued and only that one is accepted, byte for byte. As nothing is read from it, a client
+//! cannot choose another algorithm or another key, and no critical extension can be overlooked (RFC 8725
+//! §3.1).
 
 use std::fmt;
 
@@ -16,12 +17,12 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::user::Account;
 use uuid::Uuid;
 
-/// The secret that sessions are signed with; all nodes of an installation have the same.
+/// The secret that signs sessions; all nodes of an installation have the same one.
 #[derive(Clone)]
 pub struct TokenKey([u8; TokenKey::LEN]);
 
 impl TokenKey {
-    /// Bytes of a secret: as many as the hash gives (RFC 7518 §3.2).
+    /// Bytes of a secret: as many as the hash has (RFC 7518 §3.2).
     pub const LEN: usize = 32;
 
     /// The key of that secret, which must be random.
@@ -29,7 +30,7 @@ impl TokenKey {
         Self(secret)
     }
 
-    /// Issues a session of `account`, to be known as `session`.
+    /// Issues a session of `account` with the id `session`.
     pub(crate) fn issue(&self, account: &Account, session: Uuid, now: Timestamp) -> Token {
         let issued_s = now.as_micros().div_euclid(SECOND_US);
         let expires_s = issued_s.saturating_add(LIFETIME_S);
@@ -44,7 +45,7 @@ impl TokenKey {
             jti: session,
             ver: account.version,
         };
-        // Claims are texts and numbers: writing them cannot fail.
+        // Claims are texts and numbers, so they can always be written.
         let claims = serde_json::to_vec(&claims).unwrap_or_default();
         let signed = format!("{HEADER}.{}", URL_SAFE_NO_PAD.encode(claims));
         let signature = URL_SAFE_NO_PAD.encode(self.mac(signed.as_bytes()).finalize().into_bytes());
@@ -54,7 +55,8 @@ impl TokenKey {
         }
     }
 
-    /// What `token` claims, when we signed it, for us, and it is neither over nor from the future.
+    /// Returns the claims of `token`, if this installation signed it, for itself, and it has neither expired
+    /// nor begins in the future.
     pub(super) fn verify(&self, token: &str, now: Timestamp) -> Option<Session> {
         let (signed, signature) = token.rsplit_once('.')?;
         let claims = signed.strip_prefix(HEADER)?.strip_prefix('.')?;
@@ -66,7 +68,7 @@ impl TokenKey {
         let issued_at = Timestamp::from_micros(claims.iat.checked_mul(SECOND_US)?);
         let holds = claims.iss == ISSUER
             && claims.aud == AUDIENCE
-            // RFC 7519 §4.1.4: on or after that time it is not accepted.
+            // RFC 7519 §4.1.4: it is not accepted at or after that time.
             && now < expires_at.plus_micros(LEEWAY_US)
             && issued_at <= now.plus_micros(LEEWAY_US);
         holds.then_some(Session {
@@ -93,22 +95,22 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// A session as it is handed out.
+/// An issued session.
 pub(crate) struct Token {
-    /// What the caller sends from now on.
+    /// The token that the caller sends from now on.
     pub(crate) text: String,
-    /// When it is over.
+    /// When it expires.
     pub(crate) expires_at: Timestamp,
 }
 
-/// What a token says that we signed.
+/// The claims of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// The one session.
+    /// The session's id.
     pub(crate) id: Uuid,
-    /// Whose it is.
+    /// The user.
     pub(crate) user: UserId,
-    /// When it is over.
+    /// When it expires.
     pub(crate) expires_at: Timestamp,
     organisation: OrganisationId,
     role: Role,
@@ -116,7 +118,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Whether the account is still what it was when the session began.
+    /// Whether the account has not changed since the session began.
     pub(super) fn fits(&self, account: &Account) -> bool {
         let user = &account.user;
         !user.disabled
@@ -144,7 +146,7 @@ const AUDIENCE: &str = "sidetone-api";
 /// `{"typ":"JWT","alg":"HS256"}`, the header of RFC 7515 Appendix A.1 without its line end.
 const HEADER: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9";
 const ISSUER: &str = "sidetone";
-/// For clocks of nodes that are not quite the same.
+/// Tolerance for differences between the clocks of nodes.
 const LEEWAY_US: i64 = 5 * SECOND_US;
 /// A panel session is valid for 12 hours.
 const LIFETIME_S: i64 = 12 * 60 * 60;
@@ -185,7 +187,7 @@ mod tests {
         key().issue(&account(), Uuid::from_u128(3), at_ms(0))
     }
 
-    /// A token of these parts, properly signed with our key.
+    /// A token of these parts, correctly signed with the test's key.
     fn signed(header: &str, claims: &serde_json::Value) -> String {
         let text =
             format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims.to_string()));
@@ -246,7 +248,7 @@ mod tests {
         for header in headers {
             let token = signed(header, &claims());
             assert_eq!(key().verify(&token, at_ms(0)), None, "{header}");
-            // As an attacker sends it who cannot sign.
+            // As sent by an attacker without the key.
             let (unsigned, _) = token.rsplit_once('.').unwrap();
             assert_eq!(key().verify(&format!("{unsigned}."), at_ms(0)), None, "{header}");
             assert_eq!(key().verify(unsigned, at_ms(0)), None, "{header}");
@@ -284,7 +286,7 @@ mod tests {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).unwrap();
-            // The last character of a part has bits that mean nothing; such a text is no canonical base64.
+            // The last character of a part has unused bits; changing them gives base64 that is not canonical.
             assert_eq!(key().verify(&changed, at_ms(0)), None, "{at}");
             assert_eq!(key().verify(&token[..at], at_ms(0)), None, "cut at {at}");
         }

@@ -1,4 +1,4 @@
-//! The body as it came, and the headers that say what it is.
+//! The body as received, and the headers that describe it.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -12,19 +12,19 @@ use crate::body::fields::Fields;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// The body of a request, not looked at yet.
+/// The body of a request, not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// The bytes, or why there are none to read.
+    /// The bytes, or why there are none.
     received: Result<Bytes, ApiError>,
     strict: bool,
 }
 
 impl Body {
-    /// Reads the body by a reader that names everything that is wrong itself.
+    /// Parses the body with a reader that reports all problems itself.
     ///
     /// # Errors
-    /// 413 and 415 for what is no JSON of a sensible size; `invalid_request` for the rest.
+    /// 413 and 415 for what is not JSON of an allowed size; `invalid_request` for the rest.
     pub(crate) fn parse<T>(
         self,
         read: impl FnOnce(&[u8]) -> Result<T, Vec<FieldProblem>>,
@@ -32,11 +32,11 @@ impl Body {
         read(&self.received?).map_err(ApiError::invalid)
     }
 
-    /// Reads the body, a JSON object, by `take`.
+    /// Reads the body, a JSON object, with `take`.
     ///
     /// # Errors
-    /// 413 and 415 for what is no JSON of a sensible size; `invalid_request` naming everything else that is wrong,
-    /// fields that `take` did not ask for included.
+    /// 413 and 415 for what is not JSON of an allowed size; `invalid_request` with every other problem,
+    /// including fields that `take` did not read.
     pub(crate) fn read<T>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
         let object = json::object(&self.received?).map_err(ApiError::invalid)?;
         let mut fields = Fields::new(object, self.strict);
@@ -44,7 +44,7 @@ impl Body {
         let problems = fields.finish();
         match taken {
             Some(taken) if problems.is_empty() => Ok(taken),
-            // A reader that gives up without saying why is our own mistake.
+            // A reader that fails without a problem is an internal error.
             None if problems.is_empty() => Err(ApiError::internal()),
             _ => Err(ApiError::invalid(problems)),
         }
@@ -67,15 +67,15 @@ impl FromRequest<ApiState> for Body {
     }
 }
 
-/// The body of a request that needs none: nothing, or an empty object.
+/// The body of a request that needs none: empty, or an empty object.
 #[derive(Debug)]
 pub(crate) struct NoBody(Option<Body>);
 
 impl NoBody {
-    /// Refuses a body that says something.
+    /// Refuses a body with any field.
     ///
     /// # Errors
-    /// As [`Body::read`], which knows no field.
+    /// Like [`Body::read`] without known fields.
     pub(crate) fn require(self) -> Result<(), ApiError> {
         self.0.map_or(Ok(()), |body| body.read(|_| Some(())))
     }
@@ -97,7 +97,7 @@ impl FromRequest<ApiState> for NoBody {
     }
 }
 
-/// Why a body did not arrive.
+/// Why a body was not received.
 fn unread(rejection: impl IntoResponse) -> ApiError {
     if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
         ApiError::payload_too_large()
@@ -106,7 +106,7 @@ fn unread(rejection: impl IntoResponse) -> ApiError {
     }
 }
 
-/// Whether the headers announce JSON in UTF-8.
+/// Checks that the headers announce JSON in UTF-8.
 fn kind(headers: &HeaderMap) -> Result<(), ApiError> {
     let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
     if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes())) {

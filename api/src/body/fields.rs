@@ -1,4 +1,4 @@
-//! The fields of a JSON object, taken by name and kind; what is wrong with them is collected.
+//! The fields of a JSON object, read by name and kind; problems are collected.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -14,17 +14,17 @@ use crate::page::shown;
 
 /// The fields of the body, or of an object inside it.
 ///
-/// A field that is left out is `None`. One that is wrong is `None` as well and leaves a problem, so that the request
-/// is refused. `null` is wrong unless the field is read by [`Fields::or_null`].
+/// A field that is left out is `None`. A wrong field is `None` as well and adds a problem, so that the
+/// request is refused. `null` is wrong unless the field is read with [`Fields::or_null`].
 #[derive(Debug)]
 pub(crate) struct Fields {
     path: String,
-    /// Whether what nobody asked for is a problem.
+    /// Whether an unknown field is a problem.
     strict: bool,
-    /// Where the object stands in the request: the position of each member on the way to it.
+    /// The position of the object in the request: the index of each member on the path to it.
     place: Vec<usize>,
     members: Vec<Member>,
-    /// Names that were asked for, in that order.
+    /// The names that were read, in order.
     known: Vec<&'static str>,
     problems: Vec<Wrong>,
 }
@@ -32,11 +32,11 @@ pub(crate) struct Fields {
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// `None` once it is taken.
+    /// `None` after it was taken.
     value: Option<Value>,
 }
 
-/// A problem and where in the request it belongs.
+/// A problem and its position in the request.
 #[derive(Debug)]
 struct Wrong {
     place: Vec<usize>,
@@ -54,7 +54,7 @@ impl Fields {
         Self { path, strict, place, members, known: Vec::new(), problems: Vec::new() }
     }
 
-    /// The field read by `read`; leaving it out is a problem.
+    /// Reads a field with `read`; leaving it out is a problem.
     pub(crate) fn required<T>(
         &mut self,
         name: &'static str,
@@ -67,7 +67,7 @@ impl Fields {
         self.refuse(name, "is required")
     }
 
-    /// What was read of a field that must be there; a wrong one was refused when it was read.
+    /// Returns the value read of a required field; a wrong one was refused when it was read.
     pub(crate) fn require_given<T>(&mut self, name: &'static str, read: Option<T>) -> Option<T> {
         if read.is_none() && !self.has(name) {
             return self.refuse(name, "is required");
@@ -75,7 +75,7 @@ impl Fields {
         read
     }
 
-    /// The field read by `read`, or `Some(None)` where it is null.
+    /// Reads a field with `read`; `Some(None)` if it is null.
     pub(crate) fn or_null<T>(
         &mut self,
         name: &'static str,
@@ -91,7 +91,7 @@ impl Fields {
         }
     }
 
-    /// A text on one line of so many characters.
+    /// Reads a text on one line, with a length in this range.
     pub(crate) fn text(&mut self, name: &'static str, len: RangeInclusive<usize>) -> Option<String> {
         let text = self.string(name)?;
         if text.chars().any(char::is_control) {
@@ -100,13 +100,13 @@ impl Fields {
         self.bounded(name, text, len)
     }
 
-    /// [`Fields::text`] that must be there and hold more than spaces.
+    /// Like [`Fields::text`], for a required text that is not blank.
     pub(crate) fn required_text(&mut self, name: &'static str, len: RangeInclusive<usize>) -> Option<String> {
         let text = self.required(name, |fields, name| fields.text(name, len))?;
         if text.trim().is_empty() { self.refuse(name, "must not be empty") } else { Some(text) }
     }
 
-    /// A text of any number of lines, at most `len_max` characters.
+    /// Reads a text of any number of lines, at most `len_max` characters.
     pub(crate) fn lines(&mut self, name: &'static str, len_max: usize) -> Option<String> {
         let text = self.string(name)?;
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
@@ -115,7 +115,7 @@ impl Fields {
         self.bounded(name, text, 0..=len_max)
     }
 
-    /// A text that `parse` turns into a value, or into what is wrong with it: a lower-case fragment.
+    /// Reads a text that `parse` converts into a value, or into a problem: a lower-case fragment.
     pub(crate) fn parsed<T, E: Display>(
         &mut self,
         name: &'static str,
@@ -128,7 +128,7 @@ impl Fields {
         }
     }
 
-    /// One of the words `known`.
+    /// Reads one of the words `known`.
     pub(crate) fn word<T: Copy>(&mut self, name: &'static str, known: &[(&str, T)]) -> Option<T> {
         self.parsed(name, |text| {
             let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -155,7 +155,7 @@ impl Fields {
         };
         match number.as_i64().or_else(|| number.as_f64().and_then(whole)) {
             Some(number) if range.contains(&number) => Some(number),
-            // Beyond what the database counts is beyond the range, too.
+            // Numbers beyond the database's range are also out of this range.
             Some(_) => self.refuse(name, out_of(&range)),
             None if number.is_u64() => self.refuse(name, out_of(&range)),
             None => self.refuse(name, "must be a whole number, not a fraction"),
@@ -190,7 +190,7 @@ impl Fields {
         })
     }
 
-    /// A list of `count` texts, each turned into a value by `parse`; what is wrong is named by its index.
+    /// Reads a list of `count` texts, each converted by `parse`; a problem contains the index.
     pub(crate) fn texts<T, E: Display>(
         &mut self,
         name: &'static str,
@@ -218,7 +218,7 @@ impl Fields {
         complete.then_some(values)
     }
 
-    /// An object, read by `take`.
+    /// Reads an object with `take`.
     pub(crate) fn object<T>(
         &mut self,
         name: &'static str,
@@ -231,7 +231,7 @@ impl Fields {
         }
     }
 
-    /// A list of `count` objects, each read by `take`.
+    /// Reads a list of `count` objects, each with `take`.
     pub(crate) fn items<T>(
         &mut self,
         name: &'static str,
@@ -258,24 +258,25 @@ impl Fields {
         complete.then_some(values)
     }
 
-    /// Any JSON but null.
+    /// Reads any JSON value except null.
     pub(crate) fn value(&mut self, name: &'static str) -> Option<Value> {
         self.take(name)
     }
 
-    /// Fields that the resource shows and the caller cannot set: ignored, so that what was read can be sent back.
+    /// Ignores fields that the resource shows and the caller cannot set, so that a resource can be sent back
+    /// as it was read.
     pub(crate) fn read_only(&mut self, names: &[&str]) {
         for member in self.members.iter_mut().filter(|member| names.contains(&member.name.as_str())) {
             member.value = None;
         }
     }
 
-    /// Whether the field is there.
+    /// Whether the field is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.members.iter().any(|member| member.name == name)
     }
 
-    /// Notes what is wrong with a field: a lower-case fragment that says what to do.
+    /// Adds a problem: a lower-case fragment that states what to do.
     pub(crate) fn refuse<T>(&mut self, name: &str, message: impl Into<String>) -> Option<T> {
         let place = self.place_of(name);
         let problem = FieldProblem { field: self.path_of(name), message: message.into() };
@@ -283,7 +284,7 @@ impl Fields {
         None
     }
 
-    /// Everything that is wrong, in the order of the request; what is missing comes after what is there.
+    /// Returns all problems in the order of the request; missing fields come last.
     pub(super) fn finish(mut self) -> Vec<FieldProblem> {
         self.refuse_unknown();
         self.problems.sort_by(|a, b| a.place.cmp(&b.place));
@@ -378,7 +379,7 @@ impl Fields {
         if self.path.is_empty() { name } else { format!("{}.{name}", self.path) }
     }
 
-    /// What is not there stands behind everything that is.
+    /// A missing field sorts after every present one.
     fn place_of(&self, name: &str) -> Vec<usize> {
         let at = self.members.iter().position(|member| member.name == name).unwrap_or(usize::MAX);
         [self.place.as_slice(), &[at]].concat()
@@ -393,14 +394,14 @@ fn out_of(range: &RangeInclusive<i64>) -> String {
     }
 }
 
-/// `5.0` and `5e0` are the whole number 5, as JSON Schema has it.
+/// `5.0` and `5e0` are the integer 5, as in JSON Schema.
 fn whole(number: f64) -> Option<i64> {
     // Below 2^53 a double is exact.
     let exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
     exact.then_some(number as i64)
 }
 
-/// Problems that one answer names.
+/// Largest number of problems in one answer.
 const PROBLEMS_MAX: usize = 100;
 
 #[cfg(test)]
@@ -409,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with `body` when `read` reads it.
+    /// The problems of `body` when `read` reads it.
     fn problems<T>(body: Value, read: impl FnOnce(&mut Fields) -> Option<T>) -> Vec<String> {
         let Value::Object(object) = body else { panic!("not an object") };
         let mut fields = Fields::new(object, true);
@@ -514,7 +515,7 @@ mod tests {
         assert!(lax.finish().is_empty());
     }
 
-    /// Whatever is sent and whatever is asked of it: a reader that gets less than it asked for has said why.
+    /// For any input and any reader: if a value is missing, there is a problem that explains it.
     #[test]
     fn a_missing_value_always_comes_with_a_problem() {
         use proptest::prelude::*;

@@ -1,6 +1,7 @@
-//! Reading the body of a request: strictly, all of it before anything is done, and with every wrong field named.
+//! Reads the body of a request: strictly, completely before anything is done, and with every wrong field
+//! reported.
 //!
-//! A handler takes [`Body`] as its last argument, checks what the caller may do, and then reads:
+//! A handler takes [`Body`] as its last argument, checks the caller's permissions, and then reads:
 //!
 //! ```ignore
 //! let new = body.read(|fields| {
@@ -12,9 +13,9 @@
 //! })?;
 //! ```
 //!
-//! What is wrong is collected and answered in the order of the request; `None` always comes with a problem that
-//! was noted, or means "left out". Nothing is parsed before the handler asks, so that who may not do a thing hears
-//! that, and not what is wrong with their JSON.
+//! Problems are collected and reported in the order of the request; a `None` always has a problem, or means
+//! "left out". Nothing is parsed before the handler reads, so that a caller without permission gets that
+//! answer, and not the problems of its JSON.
 
 mod extract;
 mod fields;

@@ -10,15 +10,15 @@ use sidetone_model::prompt::Prompt;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// The bytes of a WAV file, not looked at yet; or why there are none.
+/// The bytes of a WAV file, not examined yet; or why there are none.
 #[derive(Debug)]
 pub(crate) struct Sound(Result<Bytes, ApiError>);
 
 impl Sound {
-    /// The file.
+    /// Returns the file.
     ///
     /// # Errors
-    /// 413 and 415 for what is no WAV file of a sensible size, 400 for none at all.
+    /// 413 and 415 for what is not a WAV file of an allowed size, 400 for an empty body.
     pub(crate) fn wav(self) -> Result<Vec<u8>, ApiError> {
         let bytes = self.0?;
         if bytes.is_empty() {
@@ -38,13 +38,13 @@ impl FromRequest<ApiState> for Sound {
         if !is_wav(request.headers()) {
             return Ok(Sound(Err(ApiError::no_wav())));
         }
-        // It is in memory already, and no longer than it may be.
+        // It is in memory already, and within the limit.
         let received = to_bytes(request.into_body(), Prompt::WAV_BYTES_MAX).await;
         Ok(Sound(received.map_err(|_| ApiError::payload_too_large())))
     }
 }
 
-/// Whether the headers announce a WAV file as it is: RFC 2361's name, and those that programs send.
+/// Whether the headers announce an unencoded WAV file: the name of RFC 2361, and those that programs use.
 fn is_wav(headers: &HeaderMap) -> bool {
     let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
     let encoded = headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes()));

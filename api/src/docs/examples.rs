@@ -1,4 +1,4 @@
-//! An example of a schema, and the command that sends one.
+//! Examples of schemas, and commands that send them.
 
 use serde_json::{Map, Value, json};
 
@@ -106,7 +106,7 @@ fn sample(document: &Value, parameter: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Deeper than any schema; ends one that contains itself.
+/// Deeper than any schema; stops at one that contains itself.
 const DEPTH_MAX: u32 = 8;
 
 #[cfg(test)]

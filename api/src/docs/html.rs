@@ -1,6 +1,6 @@
-//! Text as HTML: everything is escaped, and the little that descriptions use is laid out.
+//! Text as HTML: everything is escaped, and the few forms that descriptions use are formatted.
 
-/// The text as it may stand between tags and in an attribute.
+/// The text, escaped for use between tags and in an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -16,7 +16,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// One line: what stands between backticks is code.
+/// One line; text between backticks becomes code.
 pub(super) fn line(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for (at, part) in text.split('`').enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn line(text: &str) -> String {
     html
 }
 
-/// Paragraphs between empty lines; lines that begin with `- ` are a list, indented ones a program.
+/// Paragraphs between empty lines; lines that begin with `- ` are a list, indented ones a code block.
 pub(super) fn paragraphs(text: &str) -> String {
     let mut html = String::new();
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {

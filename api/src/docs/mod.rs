@@ -1,7 +1,7 @@
-//! The reference: one page for people, written from the API document when the engine starts.
+//! The reference: one page for people, generated from the API document when the engine starts.
 //!
-//! No script, no picture, no font and no request elsewhere: it is read behind the strictest content security
-//! policy, without a network, and by a browser that runs nothing.
+//! It has no script, no image, no font and no external request: it works with the strictest content security
+//! policy, without a network, and in a browser that runs no scripts.
 
 mod examples;
 mod html;

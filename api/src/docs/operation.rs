@@ -9,7 +9,7 @@ use crate::docs::{examples, schema};
 pub(super) fn section(document: &Value, method: &str, path: &str, operation: &Value) -> String {
     let id = escaped(operation["operationId"].as_str().unwrap_or_default());
     let summary = line(operation["summary"].as_str().unwrap_or_default());
-    // The permission stands in a line of its own.
+    // The permission is shown on a separate line.
     let text = operation["description"].as_str().unwrap_or_default();
     let text = paragraphs(text.split("Needs the permission").next().unwrap_or_default());
     let mut html = format!(
@@ -32,12 +32,12 @@ pub(super) fn section(document: &Value, method: &str, path: &str, operation: &Va
     html
 }
 
-/// A path that may be broken after a slash.
+/// A path that may be wrapped after a slash.
 fn with_breaks(path: &str) -> String {
     escaped(path).replace('/', "/<wbr>")
 }
 
-/// Who may, and whether the operation may change.
+/// Which callers may use the operation, and whether it may change.
 fn access(operation: &Value) -> String {
     let public = operation["security"].as_array().is_some_and(Vec::is_empty);
     let who = match operation["x-permission"].as_str() {

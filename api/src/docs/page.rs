@@ -61,7 +61,7 @@ struct Operation<'a> {
     value: &'a Value,
 }
 
-/// The operations by tag; what clients may rely on first, then by path.
+/// The operations by tag; stable ones first, then by path.
 fn groups(document: &Value) -> Vec<(&str, Vec<Operation<'_>>)> {
     let mut groups: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
@@ -98,7 +98,7 @@ fn navigation(document: &Value, groups: &[(&str, Vec<Operation<'_>>)]) -> String
     html
 }
 
-/// Which operations each permission lets in.
+/// Which operations each permission allows.
 fn permissions(groups: &[(&str, Vec<Operation<'_>>)]) -> String {
     let mut uses: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Operation { value, .. } in groups.iter().flat_map(|(_, operations)| operations) {

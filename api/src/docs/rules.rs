@@ -1,4 +1,4 @@
-//! What holds for every operation, in words; what an engine does not have is not spoken of.
+//! The rules that apply to every operation, in sentences; parts that an engine does not have are left out.
 
 use serde_json::Value;
 
@@ -9,20 +9,20 @@ pub(super) struct Rule {
     pub(super) text: String,
 }
 
-/// The sections that hold for `document`.
+/// The sections that apply to `document`.
 pub(super) fn of(document: &Value) -> Vec<Rule> {
     let sections = SECTIONS.iter().map(|(id, title, parts)| {
         let told: Vec<&str> =
             parts.iter().filter(|(needs, _)| needs.met(document)).map(|(_, text)| *text).collect();
-        // Lists that follow one another are one list.
+        // Consecutive lists are joined into one.
         Rule { id, title, text: told.join("\n\n").replace("\n\n- ", "\n- ") }
     });
     sections.filter(|rule| !rule.text.is_empty()).collect()
 }
 
-/// What a part speaks of.
+/// What a paragraph is about.
 enum Needs {
-    /// Nothing in particular.
+    /// It applies always.
     Nothing,
     /// A parameter of any operation.
     Parameter(&'static str),

@@ -1,10 +1,10 @@
-//! Types in words, and the table of an object's fields.
+//! Types as text, and the table of an object's fields.
 
 use serde_json::Value;
 
 use crate::docs::html::{escaped, line, paragraphs};
 
-/// What may stand there: `string, uuid`, `array of Cdr`, with bounds and values.
+/// The type of a value: `string, uuid`, `array of Cdr`, with limits and values.
 pub(super) fn kind(schema: &Value) -> String {
     if let Some(name) = name_of(schema) {
         return format!("<a href=\"#schema-{0}\">{0}</a>", escaped(name));
@@ -38,7 +38,7 @@ pub(super) fn kind(schema: &Value) -> String {
     text
 }
 
-/// The limits of a value in words.
+/// The limits of a value as text.
 fn bounds(schema: &Value) -> Option<String> {
     let number = |key: &str| schema.get(key).filter(|value| value.is_number()).map(Value::to_string);
     let range = |min: &str, max: &str, unit: &str| match (number(min), number(max)) {
@@ -58,7 +58,7 @@ fn bounds(schema: &Value) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The values of a field that knows them, after its description.
+/// The values of a field with a fixed set, after its description.
 pub(super) fn values(schema: &Value) -> String {
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     let known: Vec<String> = inner["enum"]
@@ -92,7 +92,7 @@ pub(super) fn fields(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut rows = String::new();
-    // Those that are always there first, in their own order.
+    // Required ones first, in their own order.
     let mut all: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();
     all.sort_by_key(|(name, _)| required.iter().position(|one| one == name).unwrap_or(usize::MAX));
     for (name, field) in all {
@@ -102,7 +102,7 @@ pub(super) fn fields(schema: &Value) -> String {
     table("Field", &rows)
 }
 
-/// One row: what it is called, whether it must be there, its type, and its words.
+/// One row: the name, whether it is required, the type, and the description.
 pub(super) fn row(name: &str, presence: &str, schema: &Value, described: &Value) -> String {
     let text = described["description"].as_str().map(line).unwrap_or_default();
     let badge = if presence.is_empty() {

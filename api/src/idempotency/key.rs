@@ -5,10 +5,10 @@ use sidetone_model::problem::FieldProblem;
 
 use crate::error::ApiError;
 
-/// The key that the request carries; `None` without one.
+/// Returns the key of the request; `None` without one.
 ///
 /// # Errors
-/// `invalid_request` when it is not of the form, or there are two.
+/// `invalid_request` when it does not have the form, or there are two.
 pub(super) fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -32,7 +32,7 @@ fn is_key(key: &str) -> bool {
     (1..=KEY_LEN_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What a quoted string says.
+/// The content of a quoted string.
 fn unquoted(text: &str) -> Option<String> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut key = String::with_capacity(inner.len());
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// The values of the header, and what is read of them.
+    /// The values of the header, and the expected result.
     type Case<'a> = (&'a [&'a str], Result<Option<&'a str>, ()>);
 
     #[test]

@@ -1,4 +1,4 @@
-//! The layer around every route: claims the key, runs the handler once, keeps or replays its answer.
+//! The layer around every route: claims the key, runs the handler once, stores or repeats its answer.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::idempotency::key;
 use crate::idempotency::seal::Seal;
 use crate::state::ApiState;
 
-/// Carries a POST or PATCH with an `Idempotency-Key` out once; everything else passes.
+/// Executes a POST or PATCH with an `Idempotency-Key` once; every other request passes.
 ///
-/// Without a caller there is nobody whose key it would be: the route says 401. The body is in memory already.
+/// Without a caller the key has no owner: the route answers 401. The body is in memory already.
 pub(crate) async fn once(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST && request.method() != Method::PATCH {
         return next.run(request).await;
@@ -61,7 +61,7 @@ async fn claimed(
     let made = Arc::new(Mutex::new(None));
     let work = execute(next, request, Arc::clone(&seal), Arc::clone(&made));
     let now = (state.clock)();
-    // A task of its own: a client that goes away does not leave the work half done.
+    // In a separate task, so that the work is completed even if the client disconnects.
     let port = Arc::clone(&state.idempotency);
     let task = async move { port.once(claim, now, Box::pin(work)).await };
     let outcome = tokio::spawn(task.in_current_span()).await;
@@ -77,7 +77,7 @@ async fn claimed(
     }
 }
 
-/// Runs the handler and says what of its answer is kept; the answer itself is put into `made`.
+/// Runs the handler and returns what of its answer is stored; the answer itself is put into `made`.
 async fn execute(
     next: Next,
     request: Request,
@@ -97,7 +97,7 @@ async fn execute(
     Ok(kept)
 }
 
-/// Whether an answer is what the request does: not one that refuses to look at it, and not one that asks to
+/// Whether an answer is a result of the request: not one that refuses to process it, and not one that asks to
 /// send it again.
 fn is_kept(status: StatusCode) -> bool {
     match status {
@@ -140,13 +140,13 @@ fn replay(kept: &KeptAnswer, seal: &Seal) -> Result<Response, ApiError> {
     Ok(already_enveloped(response))
 }
 
-/// What the caller proved themselves with.
+/// The caller's credential.
 fn token(headers: &HeaderMap) -> &str {
     let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split_once(' ').map_or("", |(_, token)| token.trim())
 }
 
-/// SHA-256 of the parts, each with its length before it: no two lists have the same.
+/// SHA-256 of the parts, each with its length before it, so that different lists have different input.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in parts {
@@ -156,6 +156,6 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// The longest answer that is kept; those of POST and PATCH are one resource.
+/// The longest answer that is stored; the answers of POST and PATCH are single resources.
 const ANSWER_LEN_MAX: usize = 256 * 1024;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

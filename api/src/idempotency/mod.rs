@@ -1,7 +1,7 @@
-//! `Idempotency-Key`: a request that is sent again because its answer was lost is carried out once.
+//! `Idempotency-Key`: a request that is sent again because its answer was lost is executed once.
 //!
-//! `key` reads the header, `layer` wraps the routes, `seal` hides what is kept from everybody but the caller.
-//! What was done and what was answered are stored in one transaction, see
+//! `key` reads the header, `layer` wraps the routes, `seal` encrypts the stored answer so that only the
+//! caller can read it. The changes and the answer are stored in one transaction, see
 //! [`Idempotency`](sidetone_model::idempotency::Idempotency).
 
 mod key;

@@ -1,8 +1,9 @@
-//! Kept answers are sealed with what only the caller presents: their token.
+//! Stored answers are encrypted with a key that only the caller presents: the token.
 //!
-//! An answer may hold a key or a password that is shown once and stored nowhere. A copy of the database does not
-//! give it away: the key of the seal is derived from the token, of which the database knows a hash. The price: a
-//! person who logged in anew has another token and cannot have an answer of their earlier session again.
+//! An answer may contain a key or a password that is shown once and not stored. A copy of the database does
+//! not reveal it: the encryption key is derived from the token, of which the database has only a hash. The
+//! disadvantage: a user who has logged in again has another token and cannot get an answer of the earlier
+//! session.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,21 +11,21 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::hkdf::{HKDF_SHA256, Salt};
 use uuid::Uuid;
 
-/// Seals answers to one request of one caller.
+/// Encrypts answers to one request of one caller.
 pub(super) struct Seal {
     token: String,
     claim: [u8; 32],
 }
 
 impl Seal {
-    /// The seal of the request that `claim` names, for the bearer of `token`.
+    /// The seal of the request that `claim` identifies, for the holder of `token`.
     pub(super) fn new(token: &str, claim: [u8; 32]) -> Self {
         Self { token: token.to_owned(), claim }
     }
 
-    /// `body` as it may be stored; `None` when the machine cannot, which it always can.
+    /// Returns `body` encrypted; `None` only if the cipher fails, which it does not.
     pub(super) fn close(&self, body: &[u8]) -> Option<String> {
-        // A key of its own for every answer: the nonce can then be anything.
+        // A separate key for every answer, so that the nonce can be constant.
         let attempt = Uuid::new_v4();
         let mut text = body.to_vec();
         self.key(attempt)?.seal_in_place_append_tag(nonce(), Aad::from(self.claim), &mut text).ok()?;
@@ -33,7 +34,7 @@ impl Seal {
         Some(STANDARD.encode(sealed))
     }
 
-    /// The body that was sealed; `None` for anybody else's.
+    /// Returns the decrypted body; `None` for a body of another caller.
     pub(super) fn open(&self, sealed: &str) -> Option<Vec<u8>> {
         let sealed = STANDARD.decode(sealed).ok()?;
         let (attempt, text) = sealed.split_first_chunk::<16>()?;

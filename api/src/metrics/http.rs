@@ -1,4 +1,4 @@
-//! How many requests there were and how long they took, by route, method and class of status.
+//! The number and duration of requests, by route, method and class of status.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use sidetone_model::metrics::{Family, Kind, Sample, Value};
 
 use crate::server::ServerCounters;
 
-/// The counts of the HTTP face.
+/// The counters of the API.
 ///
 /// *Bounds*: routes are templates of the router, methods and classes closed sets.
 #[derive(Debug, Default)]
@@ -28,14 +28,15 @@ struct Key {
 
 #[derive(Debug, Clone, Default)]
 struct Latencies {
-    /// How many took at most the bound of the same place in [`BOUNDS_US`] and more than that before it.
+    /// Requests with a duration up to the bound with the same index in [`BOUNDS_US`] and above the previous
+    /// bound.
     within: [u64; BOUNDS_US.len()],
     count: u64,
     sum_us: u64,
 }
 
 impl HttpMetrics {
-    /// Counts an answered request. `route` is the template of its path, `None` where no route has it.
+    /// Counts an answered request. `route` is the template of its path, `None` if no route matches.
     pub(crate) fn answered(&self, route: Option<&str>, method: &Method, status: StatusCode, took: Duration) {
         let key = Key {
             route: route.unwrap_or("unmatched").to_owned(),
@@ -123,7 +124,7 @@ fn sample(key: &Key, latencies: &Latencies) -> Sample {
     }
 }
 
-/// The method's name where it is one of ours: a client may make up any.
+/// The method's name if it is a standard one: a client may send any text.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::DELETE => "DELETE",
@@ -147,7 +148,7 @@ fn class(status: StatusCode) -> &'static str {
     }
 }
 
-/// Upper bounds of the buckets: the aim for a page of records is 50 ms.
+/// Upper bounds of the buckets: the target for a page of records is 50 ms.
 const BOUNDS_US: [u64; 11] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000];
 

@@ -1,7 +1,7 @@
-//! `/metrics`: what the engine and the HTTP face count, as Prometheus reads it.
+//! `/metrics`: the counters of the engine and of the API for Prometheus.
 //!
-//! `http` counts requests, `text` writes the exposition format, `scrape` is the route: for this host and the
-//! networks of `[http] metrics_allow` alone.
+//! `http` counts requests, `text` writes the exposition format, `scrape` is the route: only for this host and
+//! the networks of `[http] metrics_allow`.
 
 mod http;
 pub(crate) mod scrape;

@@ -59,10 +59,10 @@ pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> 
     Ok(([(CONTENT_TYPE, text::CONTENT_TYPE)], text::write(&families)).into_response())
 }
 
-/// Whether the request comes from where metrics may be read.
+/// Whether the request comes from an address that may read the metrics.
 ///
-/// A proxy on this host has this host's address: behind one, the client's own address decides, and none may read where
-/// that is not known.
+/// A proxy on this host has this host's address: the client's own address decides then, and access is refused
+/// if that is not known.
 fn may_read(state: &ApiState, request: &Request) -> bool {
     let settings = state.settings.current();
     let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else { return false };

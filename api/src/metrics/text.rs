@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use sidetone_model::metrics::{Family, Kind, Sample, Value};
 
-/// The content type of what [`write`] writes.
+/// The content type of the output of [`write`].
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// `families` as text.
@@ -63,7 +63,7 @@ fn line(
     writeln!(text, "{after} {value}")
 }
 
-/// Seconds with what there is of a fraction.
+/// Seconds, with decimals only if they are not zero.
 struct Seconds(u64);
 
 impl fmt::Display for Seconds {

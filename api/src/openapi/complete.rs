@@ -1,4 +1,4 @@
-//! What is true of every operation, written into each of them.
+//! Completes every operation with what is common to all of them.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
@@ -6,7 +6,7 @@ use utoipa::openapi::OpenApi;
 use crate::openapi::edit::within;
 use crate::openapi::{failures, schemas, words};
 
-/// The document of the operations in `api`, whole.
+/// The complete document of the operations in `api`.
 pub(crate) fn complete(api: &OpenApi) -> Value {
     let mut api = api.clone();
     api.merge(words::words());
@@ -45,7 +45,7 @@ pub(crate) fn complete(api: &OpenApi) -> Value {
 fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let public = operation.get("security").is_some();
     if public {
-        // utoipa writes `security(())` as "none or this"; none at all is an empty list.
+        // utoipa writes `security(())` as "none or this"; an empty list means none.
         operation.insert("security".to_owned(), json!([]));
     }
     if let Some(permission) = operation.get("x-permission").and_then(Value::as_str).map(str::to_owned) {
@@ -68,7 +68,7 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let limited = path.starts_with("/api/");
     within(operation, "responses", |responses| {
         for (status, name) in failures {
-            // What a handler says itself is more exact.
+            // The handler's own description is more exact.
             responses
                 .entry(status.to_string())
                 .or_insert_with(|| json!({"$ref": format!("#/components/responses/{name}")}));
@@ -85,13 +85,13 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     });
 }
 
-/// Whether clients may rely on the operation: the public document names it.
+/// Whether the operation is stable: the public documentation contains it.
 fn is_public(method: &str, path: &str) -> bool {
     PUBLIC.iter().any(|(known, at)| *known == method && path.strip_prefix("/api/v1") == Some(*at))
 }
 
-/// The operations of the public document. They do not change incompatibly within `v1`; all others are the panel's own
-/// interface and can change without notice.
+/// The operations of the public documentation. They do not change incompatibly within `v1`; all others are
+/// the panel's own interface and can change without notice.
 const PUBLIC: &[(&str, &str)] = &[
     ("post", "/auth/login"),
     ("get", "/cdrs"),
@@ -134,7 +134,7 @@ fn info() -> Value {
     })
 }
 
-/// What every `POST` and `PATCH` of a known caller takes.
+/// The parameter that every `POST` and `PATCH` of an authenticated caller has.
 fn idempotency_key() -> Value {
     json!({
         "name": "Idempotency-Key",
@@ -146,7 +146,7 @@ fn idempotency_key() -> Value {
     })
 }
 
-/// Says of a text to search for what the reader of every list refuses.
+/// Adds to a search parameter that control characters are refused, as in every list.
 fn refuse_controls(parameter: &mut Value) {
     if parameter["in"] != "query" {
         return;
@@ -158,7 +158,7 @@ fn refuse_controls(parameter: &mut Value) {
     }
 }
 
-/// A success that may be a replay says so.
+/// Adds the header of a repeated answer to a success.
 fn replayed(responses: &mut Map<String, Value>) {
     let successes = responses.iter_mut().filter(|(status, _)| status.starts_with('2'));
     for response in successes.filter_map(|(_, response)| response.as_object_mut()) {

@@ -1,11 +1,11 @@
-//! The failures that follow from what an operation is, and the headers of every answer.
+//! The failures that follow from the kind of an operation, and the headers of every answer.
 
 use serde_json::{Map, Value, json};
 
 /// A status and the name of its response among the components.
 type Failure = (u16, &'static str);
 
-/// What can go wrong with an operation, whatever it does: named by the shape of its request.
+/// The possible failures of an operation, derived from the form of its request.
 pub(super) fn of(path: &str, method: &str, operation: &Map<String, Value>, public: bool) -> Vec<Failure> {
     let mut found = Vec::new();
     if !path.starts_with("/api/") {
@@ -37,7 +37,7 @@ pub(super) fn of(path: &str, method: &str, operation: &Map<String, Value>, publi
     found
 }
 
-/// The responses that [`of`] names.
+/// The responses that [`of`] refers to.
 pub(super) fn responses() -> Value {
     let texts = [
         (

@@ -1,10 +1,10 @@
-//! The API document, OpenAPI 3.1: made of the handlers' own annotations, completed with what is true of all
-//! of them.
+//! The API document, OpenAPI 3.1: generated from the handlers' annotations, completed with what is common to
+//! all of them.
 //!
-//! A handler names its path, parameters, body and answers, and in `x-permission` what the caller needs.
+//! A handler declares its path, parameters, body and answers, and in `x-permission` the permission.
 //! [`complete`] adds what would be the same text everywhere: the failures that follow from that, the common
-//! headers, the security scheme. It also turns the schemas into the ones that the answers have: an optional
-//! field is left out, never null.
+//! headers, the security scheme. It also changes the schemas to match the answers: an optional field is left
+//! out, never null.
 
 mod complete;
 mod edit;

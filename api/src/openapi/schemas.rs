@@ -1,6 +1,6 @@
-//! The schemas as the answers have them.
+//! The schemas in the form of the answers.
 //!
-//! The derived ones say too little in some places, which are mended here for all of them:
+//! The derived ones are too imprecise in some places, which are corrected here for all of them:
 //!
 //! - An `Option` is derived as "may be missing, may be null". Here a field is either left out or null: null is
 //!   kept for a field that is marked `#[schema(required)]` (always there, null when there is no value) or
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::openapi::edit::within;
 
-/// Mends every schema of `document`.
+/// Corrects every schema of `document`.
 pub(super) fn tidy(document: &mut Map<String, Value>) {
     let components = document.get("components").and_then(|components| components.get("schemas"));
     let components = components.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn tidy(document: &mut Map<String, Value>) {
     });
 }
 
-/// Drops the components that nothing leads to, and what only they led to.
+/// Removes the components that are not referred to, and those that only they refer to.
 pub(super) fn prune(document: &mut Map<String, Value>) {
     loop {
         let mut used = BTreeSet::new();
@@ -59,7 +59,8 @@ pub(super) fn prune(document: &mut Map<String, Value>) {
     }
 }
 
-/// Says of what is only ever sent that it has no other fields: they are refused by name. What is answered stays open.
+/// Marks schemas that are only used in requests as having no other fields, because those are refused. Schemas
+/// of answers stay open.
 pub(super) fn close_bodies(document: &mut Map<String, Value>) {
     let components = document.get("components").and_then(|components| components.get("schemas"));
     let components = components.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -82,7 +83,7 @@ pub(super) fn close_bodies(document: &mut Map<String, Value>) {
     });
 }
 
-/// Adds the components that `value` leads to.
+/// Adds the components that `value` refers to.
 fn reach(value: &Value, components: &Map<String, Value>, found: &mut BTreeSet<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| reach(item, components, found)),
@@ -100,7 +101,7 @@ fn reach(value: &Value, components: &Map<String, Value>, found: &mut BTreeSet<St
     }
 }
 
-/// Shows every object inside `map`, and itself first, to `mend`.
+/// Passes `map` and every object inside it to `mend`.
 fn walk(map: &mut Map<String, Value>, mend: &mut impl FnMut(&mut Map<String, Value>)) {
     mend(map);
     map.values_mut().for_each(|value| walk_value(value, mend));
@@ -114,7 +115,7 @@ fn walk_value(value: &mut Value, mend: &mut impl FnMut(&mut Map<String, Value>))
     }
 }
 
-/// Makes one schema of those of an `allOf`.
+/// Merges the schemas of an `allOf` into one.
 fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
     let Some(Value::Array(parts)) = map.get("allOf") else { return };
     let mut joined = Map::new();
@@ -127,7 +128,7 @@ fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
         };
         join(&mut whole, components);
         part.remove("$ref");
-        // The words beside a choice are derived as an object without fields.
+        // The description of a choice is derived as an object without fields.
         let words_alone =
             !part.contains_key("properties") && joined.get("type").is_some_and(|kind| kind != "object");
         if words_alone {
@@ -152,18 +153,18 @@ fn join(map: &mut Map<String, Value>, components: &Map<String, Value>) {
     }
 }
 
-/// Neither an object nor a list of values: short enough to stand at the field.
+/// Neither an object nor a list of values: short enough to be written at the field.
 fn is_scalar(schema: &Value) -> bool {
     let plain = matches!(schema["type"].as_str(), Some("string" | "number" | "integer" | "boolean"));
     plain && schema.get("enum").is_none()
 }
 
-/// Puts a scalar component where it is referred to, and joins "null or this" into one type.
+/// Puts a scalar component where it is referred to, and merges "null or this" into one type.
 fn write_out(map: &mut Map<String, Value>, components: &Map<String, Value>) {
     if let Some(target) = referred(map, components).filter(|schema| is_scalar(schema)) {
         map.remove("$ref");
         for (key, value) in target.as_object().into_iter().flatten() {
-            // The field's own words say more than those of its type.
+            // The field's own description is more exact than that of its type.
             map.entry(key.clone()).or_insert_with(|| value.clone());
         }
         return;
@@ -197,7 +198,7 @@ fn referred<'a>(map: &Map<String, Value>, components: &'a Map<String, Value>) ->
     map.get("$ref")?.as_str()?.strip_prefix(SCHEMAS).and_then(|name| components.get(name))
 }
 
-/// Takes null from the fields of an object that are left out instead.
+/// Removes null from the fields of an object that are left out instead.
 fn nullability(map: &mut Map<String, Value>) {
     let required: Vec<String> = match map.get("required") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -257,7 +258,8 @@ fn put(schemas: &mut Map<String, Value>, name: &str, mut schema: Value) {
     schemas.insert(renamed(name), schema);
 }
 
-/// Paragraphs without the line ends of the source; examples where OpenAPI 3.1 wants them; a format where it is one.
+/// Removes the line ends of the source from paragraphs; moves examples to where OpenAPI 3.1 expects them;
+/// corrects formats.
 fn words(map: &mut Map<String, Value>) {
     if let Some(Value::String(text)) = map.get_mut("description") {
         *text = unwrapped(text);
@@ -268,7 +270,7 @@ fn words(map: &mut Map<String, Value>) {
     if let Some(example) = map.remove("example") {
         map.insert("examples".to_owned(), json!([example]));
     }
-    // Derived for unsigned numbers too, which do not fit.
+    // Also derived for unsigned numbers, which do not fit.
     if map.get("format").is_some_and(|format| format == "int32") {
         map.remove("format");
     }

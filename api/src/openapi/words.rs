@@ -1,5 +1,5 @@
-//! Words of the model that parameters name: a parameter's type is referred to, and not added to the components
-//! as the type of a body is.
+//! Enumerations of the model that parameters refer to: the type of a parameter is only referred to, while
+//! that of a body is added to the components.
 
 use sidetone_model::access::Role;
 use sidetone_model::call::{Direction, Transport};
@@ -10,7 +10,7 @@ use sidetone_model::time::Timestamp;
 use utoipa::OpenApi as _;
 use utoipa::openapi::{Components, OpenApi};
 
-/// A document of components alone.
+/// A document with components only.
 pub(super) fn words() -> OpenApi {
     let mut words = Words::openapi();
     words.components.get_or_insert_with(Components::new).schemas.extend(ids::schemas());

@@ -1,4 +1,4 @@
-//! Agents: who takes the calls of an extension.
+//! Agents: human and virtual agents, who take the calls of an extension.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -204,7 +204,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What was found, when the caller may see it.
+/// Returns the agent if the caller may see it.
 fn own(caller: &Caller, found: Option<Agent>) -> Result<Agent, ApiError> {
     seen(found, "agent", |agent| caller.scope().covers(agent.organisation_id, agent.team_id))
 }

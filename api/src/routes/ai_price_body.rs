@@ -1,4 +1,4 @@
-//! Prices of AI models as they are sent and answered.
+//! The request and answer bodies of AI prices.
 
 use axum::http::Uri;
 use serde::Serialize;
@@ -152,10 +152,10 @@ pub(crate) struct AiPriceParams {
     offset: Option<i64>,
 }
 
-/// The query of the list.
+/// Reads the query of the list.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong field.
+/// `invalid_request` with every wrong field.
 pub(crate) fn query(uri: &Uri) -> Result<(AiPriceFilter, Window), ApiError> {
     let (mut filter, mut window) = (AiPriceFilter::default(), Window::default());
     page::read(uri, |name, value| {
@@ -175,7 +175,7 @@ pub(crate) fn query(uri: &Uri) -> Result<(AiPriceFilter, Window), ApiError> {
     Ok((filter, window))
 }
 
-/// The price that the fields make of `old`, or a new one.
+/// Builds the price from the fields and `old`, or a new price.
 pub(crate) fn price(fields: &mut Fields, old: Option<&AiPrice>) -> Option<AiPrice> {
     fields.read_only(&["id"]);
     let kind = given(fields, "kind", old.map(|old| old.kind), |fields, name| fields.word(name, &KINDS));
@@ -219,7 +219,7 @@ pub(crate) fn price(fields: &mut Fields, old: Option<&AiPrice>) -> Option<AiPric
     })
 }
 
-/// A field that a new price must bring and that stays as it is when an old one is changed.
+/// A field that a new price requires, and that keeps its value when a price is changed without it.
 fn given<T>(
     fields: &mut Fields,
     name: &'static str,

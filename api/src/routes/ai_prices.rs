@@ -1,4 +1,4 @@
-//! What AI models cost and are sold for: set by the operator, read by those whose bill they make.
+//! The costs and sell prices of AI models: set by the operator, read by the organisations that pay them.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -159,7 +159,7 @@ async fn stored(state: &ApiState, id: AiPriceId) -> Result<AiPrice, ApiError> {
     state.ai_prices()?.find(id).await?.ok_or_else(|| ApiError::not_found(NONE))
 }
 
-/// Prices are what the operator asks and pays: no organisation sets its own.
+/// Only the operator sets prices: no organisation may set its own.
 fn require_operator(caller: &Caller) -> Result<(), ApiError> {
     caller.require(Permission::RatesWrite)?;
     if caller.scope() == Scope::Everything {

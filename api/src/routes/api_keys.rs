@@ -1,4 +1,4 @@
-//! Integration keys, managed: their text is shown once and never known again.
+//! Managing integration keys: a key's text is shown once and not stored.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -245,7 +245,7 @@ pub(crate) async fn change(
         let name = fields.parsed("name", rules::name);
         let (permissions, preset) = grant(fields);
         let permissions = match (permissions, preset) {
-            // As it was read: what the preset meant when the key was made.
+            // Unchanged: the permissions of the preset when the key was created.
             (Some(permissions), preset)
                 if permissions == record.permissions
                     && preset
@@ -298,7 +298,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What was found, when the caller may see it.
+/// Returns the key if the caller may see it.
 fn own(caller: &Caller, found: Option<KeyRecord>) -> Result<KeyRecord, ApiError> {
     seen(found, "key", |key| caller.scope().covers(key.organisation_id, None))
 }
@@ -313,10 +313,10 @@ fn require_held(caller: &Caller, permissions: &[Permission]) -> Result<(), ApiEr
     Err(ApiError::forbidden(format!("nobody gives what they do not hold, the caller lacks {lacking}")))
 }
 
-/// A preset by its name, with what it holds now.
+/// The name of a preset, with its current permissions.
 type Preset = (String, Vec<Permission>);
 
-/// The permissions that the request names, in order, and its preset.
+/// The permissions in the request, in order, and its preset.
 fn grant(fields: &mut Fields) -> (Option<Vec<Permission>>, Option<Option<Preset>>) {
     let permissions = fields.texts("permissions", 0..=PERMISSIONS_LEN_MAX, |name| {
         Permission::from_name(name).ok_or_else(|| {
@@ -349,5 +349,5 @@ fn rate(fields: &mut Fields) -> Option<u32> {
 }
 
 const NOT_BOTH: &str = "give permissions or a preset, not both";
-/// More than there are; a name may be given twice.
+/// More than exist; a name may be repeated.
 const PERMISSIONS_LEN_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! Logging in and out, and who one is.
+//! Logging in and out, and the caller's own account.
 
 use axum::Json;
 use axum::extract::State;
@@ -140,7 +140,7 @@ pub(crate) async fn log_out(caller: Caller, State(state): State<ApiState>) -> Re
 pub(crate) async fn me(caller: Caller, State(state): State<ApiState>) -> Result<Json<LoginUser>, ApiError> {
     let (user, _) = caller.session()?;
     let user = state.panel()?.users.find(user).await?;
-    // Removed since the request came in.
+    // The user was removed after the request was authenticated.
     let user = user.ok_or_else(|| ApiError::unauthenticated("the user is no more"))?;
     Ok(Json(user.into()))
 }

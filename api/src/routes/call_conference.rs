@@ -1,4 +1,4 @@
-//! Two live calls that become one conference.
+//! Merging two live calls into one conference.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,4 @@
-//! What is known of the media of a call: while it is up, and when it is over.
+//! The media quality of a call, live or finished.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -1,4 +1,4 @@
-//! The header-only trace of a leg of a call that is over.
+//! The header-only trace of a leg of a finished call.
 
 use axum::body::Body;
 use axum::extract::{OriginalUri, Path, State};

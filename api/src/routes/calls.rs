@@ -1,4 +1,4 @@
-//! Calls that are up now.
+//! Live calls.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -1,7 +1,7 @@
-//! The call log as a file: read and written piece by piece, as fast as the caller takes it.
+//! The call log as a file: read and written in pieces, as fast as the caller takes them.
 //!
-//! Between two pieces nothing is held, no connection and no snapshot: a caller who reads slowly costs one piece
-//! of memory and keeps nothing in the database from moving.
+//! Between two pieces no connection and no snapshot is held: a slow caller costs one piece of memory and
+//! blocks nothing in the database.
 
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ impl Export {
         Ok(Self { log, scope, query, file, after: None, left: ROWS_MAX })
     }
 
-    /// The next piece. A failure here ends the connection: the status is already sent, and the end of a
-    /// chunked body that is missing tells the caller that the file is not whole.
+    /// Returns the next piece. A failure here ends the connection: the status is already sent, and the
+    /// missing end of the chunked body shows the caller that the file is incomplete.
     async fn next(mut self) -> Result<Option<(Vec<u8>, Self)>, Problem> {
         match self.piece().await {
             Ok(piece) if piece.is_empty() => Ok(None),
@@ -125,7 +125,7 @@ impl Export {
     }
 }
 
-/// The file as far as it is written and not yet taken.
+/// The part of the file that is written and not yet taken.
 enum File {
     Csv {
         text: String,
@@ -190,7 +190,7 @@ impl File {
         Ok(())
     }
 
-    /// Ends the file, where its format has an end.
+    /// Ends the file, if its format has an end marker.
     fn finish(&mut self) -> Result<(), Problem> {
         match self {
             Self::Csv { .. } | Self::Ndjson { .. } => Ok(()),
@@ -208,7 +208,7 @@ impl File {
     }
 }
 
-/// Gives each figure of the called party a column of its own: `media_b.loss_pct` becomes `loss_pct_b`.
+/// Gives each figure of the called party a separate column: `media_b.loss_pct` becomes `loss_pct_b`.
 fn flatten_callee(record: &mut Value) {
     let Some(fields) = record.as_object_mut() else { return };
     if let Some(Value::Object(figures)) = fields.remove("media_b") {
@@ -216,7 +216,7 @@ fn flatten_callee(record: &mut Value) {
     }
 }
 
-/// The fields of a record in the order of the public document; those of the called party last.
+/// The fields of a record in the order of the API documentation; those of the called party last.
 const COLUMNS: [&str; 44] = [
     "call_uuid",
     "direction",
@@ -263,13 +263,13 @@ const COLUMNS: [&str; 44] = [
     "media_verdict_b",
     "media_verdict_worse",
 ];
-/// Those that only `margin:read` shows.
+/// Columns that need `margin:read`.
 const MARGIN_COLUMNS: [&str; 6] =
     ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
-/// Records in a piece: some 500 KiB of text, and below 1 MiB where every record has every field.
+/// Records in a piece: about 500 KiB of text, and below 1 MiB if every record has every field.
 const CHUNK_LEN: u32 = 800;
 /// Records in a row group: a few MiB while it is written, and 200 groups in the footer of the largest file.
 #[cfg(feature = "parquet")]
 const ROW_GROUP_LEN: u32 = 5000;
-/// The most that one export holds.
+/// The most records of one export.
 const ROWS_MAX: u32 = 1_000_000;

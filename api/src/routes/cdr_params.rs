@@ -1,4 +1,4 @@
-//! The query of the call log as the document describes it; `cdr_query` reads it.
+//! The query of the call log for the API document; `cdr_query` reads it.
 #![expect(
     dead_code,
     reason = "described, never made: the reader names every wrong field, which no derived one does"

@@ -1,7 +1,7 @@
-//! The call log as a columnar file (Apache Parquet): the columns of the CSV file, typed.
+//! The call log as a columnar file (Apache Parquet): the columns of the CSV file, with types.
 //!
-//! A row group is written as it is read and taken out before the next one, so that only the footer's figures of each
-//! row group grow with the file. Amounts are texts of exact decimals: a float would round them.
+//! A row group is written when it is read and taken out before the next one, so that only the footer's
+//! entries grow with the file. Amounts are texts of exact decimals, because a float would round them.
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ pub(crate) struct CdrParquet {
 }
 
 impl CdrParquet {
-    /// A file with these columns, of those that a record has.
+    /// A file with these columns, which must be columns of a record.
     ///
     /// # Errors
-    /// [`Problem::Internal`] when the schema is none.
+    /// [`Problem::Internal`] when the schema is not valid.
     pub(crate) fn new(names: &[&str], margin: bool) -> Result<Self, Problem> {
         let columns: Vec<Column> =
             COLUMNS.iter().copied().filter(|column| names.contains(&column.name)).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            // An index of pages for row groups of some pages each would outgrow what it saves.
+            // A page index for row groups of a few pages each would cost more than it saves.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .set_created_by(concat!("sidetone ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -43,7 +43,7 @@ impl CdrParquet {
         Ok(Self { writer, columns, margin })
     }
 
-    /// Adds a row group of these records; none of no records.
+    /// Adds a row group with these records; none without records.
     ///
     /// # Errors
     /// [`Problem::Internal`] when a value does not fit its column.
@@ -63,10 +63,10 @@ impl CdrParquet {
         self.writer.finish().map(drop).map_err(internal)
     }
 
-    /// What is written and not yet taken.
+    /// Takes what is written.
     ///
     /// # Errors
-    /// [`Problem::Internal`]; a vector takes everything.
+    /// [`Problem::Internal`]; does not happen with a vector.
     pub(crate) fn take(&mut self) -> Result<Vec<u8>, Problem> {
         self.writer.flush().map_err(|error| Problem::Internal(error.to_string()))?;
         Ok(std::mem::take(self.writer.inner_mut()))
@@ -85,14 +85,14 @@ impl CdrParquet {
     }
 }
 
-/// A column and where its values stand in a record.
+/// A column and how its values are read from a record.
 #[derive(Clone, Copy)]
 struct Column {
     name: &'static str,
     values: Values,
 }
 
-/// What a column holds of each record.
+/// The values of a column.
 #[derive(Clone, Copy)]
 enum Values {
     Boolean(fn(&CdrView<'_>) -> Option<bool>),
@@ -148,7 +148,7 @@ fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
     Type::group_type_builder("cdr").with_fields(fields).build()
 }
 
-/// Writes what there is; its level says for each record whether it has a value (1) or none (0).
+/// Writes the present values; the level states for each record whether it has a value (1) or none (0).
 fn write<T: DataType>(
     writer: &mut ColumnWriterImpl<'_, T>,
     values: impl Iterator<Item = Option<T::T>>,
@@ -207,7 +207,7 @@ const COLUMNS: [Column; 44] = {
         column("cost_amount_original", Text(|cdr| cdr.cost_amount_original.clone())),
         column("fx_rate", Text(|cdr| cdr.fx_rate.clone())),
         column("cost_unconverted", Boolean(|cdr| cdr.cost_unconverted)),
-        // The database holds no more than an INT64 either.
+        // The database cannot hold more than an INT64 either.
         column("ai_tokens", Int64(|cdr| Some(i64::try_from(cdr.ai_tokens?).unwrap_or(i64::MAX)))),
         column("jitter_ms", Double(|cdr| cdr.jitter_ms)),
         column("loss_pct", Double(|cdr| cdr.loss_pct)),

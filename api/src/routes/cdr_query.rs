@@ -1,4 +1,4 @@
-//! The query of the call log: the parameters of the public document become a [`CdrQuery`].
+//! The query of the call log: converts the parameters to a [`CdrQuery`].
 
 use axum::http::Uri;
 use sidetone_model::call::{Direction, Transport};
@@ -10,10 +10,10 @@ use sidetone_model::time::Timestamp;
 use crate::error::ApiError;
 use crate::page::{self, Wrong};
 
-/// The query of `GET /cdrs`.
+/// Reads the query of `GET /cdrs`.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong field.
+/// `invalid_request` with every wrong field.
 pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
     let mut query = CdrQuery::default();
     page::read(uri, |name, value| {
@@ -29,17 +29,17 @@ pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
     Ok(query)
 }
 
-/// The query of `GET /cdrs/totals`: every filter, nothing else.
+/// Reads the query of `GET /cdrs/totals`: only filters.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong field.
+/// `invalid_request` with every wrong field.
 pub(crate) fn totals(uri: &Uri) -> Result<CdrFilter, ApiError> {
     let mut filter = CdrFilter::default();
     page::read(uri, |name, value| take_filter(&mut filter, name, value))?;
     Ok(filter)
 }
 
-/// How an export writes its records.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// RFC 4180.
@@ -59,10 +59,10 @@ pub(crate) struct ExportQuery {
     pub(crate) order: Order,
 }
 
-/// The query of `GET /cdrs/export`.
+/// Reads the query of `GET /cdrs/export`.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong field.
+/// `invalid_request` with every wrong field.
 pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
     let mut query =
         ExportQuery { filter: CdrFilter::default(), format: Format::Csv, order: Order::Descending };
@@ -71,8 +71,7 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
             "format" => query.format = format(value)?,
             "limit" | "offset" => return Err("an export has no pages".to_owned()),
             "order" => query.order = page::order(value)?,
-            // Only this one can be read piece by piece without the database sorting everything for
-            // each piece.
+            // Only this sort can be read in pieces without sorting everything in the database for each piece.
             "sort" => match sort(value)? {
                 CdrSort::StartedAt => {}
                 _ => return Err("an export is sorted by started_at alone".to_owned()),
@@ -109,7 +108,7 @@ fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wr
     Ok(())
 }
 
-/// An instant or a date, at which something begins or ends.
+/// A timestamp or a date, as a bound in time.
 pub(crate) fn bound(value: &str) -> Result<Timestamp, Wrong> {
     Timestamp::parse_bound(value)
         .map_err(|_| "must be an RFC 3339 timestamp, its + written as %2B, or a date YYYY-MM-DD".to_owned())

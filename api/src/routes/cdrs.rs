@@ -63,7 +63,7 @@ pub(crate) async fn find(
     Ok(Json(cdr.view(caller.may(Permission::MarginRead))).into_response())
 }
 
-/// The record of a call that the caller may see.
+/// Returns the record of a call if the caller may see it.
 ///
 /// # Errors
 /// 404 when there is none, 403 when it belongs to another organisation or team.

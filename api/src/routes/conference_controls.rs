@@ -1,6 +1,7 @@
-//! Running a live room: everything that a moderator does with keys, and a little more.
+//! Controlling a live room: everything that a moderator can do with keys, and a little more.
 //!
-//! Each is idempotent, but for mute-all, which toggles. None needs a body; an empty object is taken for none.
+//! Every action except mute-all, which toggles, is idempotent. None needs a body; an empty object is
+//! accepted.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -243,7 +244,7 @@ pub(crate) async fn unmute(
     obey(&caller, &state, &room, body, || Ok(Control::Unmute(member(&id)?))).await
 }
 
-/// Has a live room do what `control` says, which is asked once the caller may have it done.
+/// Executes `control` on a live room; the closure runs after the permission check.
 async fn obey(
     caller: &Caller,
     state: &ApiState,
@@ -257,7 +258,7 @@ async fn obey(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Does it, in a room that the caller sees.
+/// Executes it on a room that the caller sees.
 async fn run(
     caller: &Caller,
     state: &ApiState,
@@ -268,7 +269,7 @@ async fn run(
     Ok(state.live_rooms()?.control(room.room, control).await?)
 }
 
-/// The member that the path names; digits alone.
+/// Reads the member id in the path; only digits.
 fn member(id: &str) -> Result<u32, ApiError> {
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     id.parse().ok().filter(|_| digits).ok_or_else(|| {

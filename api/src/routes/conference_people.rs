@@ -1,4 +1,4 @@
-//! Who is rung when a conference room opens, and who enters it without a PIN.
+//! Which extensions are rung when a conference room opens, and which enter it without a PIN.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,4 @@
-//! What is sent to make and change conference rooms, and to dial somebody into one.
+//! The bodies for creating and changing conference rooms, and for dialling a party into one.
 
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::room::{DialKind, DialRequest, Exemption, NewRoom, Role, RoomChange, RoomPin, rules};
@@ -127,7 +127,7 @@ pub(crate) struct DialBody {
     role: Role,
 }
 
-/// The organisation that a body names, and the room that it asks for in one.
+/// Reads the organisation and the new room in a body.
 pub(crate) fn new_room(
     fields: &mut Fields,
 ) -> Option<(Option<OrganisationId>, impl FnOnce(OrganisationId) -> NewRoom + use<>)> {
@@ -145,7 +145,7 @@ pub(crate) fn new_room(
     let minutes_email = fields.parsed("minutes_email", rules::minutes_email).unwrap_or_default();
     fields.read_only(SHOWN);
     if given && participant_pin.is_none() || moderator_given && moderator_pin.is_none() {
-        // PINs that are wrong by themselves do not have to go together.
+        // PINs that are wrong themselves are not compared.
         return None;
     }
     let participant_pin = participant_pin.map_or(RoomPin::Default, RoomPin::Given);
@@ -169,7 +169,7 @@ pub(crate) fn new_room(
     Some((organisation, room))
 }
 
-/// The change that a body asks for.
+/// Reads the change in a body.
 pub(crate) fn room_change(fields: &mut Fields) -> Option<RoomChange> {
     let change = RoomChange {
         name: fields.parsed("name", common::name),
@@ -187,20 +187,20 @@ pub(crate) fn room_change(fields: &mut Fields) -> Option<RoomChange> {
     Some(change)
 }
 
-/// The default members that a body lists.
+/// Reads the default members in a body.
 pub(crate) fn members(fields: &mut Fields) -> Option<Vec<ExtensionId>> {
     let mut seen = Vec::new();
     fields.required("items", |fields, name| {
         fields.items(name, 0..=rules::MEMBERS_MAX, |item| {
             let extension = extension(item, &mut seen);
-            // What the list shows of them.
+            // Fields that the list shows of them.
             item.read_only(&["number", "name"]);
             extension
         })
     })
 }
 
-/// The exemptions that a body lists.
+/// Reads the exemptions in a body.
 pub(crate) fn exemptions(fields: &mut Fields) -> Option<Vec<Exemption>> {
     let mut seen = Vec::new();
     fields.required("items", |fields, name| {
@@ -212,7 +212,7 @@ pub(crate) fn exemptions(fields: &mut Fields) -> Option<Vec<Exemption>> {
     })
 }
 
-/// Whom a body asks to dial.
+/// Reads the party to dial in a body.
 pub(crate) fn dial(fields: &mut Fields) -> Option<DialRequest> {
     let kind = fields.required("kind", |fields, name| {
         fields.parsed(name, |kind| DialKind::from_name(kind).ok_or("must be extension or external"))
@@ -221,7 +221,7 @@ pub(crate) fn dial(fields: &mut Fields) -> Option<DialRequest> {
         fields.parsed(name, |target| match kind {
             Some(DialKind::Extension) => common::extension_number(target),
             Some(DialKind::External) => common::e164(target),
-            // What it must be follows from the kind, which is wrong.
+            // The rule depends on the kind, which is wrong.
             None => Ok(target.to_owned()),
         })
     });
@@ -247,5 +247,5 @@ fn max_members(fields: &mut Fields) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// What a room shows and nobody sets.
+/// Fields that a room shows and no caller can set.
 const SHOWN: &[&str] = &["id", "numbers", "live_members", "exemptions", "created_at", "updated_at"];

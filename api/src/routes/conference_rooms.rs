@@ -1,4 +1,4 @@
-//! Conference rooms: the stored ones, and dialling somebody into one.
+//! Stored conference rooms, and dialling a party into one.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -220,7 +220,7 @@ pub(crate) async fn dial(
     Ok((StatusCode::ACCEPTED, Json(Dialling { dialling })).into_response())
 }
 
-/// The room that the path names, when the caller may see it.
+/// Returns the room in the path if the caller may see it.
 pub(crate) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<Room, ApiError> {
     let id: RoomId = page::path_id("id", id)?;
     let found = state.rooms()?.find(id).await?;

@@ -1,4 +1,4 @@
-//! Conference rooms that somebody is in now.
+//! Live conference rooms.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -146,7 +146,7 @@ pub(crate) async fn by_call(
     Ok(answered(view(&caller, room), &headers))
 }
 
-/// The live room that the path names, when the caller may see it: 404 when nobody is in it, whatever it is called.
+/// Returns the live room in the path if the caller may see it: 404 when it has no members, whatever its name.
 pub(super) async fn visible(caller: &Caller, state: &ApiState, name: &str) -> Result<LiveRoom, ApiError> {
     let live = state.live_rooms()?;
     let found = match name.parse::<RoomName>() {
@@ -165,7 +165,7 @@ async fn seen(caller: &Caller, state: &ApiState, room: LiveRoom) -> Result<LiveR
     Err(ApiError::forbidden("the live room is outside the caller's scope"))
 }
 
-/// Whose eyes look. Only for who sees one team it matters which extensions are their own.
+/// The viewer of live rooms. The caller's own extensions matter only to a caller who sees one team.
 async fn viewer(caller: &Caller, state: &ApiState) -> Result<RoomViewer, ApiError> {
     let scope = caller.scope();
     let extensions = match (scope, caller.principal().who) {
@@ -180,20 +180,20 @@ pub(super) fn view(caller: &Caller, room: LiveRoom) -> LiveRoomView {
     LiveRoomView { room, can_control: caller.may(Permission::ConferencesControl) }
 }
 
-/// The room, or that it is still as it was.
+/// The room, or 304 if it has not changed.
 fn answered(view: LiveRoomView, headers: &HeaderMap) -> Response {
     let controls = if view.can_control { "c" } else { "r" };
-    // Weak: `run_seconds` grows without a change.
+    // Weak, because `run_seconds` grows without a change.
     let tag = format!("W/\"{}-{}-{controls}\"", view.room.session_id, view.room.revision);
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    // RFC 9110 §13.1.2: tags are compared weakly, and `*` is whatever there is.
+    // RFC 9110 §13.1.2: tags are compared weakly, and `*` matches any version.
     let weak = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let same = known
         .flat_map(|value| value.split(','))
         .any(|known| known.trim() == "*" || weak(known) == weak(&tag));
     let mut response =
         if same { StatusCode::NOT_MODIFIED.into_response() } else { Json(view).into_response() };
-    // UUIDs, digits and quotes.
+    // It consists of UUIDs, digits and quotes.
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);
     }

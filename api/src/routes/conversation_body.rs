@@ -12,15 +12,15 @@ use sidetone_model::time::Timestamp;
 
 use crate::body::Fields;
 
-/// A report as it was sent.
+/// A report as received.
 pub(crate) struct Report {
-    /// The organisation it is for, where the caller names one.
+    /// The organisation it is for, if the caller names one.
     pub(crate) organisation_id: Option<OrganisationId>,
     pub(crate) draft: ConversationDraft,
 }
 
-/// Reads a report of the conversation `id`. What a read shows and the platform decides is ignored, so that what
-/// was read can be sent back; where null is allowed it is the same as leaving the field out.
+/// Reads a report of the conversation `id`. Fields that an answer contains and the platform sets are ignored,
+/// so that an answer can be sent back; where null is allowed it means the same as leaving the field out.
 pub(crate) fn report(fields: &mut Fields, id: ConversationId) -> Option<Report> {
     fields.read_only(&[
         "turn_count",
@@ -81,7 +81,7 @@ pub(crate) fn report(fields: &mut Fields, id: ConversationId) -> Option<Report> 
     Some(Report { organisation_id, draft })
 }
 
-/// The field when it is there and not null.
+/// Returns the field if it is present and not null.
 fn optional<T>(
     fields: &mut Fields,
     name: &'static str,
@@ -90,7 +90,7 @@ fn optional<T>(
     fields.or_null(name, read).flatten()
 }
 
-/// Answers write milliseconds: what is stored is what was answered, so that it can be sent back as it was read.
+/// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
 fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
     fields.timestamp(name).map(Timestamp::whole_millis)
 }
@@ -134,7 +134,7 @@ fn tokens(fields: &mut Fields, name: &'static str) -> Option<u64> {
     tokens.and_then(|tokens| u64::try_from(tokens).ok())
 }
 
-/// A person is no model: numbers of one in their conversation are a mistake of the sender.
+/// Refuses AI figures in the conversation of a human agent: they are a mistake of the sender.
 fn refuse_ai(fields: &mut Fields) {
     for name in AI_FIELDS {
         if optional(fields, name, Fields::value).is_some() {
@@ -186,7 +186,7 @@ fn turn(fields: &mut Fields) -> Option<Turn> {
     })
 }
 
-/// An object of whatever a tool takes or gives.
+/// Reads an object with any content, as a tool takes or returns it.
 fn json(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
     let Value::Object(object) = fields.value(name)? else {
         return fields.refuse(name, "must be an object");
@@ -198,7 +198,7 @@ fn json(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
     Some(object)
 }
 
-/// The turns by `seq`, which may stand in one report once.
+/// Sorts the turns by `seq`, which must be unique in a report.
 fn sorted(fields: &mut Fields, mut turns: Vec<Turn>) -> Vec<Turn> {
     turns.sort_by_key(|turn| turn.seq);
     let twice = turns.windows(2).find_map(|pair| match pair {

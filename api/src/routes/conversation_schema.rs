@@ -1,4 +1,4 @@
-//! The body of `PUT /conversations/{id}` as the document describes it; `conversation_body` reads it.
+//! The body of `PUT /conversations/{id}` for the API document; `conversation_body` reads it.
 #![expect(
     dead_code,
     reason = "described, never made: the reader names every wrong field, which no derived one does"

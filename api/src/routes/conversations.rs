@@ -1,4 +1,4 @@
-//! Conversations: read by whoever may read the call, reported by whoever runs the agents.
+//! Conversations: read by callers who may read the call, reported by the operators of agents.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -60,7 +60,7 @@ pub(crate) async fn find_by_call(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
     let call: CallId = path_id("uuid", &uuid)?;
-    // A call may be over without a conversation, and a conversation runs before its call is over.
+    // A call may end without a conversation, and a conversation exists before its call ends.
     if let Some(cdr) = state.cdrs.find(call).await? {
         may_see(&caller, &cdr)?;
     }
@@ -121,7 +121,7 @@ fn show(caller: &Caller, found: Option<FoundConversation>, none: &str) -> Result
     Ok(Json(found.conversation.view(sight(caller))).into_response())
 }
 
-/// Which amounts the caller is shown.
+/// Which amounts the caller may see.
 fn sight(caller: &Caller) -> Sight {
     Sight { billing: caller.may(Permission::BillingRead), margin: caller.may(Permission::MarginRead) }
 }

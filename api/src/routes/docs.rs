@@ -24,7 +24,7 @@ pub(crate) async fn page(Extension(reference): Extension<Reference>) -> Response
     html(POLICY, reference.page.to_string())
 }
 
-/// A page under a content security policy, which tells no other site where the reader came from.
+/// A page with a content security policy; it sends no Referer to other sites.
 pub(crate) fn html(policy: &'static str, page: impl Into<Body>) -> Response {
     let headers = [
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
@@ -51,6 +51,6 @@ pub(crate) async fn style() -> Response {
     (headers, STYLE).into_response()
 }
 
-/// Our own stylesheet, and nothing else at all.
+/// Only the page's own stylesheet is loaded.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

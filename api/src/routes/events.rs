@@ -79,7 +79,7 @@ pub(crate) async fn stream(
     Ok((headers, EventBody::new(source, state, standing, place).into_body()).into_response())
 }
 
-/// What the request asks for.
+/// The parameters of the request.
 struct StreamQuery {
     patterns: Option<EventPatterns>,
     start: Start,
@@ -95,7 +95,7 @@ fn read(uri: &Uri, headers: &HeaderMap) -> Result<StreamQuery, ApiError> {
         }
         Ok(())
     })?;
-    // A browser that comes back sends the address it began with: where it was is the newer word.
+    // A browser that reconnects sends the original URL: Last-Event-ID is more recent than `since`.
     let start = match (last_event_id(headers)?, since) {
         (Some(id), _) => Start::After(id),
         (None, Some(at)) => Start::Since(at),
@@ -117,7 +117,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, ApiError> {
     }
 }
 
-/// What the caller may follow of what they asked for; everything they may see when they named nothing.
+/// What the caller may receive of what was requested; everything the caller may see if nothing was requested.
 fn allowed(caller: &Caller, asked: Option<EventPatterns>) -> Result<EventPatterns, ApiError> {
     let patterns = asked.unwrap_or_else(EventPatterns::all);
     let permissions = &caller.principal().permissions;

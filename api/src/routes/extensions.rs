@@ -1,4 +1,4 @@
-//! Extensions: people's lines.
+//! Extensions: the lines of users.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -222,7 +222,7 @@ fn new_extension(fields: &mut Fields) -> Option<(Option<OrganisationId>, NewExte
     let organisation_id = fields.uuid("organisation_id");
     let number = fields.required("number", |fields, name| fields.parsed(name, rules::extension_number));
     let new = NewExtension {
-        // The caller's own organisation is known to the handler.
+        // The handler sets the caller's organisation.
         organisation_id: OrganisationId(uuid::Uuid::nil()),
         team_id: fields.or_null("team_id", Fields::uuid).flatten(),
         number: number.unwrap_or_default(),
@@ -252,7 +252,7 @@ fn strict_source(fields: &mut Fields) -> Option<Option<StrictSource>> {
     fields.or_null("strict_source", |fields, name| fields.parsed(name, rules::strict_source))
 }
 
-/// `opus, PCMA` as the codecs that the switch knows.
+/// Reads `opus, PCMA` as the switch's codec names.
 fn codecs(text: &str) -> Result<Vec<String>, String> {
     let names = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
     rules::codecs(names).map_err(|wrong| wrong.join("; "))

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`, for whoever watches the process; without authentication.
+//! `/healthz` and `/readyz`, for monitoring; without authentication.
 
 use axum::Json;
 use axum::extract::State;

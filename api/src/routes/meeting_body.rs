@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use crate::body::Fields;
 
-/// Reads a report. What a read shows and the path decides is ignored, so that what was read can be sent back; where
-/// null is allowed it is the same as leaving the field out.
+/// Reads a report. Fields that an answer contains and the path sets are ignored, so that an answer can be
+/// sent back; where null is allowed it means the same as leaving the field out.
 pub(crate) fn report(fields: &mut Fields) -> Option<MeetingReport> {
     fields.read_only(&["session_id", "room_id"]);
     let agent = fields.required("agent", |fields, name| fields.object(name, agent));
@@ -39,7 +39,7 @@ pub(crate) fn report(fields: &mut Fields) -> Option<MeetingReport> {
     })
 }
 
-/// Refuses minutes without `ready` and the other way round, and so for the reason why there are none.
+/// Refuses minutes without `ready` and `ready` without minutes, and the same for the reason of a failure.
 fn check(fields: &mut Fields, state: MeetingState, minutes: Option<&str>, error: Option<&str>) {
     let is_given = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
     let is_ready = state == MeetingState::Ready;
@@ -56,7 +56,7 @@ fn check(fields: &mut Fields, state: MeetingState, minutes: Option<&str>, error:
     }
 }
 
-/// The field when it is there and not null.
+/// Returns the field if it is present and not null.
 fn optional<T>(
     fields: &mut Fields,
     name: &'static str,
@@ -71,7 +71,7 @@ fn agent(fields: &mut Fields) -> Option<MeetingAgent> {
     Some(MeetingAgent { id: id?, name: name? })
 }
 
-/// Answers write milliseconds: what is stored is what was answered, so that it can be sent back as it was read.
+/// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
 fn instant(fields: &mut Fields) -> Option<Timestamp> {
     fields.required("at", Fields::timestamp).map(Timestamp::whole_millis)
 }
@@ -96,7 +96,7 @@ fn turn(fields: &mut Fields) -> Option<MeetingTurn> {
     })
 }
 
-/// The turns by `seq`, which may stand in one report once.
+/// Sorts the turns by `seq`, which must be unique in a report.
 fn sorted(fields: &mut Fields, mut turns: Vec<MeetingTurn>) -> Vec<MeetingTurn> {
     turns.sort_by_key(|turn| turn.seq);
     let twice = turns.windows(2).find_map(|pair| match pair {
@@ -109,7 +109,7 @@ fn sorted(fields: &mut Fields, mut turns: Vec<MeetingTurn>) -> Vec<MeetingTurn> 
     turns
 }
 
-/// An address that something was sent to: what it is not is not said, it was used.
+/// Reads an address to which something was sent; its form is not checked, because it was already used.
 fn address(text: &str) -> Result<String, String> {
     let plain = !text.is_empty()
         && text.chars().count() <= ADDRESS_LEN_MAX

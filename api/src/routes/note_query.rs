@@ -10,10 +10,10 @@ use crate::page;
 use crate::routes::cdr_params::Bound;
 use crate::routes::cdr_query::{boolean, bound};
 
-/// What `uri` asks for.
+/// Reads the query of `uri`.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong parameter.
+/// `invalid_request` with every wrong parameter.
 pub(crate) fn list(uri: &Uri) -> Result<NoteQuery, ApiError> {
     let mut query = NoteQuery::default();
     page::read(uri, |name, value| {

@@ -1,4 +1,4 @@
-//! The body of a note as the document describes it; the model reads it.
+//! The body of a note for the API document; the model reads it.
 
 use std::collections::BTreeMap;
 

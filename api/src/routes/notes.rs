@@ -1,4 +1,4 @@
-//! Notes to phones: sent into a call or to a person's devices, and read back with what became of them.
+//! Notes to phones: sent into a call or to a user's devices, and read with their results.
 
 use axum::Json;
 use axum::extract::{Path, State};

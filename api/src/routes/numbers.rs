@@ -1,4 +1,4 @@
-//! Phone numbers and where they lead.
+//! Phone numbers and their destinations.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::docs;
 
-/// The document as it is sent, and the page made of it.
+/// The document as it is sent, and the page generated from it.
 #[derive(Clone)]
 pub(crate) struct Reference {
     pub(crate) document: Arc<str>,

@@ -257,7 +257,7 @@ fn require_operator(caller: &Caller) -> Result<(), ApiError> {
     Err(ApiError::forbidden("only an operator creates and removes organisations"))
 }
 
-/// The organisation that a path names, when the caller belongs to it.
+/// Returns the organisation in a path if the caller belongs to it.
 pub(crate) async fn visible(
     caller: &Caller,
     state: &ApiState,
@@ -270,7 +270,7 @@ pub(crate) async fn visible(
 
 fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisation> {
     let change = organisation_change(fields, state)?;
-    // Every field of a change that is there was read; what a new one needs beyond that is said here.
+    // All present fields of the change were read; what a new one requires in addition is reported here.
     if let Err(FieldProblem { field, message }) = change.require_signed_call_info(false, false) {
         fields.refuse::<()>(&field, message);
     }

@@ -1,4 +1,4 @@
-//! What callers are played: announcements and music, an organisation's own or the built-in ones.
+//! The prompts and music that callers hear, an organisation's own or the built-in ones.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -148,7 +148,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The organisation and the prompt that a path names.
+/// Returns the organisation and the prompt in a path.
 async fn named<'a>(
     caller: &Caller,
     state: &'a ApiState,

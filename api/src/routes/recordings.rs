@@ -1,4 +1,4 @@
-//! The recording of a session, played by pieces as the caller asks for them.
+//! The recording of a session, sent in the ranges that the caller requests.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -117,11 +117,11 @@ pub(crate) async fn play(
 }
 
 fn put(response: &mut Response, name: HeaderName, value: String) {
-    // Digits, ids, tags and dates.
+    // Digits, ids, tags and dates are valid header values.
     if let Ok(value) = HeaderValue::from_str(&value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// What is sent, in the log.
+/// What is sent, for the log.
 const RECORDING: &str = "recording";

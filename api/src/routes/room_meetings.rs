@@ -1,4 +1,4 @@
-//! Meetings: what a virtual agent that sat in a session of a room made of it.
+//! Meetings: the report of a virtual agent that took part in a session of a room.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

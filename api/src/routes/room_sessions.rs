@@ -1,4 +1,4 @@
-//! The sessions of conference rooms: who was in them, and when.
+//! The sessions of conference rooms: their members and times.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -68,10 +68,10 @@ pub(crate) async fn find(
     Ok(Json(state.room_history()?.sessions.session(caller.scope(), room, session, now).await?))
 }
 
-/// The part of a list that `uri` asks for.
+/// Reads the window of a list from `uri`.
 ///
 /// # Errors
-/// `invalid_request` naming every wrong parameter.
+/// `invalid_request` with every wrong parameter.
 pub(crate) fn window(uri: &Uri) -> Result<Window, ApiError> {
     let mut window = Window::default();
     page::read(uri, |name, value| {

@@ -1,4 +1,4 @@
-//! The page at `/`: where to go from here.
+//! The page at `/`, with links to the other pages.
 
 use axum::response::Response;
 
@@ -41,5 +41,5 @@ const PAGE: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// Links, and nothing that is loaded.
+/// Links only; nothing is loaded.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

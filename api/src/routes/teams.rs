@@ -173,7 +173,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What was found, when the caller may see it.
+/// Returns the team if the caller may see it.
 fn own(caller: &Caller, found: Option<Team>) -> Result<Team, ApiError> {
     seen(found, "team", |team| caller.scope().covers(team.organisation_id, Some(team.id)))
 }

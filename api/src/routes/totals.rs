@@ -1,4 +1,4 @@
-//! What call records come to.
+//! Totals of call records.
 
 use axum::Json;
 use axum::extract::{OriginalUri, State};

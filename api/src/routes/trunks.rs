@@ -207,7 +207,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A trunk that all share is the operator's.
+/// Only the operator may change a trunk that all organisations share.
 fn require_own(caller: &Caller, owner: Option<OrganisationId>) -> Result<(), ApiError> {
     match owner {
         None if caller.scope() != Scope::Everything => {
@@ -231,7 +231,7 @@ fn new_trunk(fields: &mut Fields) -> Option<(Option<Option<OrganisationId>>, New
     let change = trunk_change(fields)?;
     let name = fields.require_given("name", change.name);
     let new = NewTrunk {
-        // The caller's own organisation is known to the handler.
+        // The handler sets the caller's organisation.
         organisation_id: None,
         name: name?,
         address: change.address.flatten(),

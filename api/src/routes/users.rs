@@ -1,4 +1,4 @@
-//! Users: people who log in, managed by who runs an organisation or the platform.
+//! Users who log in, managed by the administrators of an organisation or of the platform.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -213,7 +213,7 @@ pub(crate) async fn change(
         fields.read_only(&["id", "organisation_id", "created_at", "updated_at"]);
         Some(change)
     })?;
-    // Who could give an operator another password would be one.
+    // A caller who could set an operator's password could act as the operator.
     require_appointment(&caller, user.role)?;
     require_appointment(&caller, change.role.unwrap_or(user.role))?;
     if change == UserChange::default() {
@@ -252,7 +252,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What was found, when the caller may see it.
+/// Returns the user if the caller may see it.
 fn own(caller: &Caller, found: Option<User>) -> Result<User, ApiError> {
     seen(found, "user", |user| caller.scope().covers(user.organisation_id, user.team_id))
 }

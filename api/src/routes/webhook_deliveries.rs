@@ -1,4 +1,4 @@
-//! What was delivered to a webhook, what waits, and sending it again.
+//! The deliveries of a webhook, finished and waiting, and sending them again.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

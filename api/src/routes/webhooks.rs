@@ -1,4 +1,4 @@
-//! Webhooks, managed: their secret is shown when it is made and never again.
+//! Managing webhooks: a webhook's secret is shown when it is created and never again.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
@@ -148,7 +148,7 @@ pub(crate) async fn create(
         let url = fields.require_given("url", change.url);
         let events = fields.require_given("events", change.events);
         let new = NewWebhook {
-            // Known below.
+            // Set below.
             organisation_id: caller.principal().organisation_id,
             url: url?,
             events: events?,
@@ -210,7 +210,7 @@ pub(crate) async fn change(
         fields.read_only(&["organisation_id"]);
         Some(webhook_change(fields, &state))
     })?;
-    // What the webhook is sent already is nothing that this caller takes.
+    // Patterns that the webhook already has need no permission of this caller.
     if let Some(events) = change.events.as_deref().filter(|events| *events != before.events) {
         require_readable_by(&caller, events)?;
     }
@@ -297,7 +297,7 @@ pub(crate) async fn test(
     Ok((StatusCode::ACCEPTED, Json(delivery.view(true))).into_response())
 }
 
-/// The webhook that the path names, when the caller may see it.
+/// Returns the webhook in the path if the caller may see it.
 pub(super) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<WebhookRecord, ApiError> {
     let id: WebhookId = page::path_id("id", id)?;
     let found = state.webhooks()?.find(id).await?;
@@ -327,7 +327,7 @@ fn webhook_change(fields: &mut Fields, state: &ApiState) -> WebhookChange {
     change
 }
 
-/// Each pattern once, in the order given.
+/// Each pattern once, in the given order.
 fn distinct(patterns: Vec<EventPattern>) -> Vec<EventPattern> {
     let mut kept: Vec<EventPattern> = Vec::with_capacity(patterns.len());
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! Taking connections: as many as there may be, and never spinning when the system gives none.
+//! Accepts connections: up to a limit, and without a busy loop when the system has no resources.
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -21,21 +21,22 @@ use crate::server::refusal::{Refusals, refusals};
 use crate::settings::SharedSettings;
 use crate::state::ApiState;
 
-/// The HTTP face on a listener.
+/// The HTTP API on a listener.
 pub struct HttpServer {
-    /// Closed at the end, so that no client connects any more.
+    /// Closed at the end, so that no further client can connect.
     listener: Option<TcpListener>,
     state: ApiState,
 }
 
 impl HttpServer {
-    /// A server that answers on `listener`.
+    /// Returns a server on `listener`.
     pub fn new(listener: TcpListener, state: ApiState) -> Self {
         Self { listener: Some(listener), state }
     }
 
-    /// Answers requests until `shutdown` completes and the requests in hand are done, which they may take a few
-    /// seconds for. It may be run again after a panic: the listener stays open, the connections of that run are closed.
+    /// Answers requests until `shutdown` completes and the requests in hand are done, for which they have a
+    /// few seconds. It may be run again after a panic: the listener stays open, the connections of that run
+    /// are closed.
     pub async fn run(&mut self, shutdown: impl Future<Output = ()> + Send) {
         let state = self.state.clone();
         let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
@@ -44,7 +45,7 @@ impl HttpServer {
     }
 }
 
-/// As [`HttpServer::run`], over any routes.
+/// Like [`HttpServer::run`], with any routes.
 pub(super) async fn serve_router(
     listening: &mut Option<TcpListener>,
     router: Router,
@@ -69,7 +70,7 @@ pub(super) async fn serve_router(
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            // Finished tasks are forgotten as they finish, not when the server stops.
+            // Finished tasks are removed as they finish, not when the server stops.
             Some(ended) = server.connections.join_next() => server.note_end(&ended),
             accepted = accept(listener, pause) => match accepted {
                 Ok((stream, peer)) => {
@@ -80,7 +81,7 @@ pub(super) async fn serve_router(
             }
         }
     }
-    // Nobody can connect any more; who is connected gets the answer that is under way.
+    // No further client can connect; connected ones get the answer that is under way.
     *listening = None;
     let _ = stop.send(true);
     let finish = async { while server.connections.join_next().await.is_some() {} };
@@ -95,12 +96,12 @@ struct Server {
     refusals: Refusals,
     router: Router,
     places: Places,
-    /// *Bounds*: as many as [`Places`] gives away.
+    /// *Bounds*: the number that [`Places`] allows.
     connections: JoinSet<()>,
     stopped: watch::Receiver<bool>,
 }
 
-/// The next connection, after the pause that a failure asked for.
+/// Accepts the next connection, after the pause that a failure requires.
 async fn accept(listener: &TcpListener, pause: Option<Duration>) -> io::Result<(TcpStream, SocketAddr)> {
     if let Some(pause) = pause {
         tokio::time::sleep(pause).await;
@@ -136,8 +137,9 @@ impl Server {
         }
     }
 
-    /// How long to wait before the next try: nothing when the one client is to blame, longer and longer when
-    /// the system has no more sockets or memory. Trying again at once would only burn the processor.
+    /// How long to wait before the next attempt: not at all when the failure concerns one client, and
+    /// increasingly long when the system has no more sockets or memory. An immediate retry would only use CPU
+    /// time.
     fn failed(&self, error: &io::Error, pause: Option<Duration>) -> Option<Duration> {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
@@ -171,16 +173,16 @@ impl Drop for Open {
     }
 }
 
-/// Says 503 and closes, without waiting for anything: a fresh socket has room for these few bytes.
+/// Sends 503 and closes, without waiting: a new socket has space for these few bytes.
 fn refuse(stream: TcpStream, answer: &[u8]) {
     if let Ok(mut stream) = stream.into_std() {
-        // A client that is gone already needs no answer.
+        // A client that has disconnected needs no answer.
         let _ = stream.write(answer);
         let _ = stream.shutdown(Shutdown::Write);
     }
 }
 
-/// How long the requests in hand may take once the server stops.
+/// How long the requests in hand may take after the server stops.
 const FINISH_MAX: Duration = Duration::from_secs(4);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(50);

@@ -34,7 +34,8 @@ pub(super) async fn serve_connection(
     refuse: Refuse,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Answers are written whole: waiting for more only delays them. A socket that refuses is slower, not wrong.
+    // Answers are written as a whole, so waiting for more data would only delay them. A socket that refuses
+    // the option is slower, but works.
     let _ = stream.set_nodelay(true);
     let pulse = Pulse::new(Watch::new(Instant::now().into_std(), &settings));
     let io = TokioIo::new(WatchedIo::new(stream, pulse.clone(), refuse));
@@ -51,7 +52,7 @@ pub(super) async fn serve_connection(
         });
         let due = give_up.map_or(due.into(), |at| at.min(due.into()));
         tokio::select! {
-            // A broken connection is the client's affair: there is nobody to tell.
+            // A broken connection concerns only the client, who cannot be notified.
             _ = connection.as_mut() => return,
             _ = stop.wait_for(|stop| *stop), if !stopping => {
                 stopping = true;
@@ -66,7 +67,7 @@ pub(super) async fn serve_connection(
             None => {}
             Some((_, Late::Idle)) if give_up.is_none() => {
                 counters.closed(Late::Idle);
-                // An HTTP/2 client is told with a GOAWAY that its next request belongs on another connection.
+                // GOAWAY notifies an HTTP/2 client that its next request belongs on another connection.
                 connection.as_mut().graceful_shutdown();
                 give_up = Some(Instant::now() + FAREWELL);
             }
@@ -74,7 +75,7 @@ pub(super) async fn serve_connection(
             Some((_, Late::Header)) if give_up.is_some() => {}
             Some((_, Late::Header)) if pulse.with(|watch, _| watch.is_within_head()) => {
                 counters.closed(Late::Header);
-                // The socket answers 408 as soon as hyper asks it for more of the head.
+                // The socket answers 408 as soon as hyper reads on for more of the head.
                 pulse.expire();
                 give_up = Some(Instant::now() + FAREWELL);
             }
@@ -86,13 +87,13 @@ pub(super) async fn serve_connection(
     }
 }
 
-/// The protocols and their bounds.
+/// The protocols and their limits.
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        // The watch tells a slow head from a pause between two requests; this timer does not.
+        // The watch distinguishes a slow head from a pause between two requests; this timer does not.
         .header_read_timeout(None)
         .max_buf_size(HEAD_LEN_MAX);
     builder
@@ -109,7 +110,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// Hands a request to the routes, with the address it came from.
+/// Passes a request to the routes, with its source address.
 async fn answer(
     router: Router,
     peer: SocketAddr,
@@ -126,20 +127,21 @@ async fn answer(
     Ok(response.map(|body| WatchedBody::new(body, in_hand)))
 }
 
-/// What one HTTP/2 connection may have in flight as bodies.
+/// Bytes of bodies in flight on one HTTP/2 connection.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// How long a connection that was asked to end may take to do so.
+/// How long a connection may take to end after it was asked to.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// A request's line and headers in HTTP/1.1; more is answered 431.
+/// A request's line and headers in HTTP/1.1; a longer head gets 431.
 const HEAD_LEN_MAX: usize = 64 * 1024;
-/// A request's headers in HTTP/2, as RFC 9113 §10.5.1 counts them, with room for those that the routes refuse: beyond
-/// this the library answers 431 without a body.
+/// A request's headers in HTTP/2, as RFC 9113 §10.5.1 counts them, including those that the routes refuse:
+/// beyond this the library answers 431 without a body.
 const HEADER_LIST_LEN_MAX: u32 = 256 * 1024;
-/// How often a silent HTTP/2 client is asked whether it is still there.
+/// How often an idle HTTP/2 client gets a ping.
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long its answer may take.
 const PING_TIME: Duration = Duration::from_secs(10);
-/// Streams reset by the client, or by us for its errors, that one HTTP/2 connection may pile up.
+/// Streams reset by the client, or by the server for the client's errors, that one HTTP/2 connection may
+/// accumulate.
 const RESET_STREAMS_MAX: usize = 20;
-/// Requests at once on one HTTP/2 connection.
+/// Concurrent requests on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 100;

@@ -1,4 +1,4 @@
-//! What the server counts about its connections.
+//! Counters of connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,17 +18,17 @@ pub(crate) struct ServerCounters {
 /// Why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The address has as many as it may.
+    /// The address has reached its limit.
     Address,
-    /// There are as many as there may be.
+    /// The total limit is reached.
     Total,
 }
 
 impl Refusal {
-    /// Every reason, each at its own position.
+    /// Every reason, each at the index of its discriminant.
     pub(crate) const ALL: [Refusal; 2] = [Refusal::Address, Refusal::Total];
 
-    /// The word of the metric's label.
+    /// The value of the metric's label.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Refusal::Address => "address",
@@ -82,7 +82,7 @@ impl ServerCounters {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Times that the system gave no connection.
+    /// Failures of the system to accept a connection.
     pub(crate) fn accept_errors_total(&self) -> u64 {
         self.accept_errors.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl ServerCounters {
         Refusal::ALL.iter().map(|why| why.as_str()).zip(counts)
     }
 
-    /// Connections closed because the client took too long, by what it was late with.
+    /// Connections closed because the client took too long, by the step that took too long.
     pub(crate) fn closed_total(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.closed.iter().map(|count| count.load(Ordering::Relaxed));
         Late::ALL.iter().map(|why| why.as_str()).zip(counts)

@@ -1,43 +1,44 @@
-//! Which bytes on the wire are answers of the routes, and which is an answer that the HTTP library made by itself.
+//! Distinguishes in the written bytes the answers of the routes from an answer that the HTTP library made by
+//! itself.
 //!
-//! hyper answers a head that it cannot read with a bare 400, 414 or 431 and closes the connection. Such an answer is
-//! the last one of its connection and follows the answers of the routes. This machine follows the framing of what is
-//! written (RFC 9112 §6) and counts: a head that no route has answered is hyper's own. It reads hyper's output alone,
-//! never what a client sent.
+//! hyper answers a head that it cannot read with a bare 400, 414 or 431 and closes the connection. Such an
+//! answer is the last one of its connection and follows the answers of the routes. This machine follows the
+//! framing of the output (RFC 9112 §6) and counts: a head that no route has answered is hyper's own. It reads
+//! only hyper's output, never the client's input.
 
 use std::collections::VecDeque;
 
 use axum::http::StatusCode;
 
-/// The answers that are written on one connection of HTTP/1.
+/// The answers written on one HTTP/1 connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Framing {
     state: State,
-    /// Answers of the routes whose heads are not written yet: whether each was asked for by `HEAD`.
+    /// Answers of the routes whose heads are not written yet: whether the request was a `HEAD`.
     answered: VecDeque<bool>,
 }
 
 /// What may be written of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// They begin with an answer of the library's own.
+    /// They begin with the library's own answer.
     Bare(StatusCode),
-    /// So many of them belong to answers of the routes.
+    /// This many of them belong to answers of the routes.
     Ours(usize),
 }
 
 #[derive(Debug, Clone, Default)]
 enum State {
-    /// A chunk's length is next, as far as it is read.
+    /// A chunk's length is next; the value read so far.
     ChunkLen(usize),
-    /// The line end behind a chunk's length or behind its bytes is next.
+    /// The line end after a chunk's length or after its bytes is next.
     ChunkLine { len: usize },
     /// A head is next.
     #[default]
     Head,
-    /// Nothing more is looked at: HTTP/2, an upgrade, or an answer that ends with the connection.
+    /// Nothing more is examined: HTTP/2, an upgrade, or an answer that ends with the connection.
     Open,
-    /// So many bytes belong to the head or the body.
+    /// This many bytes belong to the head or the body.
     Skip { left: usize, then: After },
     /// The line end of the last chunk is next.
     Trailer,
@@ -52,18 +53,18 @@ enum After {
 }
 
 impl Framing {
-    /// A route has answered a request, which was a `HEAD` or not.
+    /// Records that a route has answered a request, which may have been a `HEAD`.
     pub(super) fn answered(&mut self, is_head: bool) {
         self.answered.push_back(is_head);
     }
 
-    /// No answer on this connection is looked at: it speaks HTTP/2.
+    /// Stops examining this connection, because it uses HTTP/2.
     pub(super) fn open(&mut self) {
         self.state = State::Open;
         self.answered.clear();
     }
 
-    /// How much of `bytes` may be written.
+    /// Returns how much of `bytes` may be written.
     pub(super) fn look(&self, bytes: &[u8]) -> Written {
         let mut ahead = self.clone();
         match ahead.advance(bytes, bytes.len()) {
@@ -72,7 +73,7 @@ impl Framing {
         }
     }
 
-    /// Notes that the first `len` of `bytes` were written.
+    /// Records that the first `len` of `bytes` were written.
     pub(super) fn wrote(&mut self, bytes: &[u8], len: usize) {
         self.advance(bytes, len);
     }
@@ -81,7 +82,7 @@ impl Framing {
     fn advance(&mut self, bytes: &[u8], len: usize) -> (usize, Option<StatusCode>) {
         let mut at = 0;
         while at < len {
-            // A head is looked at whole, although the socket may take a part of it.
+            // A head is examined as a whole, although the socket may take only a part of it.
             let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else { break };
             at += match &mut self.state {
                 State::Open => len - at,
@@ -120,16 +121,16 @@ impl Framing {
         (at, None)
     }
 
-    /// Reads the head that `bytes` begin with.
+    /// Reads the head at the beginning of `bytes`.
     ///
     /// # Errors
-    /// Its status when no route has answered so.
+    /// Its status when no route has given this answer.
     fn head(&mut self, bytes: &[u8]) -> Result<(), StatusCode> {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let head = head.and_then(|len| Some((len + 4, std::str::from_utf8(bytes.get(..len)?).ok()?)));
         let Some((len, status, text)) = head.and_then(|(len, text)| Some((len, status_of(text)?, text)))
         else {
-            // hyper writes a head at once: this is none.
+            // hyper writes a head at once, so this is not a head.
             self.open();
             return Ok(());
         };
@@ -184,7 +185,8 @@ mod tests {
 
     const BARE: &str = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-    /// Writes `text` in pieces of `step` bytes as a socket would; what was written before a bare answer, and that.
+    /// Writes `text` in pieces of `step` bytes as a socket would; returns what was written before a bare
+    /// answer, and its status.
     fn write(framing: &mut Framing, text: &str, step: usize) -> (usize, Option<StatusCode>) {
         let mut at = 0;
         while at < text.len() {
@@ -213,7 +215,7 @@ mod tests {
             ("HTTP/1.1 204 No Content\r\nx: y\r\n\r\n", false),
             ("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n", true),
             ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", false),
-            // The body of an answer may read like an answer.
+            // The body of an answer may look like an answer.
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 67\r\n\r\nHTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 00\r\n\r\n",
                 false,

@@ -1,9 +1,9 @@
-//! Serving the routes on a socket, with bounds on everything that a client decides.
+//! Serves the routes on a socket, with limits on everything that a client controls.
 //!
-//! `accept` takes connections and counts them, `connection` speaks HTTP on one, `watch` is the machine that
-//! says when one has taken too long, `wire` tells it what happens on the socket. `framing` finds the answers that hyper
-//! makes by itself, `refusal` is what is written in their place. `axum::serve` has none of
-//! these bounds: a head that never ends keeps its connection for ever.
+//! `accept` takes connections and counts them, `connection` runs HTTP on one, `watch` is the machine that
+//! detects timeouts, `wire` reports the socket's events to it. `framing` finds the answers that hyper makes
+//! by itself, `refusal` is what is written instead. `axum::serve` has none of these limits: with it a head
+//! that never ends keeps its connection for ever.
 
 mod accept;
 mod connection;

@@ -1,4 +1,4 @@
-//! How many connections there are, in all and of each address.
+//! Limits the connections, in total and per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use crate::server::counters::Refusal;
 use crate::settings::HttpSettings;
 
-/// The connections that are open; clones share them.
+/// The open connections; clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places(Arc<Mutex<Taken>>);
 
-/// *Bounds*: an address stands here only while it has a connection, so there are no more of them than
+/// *Bounds*: an address has an entry only while it has a connection, so there are no more entries than
 /// connections.
 #[derive(Debug, Default)]
 struct Taken {
@@ -21,7 +21,7 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The place of one connection; free again when dropped.
+/// The place of one connection; released when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Places,
@@ -29,9 +29,9 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// A place for a connection of `peer`.
+    /// Returns a place for a connection of `peer`.
     ///
-    /// A trusted proxy stands for many clients: only the total bounds it.
+    /// A trusted proxy connects on behalf of many clients: only the total limits it.
     ///
     /// # Errors
     /// Why there is none.
@@ -65,8 +65,8 @@ impl Drop for Place {
     }
 }
 
-/// The address that connections are counted under: an IPv4-mapped one as IPv4, an IPv6 one by its /64, which
-/// is one household's.
+/// The address for counting connections: an IPv4-mapped one as IPv4, an IPv6 one by its /64, because a
+/// household has one.
 fn household(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),

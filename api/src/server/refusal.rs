@@ -1,4 +1,4 @@
-//! The answer to a head that never became a request: the envelope and the headers of every other answer.
+//! The answer to a head that never became a request: with the envelope and the headers of every other answer.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -13,10 +13,10 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
-/// Makes the whole answer to a client at an address.
+/// Makes the complete answer to a client at an address.
 pub(super) type Refusals = Arc<dyn Fn(StatusCode, IpAddr) -> Vec<u8> + Send + Sync>;
 
-/// The refusals of these routes: each counts against the rate of its address, as a request without a token does.
+/// The refusals of these routes: each counts against the rate of its address, like a request without a token.
 pub(super) fn refusals(state: &ApiState) -> Refusals {
     let state = state.clone();
     Arc::new(move |status, peer| {
@@ -32,16 +32,16 @@ pub(super) fn refusals(state: &ApiState) -> Refusals {
     })
 }
 
-/// The answer as it goes over HTTP/1, after which the connection ends.
+/// The answer in HTTP/1 form, after which the connection ends.
 fn written(response: axum::response::Response) -> Vec<u8> {
     let (parts, body) = response.into_parts();
-    // Its body is in memory: it is there at once.
+    // Its body is in memory and so available at once.
     let body =
         body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
     let reason = parts.status.canonical_reason().unwrap_or_default();
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16());
     for (name, value) in &parts.headers {
-        // Ours alone; writing to a string cannot fail.
+        // These headers are the server's own; writing to a string cannot fail.
         let _ = write!(head, "{name}: {}\r\n", value.to_str().unwrap_or_default());
     }
     let _ = write!(head, "content-length: {}\r\nconnection: close\r\n\r\n", body.len());

@@ -1,4 +1,4 @@
-//! Clients that mean no good, on real sockets, and what the others notice of them.
+//! Malicious clients on real sockets, and their effect on other clients.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::server::accept::serve_router;
 use crate::server::counters::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
 
-/// A server over made-up routes.
+/// A server with test routes.
 struct Server {
     address: SocketAddr,
     counters: Arc<ServerCounters>,
@@ -62,14 +62,14 @@ impl Server {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// A connection that has said `text`.
+    /// Opens a connection and sends `text`.
     async fn say(&self, text: &str) -> TcpStream {
         let mut stream = self.connect().await;
         stream.write_all(text.as_bytes()).await.unwrap();
         stream
     }
 
-    /// A client without any fault.
+    /// Checks that a correct client is served.
     async fn is_well(&self) {
         let mut stream = self.say("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
         let answer = to_end(&mut stream).await;
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-/// Times that a test can wait for; the others are as long as a slow machine needs.
+/// Short timeouts where a test waits for them; the others are long enough for a slow machine.
 fn hasty() -> HttpSettings {
     let patient = Duration::from_secs(600);
     HttpSettings {
@@ -118,7 +118,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     .await;
 }
 
-/// What the server says until it closes; one that resets the connection has said all.
+/// What the server sends until it closes or resets the connection.
 async fn to_end(stream: &mut TcpStream) -> String {
     within("the end of the connection", async {
         let (mut text, mut bytes) = (String::new(), [0; 4096]);
@@ -130,7 +130,7 @@ async fn to_end(stream: &mut TcpStream) -> String {
     .await
 }
 
-/// Reads one answer whose body is `hello` off a connection that stays open.
+/// Reads one answer with the body `hello` from a connection that stays open.
 async fn hello(stream: &mut TcpStream) {
     within("an answer", async {
         let mut text = Vec::new();
@@ -147,11 +147,11 @@ async fn a_head_that_never_ends_is_cut_off() {
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: a\r\n", "PRI * HTTP/2.0\r\n"] {
         let mut stream = server.say(beginning).await;
         let answer = to_end(&mut stream).await;
-        // A client that has said nothing awaits nothing.
+        // A client that has sent nothing expects no answer.
         let expected = if beginning.is_empty() { "" } else { "HTTP/1.1 408 Refused" };
         assert_eq!(answer.lines().next().unwrap_or_default(), expected, "{beginning}");
     }
-    // A byte now and then does not help.
+    // Sending a byte now and then does not help.
     let mut stream = server.say("GET / HTTP/1.1\r\nX: ").await;
     within("the end of a dripping head", async {
         let mut byte = [0; 1];
@@ -173,7 +173,7 @@ async fn a_connection_may_pause_between_requests_for_longer_than_a_head_may_take
     let server = Server::start(HttpSettings { header_time: SOON, idle_time: SOON * 20, ..hasty() }).await;
     let mut stream = server.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     hello(&mut stream).await;
-    // Twice the time of a head passes; the condition is the clock itself.
+    // Waits for twice the timeout of a head; the condition is the clock itself.
     let pause = tokio::time::Instant::now() + SOON * 2;
     tokio::time::sleep_until(pause).await;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -275,7 +275,7 @@ async fn what_is_no_request_is_answered_by_us_behind_every_answer_of_a_route() {
         ),
         ("no HTTP/2", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_owned(), &[400][..]),
         ("101 lines", format!("GET / HTTP/1.1\r\n{lines}\r\n"), &[431]),
-        // What is found first: that the address is too long, or that the head is.
+        // Which problem is found first: the long URL, or the long head.
         ("66 kB of an address", format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), &[414, 431]),
         ("200 kB of a header", format!("GET / HTTP/1.1\r\na: {long}{long}{long}\r\n\r\n"), &[431]),
     ];
@@ -315,7 +315,7 @@ async fn the_end_waits_for_the_request_in_hand_and_for_nobody_else() {
     assert!(TcpStream::connect(server.address).await.is_err());
 }
 
-// --- HTTP/2, RFC 9113, by hand: a client library would not do what is wrong.
+// --- HTTP/2, RFC 9113, written by hand, because a client library would not send invalid frames.
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
@@ -336,7 +336,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The frames that the server sends until it closes, by type and first payload bytes.
+/// The frames that the server sends until it closes, by type and first payload byte.
 async fn frames_to_end(stream: &mut TcpStream) -> Vec<(u8, Vec<u8>)> {
     within("the end of an HTTP/2 connection", async {
         let mut frames = Vec::new();
@@ -384,7 +384,7 @@ async fn streams_that_are_opened_and_reset_at_once_end_the_connection() {
         burst.extend(frame(HEADERS, END_STREAM | END_HEADERS, id, GET));
         burst.extend(frame(RST_STREAM, 0, id, &8_u32.to_be_bytes()));
     }
-    // It may be closed before all is said.
+    // The server may close before everything is written.
     let _ = stream.write_all(&burst).await;
     let frames = frames_to_end(&mut stream).await;
     assert!(frames.is_empty() || frames.iter().any(|(kind, _)| *kind == GOAWAY), "{frames:?}");
@@ -397,7 +397,7 @@ async fn a_head_of_endless_continuations_ends_the_connection() {
     let server = Server::start(hasty()).await;
     let mut stream = http2(&server).await;
     stream.write_all(&frame(HEADERS, END_STREAM, 1, GET)).await.unwrap();
-    // Literal fields without indexing, RFC 7541 §6.2.2: a name, a value, again and again.
+    // Literal fields without indexing, RFC 7541 §6.2.2: a name, a value, repeated.
     let fields: Vec<u8> = [0, 1, b'a', 1, b'b'].into_iter().cycle().take(15_000).collect();
     let mut sent = 0;
     while sent < 64 * 1024 * 1024 && stream.write_all(&frame(CONTINUATION, 0, 1, &fields)).await.is_ok() {

@@ -1,28 +1,28 @@
-//! When a connection has taken too long: a machine that is told what happens on it and says until when the
-//! next thing must.
+//! Detects when a connection takes too long: a machine that gets the connection's events and returns the next
+//! deadline.
 //!
-//! The times of a request's body are not here: the layer that reads it answers 408 in our envelope.
+//! The timeout of a request's body is not here: the layer that reads it answers 408 in the envelope.
 
 use std::time::{Duration, Instant};
 
 use crate::settings::HttpSettings;
 
-/// What a client was too late with.
+/// What the client was late with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
     /// The head of a request.
     Header,
     /// The next request.
     Idle,
-    /// Taking the answer.
+    /// Receiving the answer.
     Stall,
 }
 
 impl Late {
-    /// Every reason, each at its own position.
+    /// Every reason, each at the index of its discriminant.
     pub(crate) const ALL: [Late; 3] = [Late::Header, Late::Idle, Late::Stall];
 
-    /// The word of the metric's label.
+    /// The value of the metric's label.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Late::Header => "header",
@@ -32,7 +32,7 @@ impl Late {
     }
 }
 
-/// One connection's times.
+/// The timeouts of one connection.
 #[derive(Debug)]
 pub(super) struct Watch {
     header_time: Duration,
@@ -40,24 +40,24 @@ pub(super) struct Watch {
     stall_time: Duration,
     phase: Phase,
     http2: bool,
-    /// Since when the system takes no more bytes for the client.
+    /// Since when the system has taken no more bytes for the client.
     blocked_since: Option<Instant>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// A request is being handled or its answer sent.
+    /// A request is being handled or its answer is being sent.
     Busy {
         requests: usize,
-        /// Answers that are under way, and how many of them wait for us and not for the client.
+        /// Answers being sent, and how many of them wait for the server and not for the client.
         sending: usize,
         producing: usize,
         progress: Instant,
     },
-    /// Bytes of a head are awaited; from the start of the connection or from the head's first byte.
+    /// Bytes of a head are expected; since the start of the connection or the head's first byte.
     Head {
         since: Instant,
-        /// Whether the first byte is there.
+        /// Whether the first byte has arrived.
         begun: bool,
     },
     /// All requests are answered.
@@ -65,7 +65,7 @@ enum Phase {
 }
 
 impl Watch {
-    /// A connection that was just opened.
+    /// A new connection.
     pub(super) fn new(now: Instant, settings: &HttpSettings) -> Self {
         Self {
             header_time: settings.header_time,
@@ -77,7 +77,8 @@ impl Watch {
         }
     }
 
-    /// Bytes came. An HTTP/2 client says much that belongs to no request; its heads are bounded by the idle time.
+    /// Bytes arrived. An HTTP/2 client sends much that belongs to no request; the idle timeout applies to its
+    /// heads.
     pub(super) fn read(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Head { begun, .. } => *begun = true,
@@ -99,7 +100,7 @@ impl Watch {
         self.blocked_since.get_or_insert(now);
     }
 
-    /// A request's head is whole.
+    /// A request's head is complete.
     pub(super) fn request_began(&mut self, now: Instant, http2: bool) {
         self.http2 = http2;
         match &mut self.phase {
@@ -110,7 +111,7 @@ impl Watch {
         }
     }
 
-    /// An answer's body begins to be sent, or goes on.
+    /// An answer's body starts or continues to be sent.
     pub(super) fn sending(&mut self, now: Instant, change: Change) {
         if let Phase::Busy { sending, producing, progress, .. } = &mut self.phase {
             *progress = now;
@@ -128,7 +129,7 @@ impl Watch {
         }
     }
 
-    /// A request is over: its answer was handed to the system, or nobody waits for it any more.
+    /// A request is over: its answer was passed to the system, or is no longer needed.
     pub(super) fn request_ended(&mut self, now: Instant) {
         if let Phase::Busy { requests, .. } = &mut self.phase {
             *requests = requests.saturating_sub(1);
@@ -138,12 +139,12 @@ impl Watch {
         }
     }
 
-    /// Whether a part of a head is there, so that its client waits for an answer.
+    /// Whether a part of a head has arrived, so that the client waits for an answer.
     pub(super) fn is_within_head(&self) -> bool {
         matches!(self.phase, Phase::Head { begun: true, .. })
     }
 
-    /// What the client must do next and until when; `None` while everything waits for us.
+    /// What the client must do next and until when; `None` while everything depends on the server.
     pub(super) fn deadline(&self) -> Option<(Instant, Late)> {
         let waits = match &self.phase {
             Phase::Head { since, .. } => Some((*since + self.header_time, Late::Header)),
@@ -156,29 +157,29 @@ impl Watch {
         [waits, blocked].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// How long to wait before the deadline is asked for again: what happens meanwhile may bring it nearer, though
-    /// never by more than the shortest of the times.
+    /// How long to wait before the deadline is read again: events may move it forward, but never by more than
+    /// the shortest of the timeouts.
     pub(super) fn look_again_after(&self) -> Duration {
         self.header_time.min(self.idle_time).min(self.stall_time)
     }
 }
 
-/// What happened to an answer's body.
+/// An event of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// There is one.
+    /// There is a body.
     Began,
     /// It is over.
     Ended {
-        /// Whether it waited for us until now.
+        /// Whether it waited for the server until now.
         was_producing: bool,
     },
     /// A piece was taken.
     Produced {
-        /// Whether it waited for us until now.
+        /// Whether it waited for the server until now.
         was_producing: bool,
     },
-    /// The client would take a piece and we have none yet.
+    /// The client is ready for a piece and the server has none yet.
     Waits,
 }
 

@@ -1,5 +1,5 @@
-//! A socket and an answer's body that tell the [`Watch`] what happens to them. The socket writes our envelope in place
-//! of an answer that hyper made by itself ([`Framing`]).
+//! A socket and an answer's body that report their events to the [`Watch`]. The socket writes the envelope
+//! instead of an answer that hyper made by itself ([`Framing`]).
 
 use std::future::Future;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep};
 use crate::server::framing::{Framing, Written};
 use crate::server::watch::{Change, Watch};
 
-/// The watch of one connection and the framing of its answers, shared by its socket, its requests and its task.
+/// The watch and the framing of one connection, shared by its socket, its requests and its task.
 #[derive(Debug, Clone)]
 pub(super) struct Pulse {
     watch: Arc<Mutex<Watch>>,
@@ -32,27 +32,27 @@ impl Pulse {
         Self { watch: Arc::new(Mutex::new(watch)), framing: Arc::default(), expired: Arc::default() }
     }
 
-    /// A route has answered a request.
+    /// Records that a route has answered a request.
     pub(super) fn answered(&self, is_head: bool, http2: bool) {
         let mut framing = self.framing.lock();
         if http2 { framing.open() } else { framing.answered(is_head) }
     }
 
-    /// The head that is under way takes too long: the socket answers 408 and ends.
+    /// The current head takes too long: the socket answers 408 and ends.
     pub(super) fn expire(&self) {
         self.expired.store(true, Ordering::Relaxed);
     }
 
-    /// Tells or asks the watch.
+    /// Calls the watch.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Watch, std::time::Instant) -> T) -> T {
         act(&mut self.watch.lock(), Instant::now().into_std())
     }
 }
 
-/// Makes the answer to a head that is no request, whole as it is written.
+/// Makes the complete answer to a head that is not a request.
 pub(super) type Refuse = Arc<dyn Fn(StatusCode) -> Vec<u8> + Send + Sync>;
 
-/// A socket whose reads and writes are noticed.
+/// A socket that reports its reads and writes.
 pub(super) struct WatchedIo<S> {
     stream: S,
     pulse: Pulse,
@@ -60,12 +60,12 @@ pub(super) struct WatchedIo<S> {
     refusal: Option<Refusal>,
 }
 
-/// An answer of ours that is the last thing on the connection.
+/// The last answer on a connection.
 struct Refusal {
     bytes: Vec<u8>,
     written: usize,
-    /// Once it is written, what the client still sends is read and dropped: closing a socket with unread bytes resets
-    /// the connection, and the client may lose the answer.
+    /// After it is written, what the client still sends is read and dropped: closing a socket with unread
+    /// bytes resets the connection, and the client may lose the answer.
     drained: usize,
     until: Pin<Box<Sleep>>,
 }
@@ -104,7 +104,7 @@ impl Refusal {
 }
 
 impl<S> WatchedIo<S> {
-    /// `stream`, told of by `pulse`; heads that are no requests are answered by `refuse`.
+    /// Wraps `stream`, with events to `pulse`; `refuse` answers heads that are not requests.
     pub(super) fn new(stream: S, pulse: Pulse, refuse: Refuse) -> Self {
         Self { stream, pulse, refuse, refusal: None }
     }
@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedIo<S> {
             let this = &mut *self;
             let refusal =
                 this.refusal.get_or_insert_with(|| Refusal::new((this.refuse)(StatusCode::REQUEST_TIMEOUT)));
-            // The end of what the client says, for hyper.
+            // Signals to hyper the end of the client's input.
             return refusal.poll_write(&mut this.stream, context);
         }
         let before = buffer.filled().len();
@@ -165,12 +165,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
         self.noticed(poll)
     }
 
-    // One piece at a time: the framing follows what is written.
+    // One piece at a time, because the framing follows what is written.
     fn is_write_vectored(&self) -> bool {
         false
     }
 
-    // Flushing a TCP socket does nothing, and says nothing about the client.
+    // Flushing a TCP socket does nothing, and reveals nothing about the client.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -185,11 +185,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
     }
 }
 
-/// How much a client may still send once it is refused, and for how long.
+/// How much a client may still send after it was refused, and for how long.
 const DRAIN_LEN_MAX: usize = 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// One request of a connection; over when dropped.
+/// One request of a connection; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct InHand(Pulse);
 
@@ -206,11 +206,11 @@ impl Drop for InHand {
     }
 }
 
-/// An answer's body whose pieces are noticed; the request is in hand until it is gone.
+/// An answer's body that reports its pieces; the request is in hand until it is dropped.
 pub(super) struct WatchedBody {
     body: Body,
     producing: bool,
-    // The last field: the body has ended before the request has.
+    // The last field: the body is dropped before the request.
     request: InHand,
 }
 

@@ -1,4 +1,4 @@
-//! The body of a stream: what it shows, signs of life, and an end when the caller may see it no longer.
+//! The body of a stream: its items, keep-alives, and its end when the caller may no longer see it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::stream::places::Place;
 
 /// A stream on its way to the caller.
 ///
-/// Nothing here waits for the caller: a piece is made when the connection takes one. Whoever takes none for long is
-/// bounded by the queue behind [`EventStream`] and by the server's own stall time.
+/// Nothing here waits for the caller: a piece is made when the connection takes one. A caller that does not
+/// read is limited by the queue of [`EventStream`] and by the server's stall timeout.
 pub(crate) struct EventBody {
     source: Box<dyn EventStream>,
     state: ApiState,
     standing: Standing,
-    /// Whether the caller was let in when asked last; what cannot be asked is no.
+    /// Whether the caller was permitted at the last check; a failed check counts as no.
     is_let_in: bool,
     ask_at: Instant,
     begun: bool,
@@ -47,7 +47,7 @@ impl EventBody {
         }))
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.begun {
             self.begun = true;
@@ -58,7 +58,8 @@ impl EventBody {
         let mut item = source.next();
         loop {
             tokio::select! {
-                // First of all whether they may see what is ready: it may have waited long for them to take it.
+                // First checks whether the caller may still see what is ready, because it may have waited for
+                // long.
                 biased;
                 () = sleep_until(*ask_at) => {
                     match standing.ask(state).await {
@@ -71,7 +72,7 @@ impl EventBody {
                 item = &mut item, if *is_let_in => return match item {
                     Ok(item) => item.map(|item| frame(&item, (state.clock)())),
                     Err(problem) => {
-                        // The caller comes back and goes on behind what they have.
+                        // The client reconnects and continues after its last event.
                         tracing::warn!(error = %problem, "a stream of events was broken off");
                         None
                     }
@@ -82,6 +83,6 @@ impl EventBody {
     }
 }
 
-/// How often it is asked whether the caller is still let in.
+/// How often the caller's permission is checked again.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);

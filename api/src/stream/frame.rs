@@ -1,25 +1,25 @@
-//! What a stream shows, as the `text/event-stream` of the HTML standard writes it.
+//! Writes the items of a stream as `text/event-stream` of the HTML standard.
 
 use axum::body::Bytes;
 use serde_json::json;
 use sidetone_model::event::{Gap, StreamItem};
 use sidetone_model::time::Timestamp;
 
-/// How soon a client shall come back.
+/// Sets how soon a client reconnects.
 pub(super) const BEGINNING: Bytes = Bytes::from_static(b"retry: 3000\n\n");
-/// Says that nothing happened and the connection is well.
+/// Shows that the connection works although there are no events.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
-/// Says that what was stored before has been shown.
+/// Marks that all stored events were sent.
 const LIVE: Bytes = Bytes::from_static(b": live\n\n");
 
-/// The text of an item.
+/// Returns the text of an item.
 pub(super) fn frame(item: &StreamItem, now: Timestamp) -> Bytes {
     match item {
-        // JSON on one line: it has no line ends of its own.
+        // JSON on one line: it contains no line ends.
         StreamItem::Event(event) => {
             format!("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.kind, event.envelope).into()
         }
-        // Without an id: who comes back goes on behind the last event that they have.
+        // Without an id: a client that reconnects continues after its last event.
         StreamItem::Gap(gap) => format!("event: stream.gap\ndata: {}\n\n", envelope(gap, now)).into(),
         StreamItem::Live => LIVE,
     }

@@ -1,6 +1,6 @@
 //! Answers that do not end: server-sent events, for as long as the caller may see them.
 //!
-//! `frame` writes what a stream shows, `body` is the answer's body, `places` bounds how many one caller has.
+//! `frame` writes the items, `body` is the answer's body, `places` limits the streams of one caller.
 
 mod body;
 mod frame;

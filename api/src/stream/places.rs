@@ -1,4 +1,4 @@
-//! How many streams one key or one user has open.
+//! Limits the open streams of one key or one user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sidetone_model::access::Who;
 
-/// The streams that are open; clones share them.
+/// The open streams; clones share them.
 ///
-/// *Bounds*: a caller stands here only while they have a stream.
+/// *Bounds*: a caller has an entry only while it has a stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places(Arc<Mutex<HashMap<Who, usize>>>);
 
-/// The place of one stream; free again when dropped.
+/// The place of one stream; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Places,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// A place for one more stream of `who`, when there may be one.
+    /// Returns a place for another stream of `who`, unless the limit is reached.
     pub(crate) fn take(&self, who: Who) -> Option<Place> {
         let mut taken = self.0.lock();
         let own = taken.entry(who).or_default();

@@ -1,4 +1,4 @@
-//! Calls of which only the called party's audio is damaged.
+//! Calls in which only the called party's audio is damaged.
 
 use super::entry::{Golden, between, number, text};
 use super::sip::Dialog;
@@ -6,7 +6,7 @@ use super::talk::Voice;
 use super::tape::Tape;
 use super::verdicts::PCMU;
 
-/// Every capture of a damaged called party.
+/// Every capture with a damaged called party.
 pub(super) const CALLEE: [Golden; 1] = [Golden {
     name: "lossy_towards_the_caller",
     shows: "The caller's audio arrives whole; 15 percent of the called party's packets are lost on their way to the \

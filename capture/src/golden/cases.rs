@@ -1,4 +1,4 @@
-//! What is misread elsewhere: one capture for each, with the right answer.
+//! What other tools misread: one capture for each case, with the right answer.
 
 use sidetone_media::simulate::Codec;
 
@@ -9,7 +9,7 @@ use super::tape::Tape;
 use super::told::{Hears, Reports, goodbye, reports};
 use super::verdicts::PCMU;
 
-/// Every capture of a misreading.
+/// Every capture of a misread case.
 pub(super) const MISREAD: [Golden; 20] = [
     Golden {
         name: "quarter_of_the_audio",
@@ -289,7 +289,7 @@ fn ssrc_change_at_answer(tape: &mut Tape) {
     Voice::sparse(180).speak(tape, |_| false);
 }
 
-/// A clean call of which the caller's reports say that it lost some of what it was sent.
+/// A clean call in which the caller's reports state that some of the packets sent to it were lost.
 fn told_of_loss(
     tape: &mut Tape,
     name: &'static str,
@@ -366,20 +366,21 @@ fn payload_type_collision(tape: &mut Tape) {
         .speak(tape, |_| false);
 }
 
-/// The caller as a scenario has it, and an undisturbed other side.
+/// The caller as in a scenario, and an undisturbed called party.
 fn caller_of(tape: &mut Tape, name: &'static str, text: &str) {
     Dialog::plain(name, PCMU, 10_300_000).play(tape);
     simulate(tape, text);
     Voice::of_called(495).speak(tape, |_| false);
 }
 
-/// What must be said where only the sender reports know what is missing.
+/// The required sentence where only the sender reports know what is missing.
 const HEAD_AND_TAIL: &str = "What came of the caller's audio was in order, but not all of it came. Of the 305 packets from the first to the \
     last that came none is missing, and the jitter was 0.06 ms at most (limit 30 ms). By the sender reports (RTCP) \
     of the caller's device, which count 495 packets, 190 never came, 40 of them before the first that came and 150 \
     after the last.";
 
-/// An extended report of the caller with one VoIP metrics block about what it is sent (RFC 3611 §4.7).
+/// An extended report of the caller with one VoIP metrics block about the stream that it receives (RFC 3611
+/// §4.7).
 const VOIP_METRICS: [u8; 44] = [
     0x80, 207, 0, 10, 0, 1, 0, 1, // The caller reports.
     7, 0, 0, 8, 0, 2, 0, 2, // About the stream it is sent.

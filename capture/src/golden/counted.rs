@@ -1,5 +1,5 @@
-//! What is miscounted elsewhere: numbers that are used and not lost, clocks that no SDP announced, and packets that are no
-//! audio.
+//! What other tools miscount: numbers that are used and not lost, clocks that no SDP announced, and packets
+//! that are no audio.
 
 use sidetone_media::simulate::Codec;
 
@@ -9,7 +9,7 @@ use super::talk::{Sound, Voice};
 use super::tape::{Host, Plane, Tape};
 use super::verdicts::PCMU;
 
-/// Every capture of a miscount.
+/// Every capture of a miscounted case.
 pub(super) const MISCOUNTED: [Golden; 8] = [
     Golden {
         name: "comfort_noise_unannounced",
@@ -145,7 +145,7 @@ pub(super) const MISCOUNTED: [Golden; 8] = [
     },
 ];
 
-/// What both sides of a call offer that has no keys and no comfort noise.
+/// The codecs of both sides of a call that offers no telephone-event and no comfort noise.
 const PCMU_ALONE: &[(u8, &str)] = &[(0, "PCMU/8000")];
 
 fn comfort_noise_unannounced(tape: &mut Tape) {
@@ -170,7 +170,7 @@ fn probes_without_payload(tape: &mut Tape) {
     Dialog::plain("probes_without_payload", PCMU, 10_000_000).play(tape);
     let voice = Voice::of_caller(495);
     for n in 0..voice.packets {
-        // The numbers go on, the timestamps and times are those of audio alone.
+        // The sequence numbers advance; the timestamps and times are those of the audio only.
         let sequence = voice.sequence.wrapping_add((n / 10 * 2) as u16);
         Voice { sequence, ..voice }.speak(tape, |other| other != n);
         if n % 10 == 9 {
@@ -184,7 +184,7 @@ fn probes_without_payload(tape: &mut Tape) {
     Voice::of_called(495).speak(tape, |_| false);
 }
 
-/// A packet that holds nothing but padding (RFC 3550 §5.1).
+/// A packet that holds only padding (RFC 3550 §5.1).
 fn padding(sequence: u16, timestamp: u32, ssrc: u32) -> Vec<u8> {
     let mut packet = vec![0xa0, 0];
     packet.extend(sequence.to_be_bytes());
@@ -195,12 +195,12 @@ fn padding(sequence: u16, timestamp: u32, ssrc: u32) -> Vec<u8> {
     packet
 }
 
-/// The same packets with a payload of so many octets, which is not decoded.
+/// The same packets with a payload of this many octets, which is not decoded.
 const fn small(voice: Voice, octets: u16) -> Voice {
     Voice { sound: Sound::Coded, octets, ..voice }
 }
 
-/// Two hosts that no SDP of the capture names, in the place of the call's while `play` puts their packets on the tape.
+/// Runs `play` between two hosts that no SDP of the capture names, instead of the hosts of the call.
 fn elsewhere(tape: &mut Tape, port: u16, play: impl FnOnce(&mut Tape)) {
     let (caller, switch) = (tape.caller, tape.switch);
     tape.caller = Host::at([192, 0, 2, 30], port);
@@ -209,7 +209,7 @@ fn elsewhere(tape: &mut Tape, port: u16, play: impl FnOnce(&mut Tape)) {
     (tape.caller, tape.switch) = (caller, switch);
 }
 
-/// A clean call, which says nothing of what is beside it.
+/// A clean call whose signalling does not mention the other packets in the capture.
 fn clean(tape: &mut Tape, name: &'static str) {
     Dialog::plain(name, PCMU, 6_300_000).play(tape);
     Voice::of_caller(300).speak(tape, |_| false);
@@ -251,7 +251,7 @@ fn video_and_keys_without_sdp(tape: &mut Tape) {
                 ..video
             };
             let first = frame * 3;
-            // Their numbers are those of all packets, their times those of the frame.
+            // The sequence numbers are those of all packets; the times are those of the frame.
             let begins_us = part.begins_us - i64::from(first) * part.gap_us;
             Voice { begins_us, ..part }.speak(tape, |n| !(first..first + 3).contains(&n));
         }

@@ -11,7 +11,7 @@ pub struct Golden {
     pub name: &'static str,
     /// What happens in it.
     pub shows: &'static str,
-    /// How it is misread, and where that was reported; empty for the plain captures of each verdict.
+    /// How other tools misread it, and where that was reported; empty for the plain captures of each verdict.
     pub misread: &'static str,
     /// The verdict on the caller's leg; empty where there must be none.
     pub verdict: &'static str,
@@ -24,18 +24,18 @@ pub struct Golden {
 /// One figure of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// Where it stands in the JSON of `sidetone analyze`, as a JSON pointer (RFC 6901).
+    /// Its location in the JSON of `sidetone analyze`, as a JSON pointer (RFC 6901).
     pub at: &'static str,
-    /// What stands there.
+    /// The expected value.
     pub is: Is,
 }
 
-/// What a figure is.
+/// The expected value of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Is {
-    /// Not there: it cannot be judged.
+    /// Not present: it cannot be judged.
     Absent,
-    /// A number from the first to the second.
+    /// A number in this range, both ends included.
     Between(f64, f64),
     /// True or false.
     Flag(bool),

@@ -14,19 +14,20 @@ use super::signalling::SAID;
 use super::tape::Tape;
 use super::verdicts::VERDICTS;
 
-/// The index's file, beside the captures.
+/// The name of the index, beside the captures.
 pub const INDEX: &str = "golden.json";
 
-/// Every capture of the corpus: the verdicts, what is misread and miscounted, what is said of calls without audio, and
-/// calls whose called party alone is damaged.
+/// Every capture of the corpus: the verdicts, the misread and miscounted cases, the sentences about calls
+/// without audio, and calls in which only the called party's audio is damaged.
 pub fn all() -> impl Iterator<Item = &'static Golden> {
     VERDICTS.iter().chain(&MISREAD).chain(&MISCOUNTED).chain(&SAID).chain(&CALLEE)
 }
 
-/// Writes every capture and the index into `folder`, which is made when it is not there; `told` is called with
-/// each file's name and length when it is written.
+/// Writes every capture and the index into `folder`, which is created if it does not exist; `told` is called
+/// with each file's name and length after it is written.
 ///
-/// *Errors*: what the file system reports; a file of another origin in the way, of which none is written over.
+/// *Errors*: those of the file system; a file of another origin with the same name, in which case nothing is
+/// overwritten.
 pub fn write(folder: &Path, told: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     refuse_foreign(folder)?;
@@ -43,21 +44,21 @@ pub fn write(folder: &Path, told: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
 }
 
 impl Golden {
-    /// Its file.
+    /// Its file name.
     pub fn file(&self) -> String {
         format!("{}.pcap", self.name)
     }
 
-    /// Whether it holds media at all, and not signalling alone.
+    /// Whether it holds media, and not only signalling.
     pub fn has_media(&self) -> bool {
         let mut tape = Tape::new();
         (self.record)(&mut tape);
         tape.has_media()
     }
 
-    /// Writes the capture; the same bytes every time. Gives the number of packets.
+    /// Writes the capture; the same bytes every time. Returns the number of packets.
     ///
-    /// *Errors*: what `out` reports.
+    /// *Errors*: write errors of `out`.
     pub fn write<W: io::Write>(&self, out: W) -> io::Result<u64> {
         let mut tape = Tape::new();
         (self.record)(&mut tape);
@@ -65,7 +66,7 @@ impl Golden {
     }
 }
 
-/// Files of the corpus may be written anew where an index of it stands; others stay.
+/// Refuses to overwrite files unless the folder has an index of this corpus.
 fn refuse_foreign(folder: &Path) -> io::Result<()> {
     let index = folder.join(INDEX);
     let ours = fs::read(&index)
@@ -113,5 +114,5 @@ fn figure(expected: &Expected) -> Value {
     }
 }
 
-/// Names the corpus in its index.
+/// Identifies the corpus in its index.
 const CORPUS: &str = "sidetone golden captures 1";

@@ -1,7 +1,7 @@
-//! The golden corpus: one small capture per verdict, and one for each way in which tools are known to misread a
-//! call. Each says what the right answer is, so that any analyser can be asked.
+//! The golden corpus: one small capture per verdict, and one for each way in which tools are known to misread
+//! a call. Each states the right answer, so that any analyser can be compared with it.
 //!
-//! The same build gives the same bytes. `docs/golden.md` tells what each file shows.
+//! The same build gives the same bytes. `docs/golden.md` describes what each file shows.
 
 mod callee;
 mod cases;

@@ -1,5 +1,5 @@
-//! What is said of calls without audio: captures of signalling alone, calls that were not answered, registrations; and
-//! of audio whose beginning and end never came.
+//! The sentences about calls without audio: captures of signalling only, unanswered calls, registrations; and
+//! audio whose beginning and end are missing.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::talk::Voice;
 use super::tape::{Plane, Tape};
 use super::verdicts::PCMU;
 
-/// Every capture of which the words matter.
+/// Every capture whose sentences are compared.
 pub(super) const SAID: [Golden; 15] = [
     Golden {
         name: "signalling_alone",
@@ -196,7 +196,7 @@ fn head_and_tail_missing(tape: &mut Tape) {
     Voice::of_called(495).speak(tape, |_| false);
 }
 
-/// A call that is taken, may ring, and is refused with that status and those headers.
+/// A call that gets a 100, may ring, and is refused with that status and those headers.
 fn refused(tape: &mut Tape, name: &str, status: &str, headers: &str, rings: bool) {
     say(tape, 0, true, &request(name, "INVITE", 1, ""));
     say(tape, 1, false, &response(name, "100 Trying", "INVITE", 1, ""));
@@ -207,7 +207,7 @@ fn refused(tape: &mut Tape, name: &str, status: &str, headers: &str, rings: bool
     say(tape, 2_010, true, &request(name, "ACK", 1, ""));
 }
 
-/// The same answer to each of four tries, all but the first of which have more headers.
+/// The same response to each of four attempts, all but the first of which have additional headers.
 fn repeated(tape: &mut Tape, name: &str, status: &str, refusal: &str, asks: &str) {
     for n in 1..=4 {
         let at_ms = i64::from(n) * 1_000;
@@ -245,7 +245,7 @@ fn cancelled(tape: &mut Tape) {
     say(tape, 8_030, true, &request(name, "ACK", 1, ""));
 }
 
-/// A phone that registers three times: without a password, with one, and with one again.
+/// A phone that registers three times: once without credentials, then twice with credentials.
 fn registration(tape: &mut Tape, name: &str, outcome: &str, headers: &str) {
     let challenge = CHALLENGE.replace("Proxy-", "WWW-");
     for (n, status) in [(1, "401 Unauthorized"), (2, "401 Unauthorized"), (3, outcome)] {
@@ -279,7 +279,7 @@ fn response(name: &str, status: &str, method: &str, number: u32, headers: &str) 
 
 fn message(start: &str, name: &str, method: &str, number: u32, headers: &str, sdp: &str) -> String {
     let called = if method == "REGISTER" { "1000" } else { "2000" };
-    // A CANCEL and an ACK to a refusal are named as their INVITE (RFC 3261 §9.1, §17.1.1.3).
+    // A CANCEL and the ACK to a refusal have the branch of their INVITE (RFC 3261 §9.1, §17.1.1.3).
     let branch = if method == "REGISTER" { "register" } else { "invite" };
     let mut text = format!(
         "{start}\r\nVia: SIP/2.0/UDP 192.0.2.10:5060;branch=z9hG4bK{branch}{number}\r\n\
@@ -293,7 +293,7 @@ fn message(start: &str, name: &str, method: &str, number: u32, headers: &str, sd
     text
 }
 
-/// How a call that was not answered is misread.
+/// How tools misread a call that was not answered.
 const REFUSED: &str = "A call without audio, or \"failed\" and a number.";
 const CHALLENGE: &str = "Proxy-Authenticate: Digest realm=\"example.invalid\", nonce=\"f1a2\"\r\n";
 const CREDENTIALS: &str = "Proxy-Authorization: Digest username=\"1000\", realm=\"example.invalid\", nonce=\"f1a2\", \

@@ -1,4 +1,4 @@
-//! The SIP of a golden call: what a plain phone and a plain switch exchange (RFC 3665 §3.1, §3.8).
+//! The SIP of a golden call: the messages of a plain phone and a plain switch (RFC 3665 §3.1, §3.8).
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use super::tape::{Plane, Tape};
 /// One call's signalling.
 #[derive(Clone, Debug)]
 pub(super) struct Dialog {
-    /// Names the Call-ID.
+    /// Part of the Call-ID.
     pub(super) name: &'static str,
     /// What the caller offers and what the switch answers.
     pub(super) offer: Sdp,
     pub(super) answer: Sdp,
-    /// How long it rings, with the answer's SDP in a 183 where media is early.
+    /// How long it rings, with the answer's SDP in a 183 where there is early media.
     pub(super) rings_us: i64,
     pub(super) early_media: bool,
     pub(super) answered: bool,
-    /// The BYE, or the CANCEL of a call that nobody answered, counted from the answer.
+    /// The time of the BYE, or of the CANCEL of an unanswered call, counted from the answer.
     pub(super) ends_us: i64,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Sdp {
     /// Payload types and their encodings.
     pub(super) codecs: &'static [(u8, &'static str)],
     pub(super) ptime_ms: Option<u32>,
-    /// Who sends, by its attribute.
+    /// The direction attribute.
     pub(super) direction: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl Sdp {
 }
 
 impl Dialog {
-    /// A call of `codecs` on both sides that is answered after two seconds and lasts `ends_us`.
+    /// A call with `codecs` on both sides that is answered after two seconds and lasts `ends_us`.
     pub(super) fn plain(name: &'static str, codecs: &'static [(u8, &'static str)], ends_us: i64) -> Dialog {
         let (offer, answer) = (Sdp::of(codecs), Sdp { ptime_ms: None, ..Sdp::of(codecs) });
         Dialog { name, offer, answer, rings_us: 2_000_000, early_media: false, answered: true, ends_us }
@@ -78,7 +78,7 @@ impl Dialog {
 
     fn message(&self, start: &str, method: &str, to_tag: &str, sdp: Option<&String>) -> String {
         let number = if method == "BYE" { 2 } else { 1 };
-        // An ACK to a 200 and a BYE are transactions of their own; a CANCEL is named as its INVITE.
+        // The ACK to a 200 and a BYE are transactions of their own; a CANCEL has the branch of its INVITE.
         let branch = if method == "CANCEL" { "INVITE" } else { method };
         let mut text = format!(
             "{start}\r\nVia: SIP/2.0/UDP 192.0.2.10:5060;branch=z9hG4bK{branch}{number}\r\nMax-Forwards: 70\r\n\

@@ -5,7 +5,7 @@ use sidetone_media::time::Micros;
 
 use super::tape::{Plane, Tape};
 
-/// Packets that one side sends, one like the other.
+/// Packets that one side sends, all alike.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Voice {
     pub(super) from_caller: bool,
@@ -14,7 +14,7 @@ pub(super) struct Voice {
     pub(super) timestamp: u32,
     pub(super) payload_type: u8,
     pub(super) sound: Sound,
-    /// Payload octets of one packet, and how far the timestamp goes on with it.
+    /// Payload octets of one packet, and the timestamp step.
     pub(super) octets: u16,
     pub(super) ticks: u32,
     pub(super) begins_us: i64,
@@ -25,9 +25,9 @@ pub(super) struct Voice {
 /// What the packets hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sound {
-    /// Octets of a codec that nobody here decodes.
+    /// Octets of a codec that is not decoded here.
     Coded,
-    /// Digital silence of G.711 µ-law, with the least noise there is.
+    /// Digital silence of G.711 µ-law, with the smallest possible noise.
     Silence,
     /// A tone.
     Tone(Codec),
@@ -51,7 +51,7 @@ impl Voice {
         }
     }
 
-    /// The same of the called side.
+    /// The same from the called party.
     pub(super) const fn of_called(packets: u32) -> Voice {
         Voice {
             from_caller: false,
@@ -63,7 +63,7 @@ impl Voice {
         }
     }
 
-    /// Ends of a second: what a golden call that is long needs in its other direction.
+    /// A comfort noise packet every 200 ms: enough for the other direction of a long golden call.
     pub(super) const fn sparse(packets: u32) -> Voice {
         Voice {
             payload_type: 13,
@@ -75,7 +75,7 @@ impl Voice {
         }
     }
 
-    /// Puts the packets on the tape, but not those numbered in `lost`.
+    /// Puts the packets on the tape, except those whose number is `lost`.
     pub(super) fn speak(&self, tape: &mut Tape, lost: impl Fn(u32) -> bool) {
         for n in (0..self.packets).filter(|n| !lost(*n)) {
             let at_us = self.at_us(n);
@@ -83,7 +83,7 @@ impl Voice {
         }
     }
 
-    /// When packet number `n` passes; a few microseconds off the beat, as on any real network.
+    /// When packet number `n` passes; a few microseconds irregular, as on a real network.
     pub(super) fn at_us(&self, n: u32) -> i64 {
         self.begins_us + i64::from(n) * self.gap_us + i64::from(n * 37 % 150)
     }
@@ -126,7 +126,7 @@ impl Voice {
     }
 }
 
-/// Puts the packets of a scenario on the tape, as the caller's; false when its text is no scenario.
+/// Puts the packets of a scenario on the tape, as the caller's; false when its text is not a scenario.
 pub(super) fn simulate(tape: &mut Tape, text: &str) {
     let Ok(scenario) = text.parse::<Scenario>() else {
         debug_assert!(false, "no scenario: {text}");

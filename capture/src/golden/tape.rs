@@ -1,4 +1,4 @@
-//! A capture under construction: datagrams of two hosts, put in order of time when it is written.
+//! A capture under construction: datagrams of two hosts, sorted by time when it is written.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use sidetone_media::time::Micros;
 #[derive(Debug)]
 pub(super) struct Tape {
     frames: Vec<Frame>,
-    /// Where the caller and the switch are; documentation addresses (RFC 5737).
+    /// The addresses of the caller and the switch; documentation addresses (RFC 5737).
     pub(super) caller: Host,
     pub(super) switch: Host,
 }
@@ -31,7 +31,7 @@ pub(super) struct Host {
     pub(super) rtcp: SocketAddr,
 }
 
-/// What a datagram is, which decides its ports.
+/// The kind of a datagram, which decides its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plane {
     Rtcp,
@@ -67,9 +67,9 @@ impl Tape {
 
     /// Writes what was added as a capture.
     ///
-    /// *Errors*: what `out` reports.
+    /// *Errors*: write errors of `out`.
     pub(super) fn write<W: io::Write>(mut self, out: W) -> io::Result<u64> {
-        // Stable: what was added first passes first.
+        // A stable sort: of equal times what was added first comes first.
         self.frames.sort_by_key(|frame| frame.at_us);
         let mut writer = Writer::new(out, LinkType::ETHERNET)?;
         for frame in &self.frames {
@@ -86,11 +86,11 @@ impl Host {
     }
 }
 
-/// The moment of the capture's clock.
+/// The capture timestamp for a time counted from the answer.
 pub(super) fn wall(at_us: i64) -> Micros {
     Micros(EPOCH_US + at_us)
 }
 
 const SIP_PORT: u16 = 5_060;
-/// The answer of every call: 2026-01-01, noon. A fixed moment gives the same bytes every time.
+/// The answer of every call: 2026-01-01, noon. A fixed time gives the same bytes every time.
 const EPOCH_US: i64 = 1_767_268_800_000_000;

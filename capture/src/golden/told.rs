@@ -1,4 +1,4 @@
-//! The RTCP of a golden call: what each side says it has sent and heard.
+//! The RTCP of a golden call: what each side reports to have sent and received.
 
 use sidetone_media::rtcp::{Block, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
 
@@ -8,30 +8,30 @@ use super::tape::{Plane, Tape, wall};
 /// One side's reports.
 #[derive(Clone, Copy)]
 pub(super) struct Reports<'a> {
-    /// What it sends.
+    /// The stream that it sends.
     pub(super) sends: &'a Voice,
-    /// What it hears; without, its reports have no block.
+    /// The stream that it receives; without it, its reports have no report block.
     pub(super) hears: Option<Hears<'a>>,
-    /// Packets that it says it has sent beside those on the tape.
+    /// Packets that it reports to have sent in addition to those on the tape.
     pub(super) unseen: u32,
-    /// Ends each report: an extended report, or nothing.
+    /// Appended to each report: an extended report, or nothing.
     pub(super) extended: &'a [u8],
 }
 
-/// What one side says of the stream it gets.
+/// What one side reports of the stream that it receives.
 #[derive(Clone, Copy)]
 pub(super) struct Hears<'a> {
     pub(super) voice: &'a Voice,
-    /// Of a hundred packets so many are lost behind the point of capture.
+    /// Percentage of packets that are lost after the capture point.
     pub(super) lost_pct: u32,
     /// The highest sequence number stays 0: nothing arrives.
     pub(super) deaf: bool,
-    /// Interarrival jitter by the number of the report.
+    /// Interarrival jitter by the index of the report.
     pub(super) jitter_ticks: fn(usize) -> u32,
 }
 
 impl<'a> Hears<'a> {
-    /// All of it, in order.
+    /// All packets, in order.
     pub(super) fn well(voice: &'a Voice) -> Hears<'a> {
         Hears { voice, lost_pct: 0, deaf: false, jitter_ticks: |_| 24 }
     }
@@ -42,7 +42,7 @@ impl<'a> Reports<'a> {
         Reports { sends, hears, unseen: 0, extended: &[] }
     }
 
-    /// The report number `n`, at `at_us`; it answers the peer's report that passed at `peer_us`.
+    /// Writes report number `n`, at `at_us`; it answers the peer's report that passed at `peer_us`.
     fn write(&self, n: usize, at_us: i64, before_us: i64, peer_us: Option<i64>) -> Vec<u8> {
         let packets = self.sends.sent_by(at_us) + self.unseen;
         let sender = SenderInfo {
@@ -87,14 +87,14 @@ impl Hears<'_> {
     }
 }
 
-/// Puts both sides' reports on the tape: after two seconds, and then every three until `ends_us`.
+/// Puts both sides' reports on the tape: after two seconds, and then every three seconds until `ends_us`.
 pub(super) fn reports(
     tape: &mut Tape,
     ends_us: i64,
     of_caller: &Reports<'_>,
     of_called: Option<&Reports<'_>>,
 ) {
-    // Before the first there was nothing.
+    // There is no report before the first one.
     let (mut before_us, mut n) = (-ANSWER_US, 0);
     let mut at_us = 2_000_000;
     while at_us < ends_us {
@@ -132,7 +132,7 @@ fn middle(at_us: i64) -> u32 {
     (ntp(at_us) >> 16) as u32
 }
 
-/// The way from the point of capture to the caller and back.
+/// The round trip between the capture point and the caller.
 const ROUND_TRIP_US: i64 = 60_000;
 /// The caller's report follows the switch's after this time.
 const ANSWER_US: i64 = 500_000;

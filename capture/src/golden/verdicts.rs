@@ -100,7 +100,7 @@ pub(super) const VERDICTS: [Golden; 10] = [
     ),
 ];
 
-/// PCMU, keys and comfort noise, as most phones offer.
+/// PCMU, telephone-event and comfort noise, as most phones offer.
 pub(super) const PCMU: &[(u8, &str)] = &[(0, "PCMU/8000"), (101, "telephone-event/8000"), (13, "CN/8000")];
 
 fn unanswered(tape: &mut Tape) {
@@ -149,7 +149,7 @@ fn ok(tape: &mut Tape) {
     reports(tape, 9_700_000, &Reports::of(&caller, Some(Hears::well(&called))), Some(&told));
 }
 
-/// The caller as a scenario has it, and an undisturbed other side.
+/// The caller as in a scenario, and an undisturbed called party.
 fn scenario(tape: &mut Tape, name: &'static str, text: &str) {
     Dialog::plain(name, PCMU, 10_300_000).play(tape);
     simulate(tape, text);

@@ -1,4 +1,4 @@
-//! Calls: one row each, and what is behind it.
+//! Calls: one row each, and a section with details.
 
 use sidetone_model::media_quality::{LegQuality, LegSide};
 
@@ -48,15 +48,15 @@ pub(super) fn line(file: usize, place: usize, call: &CallReport, section: usize)
 /// One direction of a call: the audio that came from one party.
 struct Direction {
     name: &'static str,
-    /// Whether the streams that the caller sent are its own.
+    /// Whether the streams from the caller belong to it.
     from_caller: bool,
     verdict: Option<&'static str>,
     quality: LegQuality,
-    /// Whether the quality is that of the whole leg, of which there are more figures.
+    /// Whether the quality is that of the whole leg, which has more figures.
     is_leg: bool,
 }
 
-/// One call: its directions, the bad one first and open, then its messages and its rules.
+/// One call: its directions, the bad one first and opened, then its messages and its rules.
 pub(super) fn section(
     file: usize,
     group: &Group,
@@ -83,7 +83,7 @@ pub(super) fn section(
         html.text(elsewhere.call + 1).raw(".</p>");
     }
     ladder(&mut html, &call.ladder);
-    // Of a direction that is well beside another, the stream above has the figures.
+    // If a direction is fine and another exists, the stream above already has its figures.
     let told = directions.iter().filter(|direction| direction.is_leg).enumerate();
     for (_, direction) in told.filter(|(number, direction)| *number == 0 || is_wrong(direction.verdict)) {
         leg(&mut html, direction);
@@ -123,7 +123,7 @@ fn directions(group: &Group, call: &CallReport) -> Vec<Direction> {
         })
     });
     let mut directions: Vec<Direction> = known.collect();
-    // A direction whose leg was not judged may have streams all the same: the worst of them speaks for it.
+    // A direction whose leg was not judged may still have streams: the worst of them represents it.
     for from_caller in [true, false] {
         if directions.iter().any(|direction| direction.from_caller == from_caller) {
             continue;
@@ -158,7 +158,7 @@ struct How {
     is_open: bool,
 }
 
-/// Writes a direction: why it was judged so, and its streams.
+/// Writes a direction: why its verdict was given, and its streams.
 fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Direction, how: How) {
     html.raw("<details class=\"way\"").raw(if how.is_open { " open" } else { "" }).raw("><summary><h4>");
     html.raw(direction.name).raw(" ");
@@ -177,11 +177,11 @@ fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Dire
         }
         html.raw("</h5>");
         let quality = stream.quality();
-        // What the direction says already is not said again.
+        // The direction already contains it.
         if own.len() > 1 && stream.verdict != direction.verdict {
             said(html, &quality);
         }
-        // Of several streams each has seconds of its own.
+        // With several streams, each has its own seconds.
         let affected = direction.quality.affected.filter(|_| own.len() == 1);
         let how = Drawn { points_max: how.points_max, until: call.ended_at, affected };
         drawing(html, stream, &quality, how);

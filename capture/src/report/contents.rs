@@ -1,4 +1,4 @@
-//! What stands in front of several captures: how much was well in all of them, and where each of them is.
+//! The overview of several captures: how many calls were fine in all of them, and links to each.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for FileAnchor {
     }
 }
 
-/// Writes the contents of a page; nothing where there is one capture.
+/// Writes the overview of a page; nothing for a single capture.
 pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     if entries.len() < 2 {
         return;
@@ -58,7 +58,7 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
     for (place, entry) in entries.iter().enumerate() {
         html.raw("<tr><td class=\"n\">").text(place + 1).raw("</td><td class=\"name\"><a href=\"#");
         html.text(FileAnchor(place)).raw("\" title=\"").text(shown(&entry.name)).raw("\">");
-        // Captures are mostly of one folder: the name tells them apart, and the part itself has the path.
+        // Captures are mostly in one folder: the name identifies them, and the part itself has the path.
         let name = entry.name.rsplit('/').next().unwrap_or(&entry.name);
         html.text(shown(name)).raw("</a></td><td class=\"n\">");
         html.text(grouped(entry.bad())).raw("</td><td>");

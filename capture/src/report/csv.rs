@@ -7,7 +7,7 @@ use sidetone_model::csv::{write_header, write_object};
 
 use crate::{CallReport, Group, Head, RegistrationReport, StreamReport};
 
-/// Analyses on their way to a writer as CSV (RFC 4180) that no spreadsheet takes for formulas.
+/// Writes analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
 ///
 /// The registrations of a capture come first. The streams of a call follow each other, call by call; then come those
 /// without signalling. A call without a stream has a row as well: it is often the one that is looked for. The column
@@ -19,7 +19,7 @@ pub struct Csv<W> {
 }
 
 impl<W: Write> Csv<W> {
-    /// Begins with the names of the columns.
+    /// Starts with the column names.
     pub fn new(out: W) -> Self {
         let mut text = String::new();
         write_header(&mut text, &COLUMNS);
@@ -39,7 +39,7 @@ impl<W: Write> Csv<W> {
 
     /// Writes the rows of a call with its streams, or of streams without signalling.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn group(&mut self, file: &str, group: &Group) -> io::Result<()> {
         let call = group.call.as_ref().map(|(place, call)| (*place, &**call));
         if group.streams.is_empty() {
@@ -51,9 +51,9 @@ impl<W: Write> Csv<W> {
         self.flush_some()
     }
 
-    /// Ends what was written, and gives the writer back.
+    /// Ends the output, and returns the writer.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.out.flush()?;
@@ -136,7 +136,7 @@ fn merge(cells: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// Written at once.
+/// Bytes of one write.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// The columns: the file, the call, its called party, the stream, why; then what was added later: new columns stand at

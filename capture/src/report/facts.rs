@@ -1,4 +1,4 @@
-//! What stands above the calls: the file, what it holds, and how much of it was well.
+//! The header above the calls: the file, its content, and how many calls were fine.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{Head, grouped};
 use super::contents::FileAnchor;
 use super::markup::{Html, shown};
 
-/// Writes the header of one capture, which holds so many calls and streams.
+/// Writes the header of one capture with these numbers of calls and streams.
 pub(super) fn facts(html: &mut Html, anchor: FileAnchor, head: &Head, (calls, streams): (usize, usize)) {
     html.raw("<h2 id=\"").text(anchor).raw("\">").text(shown(&head.file)).raw("</h2><dl class=\"facts\">");
     let skipped = &head.skipped;
@@ -38,7 +38,7 @@ fn fact(html: &mut Html, name: &'static str, count: u64) {
     html.element("<div><dt>", name, "</dt><dd>").text(grouped(count)).raw("</dd></div>");
 }
 
-/// What is said in place of calls when there are none.
+/// The text that replaces the calls when there are none.
 pub(super) fn empty(html: &mut Html, head: &Head) {
     html.raw("<section class=\"empty\"><h3>");
     html.raw(match head.packets {
@@ -62,7 +62,7 @@ pub(super) fn empty(html: &mut Html, head: &Head) {
     html.raw("</ul></section>");
 }
 
-/// How many calls or streams have which verdict, as chips.
+/// The numbers of calls or streams by verdict, as chips.
 pub(super) fn tally(html: &mut Html, counts: &BTreeMap<String, u64>) {
     html.raw("<p class=\"tally\">");
     for (verdict, count) in counts {
@@ -72,7 +72,7 @@ pub(super) fn tally(html: &mut Html, counts: &BTreeMap<String, u64>) {
     html.raw("</p>");
 }
 
-/// Whether a verdict says that something was wrong.
+/// Whether a verdict is a fault.
 pub(super) fn is_wrong(verdict: Option<&str>) -> bool {
     !matches!(verdict, None | Some("ok" | "unanswered" | NO_VERDICT))
 }
@@ -88,5 +88,5 @@ pub(super) fn chip(html: &mut Html, verdict: &str) {
     html.text(verdict).raw("</span>");
 }
 
-/// In place of a verdict where none was given.
+/// Shown instead of a missing verdict.
 pub(super) const NO_VERDICT: &str = "not judged";

@@ -1,4 +1,5 @@
-//! Figures by their names, with their units: whatever the shape of the API has, so that the page misses none.
+//! Figures by their names, with their units: all figures of the API's structure, so that the page misses
+//! none.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +7,7 @@ use serde_json::Value;
 use super::markup::{Html, shown};
 use crate::grouped;
 
-/// Writes every figure of `measured` that says something: counts of zero, and what has a place of its own, are
+/// Writes every figure of `measured` that is meaningful: counts of zero, and figures shown elsewhere, are
 /// left out.
 pub(super) fn figures(html: &mut Html, measured: &impl Serialize) {
     let Ok(Value::Object(figures)) = serde_json::to_value(measured) else { return };
@@ -77,7 +78,7 @@ const UNITS: [(&str, &str); 8] = [
     ("_s", "s"),
 ];
 
-/// Figures that stand elsewhere on the page.
+/// Figures that are shown elsewhere on the page.
 const ELSEWHERE: [&str; 4] = ["timeline", "ssrc", "payload_types", "datagrams"];
 
 #[cfg(test)]

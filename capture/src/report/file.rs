@@ -1,4 +1,5 @@
-//! One capture on the page: its facts, the table of its calls, a section for each, its streams without signalling.
+//! One capture on the page: its facts, the table of its calls, a section for each, its streams without
+//! signalling.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use super::markup::Html;
 use super::registrations::registrations;
 use super::{call, stream};
 
-/// What of the page's room is left, or is used.
+/// The remaining, or used, part of the page's size limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Room {
     /// Rows of a table.
@@ -22,7 +23,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// What the next of `files` captures may use: what the others need not have is its own.
+    /// What the next of `files` captures may use: an equal share, and what the others do not need.
     pub(super) fn share(self, files: usize) -> Room {
         Room {
             rows: self.rows.saturating_sub((files - 1) * LEAST).max(LEAST),
@@ -38,7 +39,7 @@ impl Room {
     }
 }
 
-/// A capture under way to the page.
+/// A capture under construction on the page.
 #[derive(Debug)]
 pub(super) struct FilePart {
     file: usize,
@@ -51,7 +52,7 @@ pub(super) struct FilePart {
     of_streams: List,
 }
 
-/// Rows of a table with the sections below it, as many as there is room for.
+/// Rows of a table with the sections below it, within the limits.
 #[derive(Debug, Default)]
 struct List {
     seen: usize,
@@ -60,21 +61,21 @@ struct List {
     sections: Kept<String>,
 }
 
-/// A row of a table: what stands around its verdict.
+/// A row of a table: the cells before and after its verdict.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) verdict: String,
-    /// The section that it leads to.
+    /// The section that it links to.
     pub(super) anchor: String,
-    /// In front of the verdict.
+    /// The cells before the verdict.
     pub(super) before: String,
-    /// Behind the verdict.
+    /// The cells after the verdict.
     pub(super) after: String,
-    /// The place of its section.
+    /// The index of its section.
     section: usize,
 }
 
-/// What is kept of many things: those with something wrong first, then in their order.
+/// The kept items: those with a fault first, then in order.
 #[derive(Debug)]
 struct Kept<T> {
     wrong: Vec<(usize, T)>,
@@ -88,7 +89,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Whether a thing would be kept.
+    /// Whether an item would be kept.
     fn takes(&self, is_wrong: bool, room: usize) -> bool {
         self.wrong.len() + if is_wrong { 0 } else { self.fine.len() } < room
     }
@@ -148,7 +149,7 @@ impl FilePart {
         }
     }
 
-    /// Streams without signalling: a row each, drawn together.
+    /// Streams without signalling: a row each, plotted together.
     fn lone(&mut self, group: &Group) {
         let (file, points_max, room) = (self.file, self.points_max, self.room);
         let list = &mut self.of_streams;
@@ -168,7 +169,8 @@ impl FilePart {
         }
     }
 
-    /// The part, its line in the contents, and what it has used; `is_only` when the page has no other.
+    /// Returns the part, its line in the overview, and what it has used; `is_only` when the page has no
+    /// other.
     pub(super) fn finish(self, is_only: bool) -> (Vec<String>, Entry, Room) {
         let FilePart { file, head, of_calls, of_streams, .. } = self;
         let mut html = Html::default();
@@ -203,7 +205,7 @@ impl FilePart {
 }
 
 impl List {
-    /// Counts the next call or stream; its number among those that are shown.
+    /// Counts the next call or stream; returns its number among those that are shown.
     fn begin(&mut self, verdict: Option<&str>) -> usize {
         *self.verdicts.entry(verdict.unwrap_or(NO_VERDICT).to_owned()).or_default() += 1;
         self.seen += 1;
@@ -242,7 +244,7 @@ impl List {
 }
 
 impl Line {
-    /// A row whose section is that of the `section`-th thing of its list.
+    /// A row for the item number `section` of its list.
     pub(super) fn new(
         verdict: Option<&str>,
         anchor: String,
@@ -283,7 +285,7 @@ const LEAST: usize = 1;
 /// Points of a plot.
 const POINTS_MAX: usize = 600;
 const POINTS_MIN: usize = 30;
-/// What a point takes in a stream's four plots at the worst.
+/// The largest size of a point in a stream's four plots.
 const POINT_BYTES: usize = 40;
 
 #[cfg(test)]

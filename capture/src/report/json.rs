@@ -1,7 +1,7 @@
 //! JSON for people and programs, written call by call.
 //!
-//! A timeline has a row for every second, and a line for each of its numbers would be most of the whole; so is every
-//! rule with its measures one line.
+//! A timeline has a row for every second; with a line for each number it would be most of the output. So each
+//! row is one line, and every rule with its measures as well.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use crate::{Head, Part, Parts};
 
 use super::layout::Layout;
 
-/// Analyses on their way to a writer: a field on each line; lists of anything but objects and lists stay on theirs, and
-/// so does an object in a list of a call or a stream: a rule with its measures.
+/// Writes analyses: a field on each line; lists of plain values stay on one line, and so does an object in a
+/// list of a call or a stream: a rule with its measures.
 ///
-/// No more of them is in memory than the call that is being written.
+/// Only the call that is being written is in memory.
 #[derive(Debug)]
 pub struct Json<W> {
     out: W,
@@ -29,24 +29,24 @@ impl<W: Write> Json<W> {
         Json { out, layout: Layout::new(RULES_DEPTH), is_list: false, is_first: true }
     }
 
-    /// Writes any number of them as a list.
+    /// Writes several of them as a list.
     pub fn list(out: W) -> Self {
         let mut layout = Layout::new(RULES_DEPTH + 1);
         layout.begin_list();
         Json { out, layout, is_list: true, is_first: true }
     }
 
-    /// Writes an analysis as it is made.
+    /// Writes an analysis as it is produced.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn parts(&mut self, parts: Parts) -> io::Result<()> {
         let head = parts.head.clone();
         self.each(&head, parts)
     }
 
-    /// The same of parts that come from anywhere: the calls first, then the streams.
+    /// The same for parts from any source: the calls first, then the streams.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn each(&mut self, head: &Head, parts: impl Iterator<Item = Part>) -> io::Result<()> {
         self.begin(head)?;
         let mut in_calls = true;
@@ -67,9 +67,9 @@ impl<W: Write> Json<W> {
         self.end()
     }
 
-    /// Ends what was written, and gives the writer back.
+    /// Ends the output, and returns the writer.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn finish(mut self) -> io::Result<W> {
         if self.is_list {
             self.layout.end_list();
@@ -79,7 +79,7 @@ impl<W: Write> Json<W> {
         Ok(self.out)
     }
 
-    /// An analysis up to its calls.
+    /// Writes an analysis up to its calls.
     fn begin(&mut self, head: &Head) -> io::Result<()> {
         let Head { file, packets, bytes, skipped, registrations } = head;
         if self.is_list {
@@ -100,7 +100,7 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
-    /// Ends a list, and begins another.
+    /// Ends a list, and starts another.
     fn next_list(&mut self, key: &'static str) -> io::Result<()> {
         self.layout.end_list();
         self.layout.end_value();
@@ -149,9 +149,9 @@ impl<W: Write> Json<W> {
     }
 }
 
-/// How deep a list of rules stands: the analysis, its calls, a call.
+/// The depth of a list of rules: the analysis, its calls, a call.
 const RULES_DEPTH: usize = 4;
-/// Written at once.
+/// Bytes of one write.
 const WRITE_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The layout, and that nothing is said otherwise than `serde_json` would.
+//! The layout, and that the content is the same as with `serde_json`.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
             html.raw("</td></tr>");
         }
     } else {
-        // No wider than its parties need: a lane more is a column more.
+        // No wider than its parties need: each lane adds a column.
         html.raw(match lanes.len() {
             0..=2 => "<table class=\"ladder two\"><thead>",
             3 => "<table class=\"ladder three\"><thead>",
@@ -41,7 +41,7 @@ pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
     }
 }
 
-/// The hosts in the order in which they were first heard of.
+/// The hosts in the order of their first messages.
 fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
     let mut lanes = Vec::new();
     for address in messages.iter().flat_map(|message| [message.from, message.to]) {
@@ -52,8 +52,8 @@ fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
     lanes
 }
 
-/// The lanes stand between the columns: each column bears the name of the lane at its left edge, the last one
-/// also of that at its right.
+/// The lanes are between the columns: each column has the name of the lane at its left edge, the last one
+/// also of the lane at its right.
 fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
     html.raw("<tr><th></th>");
     let last = lanes.len().saturating_sub(1);
@@ -70,7 +70,7 @@ fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
     html.raw("</tr>");
 }
 
-/// The name of a lane: its address, and below it what it does in the call.
+/// The name of a lane: its address, and below it its role in the call.
 fn name(html: &mut Html, lane: SocketAddr, messages: &[LadderMessage]) {
     let sends = |message: &&LadderMessage| message.from == lane && message.summary.starts_with("INVITE ");
     let takes = |message: &&LadderMessage| message.to == lane && message.summary.starts_with("INVITE ");
@@ -117,5 +117,5 @@ fn words(html: &mut Html, message: &LadderMessage) {
     }
 }
 
-/// More hosts than this are listed, since arrows would have no room.
+/// More hosts than this are listed, because there is no space for arrows.
 const LANES_MAX: usize = 4;

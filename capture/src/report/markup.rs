@@ -1,4 +1,4 @@
-//! HTML under construction: constants go in as they are, everything else is escaped.
+//! HTML under construction: constants are added unchanged, everything else is escaped.
 
 use std::fmt::{self, Display, Write};
 
@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write};
 pub(super) struct Html(String);
 
 impl Html {
-    /// Adds markup of our own.
+    /// Adds constant markup.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
@@ -20,7 +20,7 @@ impl Html {
         self
     }
 
-    /// Adds an element with nothing but text in it; `open` and `close` are its tags.
+    /// Adds an element that contains only text; `open` and `close` are its tags.
     pub(super) fn element(
         &mut self,
         open: &'static str,
@@ -52,7 +52,8 @@ impl Write for Escaper<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // HTML forbids them, and what turns text around would let a number say something else.
+                // HTML forbids them, and characters that change the text direction could make a number look
+                // different.
                 c if c.is_control() || BIDI.contains(&c) => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }
@@ -61,13 +62,13 @@ impl Write for Escaper<'_> {
     }
 }
 
-/// Characters that turn the direction of text.
+/// Characters that change the direction of text.
 const BIDI: [char; 9] = [
     '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
     '\u{2069}',
 ];
 
-/// Text of any length as far as it is shown.
+/// Text of any length, truncated for display.
 pub(super) fn shown(text: &str) -> String {
     let mut out: String = text.chars().take(SHOWN_MAX).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {

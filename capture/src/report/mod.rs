@@ -1,7 +1,8 @@
-//! What an analysis says, for people, spreadsheets and programs: one HTML page, rows of CSV, and JSON; pure.
+//! The output of an analysis for people, spreadsheets and programs: one HTML page, rows of CSV, and JSON;
+//! pure.
 //!
-//! The page is one file that asks nothing of any network. Whatever comes from a capture is escaped on its way in
-//! (`markup`), and the page's own policy forbids every script and style but the two it brings.
+//! The page is one file without external requests. All text from a capture is escaped (`markup`), and the
+//! page's own policy forbids every script and style except the two it contains.
 
 mod call;
 mod contents;

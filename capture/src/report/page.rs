@@ -1,4 +1,4 @@
-//! The page: what holds it together, what it may do, and how large it may grow.
+//! The page: its frame, its content security policy, and its size limits.
 
 use std::io;
 
@@ -12,44 +12,44 @@ use super::contents::{Entry, contents};
 use super::file::{FilePart, Room};
 use super::markup::Html;
 
-/// Analyses on their way to one page that needs nothing else.
+/// Builds one self-contained page from analyses.
 ///
-/// Calls are rendered as they come and forgotten. *Bounds*: ten thousand rows, sections for the first 1,500 calls and as
-/// many streams without signalling, those with something wrong first; plots have as many points as 6 MB allow, 600 at
-/// most. No more than that is in memory, however much was analysed.
+/// Calls are rendered as they come and dropped. *Bounds*: ten thousand rows, sections for the first 1,500
+/// calls and as many streams without signalling, those with a fault first; plots have as many points as 6 MB
+/// allow, 600 at most. Only this is in memory, however much was analysed.
 #[derive(Debug)]
 pub struct Page {
-    /// Captures that are still to come, the open one among them.
+    /// Captures that are still to come, including the open one.
     files_left: usize,
     room: Room,
     open: Option<FilePart>,
     entries: Vec<Entry>,
-    /// The parts of the captures that are complete.
+    /// The parts of the complete captures.
     parts: Vec<String>,
 }
 
 impl Page {
-    /// A page of so many captures.
+    /// A page for this number of captures.
     pub fn new(files: usize) -> Self {
         let room = Room { rows: ROWS_MAX, sections: SECTIONS_MAX, plot_bytes: PLOT_BYTES_MAX };
         Page { files_left: files, room, open: None, entries: Vec::new(), parts: Vec::new() }
     }
 
-    /// Begins a capture that holds so many calls and streams.
+    /// Starts a capture with these numbers of calls and streams.
     pub fn begin(&mut self, head: &Head, calls: usize, streams: usize) {
         self.end();
         let share = self.room.share(self.files_left.max(1));
         self.open = Some(FilePart::new(self.entries.len(), head.clone(), (calls, streams), share));
     }
 
-    /// Takes a call with its streams, or streams without signalling, of the capture that was begun.
+    /// Takes a call with its streams, or streams without signalling, of the current capture.
     pub fn group(&mut self, group: &Group) {
         if let Some(open) = &mut self.open {
             open.group(group);
         }
     }
 
-    /// Ends the capture that was begun.
+    /// Ends the current capture.
     fn end(&mut self) {
         let Some(open) = self.open.take() else { return };
         let is_only = self.files_left == 1 && self.entries.is_empty();
@@ -62,7 +62,7 @@ impl Page {
 
     /// Writes the page.
     ///
-    /// *Errors*: what the writer reports.
+    /// *Errors*: write errors.
     pub fn finish<W: io::Write>(mut self, mut out: W) -> io::Result<W> {
         self.end();
         let mut html = Html::default();
@@ -104,16 +104,16 @@ fn head(html: &mut Html, entries: &[Entry]) {
     html.text(sidetone_media::verdict::RULES_VERSION).raw(".</p></header><main>");
 }
 
-/// What a policy calls a script or a style by (CSP level 2 §4.2.4).
+/// The hash of a script or a style for a policy (CSP level 2 §4.2.4).
 fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 /// Rows of all tables of calls; and as many of streams.
 const ROWS_MAX: usize = 10_000;
-/// Calls, and streams by themselves, that have a section of their own.
+/// Calls, and streams without signalling, that have a section of their own.
 const SECTIONS_MAX: usize = 1_500;
-/// What all plots together may take.
+/// The total size of all plots.
 const PLOT_BYTES_MAX: usize = 6_000_000;
 
 pub(super) const STYLE: &str = include_str!("page.css");

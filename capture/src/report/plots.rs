@@ -1,6 +1,6 @@
-//! Plots over time as inline SVG: steps, so that a second is as wide as it lasted and nothing is made up between.
+//! Plots over time as inline SVG: steps, so that each second has its full width and nothing is interpolated.
 //!
-//! The drawing stretches with the page, which is why every word of it stands in HTML beside.
+//! The drawing scales with the page, so all its text is in HTML beside it.
 
 use sidetone_model::quality::Hundredths;
 
@@ -41,7 +41,7 @@ pub(super) fn plots(html: &mut Html, course: &Course, limits: Limits) {
     legend(html, course, has_limit);
 }
 
-/// What the shading and the dashed lines are.
+/// Explains the shading and the dashed lines.
 fn legend(html: &mut Html, course: &Course, has_limit: bool) {
     html.raw("<p class=\"legend\">");
     if course.affected.is_some() {
@@ -56,14 +56,14 @@ fn legend(html: &mut Html, course: &Course, has_limit: bool) {
     html.raw("<span>Time is minutes and seconds since the first packet of this stream.</span></p>");
 }
 
-/// What the rules compare with, where a plot shows it.
+/// The thresholds of the rules that a plot shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) jitter: Option<Hundredths>,
     pub(super) late: Option<Hundredths>,
 }
 
-/// A class of the page's style, what it is called where there are several, and the value of a point in hundredths.
+/// A CSS class, the name when there are several lines, and the value of a point in hundredths.
 type Line<'a> = (&'static str, &'static str, &'a dyn Fn(&Point) -> Option<i64>);
 
 struct Plot<'a> {
@@ -122,7 +122,7 @@ impl Plot<'_> {
         html.raw("</svg></figure>");
     }
 
-    /// The limit of a rule, where it is not above the plot.
+    /// The limit of a rule, unless it is above the plot.
     fn shown_limit(&self) -> Option<Hundredths> {
         self.limit.filter(|limit| limit.0 <= self.top)
     }
@@ -140,7 +140,7 @@ impl Plot<'_> {
         html.raw(", ").text(clock(from)).raw(" to ").text(clock(to)).raw("</title></rect>");
     }
 
-    /// Steps from point to point; where nothing was measured, nothing is drawn.
+    /// Steps from point to point; nothing is drawn where nothing was measured.
     fn path(&self, value: &dyn Fn(&Point) -> Option<i64>, filled: bool) -> String {
         let mut path = String::new();
         let mut before = None;
@@ -162,12 +162,12 @@ impl Plot<'_> {
         path
     }
 
-    /// Where a value stands, from 0 at the upper edge to 100.
+    /// The vertical position of a value, from 0 at the upper edge to 100.
     fn height(&self, value: i64) -> i64 {
         100 - value.clamp(0, self.top).saturating_mul(100) / self.top.max(1)
     }
 
-    /// The highest value of the last line, which is the plot's own, and where it was reached.
+    /// The highest value of the last line, which is the plot's main one, and where it was reached.
     fn peak(&self, lines: &[Line<'_>]) -> Option<(i64, u64)> {
         let (.., value) = lines.iter().find(|(class, ..)| *class != "area warn")?;
         let values = self.course.points.iter().map(value).zip(0_u64..);
@@ -182,7 +182,7 @@ impl Plot<'_> {
 fn top(course: &Course, lines: &[Line<'_>], limit: Option<Hundredths>, least: i64) -> i64 {
     let values = || lines.iter().flat_map(|(.., value)| course.points.iter().filter_map(value));
     let highest = values().max().unwrap_or(0).max(least);
-    // A limit that nothing comes near would only flatten the picture.
+    // A limit far above all values would only flatten the plot.
     let highest = limit.filter(|limit| limit.0 <= highest * 3).map_or(highest, |limit| highest.max(limit.0));
     let mut unit = 100_i64;
     loop {
@@ -206,13 +206,13 @@ fn number(value: i64) -> String {
     }
 }
 
-/// The seconds that an axis names: whole multiples of a round step, so that no two have the same name and each stands
-/// where it is.
+/// The seconds with labels on an axis: multiples of a round step, so that no two have the same label and each
+/// is exact.
 fn ticks(duration_s: u64) -> impl Iterator<Item = u64> {
     let step = STEPS_S.into_iter().find(|step| duration_s / step < TICKS_MAX);
-    // Of days, whole ones.
+    // For several days, whole days.
     let step = step.unwrap_or_else(|| duration_s.div_ceil(TICKS_MAX).next_multiple_of(DAY_S));
-    // The last one would not be on the page as a whole.
+    // The last label would not fit on the page.
     (0..=duration_s / step)
         .map(move |number| number * step)
         .filter(move |at| *at == 0 || *at * 20 <= duration_s * 19)

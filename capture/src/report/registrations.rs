@@ -1,4 +1,4 @@
-//! The registrations of a capture: a row each, and below it what was said.
+//! The registrations of a capture: a row each, and the explanation below it.
 
 use crate::{Head, RegistrationReport};
 

@@ -1,10 +1,10 @@
-//! What every rule of the verdict measured, and how near it came.
+//! What every rule of the verdict measured, and how close it came to applying.
 
 use sidetone_model::media_quality::{RuleCheck, RuleMeasure, RuleOutcome};
 
 use super::markup::Html;
 
-/// Writes the rules that pass `wanted` as a table; nothing when none does.
+/// Writes the rules that pass `wanted` as a table; nothing if none does.
 pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck) -> bool) {
     if !checks.iter().any(wanted) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck
     html.raw("</tbody></table></div>");
 }
 
-/// Writes what else is true, and what nearly is.
+/// Writes the rules that also apply, and those that nearly do.
 pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
     let said: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
     if said.is_empty() {

@@ -1,7 +1,7 @@
-//! Whatever can be serialised, written into a [`Layout`].
+//! Serializes any value into a [`Layout`].
 //!
-//! As `serde_json` does it, with the same words for the same things. It is not used for this since it asks the writer
-//! and the formatter about every piece, which takes twice the time.
+//! The output has the same content as that of `serde_json`, which is not used here because it calls the
+//! writer and the formatter for every piece, which takes twice the time.
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -11,11 +11,11 @@ use serde_json::Error;
 
 use super::layout::Layout;
 
-/// A list or an object under way.
+/// A list or an object under construction.
 pub(super) struct Compound<'a> {
     layout: &'a mut Layout,
     is_first: bool,
-    /// It is the only value of an object of its own, by the name of a variant.
+    /// Whether it is the only value of an object whose key is the name of a variant.
     is_variant: bool,
 }
 
@@ -251,7 +251,7 @@ impl SerializeMap for Compound<'_> {
     }
 }
 
-/// What the compounds of one kind have in common.
+/// The common methods of one kind of compounds.
 macro_rules! compound {
     ($($trait:ident: $method:ident($($key:ident)?) as $write:ident, $end:ident;)*) => {
         $(impl $trait for Compound<'_> {

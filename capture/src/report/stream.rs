@@ -34,7 +34,7 @@ pub(super) fn line(file: usize, place: usize, stream: &StreamReport, section: us
     Line::new(stream.verdict, anchor, section, before, after)
 }
 
-/// Writes streams that belong together, those with something wrong first.
+/// Writes streams that belong together, those with a fault first.
 pub(super) fn together(
     html: &mut Html,
     file: usize,
@@ -43,7 +43,7 @@ pub(super) fn together(
 ) {
     let mut order: Vec<&(usize, Box<StreamReport>)> = streams.iter().collect();
     order.sort_by_key(|(_, stream)| !is_wrong(stream.verdict));
-    // The two directions of a call end together: what is missing at the end of one is drawn.
+    // The two directions of a call end together: the missing end of one is drawn as a gap.
     let until = streams.iter().filter_map(|(_, stream)| stream.quality().inbound.last_at).max();
     for (place, stream) in order {
         let quality = stream.quality();
@@ -66,7 +66,7 @@ pub(super) fn together(
     }
 }
 
-/// What a stream is, in one line: its codec, its ends, its SSRC.
+/// A stream on one line: its codec, its addresses, its SSRC.
 pub(super) fn title(html: &mut Html, stream: &StreamReport) {
     html.text(codec(stream)).raw(", ").text(&stream.src).raw(" → ").text(&stream.dst);
     html.raw(", SSRC ").text(&stream.ssrc);
@@ -77,9 +77,9 @@ pub(super) fn title(html: &mut Html, stream: &StreamReport) {
 pub(super) struct Drawn {
     /// Points of a plot.
     pub(super) points_max: usize,
-    /// The end of its call, where that is known.
+    /// The end of its call, if known.
     pub(super) until: Option<Timestamp>,
-    /// The seconds that the verdict of its direction is about, where that is not the stream's own.
+    /// The seconds that the verdict of its direction refers to, if it is not the stream's own verdict.
     pub(super) affected: Option<Affected>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn drawing(html: &mut Html, stream: &StreamReport, quality: &LegQuali
     html.raw("</details>");
 }
 
-/// The explanation: the sentence, then who should act, when it was, and what else is remarkable.
+/// The explanation: the sentence, then who should act, when it was, and other remarks.
 pub(super) fn said(html: &mut Html, quality: &LegQuality) {
     html.element("<p class=\"sentence\">", &quality.sentence, "</p><p class=\"who\">");
     if let Some(reason) = &quality.reason {
@@ -126,12 +126,12 @@ pub(super) fn codec(stream: &StreamReport) -> String {
     stream.codec.as_ref().map_or_else(|| stream.types_in_words(), |codec| shown(codec))
 }
 
-/// A figure that cannot be judged is a dash.
+/// A figure that cannot be judged is shown as a dash.
 pub(super) fn decimal(value: Option<Hundredths>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
 }
 
-/// The name of a place on the page.
+/// The name of an anchor on the page.
 #[derive(Clone, Copy)]
 pub(super) struct Anchor {
     pub(super) kind: char,

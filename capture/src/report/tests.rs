@@ -40,7 +40,7 @@ fn simulated(text: &str) -> Analysis {
     analyze("simulated.pcap", &file)
 }
 
-/// No request leaves a page whose policy allows none and which names no address to ask.
+/// A page makes no request if its policy allows none and it contains no address.
 fn check_alone(page: &str) {
     assert!(page.contains("default-src 'none'"), "a policy");
     for word in ["http://", "https://", "src=", "@import", "url(", " style=", "onclick", "<iframe", "<link"] {
@@ -138,8 +138,8 @@ fn rows_name_the_call_and_the_stream() {
     assert_eq!((cell(3, "call_verdict"), cell(3, "stream")), ("", ""));
 }
 
-/// The called party's direction has columns of its own, in every row of the call; the page and the table begin with the
-/// worse direction, and show its figures.
+/// The called party's direction has separate columns, in every row of the call; the page and the table show
+/// the worse direction first, with its figures.
 #[test]
 fn the_worse_direction_comes_first() {
     let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
@@ -212,7 +212,7 @@ fn the_bad_direction_is_first_and_open() {
     assert!(way("Audio of the caller") < way("Audio of the called party"));
     let open = page.matches("<details class=\"way\" open>").count();
     assert_eq!((page.matches("<details class=\"way\"").count(), open), (4, 2), "one of each call");
-    // Of a call whose other direction is bad, that one stands first.
+    // If only the other direction of a call is bad, it is shown first.
     let golden = golden::all().find(|golden| golden.name == "lossy_towards_the_caller").unwrap();
     let mut file = Vec::new();
     golden.write(&mut file).unwrap();

@@ -1,10 +1,10 @@
-//! The rows of a timeline, made few enough to draw.
+//! The rows of a timeline, reduced to a number of points that can be drawn.
 
 use sidetone_model::media_quality::{Affected, QualitySecond, QualityTimeline};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
-/// What is drawn of one stretch of time.
+/// The values that are drawn for one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Point {
     pub(super) received: u32,
@@ -14,13 +14,13 @@ pub(super) struct Point {
     pub(super) interval_mean: Option<Hundredths>,
     pub(super) interval_max: Option<Hundredths>,
     pub(super) lateness: Option<Hundredths>,
-    /// Whether there is a row for it at all.
+    /// Whether there is a row for it.
     pub(super) measured: bool,
     /// Whether packets were due and none came.
     pub(super) silent: bool,
 }
 
-/// A timeline in few points.
+/// A timeline reduced to points.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) points: Vec<Point>,
@@ -31,10 +31,10 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// `timeline` in at most `points_max` points; peaks stay peaks, counts add up.
+    /// `timeline` in at most `points_max` points; peaks are kept, counts are added up.
     ///
-    /// What is affected may lie behind the last row, and so does the rest of a call whose packets stopped before its
-    /// end, `until`: audio that died is not there to be seen.
+    /// The affected time may be after the last row, and so may the rest of a call whose packets stopped
+    /// before its end, `until`: the plot must show audio that is missing at the end.
     pub(super) fn new(
         timeline: &QualityTimeline,
         affected: Option<Affected>,
@@ -68,7 +68,7 @@ impl Course {
         Some(Course { points, point_s, affected })
     }
 
-    /// The first and the last point of every stretch without packets.
+    /// The first and the last point of every interval without packets.
     pub(super) fn silences(&self) -> Vec<(usize, usize)> {
         let mut stretches: Vec<(usize, usize)> = Vec::new();
         for (place, _) in self.points.iter().enumerate().filter(|(_, point)| point.silent) {
@@ -110,7 +110,7 @@ impl Point {
     }
 }
 
-/// So many rows after the last packet are no dead tail.
+/// This many rows after the last packet are not counted as missing audio.
 const TAIL_ROWS: u64 = 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who asks, and what that lets them see and do.
+//! The caller of a request, and what it may see and do.
 
 mod permission;
 mod principal;

@@ -1,4 +1,4 @@
-//! The rights that keys and roles carry.
+//! The permissions of keys and roles.
 
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ impl Permission {
     pub const PRESETS: &'static [&'static str] =
         &["billing", "conferences", "dialler", "full", "notes", "read_only"];
 
-    /// The permissions of a key preset, copied into the key when it is made; `None` for an unknown name.
+    /// The permissions of a key preset, copied into the key when it is created; `None` for an unknown name.
     pub fn preset(name: &str) -> Option<Vec<Permission>> {
         use Permission::*;
         Some(match name {

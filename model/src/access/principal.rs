@@ -1,20 +1,20 @@
-//! The caller of a request, once known.
+//! The authenticated caller of a request.
 
 use std::fmt;
 
 use crate::access::{Permission, Role, Scope};
 use crate::ids::{ApiKeyId, OrganisationId, UserId};
 
-/// What the caller proved to be.
+/// What the caller authenticated as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
-    /// An integration with its key.
+    /// An integration, by its key.
     Key(ApiKeyId),
-    /// A person who logged in.
+    /// A user who logged in.
     User(UserId),
 }
 
-/// `key:<id>` or `user:<id>`: one text for what is kept per caller.
+/// `key:<id>` or `user:<id>`: the text for data that is stored per caller.
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -29,13 +29,14 @@ impl fmt::Display for Who {
 pub struct Principal {
     /// The key or the user.
     pub who: Who,
-    /// The organisation they belong to; what an operator makes without naming another belongs to it.
+    /// The organisation of the caller. What an operator creates without naming an organisation belongs to
+    /// this one.
     pub organisation_id: OrganisationId,
-    /// The role of a user; a key has permissions alone.
+    /// The role of a user; a key has only permissions.
     pub role: Option<Role>,
-    /// What may be seen.
+    /// What the caller may see.
     pub scope: Scope,
-    /// What may be done.
+    /// What the caller may do.
     pub permissions: Vec<Permission>,
 }
 
@@ -45,12 +46,12 @@ impl Principal {
         self.permissions.contains(&permission)
     }
 
-    /// Those of `permissions` that the caller does not hold and so cannot hand on.
+    /// Returns those of `permissions` that the caller does not hold and so cannot grant.
     pub fn cannot_grant(&self, permissions: &[Permission]) -> Vec<Permission> {
         permissions.iter().copied().filter(|permission| !self.may(*permission)).collect()
     }
 
-    /// Whether the caller may make somebody a user of `role`: it must bring nothing that the caller lacks.
+    /// Whether the caller may give a user the `role`: it must contain nothing that the caller lacks.
     pub fn may_appoint(&self, role: Role) -> bool {
         (role != Role::Operator || self.scope == Scope::Everything)
             && self.cannot_grant(&role.permissions()).is_empty()
@@ -93,7 +94,7 @@ mod tests {
         }
     }
 
-    /// A key with every permission is still one organisation's.
+    /// A key with every permission still belongs to one organisation.
     #[test]
     fn a_key_with_everything_appoints_no_operator() {
         let own = user(Role::OrgAdmin);

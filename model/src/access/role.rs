@@ -1,4 +1,4 @@
-//! What kind of user somebody is.
+//! The roles of users.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl Role {
         }
     }
 
-    /// Whose things a user of the role sees who belongs to that organisation and team.
+    /// What a user with this role sees who belongs to that organisation and team.
     pub fn scope(self, organisation: OrganisationId, team: Option<TeamId>) -> Scope {
         match self {
             Role::Agent | Role::TeamSupervisor => Scope::Team { organisation, team },

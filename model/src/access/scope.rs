@@ -2,14 +2,14 @@
 
 use crate::ids::{OrganisationId, TeamId};
 
-/// Which rows a caller may see; every store function that reads tenant data takes one.
+/// Which rows a caller may see; every store function that reads an organisation's data takes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All tenants: the operator's.
+    /// All organisations: the operator's scope.
     Everything,
     /// One organisation.
     Organisation(OrganisationId),
-    /// One team's part of an organisation; of a user who is in no team yet, nothing.
+    /// One team's part of an organisation; nothing for a user without a team.
     Team {
         /// The team's organisation.
         organisation: OrganisationId,
@@ -19,9 +19,9 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether something of that organisation and team may be seen.
+    /// Whether something of that organisation and team is visible.
     ///
-    /// A thing that no team has is seen by those alone who see the whole organisation.
+    /// Something without a team is visible only to callers who see the whole organisation.
     pub fn covers(self, organisation: OrganisationId, team: Option<TeamId>) -> bool {
         match self {
             Scope::Everything => true,
@@ -32,13 +32,13 @@ impl Scope {
         }
     }
 
-    /// Whether the caller belongs to that organisation or sees all of them: what a list may be narrowed to,
-    /// and where something may be made. It does not say that everything in there may be seen.
+    /// Whether the caller belongs to that organisation or sees all of them: such a caller may filter a list
+    /// by it and create resources in it. It does not follow that everything in it is visible.
     pub fn reaches(self, organisation: OrganisationId) -> bool {
         self.organisation().is_none_or(|own| own == organisation)
     }
 
-    /// The one organisation of the caller; `None` is all of them.
+    /// The only organisation of the caller; `None` means all.
     pub fn organisation(self) -> Option<OrganisationId> {
         match self {
             Scope::Everything => None,

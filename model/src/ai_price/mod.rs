@@ -1,4 +1,4 @@
-//! What AI models cost and are sold for.
+//! The costs and sell prices of AI models.
 
 mod port;
 mod price;

@@ -7,7 +7,7 @@ use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// Which prices: every part that is given must hold.
+/// A filter of prices; every given condition must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AiPriceFilter {
     /// One side of the bill.
@@ -20,20 +20,20 @@ pub struct AiPriceFilter {
 
 /// The stored prices of AI models.
 pub trait AiPrices: Send + Sync {
-    /// A page of the prices inside `scope`, by provider, model and start. An organisation's scope holds its own
-    /// prices and those for all.
+    /// A page of the prices inside `scope`, by provider, model and start. An organisation's scope contains
+    /// its own prices and those for all organisations.
     fn list(&self, scope: Scope, filter: AiPriceFilter, window: Window) -> PortFuture<'_, Page<AiPrice>>;
 
-    /// One price, whoever it is for.
+    /// Returns one price, for any organisation.
     fn find(&self, id: AiPriceId) -> PortFuture<'_, Option<AiPrice>>;
 
-    /// Stores a new price, or one that is stored with other values.
+    /// Stores a new price, or changes a stored one.
     ///
     /// # Errors
-    /// [`crate::problem::Problem::Conflict`] when another price is for the same side, customer, provider, models
-    /// and start; [`crate::problem::Problem::InvalidRequest`] when there is no such organisation.
+    /// [`crate::problem::Problem::Conflict`] when another price is for the same side, customer, provider,
+    /// models and start; [`crate::problem::Problem::InvalidRequest`] when there is no such organisation.
     fn put(&self, price: AiPrice, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Removes a price; says whether it was there. What it settled stays settled.
+    /// Removes a price; returns whether it existed. Conversations already settled with it do not change.
     fn remove(&self, id: AiPriceId) -> PortFuture<'_, bool>;
 }

@@ -1,8 +1,8 @@
-//! A price of a model, and what one conversation comes to by it.
+//! A price of a model, and the amount of one conversation at that price.
 //!
 //! Prices are per 1,000,000 tokens. Audio is part of the input: of 100 input tokens with 60 of audio, 40 are
-//! charged at the text price and 60 at the audio price. Where the provider does not tell the split, all input is
-//! charged at the text price.
+//! charged at the text price and 60 at the audio price. If the provider does not report the split, all input
+//! is charged at the text price.
 
 use crate::call::words;
 use crate::conversation::{AiBillingMode, AiUse, Charge};
@@ -27,11 +27,11 @@ pub struct AiPrice {
     pub id: AiPriceId,
     /// See [`AiPriceKind`].
     pub kind: AiPriceKind,
-    /// The customer it is for; `None` for every customer without one of their own, and for costs.
+    /// The customer it is for; `None` for costs, and for every customer without a price of their own.
     pub organisation_id: Option<OrganisationId>,
     /// Who runs the model.
     pub provider: String,
-    /// Which models.
+    /// The models it is for.
     pub model: ModelPattern,
     /// For a million input tokens that are not audio.
     pub text_input_per_million: Amount,
@@ -43,7 +43,7 @@ pub struct AiPrice {
     pub currency: Currency,
     /// For conversations that start at this instant or later.
     pub from_time: Timestamp,
-    /// For conversations that start before this instant; `None` is for ever.
+    /// For conversations that start before this instant; `None` means without end.
     pub to_time: Option<Timestamp>,
 }
 
@@ -51,7 +51,7 @@ impl AiPrice {
     /// The largest price: with it and [`crate::conversation::LIMITS`] every amount can be stored.
     pub const PER_MILLION_MAX: Amount = Amount::from_scaled(100_000_000_000_000);
 
-    /// What `ai` comes to at this price, rounded once; `None` when it cannot be stored.
+    /// Returns the amount for `ai` at this price, rounded once; `None` when it cannot be stored.
     pub fn amount(&self, ai: &AiUse) -> Option<Amount> {
         let audio = if ai.audio_split_known { ai.tokens_audio.min(ai.tokens_input) } else { 0 };
         let lines = [
@@ -70,9 +70,9 @@ impl AiPrice {
 /// The models that a price is for: one name, or every name with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelPattern {
-    /// That model alone.
+    /// Only that model.
     Exact(String),
-    /// Every model whose name begins so; the empty prefix is every model of the provider.
+    /// Every model whose name begins with it; the empty prefix means every model of the provider.
     Prefix(String),
 }
 
@@ -87,7 +87,7 @@ impl ModelPattern {
         }
     }
 
-    /// The text that reads as this pattern.
+    /// Returns the text that [`ModelPattern::from_text`] reads as this pattern.
     pub fn to_text(&self) -> String {
         match self {
             ModelPattern::Exact(name) => name.clone(),
@@ -95,7 +95,8 @@ impl ModelPattern {
         }
     }
 
-    /// How well it fits: a longer prefix better than a shorter one, the whole name best; `None` when it does not.
+    /// How well it fits: a longer prefix fits better than a shorter one, the whole name best; `None` when it
+    /// does not fit.
     fn fit(&self, model: &str) -> Option<usize> {
         match self {
             ModelPattern::Exact(name) => (name == model).then_some(usize::MAX),
@@ -104,10 +105,11 @@ impl ModelPattern {
     }
 }
 
-/// What a conversation of `organisation` that started at `at` is sold for and costs, by the prices in force then.
+/// The sell price and the cost of a conversation of `organisation` that started at `at`, with the prices in
+/// force then.
 ///
-/// A customer's own price goes before a price for all, then the pattern that fits best, then the newest. Nothing
-/// when the tenant paid the provider, and nothing on a side where no price matches.
+/// A customer's own price takes precedence over a price for all, then the better pattern, then the newest.
+/// There is no amount if the organisation paid the provider, and none on a side without a matching price.
 pub fn charge(prices: &[AiPrice], organisation: OrganisationId, ai: &AiUse, at: Timestamp) -> Charge {
     if ai.billing_mode == AiBillingMode::Byo {
         return Charge::default();
@@ -287,7 +289,7 @@ mod tests {
         assert!(highest.amount(&used(LIMITS.tokens, 0, LIMITS.tokens)).is_some());
     }
 
-    /// A straightforward model by another route: decimals, one line after the other.
+    /// A simple model with another calculation: decimals, one price after the other.
     fn by_decimals(price: &AiPrice, ai: &AiUse) -> Decimal {
         let line = |amount: Amount, tokens: u64| amount.decimal() * Decimal::from(tokens);
         let mut sum = line(price.output_per_million, ai.tokens_output);

@@ -1,4 +1,4 @@
-//! What a report of a conversation carries, and how large it may be.
+//! The content of a report of a conversation, and its limits.
 
 use crate::call::Direction;
 use crate::conversation::{AiUse, ReviewProfile, Turn};
@@ -6,10 +6,10 @@ use crate::ids::{AgentId, CallId, ContactId};
 use crate::team::AgentKind;
 use crate::time::Timestamp;
 
-/// A report of a conversation: all of it but what the platform itself decides.
+/// A report of a conversation: everything except what the platform decides.
 ///
-/// Fields that are not given are gone, with two exceptions: turns that are stored stay stored, so that a report
-/// may carry the new ones alone, and the profile is kept when a report does not bring it along again.
+/// Fields that are not given are cleared, with two exceptions: stored turns stay, so that a report may
+/// contain only the new ones, and the profile is kept if a report does not contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `Conversation`")]
 pub struct ConversationDraft {
@@ -25,18 +25,18 @@ pub struct ConversationDraft {
     pub ai: Option<AiUse>,
     pub assembled_context: Option<String>,
     pub profile: Option<ReviewProfile>,
-    /// By `seq`, each once.
+    /// In order of `seq`, each once.
     pub turns: Vec<Turn>,
 }
 
-/// How large the parts of a conversation may be.
+/// The limits of the parts of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Turns of one conversation.
     pub turns: usize,
     /// Bytes of all turns of one conversation.
     pub transcript_bytes: usize,
-    /// Characters of what one turn says.
+    /// Characters of one turn's text.
     pub text: usize,
     /// Bytes of a tool's arguments or result, as JSON.
     pub tool_json_bytes: usize,
@@ -44,7 +44,7 @@ pub struct Limits {
     pub name: usize,
     /// Characters of a summary.
     pub summary: usize,
-    /// Characters of what the agent was told.
+    /// Characters of the agent's context.
     pub context: usize,
     /// Competitors of a profile, and tools that search its knowledge base.
     pub names: usize,
@@ -54,7 +54,7 @@ pub struct Limits {
     pub seq: u64,
 }
 
-/// The limits of this version. An hour of lively talk has some 1,000 turns and 100 KiB of text.
+/// The limits of this version. An hour of lively conversation has about 1,000 turns and 100 KiB of text.
 pub const LIMITS: Limits = Limits {
     turns: 10_000,
     transcript_bytes: 8 * 1024 * 1024,
@@ -69,7 +69,7 @@ pub const LIMITS: Limits = Limits {
 };
 
 impl Turn {
-    /// The turn's share of [`Limits::transcript_bytes`].
+    /// The turn's part of [`Limits::transcript_bytes`].
     pub fn len_bytes(&self) -> usize {
         let json = |map: &Option<serde_json::Map<String, serde_json::Value>>| {
             map.as_ref().map_or(0, |map| serde_json::to_string(map).map_or(0, |text| text.len()))

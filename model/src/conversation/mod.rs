@@ -1,8 +1,8 @@
-//! The conversation: what was said on a call that an agent, a person or a virtual one, took; who paid for the AI;
-//! and what the review after the call found.
+//! Conversations: the transcript of a call that a human or virtual agent handled, who paid for the AI, and
+//! the findings of the review after the call.
 //!
-//! A conversation grows while the call runs and is complete once it has an end. Completing it settles its price
-//! and runs the review, once; both stay as they are from then on.
+//! A conversation grows during the call and is complete once it has an end. Completing it settles its price
+//! and runs the review, once; both are final.
 
 mod draft;
 mod port;

@@ -8,21 +8,22 @@ use crate::time::Timestamp;
 
 /// The stored conversations.
 pub trait Conversations: Send + Sync {
-    /// One conversation, whoever owns it; the caller decides by [`FoundConversation::is_in`] whether it may be
-    /// shown, since "foreign" (403) and "none" (404) are told apart.
+    /// Returns one conversation, of any organisation; the caller decides with [`FoundConversation::is_in`]
+    /// whether it may be shown, because "foreign" (403) and "none" (404) get different answers.
     fn find(&self, id: ConversationId) -> PortFuture<'_, Option<FoundConversation>>;
 
-    /// The conversation of a call: that of the record's organisation once the call has a record, before that the
-    /// one of `scope`, or else anybody's, so that it can be refused.
+    /// Returns the conversation of a call: that of the record's organisation once the call has a record,
+    /// before that the one in `scope`, or else another organisation's, so that it can be refused.
     fn find_by_call(&self, scope: Scope, call: CallId) -> PortFuture<'_, Option<FoundConversation>>;
 
-    /// Takes a report of the conversation `id`: see [`crate::conversation::Update`]. The one that
+    /// Stores a report of the conversation `id`: see [`crate::conversation::Update`]. The report that
     /// completes it settles its charge and stores the event, in the same transaction.
     ///
     /// # Errors
     /// [`crate::problem::Problem::Conflict`] when it contradicts what is stored,
     /// [`crate::problem::Problem::Forbidden`] when the conversation or the call is another organisation's or
-    /// outside the reporter's scope, [`crate::problem::Problem::InvalidRequest`] when it names an agent that is not there.
+    /// outside the reporter's scope, [`crate::problem::Problem::InvalidRequest`] when it names an agent that
+    /// does not exist.
     fn report(
         &self,
         reporter: Reporter,
@@ -32,18 +33,18 @@ pub trait Conversations: Send + Sync {
     ) -> PortFuture<'_, ReportedConversation>;
 }
 
-/// Who reports a conversation.
+/// The reporter of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reporter {
-    /// What they see.
+    /// The reporter's scope.
     pub scope: Scope,
-    /// Where they belong: a new conversation is of this organisation unless they name another.
+    /// The reporter's organisation: a new conversation belongs to it unless the report names another.
     pub home: OrganisationId,
-    /// The organisation that they name.
+    /// The organisation named in the report.
     pub named: Option<OrganisationId>,
 }
 
-/// A conversation and whose it is.
+/// A conversation with its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundConversation {
     /// The conversation.
@@ -59,11 +60,11 @@ impl FoundConversation {
     }
 }
 
-/// What a report left stored.
+/// The state after a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedConversation {
     /// The conversation with all its turns.
     pub conversation: Conversation,
-    /// Whether it was not there before.
+    /// Whether it is new.
     pub created: bool,
 }

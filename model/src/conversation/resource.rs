@@ -1,4 +1,4 @@
-//! What is stored of a conversation.
+//! The stored form of a conversation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ words! {
         Agent = "agent",
         /// The customer spoke.
         Caller = "caller",
-        /// The platform told the agent something.
+        /// The platform sent a message to the agent.
         System = "system",
         /// The agent used a tool.
         Tool = "tool",
@@ -46,7 +46,7 @@ words! {
 /// A conversation with its transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// Primary key, given by whoever reports the conversation.
+    /// Primary key, chosen by the reporter.
     pub id: ConversationId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
@@ -56,7 +56,7 @@ pub struct Conversation {
     pub direction: Direction,
     /// When the agent took the call.
     pub started_at: Timestamp,
-    /// When the agent was done with it; `None` while it runs.
+    /// When the agent finished it; `None` while it runs.
     pub ended_at: Option<Timestamp>,
     /// The agent's record, when there is one.
     pub agent_id: Option<AgentId>,
@@ -66,17 +66,17 @@ pub struct Conversation {
     pub contact_id: Option<ContactId>,
     /// The customer's number.
     pub contact_e164: Option<String>,
-    /// What it was about, in a few sentences.
+    /// A summary in a few sentences.
     pub summary: Option<String>,
     /// The AI that spoke; `None` exactly when the agent is a person.
     pub ai: Option<AiUse>,
     /// What the agent was told before it spoke, verbatim.
     pub assembled_context: Option<String>,
-    /// What the review needs to know.
+    /// The input of the review.
     pub profile: ReviewProfile,
     /// What the AI cost; empty before the conversation is complete.
     pub charge: Charge,
-    /// What the review found; empty before the conversation is complete.
+    /// The findings of the review; empty before the conversation is complete.
     pub flags: Vec<Flag>,
     /// The transcript, by `seq`.
     pub turns: Vec<Turn>,
@@ -94,7 +94,7 @@ impl Conversation {
     }
 }
 
-/// The AI of a conversation and what it used.
+/// The AI of a conversation and its usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AiUse {
     /// Who runs the model.
@@ -103,7 +103,7 @@ pub struct AiUse {
     pub model: String,
     /// See [`AiBillingMode`].
     pub billing_mode: AiBillingMode,
-    /// The virtual agent's profile as it was at the time; no live reference.
+    /// The virtual agent's profile at the time; not a live reference.
     pub profile_id: Option<VirtualAgentProfileId>,
     /// The profile's name at the time.
     pub profile_name: Option<String>,
@@ -113,7 +113,7 @@ pub struct AiUse {
     pub tokens_output: u64,
     /// The part of `tokens_input` that was audio; 0 when the split is not known.
     pub tokens_audio: u64,
-    /// Whether the provider told how much of the input was audio.
+    /// Whether the provider reported how much of the input was audio.
     pub audio_split_known: bool,
 }
 
@@ -124,7 +124,8 @@ impl AiUse {
     }
 }
 
-/// What the AI of one conversation was sold for and cost, each when a price matched; fixed when it completed.
+/// The sell price and the cost of the AI of one conversation, each if a price matched; final once it is
+/// complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
     /// What the customer pays.
@@ -133,19 +134,19 @@ pub struct Charge {
     pub cost: Option<(Amount, Currency)>,
 }
 
-/// What a review knows of the virtual agent's profile.
+/// What a review uses of the virtual agent's profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewProfile {
     /// Names that the agent should not bring up.
     pub competitors: Vec<String>,
-    /// What the agent could look things up in, when it had anything.
+    /// The knowledge base that the agent could search, if any.
     pub knowledge_base: Option<KnowledgeBase>,
 }
 
-/// A knowledge base as one conversation had it.
+/// A knowledge base, as in one conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnowledgeBase {
-    /// Whether it was small enough to be part of what the agent was told.
+    /// Whether it was small enough to be part of the agent's context.
     pub handed_over_whole: bool,
     /// The tools that search it.
     pub search_tools: Vec<String>,
@@ -171,9 +172,9 @@ pub struct Turn {
     pub at: Timestamp,
     /// See [`TurnRole`].
     pub role: TurnRole,
-    /// Who spoke, where several people could have; empty on an ordinary call.
+    /// The speaker, if several people may speak; empty on an ordinary call.
     pub speaker: String,
-    /// What was said.
+    /// The text.
     pub text: String,
     /// The tool that was used.
     pub tool_name: Option<String>,

@@ -1,10 +1,10 @@
-//! The review after the call: what a supervisor should look at.
+//! The review after the call: findings for a supervisor.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::conversation::{Conversation, Flag, FlagKind, KnowledgeBase, Turn, TurnRole};
 
-/// What is to be said of a conversation that is over; nothing when a person handled the call.
+/// Returns the findings on a complete conversation; none when a human handled the call.
 ///
 /// *Bounds*: at most 200 findings, in the order of their turns.
 pub fn review(conversation: &Conversation) -> Vec<Flag> {
@@ -37,7 +37,8 @@ fn competitors(turns: &[Turn], names: &[String]) -> Vec<Flag> {
     flags
 }
 
-/// Names to look for, found by their first character: a long transcript is read once, not once for each name.
+/// Names to search for, found by their first character: a long transcript is read once, not once for each
+/// name.
 struct Names<'p> {
     written: Vec<&'p str>,
     by_first: HashMap<char, Vec<(usize, Vec<char>)>>,
@@ -55,7 +56,7 @@ impl<'p> Names<'p> {
         Self { written: names.iter().map(|name| name.trim()).collect(), by_first }
     }
 
-    /// The names that stand in `text` as whole words: "Bolt" in "from Bolt's shop", not in "bolted".
+    /// The names that occur in `text` as whole words: "Bolt" in "from Bolt's shop", not in "bolted".
     fn standing_in(&self, text: &[char]) -> Vec<&'p str> {
         let mut found = BTreeSet::new();
         for (at, first) in text.iter().enumerate() {
@@ -74,7 +75,8 @@ impl<'p> Names<'p> {
     }
 }
 
-/// The finding stands at the first answer: what the agent says before the caller has spoken answers nothing.
+/// The finding is placed at the first answer: what the agent says before the caller has spoken is not an
+/// answer.
 fn never_searched(turns: &[Turn], base: &KnowledgeBase) -> Option<Flag> {
     let searched = |turn: &Turn| {
         turn.tool_name.as_ref().is_some_and(|name| base.search_tools.iter().any(|tool| tool == name))
@@ -93,8 +95,8 @@ fn never_searched(turns: &[Turn], base: &KnowledgeBase) -> Option<Flag> {
     })
 }
 
-/// Whether one word goes on from `left` to `right`. A name that itself begins or ends with a sign ("Yahoo!") has
-/// no word to go on there, and neither has one in a script that puts no blanks between words.
+/// Whether one word extends from `left` to `right`. A name that itself begins or ends with a sign ("Yahoo!")
+/// cannot extend there, and neither can one in a script without spaces between words.
 fn runs_on(left: Option<&char>, right: Option<&char>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     if is_combining_mark(*right) {
@@ -104,7 +106,7 @@ fn runs_on(left: Option<&char>, right: Option<&char>) -> bool {
     word(*left) && word(*right)
 }
 
-/// Letters of scripts whose words stand side by side, or carry their particles without a blank.
+/// Letters of scripts that write words or particles without spaces between them.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}'
@@ -116,8 +118,8 @@ fn is_combining_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{20D0}'..='\u{20FF}')
 }
 
-/// Folded so that "STRASSE" is "Straße" and "ΟΔΟΣ" is "οδος"; any run of blanks is one blank, so that a name of
-/// two words is found across a line end.
+/// Folds the text so that "STRASSE" equals "Straße" and "ΟΔΟΣ" equals "οδος"; any run of white space becomes
+/// one space, so that a name of two words is found across a line end.
 fn folded(text: &str) -> Vec<char> {
     let mut folded = Vec::with_capacity(text.len());
     for c in text.chars() {
@@ -129,10 +131,10 @@ fn folded(text: &str) -> Vec<char> {
         }
         for lower in c.to_uppercase().flat_map(char::to_lowercase) {
             match lower {
-                // The final sigma is a sigma, and the dot of a Turkish capital I is no letter of its own.
+                // The final sigma becomes a sigma, and the dot of a Turkish capital I is removed.
                 'ς' => folded.push('σ'),
                 '\u{307}' if folded.last() == Some(&'i') => {}
-                // A typographic apostrophe is an apostrophe.
+                // A typographic apostrophe becomes an apostrophe.
                 '’' => folded.push('\''),
                 other => folded.push(other),
             }
@@ -141,5 +143,5 @@ fn folded(text: &str) -> Vec<char> {
     folded
 }
 
-/// The most findings of one review: enough to see that it is everywhere.
+/// The most findings of one review: enough to show that the problem is everywhere.
 const FLAGS_MAX: usize = 200;

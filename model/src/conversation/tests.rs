@@ -199,7 +199,7 @@ fn a_conversation_grows_and_completes_once() {
     let again = put(Some(&stored), draft(vec![turn(1, TurnRole::Agent, "Hello")])).unwrap();
     assert!(!again.changed && !again.created && again.new_turns.is_empty());
 
-    // The new turn alone: the stored one stays.
+    // The report contains only the new turn: the stored one stays.
     let next = put(Some(&stored), draft(vec![turn(2, TurnRole::Caller, "Hi")])).unwrap();
     assert_eq!((next.new_turns.len(), next.conversation.turns.len()), (1, 2));
     let stored = next.conversation;

@@ -1,4 +1,4 @@
-//! What a report does to a conversation that may be there already.
+//! The effect of a report on a conversation that may already be stored.
 
 use crate::conversation::{Charge, Conversation, ConversationDraft, LIMITS, Turn, review};
 use crate::ids::{ConversationId, OrganisationId};
@@ -6,25 +6,25 @@ use crate::ids::{ConversationId, OrganisationId};
 /// What a report changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// The conversation from now on, with all its turns.
+    /// The new state of the conversation, with all its turns.
     pub conversation: Conversation,
     /// The turns among them that are new.
     pub new_turns: Vec<Turn>,
-    /// Whether it was not there before.
+    /// Whether the conversation is new.
     pub created: bool,
-    /// Whether it completes by this report: its price is to be settled.
+    /// Whether this report completes it: then its price is settled.
     pub completes: bool,
     /// Whether anything differs from what is stored; an equal report writes nothing.
     pub changed: bool,
 }
 
-/// Why a report does not fit what is stored.
+/// Why a report contradicts what is stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// Fields that may not change any more.
+    /// Fields that are final.
     #[error("the conversation is complete, it cannot change {}", .0.join(", "))]
     Complete(Vec<&'static str>),
-    /// Fields that never change, or counters that only grow.
+    /// Fields that never change, or counters that may only grow.
     #[error("the conversation is stored with another {}", .0.join(", "))]
     Fixed(Vec<&'static str>),
     /// More turns than a conversation may have.
@@ -39,10 +39,10 @@ pub enum Conflict {
 }
 
 impl Update {
-    /// Applies `draft` to what is stored, if anything is; the conversation is reviewed when that completes it.
+    /// Applies `draft` to the stored conversation, if any; reviews the conversation when this completes it.
     ///
     /// # Errors
-    /// When the draft contradicts what is stored; nothing changes then.
+    /// When the draft contradicts what is stored; then nothing changes.
     pub fn of(
         stored: Option<Conversation>,
         id: ConversationId,
@@ -105,7 +105,7 @@ fn refuse_changes(stored: &Conversation, draft: &ConversationDraft) -> Result<()
     ];
     let mut fixed = named(&identity);
     if !stored.is_complete() {
-        // A report that was overtaken by a later one must not turn the counters back.
+        // A report that arrives late must not reduce the counters.
         if let (Some(was), Some(is)) = (&stored.ai, &draft.ai) {
             fixed.extend(named(&[
                 ("tokens_input, a greater one", is.tokens_input < was.tokens_input),
@@ -140,7 +140,7 @@ fn named(changes: &[(&'static str, bool)]) -> Vec<&'static str> {
     changes.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
 }
 
-/// The conversation that `draft` makes of what is stored.
+/// The conversation after applying `draft` to what is stored.
 fn with(
     id: ConversationId,
     organisation_id: OrganisationId,

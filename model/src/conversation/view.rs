@@ -1,4 +1,4 @@
-//! The public JSON of a conversation: what each reader may see of it.
+//! The public JSON of a conversation, as each reader may see it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,17 +13,17 @@ use crate::time::Timestamp;
 /// Which amounts a reader may see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
-    /// `billing:read`: what the AI was sold for.
+    /// `billing:read`: the sell price of the AI.
     pub billing: bool,
-    /// `margin:read`: what the AI cost.
+    /// `margin:read`: the cost of the AI.
     pub margin: bool,
 }
 
 impl Conversation {
-    /// The conversation as the public API writes it for a reader of that sight.
+    /// The conversation as the public API writes it for a reader with these permissions.
     pub fn view(&self, sight: Sight) -> ConversationView<'_> {
         let ai = self.ai.as_ref();
-        // Whoever paid the provider with their own credential is shown no amount, whatever is stored.
+        // An organisation that paid the provider itself is shown no amount, whatever is stored.
         let rated = ai.is_some_and(|ai| ai.billing_mode == AiBillingMode::Rated);
         let sell = self.charge.sell.filter(|_| rated && sight.billing);
         let cost = self.charge.cost.filter(|_| rated && sight.margin);
@@ -59,8 +59,8 @@ impl Conversation {
         }
     }
 
-    /// The data of `conversation.completed`: enough to know whether to read the conversation, and nothing that
-    /// takes a permission to see.
+    /// The data of `conversation.completed`: enough to decide whether to read the conversation, and nothing
+    /// that needs a permission.
     pub fn completed_data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);

@@ -20,7 +20,8 @@ pub struct Event {
     pub timestamp: Timestamp,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team whose call it tells of: users who see one team alone see its events alone. No part of the envelope.
+    /// The team of the call that it is about: a user who sees one team sees only that team's events. It is
+    /// not part of the envelope.
     #[serde(skip)]
     pub team_id: Option<TeamId>,
     /// The payload of that kind.
@@ -44,10 +45,10 @@ pub struct PlacedEvent {
 }
 
 impl Event {
-    /// A new event of `organisation`, that happened at `timestamp`.
+    /// Returns a new event of `organisation` that happened at `timestamp`.
     ///
-    /// Make it in the transaction that stores it: a stream that goes on from an instant looks at when the id was
-    /// made.
+    /// Call it in the transaction that stores the event: a stream that starts at a time looks at when the id
+    /// was made.
     pub fn new(
         kind: EventKind,
         organisation_id: OrganisationId,
@@ -58,7 +59,8 @@ impl Event {
         Self { id: EventId(Uuid::now_v7()), kind, timestamp, organisation_id, team_id, data }
     }
 
-    /// [`Event::new`], with the fields of `data` as its payload; of a value that is no object, none.
+    /// Like [`Event::new`], with the fields of `data` as its payload; a value that is not an object gives an
+    /// empty payload.
     pub fn of(
         kind: EventKind,
         organisation_id: OrganisationId,
@@ -97,7 +99,7 @@ impl EventId {
     }
 }
 
-/// The 48 bits of a UUIDv7's instant.
+/// The 48 bits of the time in a UUIDv7.
 const MILLIS_MASK: u128 = 0xFFFF_FFFF_FFFF;
 
 #[cfg(test)]
@@ -113,7 +115,7 @@ mod tests {
         Event::of(EventKind::CallEnded, organisation, team, at, &json!({"number": number}))
     }
 
-    /// C5: the envelope has these fields in this order, and the team is none of them.
+    /// C5: the envelope has these fields in this order, without the team.
     #[test]
     fn the_envelope_is_that_of_the_decision() {
         let event = event(7);

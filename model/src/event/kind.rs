@@ -1,4 +1,4 @@
-//! The kinds of event, and who may read them.
+//! The kinds of event, and the permissions to read them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::access::Permission;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $text:tt,)*) => {
-        /// The kinds of event that this engine causes.
+        /// The kinds of event that this engine generates.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum EventKind { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
 
@@ -28,9 +28,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The called side took a call.
+    /// The called party answered a call.
     CallAnswered = "call.answered",
-    /// Two calls became one room.
+    /// Two calls were merged into one room.
     CallConferenced = "call.conferenced",
     /// A call was over; its record is stored.
     CallEnded = "call.ended",
@@ -38,9 +38,9 @@ kinds! {
     CallInfoAcked = "call.info.acked",
     /// A note was sent.
     CallInfoSent = "call.info.sent",
-    /// The media of a call that is up goes wrong, or no longer.
+    /// The media quality of a live call has become worse, or is good again.
     CallMediaWarning = "call.media_warning",
-    /// A call ended that nobody had answered.
+    /// A call ended without an answer.
     CallMissed = "call.missed",
     /// A call rings.
     CallRinging = "call.ringing",
@@ -57,13 +57,13 @@ kinds! {
 }
 
 impl EventKind {
-    /// What a caller has to hold to be told of such events.
+    /// The permission that receiving such events requires.
     pub fn permission(self) -> Permission {
         permission_of(self.as_str())
     }
 }
 
-/// What a caller has to hold to be told of events of that name.
+/// The permission that receiving events of that name requires.
 pub(super) fn permission_of(name: &str) -> Permission {
     match name.split_once('.') {
         Some(("conference", _)) => Permission::ConferencesRead,

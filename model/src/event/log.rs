@@ -1,4 +1,4 @@
-//! The log of events: what happened in the order in which it became visible.
+//! The log of events, in the order in which they became visible.
 
 use crate::access::Scope;
 use crate::event::envelope::{PlacedEvent, Position};
@@ -8,25 +8,25 @@ use crate::ports::PortFuture;
 /// The next part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventBatch {
-    /// The events, in order. Those that a newer version stored and this one does not know are left out.
+    /// The events, in order. Kinds of a newer version that this one does not know are left out.
     pub events: Vec<PlacedEvent>,
-    /// Behind which to go on; the position that was asked for when nothing came.
+    /// The position to continue after; the requested position when there were no events.
     pub next: Position,
-    /// Whether there was nothing more.
+    /// Whether the end of the log was reached.
     pub is_last: bool,
 }
 
-/// The stored events, to be read.
+/// Reads the stored events.
 pub trait EventLog: Send + Sync {
-    /// The events inside `scope` behind `after`, at most `limit`.
+    /// The events inside `scope` after the position `after`, at most `limit`.
     fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch>;
 
-    /// Where the log ends now: what becomes visible later is behind it.
+    /// The current end of the log: later events come after it.
     fn end(&self) -> PortFuture<'_, Position>;
 
-    /// Where an event inside `scope` stands; `None` when there is none such.
+    /// The position of an event inside `scope`; `None` if there is no such event.
     fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>>;
 
-    /// A position that no event with an id of `first` or greater is before.
+    /// Returns a position such that every event whose id is `first` or greater comes after it.
     fn position_before(&self, first: EventId) -> PortFuture<'_, Position>;
 }

@@ -1,7 +1,7 @@
-//! Events: what happened, in the one JSON shape that the stream, webhooks and the outbox share.
+//! Events, in the one JSON structure that the stream, webhooks and the outbox share.
 //!
-//! [`Event::new`] makes one, in the transaction of what it tells (`store::events`). [`EventPattern`] is how an
-//! integrator names the kinds they want.
+//! [`Event::new`] makes one, in the transaction of the change that it reports (`store::events`).
+//! [`EventPattern`] selects kinds of event.
 
 mod envelope;
 mod kind;

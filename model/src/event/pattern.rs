@@ -1,4 +1,4 @@
-//! How an integrator names the kinds of event they want: `conference.*`, `call.info.sent`, `*`.
+//! Patterns that select kinds of event: `conference.*`, `call.info.sent`, `*`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,34 +15,34 @@ use crate::event::kind::{known_names, permission_of};
 #[serde(try_from = "String", into = "String")]
 pub struct EventPattern(String);
 
-/// A text is no pattern of events.
+/// Why a text is not a pattern of events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventPatternError {
-    /// It is none.
+    /// It is not a pattern.
     #[error(
         "'{0}' is no event and no family of events; use a name such as call.ended, a family such as call.info.*, or *"
     )]
     Unknown(String),
-    /// A list has none at all.
+    /// The list is empty.
     #[error("must name at least one event")]
     Empty,
-    /// A list has more than [`EventPatterns::LEN_MAX`].
+    /// The list has more than [`EventPatterns::LEN_MAX`].
     #[error("names more than {} patterns", EventPatterns::LEN_MAX)]
     TooMany,
 }
 
 impl EventPattern {
-    /// Whether events of `kind` are meant.
+    /// Whether the pattern matches `kind`.
     pub fn matches(&self, kind: EventKind) -> bool {
         self.matches_name(kind.as_str())
     }
 
-    /// Whether a caller who holds `permissions` may be told of anything that is meant.
+    /// Whether a caller with `permissions` may receive any event that the pattern matches.
     pub fn is_open_to(&self, permissions: &[Permission]) -> bool {
         self.permissions().any(|needed| permissions.contains(&needed))
     }
 
-    /// What a caller has to hold, one of them at least, to be told of anything that is meant.
+    /// The permissions of which one is required to receive any event that the pattern matches.
     pub fn permissions(&self) -> impl Iterator<Item = Permission> + '_ {
         known_names().filter(|name| self.matches_name(name)).map(permission_of)
     }
@@ -66,7 +66,7 @@ impl EventPattern {
 
     fn matches_name(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
-            // What is left ends with its dot, or is nothing.
+            // The rest ends with its dot, or is empty.
             Some(family) => name.starts_with(family),
             None => self.0 == name,
         }
@@ -80,7 +80,7 @@ impl FromStr for EventPattern {
         if Self::known().contains(text) {
             return Ok(Self(text.to_owned()));
         }
-        // An error repeats what was sent, though not all of it.
+        // An error repeats only the beginning of what was sent.
         Err(EventPatternError::Unknown(text.chars().take(SHOWN_LEN_MAX).collect()))
     }
 }
@@ -110,7 +110,7 @@ impl fmt::Display for EventPattern {
 pub struct EventPatterns(Vec<EventPattern>);
 
 impl EventPatterns {
-    /// How many there may be.
+    /// The largest number of patterns.
     pub const LEN_MAX: usize = 32;
 
     /// Every event.
@@ -118,10 +118,10 @@ impl EventPatterns {
         Self(vec![EventPattern("*".to_owned())])
     }
 
-    /// These.
+    /// Makes the list.
     ///
     /// # Errors
-    /// When there are none, or too many.
+    /// When the list is empty or too long.
     pub fn new(patterns: Vec<EventPattern>) -> Result<Self, EventPatternError> {
         match patterns.len() {
             0 => Err(EventPatternError::Empty),
@@ -130,12 +130,12 @@ impl EventPatterns {
         }
     }
 
-    /// Whether events of `kind` are meant.
+    /// Whether one of the patterns matches `kind`.
     pub fn matches(&self, kind: EventKind) -> bool {
         self.0.iter().any(|pattern| pattern.matches(kind))
     }
 
-    /// One by one.
+    /// Iterates over the patterns.
     pub fn iter(&self) -> impl Iterator<Item = &EventPattern> {
         self.0.iter()
     }
@@ -149,7 +149,7 @@ impl FromStr for EventPatterns {
         if text.is_empty() {
             return Err(EventPatternError::Empty);
         }
-        // One more than there may be is enough to know that there are too many.
+        // One more than the limit is enough to know that there are too many.
         let patterns = text.split(',').take(Self::LEN_MAX + 1).map(str::parse);
         Self::new(patterns.collect::<Result<_, _>>()?)
     }
@@ -183,7 +183,7 @@ mod tests {
             ("conversation.*", &[EventKind::ConversationCompleted]),
             ("conference.*", &[EventKind::ConferenceMinutes, EventKind::ConferenceUpdated]),
             ("conference.updated", &[EventKind::ConferenceUpdated]),
-            // Known, and not caused yet.
+            // Known, and not generated yet.
             ("campaign.contact.*", &[]),
             ("ticket.created", &[]),
             ("recording.*", &[EventKind::RecordingReady]),

@@ -1,4 +1,4 @@
-//! What somebody who follows the events live asks for, and what they get.
+//! The live stream of events: its filter, start and items.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::time::Timestamp;
 /// Which events one stream shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Whose.
+    /// The caller's scope.
     pub scope: Scope,
-    /// What the caller holds: of the kinds that need another permission they are told nothing.
+    /// The caller's permissions: kinds that need another permission are not sent.
     pub permissions: Vec<Permission>,
-    /// What they asked for.
+    /// The requested patterns.
     pub patterns: EventPatterns,
 }
 
 impl EventFilter {
-    /// Whether the event is shown.
+    /// Whether the event passes the filter.
     pub fn admits(&self, event: &Event) -> bool {
         self.patterns.matches(event.kind)
             && self.permissions.contains(&event.kind.permission())
@@ -28,56 +28,57 @@ impl EventFilter {
     }
 }
 
-/// Where a stream begins.
+/// Where a stream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Behind the event that was seen last.
+    /// After the last event that the client has seen.
     After(EventId),
     /// With what happens from now on.
     Now,
-    /// With what was stored at this instant or later.
+    /// With what was stored at this time or later.
     Since(Timestamp),
 }
 
-/// An event on its way to streams.
+/// An event prepared for streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamedEvent {
-    /// Where it stands in the log.
+    /// Its position in the log.
     pub position: Position,
     /// Its id.
     pub id: EventId,
     /// Its kind's name.
     pub kind: &'static str,
-    /// The event as it is sent; made once for all streams.
+    /// The event as it is sent; formatted once for all streams.
     pub envelope: String,
 }
 
-/// Events that a stream does not show although it should.
+/// Events that a stream should have contained but does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// The reader took them too slowly; the stream ends, and another one goes on behind the last event that was read.
+    /// The client read too slowly; the stream ends, and a new one can start after the last event that was
+    /// read.
     SlowReader {
-        /// The first that is missing.
+        /// The first missing event.
         first: EventId,
-        /// The last that is missing so far.
+        /// The last missing event so far.
         last: EventId,
-        /// How many are missing so far.
+        /// The number of missing events so far.
         events: u64,
     },
-    /// They are older than what is replayed.
+    /// They are older than what can be replayed.
     TooOld {
-        /// What was stored from then on follows.
+        /// Events stored from then on follow.
         replay_from: Timestamp,
     },
-    /// The event to go on behind is not known, so that nobody can say which are missing.
+    /// The event to start after is unknown, so the missing events cannot be determined.
     UnknownId {
-        /// What was stored from then on follows.
+        /// Events stored from then on follow.
         replay_from: Timestamp,
     },
 }
 
 impl Gap {
-    /// The word for why.
+    /// The reason as a word.
     pub const fn reason(&self) -> &'static str {
         match self {
             Gap::SlowReader { .. } => "slow_reader",
@@ -87,29 +88,29 @@ impl Gap {
     }
 }
 
-/// The next thing on a stream.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamItem {
     /// An event.
     Event(Arc<StreamedEvent>),
-    /// Some are missing.
+    /// Some events are missing.
     Gap(Gap),
-    /// What was stored before has been shown; what follows happens now.
+    /// All stored events were sent; new ones follow.
     Live,
 }
 
-/// Who shows events live.
+/// Opens live streams of events.
 pub trait EventStreams: Send + Sync {
-    /// A stream of what `filter` admits; `now` bounds how far back it may begin.
+    /// Opens a stream of what `filter` admits; `now` limits how far back it may start.
     fn open(&self, filter: EventFilter, start: Start, now: Timestamp)
     -> PortFuture<'_, Box<dyn EventStream>>;
 }
 
 /// One stream.
 pub trait EventStream: Send {
-    /// The next thing; `None` when there is nothing more. May be dropped and called again.
+    /// Returns the next item; `None` at the end. May be dropped and called again.
     fn next(&mut self) -> PortFuture<'_, Option<StreamItem>>;
 }
 
-/// How far back a stream may begin.
+/// How far back a stream may start.
 pub const REPLAY_US: i64 = 15 * 60 * 60 * 1_000_000;

@@ -1,4 +1,4 @@
-//! Why the call of a record was not answered, in words.
+//! Sentences about why the call of a record was not answered.
 
 use crate::call::HangupCause;
 use crate::cdr::Cdr;
@@ -6,7 +6,7 @@ use crate::failure::status::{Request, meaning, phrase};
 
 /// Why the call of a record was not answered; `None` when it was.
 ///
-/// The far end's own response says most; without one the cause of the caller's leg does.
+/// The far end's own response takes precedence; without one the cause of the caller's leg is used.
 pub fn of_record(cdr: &Cdr) -> Option<String> {
     if cdr.answered_at.is_some() {
         return None;
@@ -24,13 +24,14 @@ pub fn of_record(cdr: &Cdr) -> Option<String> {
     Some(of_cause.unwrap_or_else(|| "The call was not answered.".to_owned()))
 }
 
-/// What the cause of the caller's leg alone says of a call that was not answered; `None` for a cause that such a call
+/// What the cause of the caller's leg implies for an unanswered call; `None` for a cause that such a call
 /// does not have.
 pub fn of_cause(cause: HangupCause) -> Option<String> {
     why(cause).map(|(why, advice)| format!("The call was not answered: {why}. {advice}"))
 }
 
-/// What a cause of this switch means, and what to do; `None` for one that a call without an answer does not have.
+/// The meaning of a cause of this switch, and what to do; `None` for one that an unanswered call does not
+/// have.
 fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
     Some(match cause {
         HangupCause::CallRejected => {

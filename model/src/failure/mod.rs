@@ -1,6 +1,6 @@
-//! Why a call was not answered, or a registration not accepted: what signalling said, what it means, what to do.
+//! Why a call was not answered, or a registration not accepted: the signalling, its meaning, and what to do.
 //!
-//! Everything here was in a message, or was counted; who is to blame beyond that is not known.
+//! Everything here was in a message, or was counted; what caused it beyond that is not known.
 
 mod cause;
 mod outcome;

@@ -1,17 +1,17 @@
-//! What is known of a request that came to nothing.
+//! What is known of a failed request.
 
 use serde::Serialize;
 
 use crate::call::words as named;
 
 named! {
-    /// How an attempt came to nothing.
+    /// How an attempt failed.
     FailureKind {
         /// The caller hung up before the answer.
         Cancelled = "cancelled",
-        /// A password was asked for, and none was accepted.
+        /// Credentials were requested, and none were accepted.
         Challenged = "challenged",
-        /// Something took the request, and no final response was seen.
+        /// A provisional response was seen, and no final one.
         NoFinalResponse = "no_final_response",
         /// No response was seen at all.
         NoResponse = "no_response",
@@ -25,27 +25,27 @@ named! {
 /// Why a call was not answered, or a registration not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// How it came to nothing.
+    /// How it failed.
     pub kind: FailureKind,
     /// The final response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Its words, as they were sent; of a record, as the standard has them.
+    /// Its phrase, as sent; for a record, the standard's phrase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phrase: Option<String>,
-    /// From where the final response came, or where nothing answered; `None` in a record.
+    /// The source of the final response, or the destination that did not answer; `None` in a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_by: Option<String>,
-    /// What calls itself so there: the Server or User-Agent header.
+    /// The Server or User-Agent header of the final response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Whether the called side rang or announced something before.
+    /// Whether the called side sent 180 or 183 before.
     pub rang: bool,
-    /// Requests with a number of their own: a request that is sent again with credentials is another one.
+    /// Requests with a CSeq number of their own: a request sent again with credentials is another one.
     pub tries: u32,
-    /// All copies of requests, also of those that were sent again for want of an answer.
+    /// All copies of requests, including retransmissions.
     pub sent: u32,
-    /// How often the final response came in a row, to tries that differ.
+    /// How often the final response came in a row, to different requests.
     #[serde(skip_serializing_if = "is_one")]
     pub repeated: u32,
     /// Responses that asked for a password.
@@ -62,7 +62,7 @@ pub struct Failure {
     /// Warning headers (RFC 3261 §20.43), as they were sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What else the messages say of it, in whole sentences.
+    /// Other details from the messages, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
@@ -81,7 +81,7 @@ pub struct Reason {
 }
 
 impl Failure {
-    /// A failure of which nothing but its kind is known.
+    /// A failure of which only the kind is known.
     pub const fn of(kind: FailureKind) -> Self {
         Failure {
             kind,

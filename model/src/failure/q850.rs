@@ -1,4 +1,4 @@
-//! Cause values of Q.850, as Reason headers carry them.
+//! Cause values of Q.850, as in Reason headers.
 
 /// The name of a cause.
 pub(super) fn name(cause: u16) -> Option<&'static str> {

@@ -1,6 +1,6 @@
-//! What final SIP responses mean for a call and for a registration, and what to do about them.
+//! The meaning of final SIP responses for a call and for a registration, and what to do.
 
-/// What was asked for.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// An INVITE.
@@ -14,7 +14,7 @@ pub fn phrase(status: u16) -> &'static str {
     STATUSES.iter().find(|row| row.0 == status).map_or("", |row| row.1)
 }
 
-/// The statuses that have words of their own for that, in ascending order.
+/// The statuses with their own text for that request, in ascending order.
 pub fn known(request: Request) -> Vec<u16> {
     match request {
         Request::Call => STATUSES.iter().map(|row| row.0).collect(),
@@ -22,7 +22,7 @@ pub fn known(request: Request) -> Vec<u16> {
     }
 }
 
-/// What a status means, completing "which means that", and what to do.
+/// The meaning of a status, completing "which means that", and what to do.
 pub(super) fn meaning(status: u16, request: Request) -> (&'static str, &'static str) {
     let words = match request {
         Request::Call => STATUSES.iter().find(|row| row.0 == status).map(|row| (row.2, row.3)),
@@ -31,7 +31,7 @@ pub(super) fn meaning(status: u16, request: Request) -> (&'static str, &'static 
     words.unwrap_or_else(|| general(status))
 }
 
-/// By the first digit (RFC 3261 §8.1.3.2).
+/// The meaning by the first digit (RFC 3261 §8.1.3.2).
 fn general(status: u16) -> (&'static str, &'static str) {
     match status {
         300..=399 => ("the request is to be sent elsewhere", "See whether the device follows redirections."),
@@ -311,7 +311,7 @@ const STATUSES: &[Row] = &[
     ),
 ];
 
-/// The same of a registration, where that is another matter: status, meaning, what to do.
+/// Different entries for a registration: status, meaning, what to do.
 const REGISTERING: &[(u16, &str, &str)] = &[
     (
         400,

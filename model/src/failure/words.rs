@@ -1,10 +1,10 @@
-//! A failure in sentences: what happened, what the messages say of it, what to do.
+//! A failure in sentences: what happened, what the messages contain, what to do.
 
 use crate::failure::status::{self, Request};
 use crate::failure::{Failure, FailureKind, Reason, q850};
 
 impl Failure {
-    /// The whole of it: what happened, what else the messages say, and what to do.
+    /// All sentences: what happened, what else the messages contain, and what to do.
     pub fn sentence(&self, request: Request) -> String {
         let mut text = self.happened(request);
         let more = self.said().into_iter().chain(self.details.iter().cloned());
@@ -102,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// What Reason and Warning headers say.
+    /// The texts of Reason and Warning headers.
     fn said(&self) -> Vec<String> {
         let mut said: Vec<String> = self
             .reasons
@@ -132,7 +132,7 @@ impl Failure {
         }
     }
 
-    /// ` within 31.5 seconds`, or nothing where that is no time to speak of.
+    /// ` within 31.5 seconds`, or nothing if the time is negligible.
     fn within(&self) -> String {
         if self.lasted_ms < 1_000 { String::new() } else { format!(" within {}", self.lasted()) }
     }
@@ -148,7 +148,7 @@ impl Failure {
 }
 
 impl Reason {
-    /// Whether another phone has answered (RFC 3326 §2, Q.850).
+    /// Whether another phone answered (RFC 3326 §2, Q.850).
     fn is_elsewhere(&self) -> bool {
         let is_sip = self.protocol.eq_ignore_ascii_case("SIP");
         self.cause == Some(if is_sip { 200 } else { 26 })
@@ -171,7 +171,7 @@ impl Reason {
             }
             known = name;
         }
-        // A text that says no more than the number need not be told.
+        // A text that only repeats the number is left out.
         let said =
             self.text.as_ref().filter(|said| !known.is_some_and(|name| said.eq_ignore_ascii_case(name)));
         if let Some(said) = said {
@@ -181,7 +181,7 @@ impl Reason {
     }
 }
 
-/// A text without the full stop at its end.
+/// A text without a final full stop.
 fn ended(text: &str) -> &str {
     text.trim_end_matches('.')
 }

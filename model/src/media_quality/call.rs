@@ -1,4 +1,4 @@
-//! The quality of a call and of its legs, and the ports that tell of it.
+//! The quality of a call and of its legs, and the ports that return it.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,8 @@ words! {
 words! {
     /// Which side of a call a leg is.
     LegSide {
-        /// The leg that the record's own figures are of: the caller's; of a call that a room made, that of who answered.
+        /// The leg of the record's own figures: the caller's; for a call that a room placed, that of the
+        /// party who answered.
         A = "a",
         /// The far leg.
         B = "b",
@@ -202,7 +203,7 @@ impl LegQuality {
     fn was_not_heard(&self) -> bool {
         match self.media_verdict {
             Some(MediaVerdict::NoInboundMedia) => true,
-            // The other reasons for this verdict are of a party who was heard.
+            // The other reasons for this verdict concern a party whose audio arrived.
             Some(MediaVerdict::WrongAdvertisedAddress) => {
                 self.reason.as_deref().is_some_and(|reason| REASONS_OF_SILENCE.contains(&reason))
             }
@@ -212,22 +213,22 @@ impl LegQuality {
 }
 
 impl CallQuality {
-    /// The same without the rows of its timelines.
+    /// The quality without the rows of its timelines.
     #[must_use]
     pub fn without_timeline(mut self) -> Self {
         self.legs.iter_mut().for_each(|leg| leg.inbound.timeline = None);
         self
     }
 
-    /// The same under another verdict on the caller's leg: a caller who was never sent the answer had an unanswered
-    /// call, whatever its legs came to.
+    /// The quality with another verdict on the caller's leg: if the answer never reached the caller, the call
+    /// was unanswered, whatever the figures of its legs.
     #[must_use]
     pub fn with_verdict(self, media_verdict: Option<MediaVerdict>) -> Self {
         CallQuality { media_verdict, ..self }.with_callee()
     }
 
-    /// The same with what follows from the legs and the verdict: the called party and the worse verdict. What was
-    /// stored before they were kept is completed so.
+    /// The quality with the fields that follow from the legs and the verdict: the called party and the worse
+    /// verdict. This completes records stored before those fields existed.
     #[must_use]
     pub fn with_callee(mut self) -> Self {
         let is_answered = self.media_verdict != Some(MediaVerdict::Unanswered);
@@ -242,8 +243,8 @@ impl CallQuality {
 
     /// What can be said of these legs together; the judgement is that of leg `a`.
     ///
-    /// A party who heard nothing since nothing came from the other is an effect: the sentence and the blame are
-    /// those of the cause.
+    /// If a party heard nothing because nothing came from the other party, that is an effect: the sentence
+    /// and the blame are those of the cause.
     pub fn of_legs(call_uuid: CallId, state: QualityState, at: Timestamp, legs: Vec<LegQuality>) -> Self {
         let mut flags: Vec<String> = Vec::new();
         for flag in legs.iter().flat_map(|leg| &leg.flags) {
@@ -253,7 +254,8 @@ impl CallQuality {
         }
         let judged = legs.iter().find(|leg| leg.leg == LegSide::A);
         let is_fine = |leg: &LegQuality| matches!(leg.media_verdict, None | Some(MediaVerdict::Ok));
-        // A caller who is well may have heard a far end that is not: the sentence tells of both.
+        // The caller may be fine and still have heard impaired audio from the far end: the sentence is about
+        // both.
         let far = legs.iter().find(|leg| leg.leg == LegSide::B && !is_fine(leg));
         let mut blame = judged.and_then(|leg| leg.blame);
         let sentence = match (judged, far) {
@@ -286,10 +288,10 @@ impl CallQuality {
     }
 }
 
-/// The quality of a call that is up, and who may see it.
+/// The quality of a live call, and who may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveCallQuality {
-    /// Whose call it is.
+    /// The call's organisation.
     pub organisation_id: OrganisationId,
     /// The call's team.
     pub team_id: Option<TeamId>,
@@ -297,9 +299,9 @@ pub struct LiveCallQuality {
     pub quality: CallQuality,
 }
 
-/// The media of calls that are up.
+/// Reads the media of live calls.
 pub trait LiveQuality: Send + Sync {
-    /// The figures of a call as they are now, whoever's it is; `None` once it is over.
+    /// Returns the current figures of a call, of any organisation; `None` once it is over.
     fn quality(&self, call: CallId) -> PortFuture<'_, Option<LiveCallQuality>>;
 }
 
@@ -406,7 +408,7 @@ mod tests {
         assert_eq!(of(legs()[..1].to_vec()).callee, None, "a room is no called party");
     }
 
-    /// What was stored before the called party was kept says as much of it as its legs do.
+    /// Quality stored before the called party's fields existed is completed from its legs.
     #[test]
     fn a_stored_quality_is_completed_from_its_legs() {
         let legs = vec![

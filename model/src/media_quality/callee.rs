@@ -1,4 +1,4 @@
-//! The called party's leg in short, beside the caller's in the quality of a call.
+//! A summary of the called party's leg, beside the caller's in the quality of a call.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub struct CalleeQuality {
 }
 
 impl CalleeQuality {
-    /// What can be said where only the record's figures were kept.
+    /// Builds the summary when only the record's figures were stored.
     pub(super) fn of_record(figures: Quality) -> Option<Self> {
         CalleeQuality::judged(figures, None, None, FIGURES_ALONE)
     }
@@ -67,5 +67,5 @@ impl CalleeQuality {
     }
 }
 
-/// What is said where no more was kept.
+/// The sentence when no more was stored.
 pub(super) const FIGURES_ALONE: &str = "Nothing but the record's own figures was kept of this call's media.";

@@ -1,4 +1,4 @@
-//! The figures of a leg, by their names; what cannot be judged is left out.
+//! The figures of a leg, by name; a figure that cannot be judged is left out.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::media_quality::QualityTimeline;
 use crate::quality::Hundredths;
 use crate::time::Timestamp;
 
-/// Declares a set of figures: each may be left out.
+/// Declares a set of figures, each of them optional.
 macro_rules! figures {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -1,8 +1,8 @@
-//! What is known of the media of a call: the judgement on each leg and why, the figures in both directions, and how
-//! they went second by second.
+//! The media quality of a call: the judgement on each leg and why, the figures in both directions, and their
+//! course second by second.
 //!
-//! One shape for a call that is up, for a call that is over, and for what `analyze` says of a capture. A figure that
-//! cannot be judged is left out, never zero.
+//! Live calls, finished calls and the calls of `analyze` share one structure. A figure that cannot be judged
+//! is left out, never zero.
 
 mod call;
 mod callee;

@@ -1,4 +1,4 @@
-//! Why a leg is judged as it is: what every rule measured, and how far it was from firing.
+//! Why a leg got its verdict: what every rule measured, and how far it was from applying.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -83,7 +83,8 @@ pub enum QualityValue {
     Text(String),
 }
 
-/// By hand: in JSON a count is a number like a decimal, and may match one alternative only.
+/// Written by hand: in JSON a count and a decimal are both numbers, and a value may match only one
+/// alternative.
 #[cfg(feature = "openapi")]
 impl utoipa::PartialSchema for QualityValue {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {

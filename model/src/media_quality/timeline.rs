@@ -45,7 +45,7 @@ pub struct QualitySecond {
     pub interval_max_ms: Option<Hundredths>,
     /// How late the latest packet was, ms.
     pub lateness_max_ms: Option<Hundredths>,
-    /// Whether the party should have been heard.
+    /// Whether audio from the party was expected.
     pub audio_expected: bool,
     /// Whether the sender announced silence.
     pub silence_announced: bool,
@@ -69,7 +69,7 @@ impl QualityTimeline {
         "event",
     ];
 
-    /// These rows under their names.
+    /// Makes the timeline of these rows.
     pub fn new(begins_at: Timestamp, step_s: u32, seconds: Vec<QualitySecond>) -> Self {
         let columns = Self::COLUMNS.map(Cow::Borrowed).to_vec();
         QualityTimeline { begins_at, step_s, columns, seconds }
@@ -122,7 +122,7 @@ impl Serialize for QualitySecond {
         let mut row = serializer.serialize_seq(Some(COLUMNS))?;
         for cell in self.cells() {
             match cell {
-                // There are many of them: whole numbers are written as such.
+                // There are many of them: integers are written without decimals.
                 Some(Hundredths(number)) if number % 100 == 0 => row.serialize_element(&(number / 100))?,
                 other => row.serialize_element(&other)?,
             }

@@ -1,4 +1,4 @@
-//! What is told at once when the media of a call that is up goes wrong.
+//! Warnings that are sent at once when the media quality of a live call changes.
 
 use serde::Serialize;
 
@@ -14,14 +14,14 @@ words! {
         AudioBack = "audio_back",
         /// Packets come from an address that is not the party's, or went to one.
         ForeignSource = "foreign_source",
-        /// No audio comes, and nothing says that there should be none.
+        /// No audio arrives although it is expected.
         NoAudio = "no_audio",
         /// The leg is judged otherwise than before.
         Verdict = "verdict",
     }
 }
 
-/// A change for the worse on a leg of a live call, or that it is over.
+/// A change for the worse on a leg of a live call, or its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MediaWarning {
     /// Which side of the call it is.
@@ -33,7 +33,7 @@ pub struct MediaWarning {
     pub state: MediaChange,
     /// How the leg is judged now.
     pub media_verdict: Option<MediaVerdict>,
-    /// The judgement that was told before; `ok` at first.
+    /// The previously reported judgement; `ok` at first.
     pub previous: MediaVerdict,
     /// The whole of it in words that can be read out.
     pub sentence: String,

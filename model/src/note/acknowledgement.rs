@@ -1,4 +1,4 @@
-//! What a phone sends when a person taps Acknowledge.
+//! The message that a phone sends when its user taps Acknowledge.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use crate::ids::NoteId;
 use crate::json;
 use crate::time::Timestamp;
 
-/// A person's tap, as the phone reports it.
+/// An acknowledgement, as the phone reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// The note.
     pub id: NoteId,
-    /// When the person tapped, by the phone's clock; `None` when it does not say.
+    /// When the user tapped, by the phone's clock; `None` when it is not given.
     pub at: Option<Timestamp>,
 }
 
 impl Acknowledgement {
-    /// Reads `{"ack": true, "id": …, "title"?: …, "at"?: …}`; the title and further fields are for people.
+    /// Reads `{"ack": true, "id": …, "title"?: …, "at"?: …}`; the title and further fields are ignored.
     pub fn parse(bytes: &[u8]) -> Option<Acknowledgement> {
         if bytes.len() > BYTES_MAX {
             return None;
@@ -33,14 +33,14 @@ impl Acknowledgement {
         Some(Acknowledgement { id: id.parse().ok()?, at })
     }
 
-    /// The moment that counts: the phone's own, but not before the note was sent, nor more than a minute ahead of
-    /// `now`; its clock may be wrong.
+    /// The time that is stored: the phone's own, but not before the note was sent, nor more than a minute
+    /// after `now`, because the phone's clock may be wrong.
     pub fn acked_at(&self, sent_at: Timestamp, now: Timestamp) -> Timestamp {
         self.at.unwrap_or(now).min(now.plus_micros(AHEAD_MAX_US)).max(sent_at)
     }
 }
 
-/// A phone may send the whole note back with it.
+/// A phone may return the whole note with it.
 const BYTES_MAX: usize = 8 * 1024;
 /// How far a phone's clock may be ahead.
 const AHEAD_MAX_US: i64 = 60 * 1_000_000;
@@ -102,7 +102,7 @@ mod tests {
             let tap = Acknowledgement { id: NoteId(uuid::Uuid::nil()), at: tapped.map(at) };
             assert_eq!(tap.acked_at(sent, now), at(counts), "{tapped:?}");
         }
-        // A clock of ours that was set back does not break it.
+        // It works even if the switch's clock was set back.
         let tap = Acknowledgement { id: NoteId(uuid::Uuid::nil()), at: None };
         assert_eq!(tap.acked_at(at(900), now), at(900));
     }

@@ -1,4 +1,4 @@
-//! What happens to stored notes, and where it is stored.
+//! Changes of stored notes, and the port that stores them.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,43 +10,43 @@ use crate::ports::PortFuture;
 use crate::room::RoomName;
 use crate::time::Timestamp;
 
-/// Something that is to be stored of a note.
+/// A change of a note, to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A person tapped Acknowledge, or somebody says so.
+    /// A user acknowledged it, or a client reports so.
     Acked(Tap),
-    /// What came of sending it to one phone.
+    /// The result of sending it to one phone.
     Answered {
         /// The note.
         note: NoteId,
-        /// The phone's place among its receipts.
+        /// The phone's index among its receipts.
         place: usize,
-        /// What came of it.
+        /// The result.
         outcome: Outcome,
     },
-    /// A note that is about to be sent, or that never can be.
+    /// A note that is about to be sent, or that cannot be sent.
     Sent(Box<NewNote>),
 }
 
-/// What storing a change did.
+/// The result of storing a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It is stored.
     Done,
-    /// An acknowledgement that counts for nothing; nothing changed.
+    /// An acknowledgement that was refused; nothing changed.
     Refused,
 }
 
-/// A note as it is stored first.
+/// A note as it is first stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewNote {
     /// The note.
     pub id: NoteId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// The team of the call or the extension.
     pub team_id: Option<TeamId>,
-    /// How it goes out.
+    /// How it is sent.
     pub channel: NoteChannel,
     /// The call that it goes into.
     pub call_uuid: Option<CallId>,
@@ -60,13 +60,13 @@ pub struct NewNote {
     pub level: NoteLevel,
     /// Whether it shows an Acknowledge button.
     pub ack: bool,
-    /// Where it came from.
+    /// Its source.
     pub source: NoteSource,
     /// When it was accepted.
     pub sent_at: Timestamp,
-    /// What the phones receive; empty when there is nothing to send.
+    /// The payload for the phones; empty when nothing is sent.
     pub payload: Bytes,
-    /// Why it cannot be sent; `None` when it is about to be.
+    /// Why it cannot be sent; `None` when it will be.
     pub error: Option<String>,
     /// The node that sends it.
     pub node: NodeId,
@@ -77,11 +77,11 @@ pub struct NewNote {
 /// The room that sends a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromRoom {
-    /// The switch's name of it.
+    /// The switch's name for it.
     pub room: RoomName,
-    /// The occupancy.
+    /// The session.
     pub session: ConferenceSessionId,
-    /// The legs that it goes to, a receipt for each.
+    /// The legs that it is sent to, one receipt each.
     pub legs: Vec<LegId>,
 }
 
@@ -96,67 +96,67 @@ pub struct NewReceipt {
     pub device: String,
 }
 
-/// A tap, and who says so.
+/// An acknowledgement, and its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
-    /// Who says so, as it was proved.
+    /// The authenticated sender.
     pub by: Tapper,
-    /// What is said.
+    /// The content.
     pub acknowledgement: Acknowledgement,
-    /// When it came.
+    /// When it arrived.
     pub now: Timestamp,
 }
 
-/// Who says that a person tapped.
+/// The sender of an acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tapper {
-    /// A device that proved to be the extension's.
+    /// A device that authenticated as the extension.
     Device {
-        /// Whose extension it is.
+        /// The extension's organisation.
         organisation: OrganisationId,
         /// The extension.
         extension: ExtensionId,
         /// Its address of record.
         address: String,
-        /// The contact that it has registered from where the tap came.
+        /// The device's registered contact at the address that the acknowledgement came from.
         device: Option<String>,
     },
     /// The phone at the far end of a leg.
     Leg {
-        /// Whose call it is.
+        /// The call's organisation.
         organisation: OrganisationId,
         /// The leg.
         leg: LegId,
     },
 }
 
-/// Done once what was written is committed; dropped when it never will be.
+/// Called after the commit; dropped without a call if there will be no commit.
 pub type Committed = Box<dyn FnOnce() + Send>;
 
-/// The stored notes, as those write them who send them.
+/// The stored notes, for their senders.
 pub trait NoteLog: Send + Sync {
-    /// Stores changes in one durable transaction, each with its event; says what each did, in their order.
+    /// Stores changes in one durable transaction, each with its event; returns the result of each, in order.
     fn write_changes<'a>(&'a self, changes: &'a [Change]) -> PortFuture<'a, Vec<Written>>;
 
-    /// Whether what is written now becomes visible together with something else, at somebody else's commit.
+    /// Whether writes now are part of a larger unit, which another function commits.
     fn is_within_unit(&self) -> bool;
 
     /// Stores a new note within that unit.
     fn write_within<'a>(&'a self, note: &'a NewNote, committed: Committed) -> PortFuture<'a, ()>;
 
-    /// The organisation and team of the call, by the notes that were sent into it.
+    /// Returns the organisation and team of the call, according to the notes that were sent into it.
     fn owner_of_call(&self, call: CallId) -> PortFuture<'_, Option<(OrganisationId, Option<TeamId>)>>;
 }
 
 impl NewNote {
-    /// The same with what `note` says.
+    /// Returns the note with the content of `note`.
     #[must_use]
     pub fn saying(self, note: &Note) -> Self {
         let payload = note.payload(self.id).into();
         NewNote { title: note.title().to_owned(), level: note.level(), ack: note.ack(), payload, ..self }
     }
 
-    /// How far it is when it is stored.
+    /// Returns its status when it is first stored.
     pub fn status(&self) -> NoteStatus {
         if self.error.is_some() { NoteStatus::Failed } else { NoteStatus::Pending }
     }

@@ -1,4 +1,4 @@
-//! What a note says: the rules of the public document, and the JSON that a phone receives.
+//! The content of a note: the rules in the API documentation, and the JSON that a phone receives.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -8,10 +8,10 @@ use crate::ids::NoteId;
 use crate::json::{self, kind_of};
 use crate::problem::FieldProblem;
 
-/// A note that keeps the rules: a title, and rows in the order they were sent.
+/// A valid note: a title, and rows in the order in which they were sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// Every field as a phone receives it but for the id; `title`, `body`, `level` and `ack` among them.
+    /// Every field as a phone receives it, without the id; `title`, `body`, `level` and `ack` are among them.
     rows: Map<String, Value>,
     title: String,
     level: NoteLevel,
@@ -23,7 +23,7 @@ words! {
     NoteLevel {
         /// Keeps its banner up until dismissed.
         Alert = "alert",
-        /// What a note is that does not say.
+        /// The default level of a note.
         Info = "info",
         /// In between.
         Warning = "warning",
@@ -31,7 +31,7 @@ words! {
 }
 
 impl NoteLevel {
-    /// The level of that name or of one of its other names: `warn` is a warning, `critical` and `error` are alerts.
+    /// The level of that name or alias: `warn` is a warning, `critical` and `error` are alerts.
     pub fn from_alias(name: &str) -> Option<Self> {
         match name {
             "warn" => Some(NoteLevel::Warning),
@@ -42,19 +42,19 @@ impl NoteLevel {
 }
 
 impl Note {
-    /// Reads a note as an integrator sends it.
+    /// Reads a note from an integrator.
     ///
     /// # Errors
-    /// Every field that is wrong, in the order of the note; what is wrong with the whole under the name `body`, as
-    /// for every other request.
+    /// Every wrong field, in the order of the note; an error of the whole note has the name `body`, as in
+    /// every other request.
     pub fn parse(bytes: &[u8]) -> Result<Note, Vec<FieldProblem>> {
         Note::of_object(json::object(bytes)?)
     }
 
-    /// The note that an object is; see [`Note::parse`].
+    /// Reads a note from an object; see [`Note::parse`].
     ///
     /// # Errors
-    /// Every field that is wrong.
+    /// Every wrong field.
     pub fn of_object(object: Map<String, Value>) -> Result<Note, Vec<FieldProblem>> {
         let mut note = Note {
             rows: Map::with_capacity(object.len()),
@@ -76,7 +76,7 @@ impl Note {
         if !problems.is_empty() {
             return Err(problems);
         }
-        // Every id is as long as this one.
+        // Every id has the same length.
         let size_bytes = note.payload(NoteId(Uuid::nil())).len();
         if size_bytes > WHOLE_BYTES_MAX {
             let message = format!(
@@ -88,7 +88,7 @@ impl Note {
         Ok(note)
     }
 
-    /// The field as a phone receives it.
+    /// Returns the field as a phone receives it.
     fn take(&mut self, name: &str, value: Value) -> Result<Value, String> {
         match (name, value) {
             ("ack", Value::Bool(ack)) => {
@@ -98,7 +98,7 @@ impl Note {
             ("ack", other) => Err(mistyped("true or false", &other)),
             ("body", body @ Value::String(_)) => Ok(body),
             ("body", other) => Err(mistyped("a string", &other)),
-            // What a room tells its phones carries it: nobody else's note may look like that.
+            // The field marks the notes that rooms send: no other note may look like one.
             ("event", _) => Err("is reserved for what the service itself sends".to_owned()),
             ("id", _) => Err("is assigned by the service, leave it out".to_owned()),
             ("level", Value::String(level)) => {
@@ -118,12 +118,13 @@ impl Note {
         }
     }
 
-    /// What a phone receives: compact JSON, the `id` before the fields in the order they were sent.
+    /// The payload for a phone: compact JSON, the `id` before the fields in the order in which they were
+    /// sent.
     pub fn payload(&self, id: NoteId) -> String {
         let mut payload = Map::with_capacity(self.rows.len() + 1);
         payload.insert("id".to_owned(), Value::from(id.to_string()));
         payload.extend(self.rows.iter().map(|(name, value)| (name.clone(), value.clone())));
-        // Names are texts and numbers finite: writing them cannot fail.
+        // Names are texts and numbers finite, so they can always be written.
         serde_json::to_string(&payload).unwrap_or_default()
     }
 
@@ -143,7 +144,7 @@ impl Note {
     }
 }
 
-/// A heading is one line: without control characters and what stands around it.
+/// A title is one line, without control characters and surrounding white space.
 fn title_of(title: &str) -> Result<String, String> {
     let plain: String = title.chars().filter(|c| !c.is_control()).collect();
     let plain = plain.trim();
@@ -158,9 +159,9 @@ fn mistyped(wanted: &str, found: &Value) -> String {
     format!("must be {wanted}, not {}", kind_of(found))
 }
 
-/// Unicode scalar values of a title, counted after it is trimmed.
+/// Characters (Unicode scalar values) of a title, counted after trimming.
 pub const TITLE_LEN_MAX: usize = 200;
-/// Octets of the JSON that is sent to a phone, its id included: the whole note stays under 4 KB.
+/// Octets of the JSON that is sent to a phone, with its id: a whole note stays under 4 KB.
 pub const WHOLE_BYTES_MAX: usize = 4_095;
 
 #[cfg(test)]
@@ -240,7 +241,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(problems(text), expected, "{text}");
         }
-        // Rows like any other.
+        // Ordinary rows.
         note(r#"{"title":"a","member":1,"members":[],"count":3,"ID":1}"#);
     }
 
@@ -260,7 +261,7 @@ mod tests {
             problems(&sized(4_096))
                 .starts_with("body: must stay under 4 KB: with its id the note is 4096 bytes")
         );
-        // White space costs nothing, characters cost their UTF-8.
+        // White space is not counted; other characters count by their UTF-8 length.
         note(&format!("{}{}", sized(4_095), " ".repeat(10_000)));
         assert!(problems(&sized(4_095).replacen('y', "é", 1)).contains("4096 bytes"));
     }
@@ -303,7 +304,7 @@ mod tests {
                 let received: Map<String, Value> = serde_json::from_str(&payload).unwrap();
                 let names: Vec<&String> = received.keys().skip(1).collect();
                 prop_assert_eq!(names, object.keys().collect::<Vec<_>>());
-                // What a phone receives and sends on as a note of its own is refused by its id alone.
+                // If a phone sends a received note back as a new note, only its id is refused.
                 let again = Note::parse(payload.as_bytes()).unwrap_err();
                 prop_assert_eq!(again.len(), 1);
                 prop_assert_eq!(again[0].field.as_str(), "id");

@@ -1,7 +1,8 @@
-//! Notes: what is shown on phones, what they answered, and what a person acknowledged.
+//! Notes: what phones show, what they answered, and what their users acknowledged.
 //!
-//! [`Note::parse`] reads what an integrator sends, [`Note::payload`] is what a phone receives, [`Acknowledgement`] what
-//! comes back when a person taps the button, and [`NoteRecord`] what can be read afterwards.
+//! [`Note::parse`] reads a note from an integrator, [`Note::payload`] is what a phone receives,
+//! [`Acknowledgement`] is the message when a user taps the button, and [`NoteRecord`] is what can be read
+//! afterwards.
 
 mod acknowledgement;
 mod change;

@@ -1,4 +1,4 @@
-//! The phones, as the service sees them.
+//! The phones, as the note service uses them.
 
 use bytes::Bytes;
 
@@ -7,24 +7,24 @@ use crate::ports::PortFuture;
 
 /// The phones of live calls and of extensions.
 pub trait Phones: Send + Sync {
-    /// The phones on a live call, whoever's it is; `None` when no such call is up.
+    /// The phones on a live call, of any organisation; `None` when there is no such call.
     fn on_call(&self, call: CallId) -> PortFuture<'_, Option<CallPhones>>;
 
     /// The contacts of the devices that are registered for an extension.
     fn devices_of(&self, extension: ExtensionId) -> PortFuture<'_, Vec<String>>;
 
-    /// Sends notes. With an error none of them is sent; what becomes of each is told later.
+    /// Sends notes. After an error none of them is sent; the result of each is reported later.
     fn send(&self, notes: Vec<Dispatch>) -> PortFuture<'_, ()>;
 }
 
-/// A live call as a note meets it.
+/// A live call, as needed for a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPhones {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation: OrganisationId,
     /// Its team.
     pub team: Option<TeamId>,
-    /// Whether it was answered: nothing is sent inside a dialog before.
+    /// Whether it was answered: before that nothing is sent inside a dialog.
     pub is_answered: bool,
     /// The legs whose far end is a phone of an extension.
     pub phones: Vec<Phone>,
@@ -35,7 +35,7 @@ pub struct CallPhones {
 pub struct Phone {
     /// Its leg.
     pub leg: LegId,
-    /// The person's name, or else the number.
+    /// The user's name, or else the number.
     pub name: String,
 }
 
@@ -44,13 +44,13 @@ pub struct Phone {
 pub struct Dispatch {
     /// The note.
     pub note: NoteId,
-    /// Where to; a receipt for each, in the order of the places.
+    /// The destination; one receipt each, in the same order.
     pub to: Destination,
-    /// The JSON.
+    /// The JSON payload.
     pub payload: Bytes,
 }
 
-/// Where a note goes.
+/// The destination of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Inside the dialogs of these legs.
@@ -62,7 +62,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// How many phones that are.
+    /// The number of phones.
     pub fn len(&self) -> usize {
         match self {
             Destination::Call(_, legs) => legs.len(),
@@ -71,7 +71,7 @@ impl Destination {
         }
     }
 
-    /// Whether it is none.
+    /// Whether there are no phones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

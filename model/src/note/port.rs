@@ -1,4 +1,4 @@
-//! Sending notes, and reading what was sent.
+//! Sends notes, and reads those that were sent.
 
 use serde::Serialize;
 
@@ -9,25 +9,25 @@ use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// Notes to phones, and what became of them.
+/// Notes to phones, and their results.
 pub trait Notes: Send + Sync {
-    /// Sends a note into a live call: to every phone of the organisation on it.
+    /// Sends a note into a live call: to every phone of the organisation in it.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when no such call is up,
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such live call,
     /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`,
-    /// [`Conflict`](crate::problem::Problem::Conflict) when no phone of ours is on it,
-    /// [`Busy`](crate::problem::Problem::Busy) when there is too much to do.
+    /// [`Conflict`](crate::problem::Problem::Conflict) when no phone of the organisation takes part in it,
+    /// [`Busy`](crate::problem::Problem::Busy) when the service is overloaded.
     fn send_to_call(&self, scope: Scope, call: CallId, note: Note) -> PortFuture<'_, NoteSent>;
 
     /// Sends a note to every device of an extension.
     ///
     /// # Errors
-    /// As [`Notes::send_to_call`], of the extension.
+    /// Like [`Notes::send_to_call`], for the extension.
     fn send_to_extension(&self, scope: Scope, extension: ExtensionId, note: Note)
     -> PortFuture<'_, NoteSent>;
 
-    /// The notes sent into a call, which is up or has a record or notes, newest first.
+    /// Returns the notes sent into a call that is live or has a record or notes, newest first.
     ///
     /// # Errors
     /// [`NotFound`](crate::problem::Problem::NotFound) when there is none such,
@@ -42,8 +42,8 @@ pub trait Notes: Send + Sync {
     /// The notes sent to an extension, newest first.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) and [`Forbidden`](crate::problem::Problem::Forbidden), as the
-    /// extension is.
+    /// [`NotFound`](crate::problem::Problem::NotFound) and [`Forbidden`](crate::problem::Problem::Forbidden),
+    /// for the extension.
     fn of_extension<'a>(
         &'a self,
         scope: Scope,
@@ -54,8 +54,8 @@ pub trait Notes: Send + Sync {
     /// The notes that a conference room sent to the phones in it, newest first.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) and [`Forbidden`](crate::problem::Problem::Forbidden), as the
-    /// room is.
+    /// [`NotFound`](crate::problem::Problem::NotFound) and [`Forbidden`](crate::problem::Problem::Forbidden),
+    /// for the room.
     fn of_room<'a>(
         &'a self,
         scope: Scope,
@@ -79,19 +79,19 @@ pub struct NoteSent {
     pub ack: bool,
 }
 
-/// Which notes of a call, an extension or a room; every filter that is given must hold.
+/// A filter of the notes of a call, an extension or a room; every given condition must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoteQuery {
-    /// Those that are this far.
+    /// Those with this status.
     pub status: Option<NoteStatus>,
     /// Those of this level.
     pub level: Option<NoteLevel>,
-    /// Those from there.
+    /// Those from this source.
     pub source: Option<NoteSource>,
-    /// Those that somebody acknowledged, or that nobody did.
+    /// Those with or without an acknowledgement.
     pub acked: Option<bool>,
-    /// Those sent at this instant or later.
+    /// Those sent at this time or later.
     pub since: Option<Timestamp>,
-    /// Which part.
+    /// The window.
     pub window: Window,
 }

@@ -1,4 +1,4 @@
-//! What is kept of a note: who it went to, what each phone answered, who acknowledged it.
+//! The stored form of a note: its recipients, what each phone answered, who acknowledged it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ words! {
     NoteStatus {
         /// A person tapped Acknowledge.
         Acked = "acked",
-        /// It reached nobody; `error` says why.
+        /// No phone accepted it; `error` contains the reason.
         Failed = "failed",
         /// No phone has answered yet.
         Pending = "pending",
@@ -114,7 +114,7 @@ pub struct NoteReceipt {
 }
 
 impl NoteStatus {
-    /// How far a note is as a whole, and why it failed, by its receipts in their order.
+    /// The status of a note as a whole, and why it failed, from its receipts in order.
     pub fn of<'a>(
         receipts: impl IntoIterator<Item = (NoteStatus, Option<&'a str>)>,
     ) -> (NoteStatus, Option<String>) {
@@ -133,7 +133,7 @@ impl NoteStatus {
         }
     }
 
-    /// One phone that took it counts for more than one that has not answered, and a tap for more than any.
+    /// A phone that accepted it outranks one that has not answered, and an acknowledgement outranks both.
     fn rank(self) -> u8 {
         match self {
             NoteStatus::Failed => 0,

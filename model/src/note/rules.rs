@@ -1,17 +1,17 @@
-//! What the answer of a phone means for a note.
+//! The meaning of a phone's answer for a note.
 
 use crate::note::NoteStatus;
 
-/// What came of sending a note to one phone.
+/// The result of sending a note to one phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhoneAnswer {
     /// The leg or the binding was gone before the note was sent.
     Gone,
-    /// Too much was on its way already.
+    /// Too many notes were being sent already.
     Overload,
-    /// Nothing came within 32 seconds.
+    /// No answer within 32 seconds.
     Silence,
-    /// The switch took no notes: it was stopping, or too busy to answer.
+    /// The switch took no notes: it was stopping or overloaded.
     NotTaken,
     /// A final SIP status.
     Status(u16),
@@ -19,18 +19,18 @@ pub enum PhoneAnswer {
     Unreachable,
 }
 
-/// What is kept of an answer.
+/// What is stored of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How far the note is at this phone.
+    /// The status of the note at this phone.
     pub status: NoteStatus,
-    /// The SIP status, when one came.
+    /// The SIP status, if one was received.
     pub sip_status: Option<u16>,
     /// Why the phone does not show it.
     pub error: Option<String>,
 }
 
-/// What `answer` means.
+/// The meaning of `answer`.
 pub fn outcome(answer: PhoneAnswer) -> Outcome {
     let failed =
         |sip_status, error: String| Outcome { status: NoteStatus::Failed, sip_status, error: Some(error) };
@@ -52,11 +52,12 @@ pub fn outcome(answer: PhoneAnswer) -> Outcome {
     }
 }
 
-/// Which receipt of a note to an extension an acknowledgement by one of its devices is for; `None` when it counts for
-/// none. `receipts` are the contact and whether it was acknowledged, in their order; `device` is the contact that the
-/// acknowledging device has registered, when it could be told.
+/// Which receipt of a note to an extension an acknowledgement from one of its devices is for; `None` if for
+/// none. `receipts` are the contact and whether it was acknowledged, in order; `device` is the registered
+/// contact of the acknowledging device, if known.
 ///
-/// A device that registered anew under another contact is still the person's: while nobody has tapped, its tap counts.
+/// A device that registered again under another contact still belongs to the extension: while no device has
+/// acknowledged, its acknowledgement counts.
 pub fn tapped(receipts: &[(&str, bool)], device: Option<&str>) -> Option<usize> {
     let own = device.and_then(|device| receipts.iter().position(|(contact, _)| *contact == device));
     match own {

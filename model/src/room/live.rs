@@ -1,4 +1,4 @@
-//! Rooms that somebody is in: what a reader is shown of them, what may be done with them, and the port that does it.
+//! Live rooms: what a reader is shown of them, what may be done with them, and the port that does it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,17 +79,18 @@ pub struct LiveMember {
     pub team_id: Option<TeamId>,
 }
 
-/// Whose eyes look at live rooms.
+/// The viewer of live rooms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomViewer {
-    /// What they see.
+    /// The viewer's scope.
     pub scope: Scope,
-    /// Their own extensions: a room that one of them is in is seen, whatever the team.
+    /// The viewer's own extensions: a room with one of them in it is visible, whatever the team.
     pub extensions: Vec<ExtensionId>,
 }
 
 impl RoomViewer {
-    /// Whether the room is shown. Who sees one team sees the rooms that a member of it, or their own phone, is in.
+    /// Whether the viewer may see the room. A user who sees one team sees the rooms that a member of the
+    /// team, or the user's own phone, is in.
     pub fn sees(&self, room: &LiveRoom) -> bool {
         self.scope.covers(room.organisation_id, None)
             || self.scope.reaches(room.organisation_id)
@@ -105,7 +106,7 @@ words! {
     InviteState {
         /// The room ended before.
         Cancelled = "cancelled",
-        /// They said no.
+        /// The member declined.
         Declined = "declined",
         /// They cannot be rung.
         Failed = "failed",
@@ -122,16 +123,16 @@ words! {
     }
 }
 
-/// Why a default member did not come at the last ring.
+/// Why a default member did not join at the last ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum InviteReason {
     /// They are in another call.
     Busy,
-    /// They said no.
+    /// The member declined.
     Declined,
     /// They did not answer.
     NoAnswer,
-    /// There is none yet, or they came.
+    /// Not known yet, or the member joined.
     #[default]
     None,
     /// The room ended.
@@ -156,7 +157,7 @@ impl fmt::Display for InviteReason {
     }
 }
 
-/// The text is no reason.
+/// The text is not a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a reason such as busy or sip_480")]
 pub struct InviteReasonError;
@@ -205,49 +206,49 @@ pub struct Invite {
     pub last_reason: InviteReason,
 }
 
-/// What is done to a live room.
+/// A control action on a live room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Hangs everybody up; the room is gone.
     End,
     /// Hangs a member up.
     Kick(u32),
-    /// Lets nobody join but moderators.
+    /// Lets only moderators join.
     Lock,
-    /// Nobody hears the member any more.
+    /// Mutes the member.
     Mute(u32),
-    /// Mutes everybody but moderators, or takes that back.
+    /// Mutes everyone except moderators, or ends that.
     MuteAll,
-    /// Records from now on, or no longer.
+    /// Starts or stops the recording.
     Record(bool),
-    /// Lets everybody join.
+    /// Lets everyone join.
     Unlock,
-    /// The member is heard again.
+    /// Unmutes the member.
     Unmute(u32),
 }
 
-/// What a control did.
+/// The result of a control action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlDone {
-    /// Whether everybody but moderators is muted now.
+    /// Whether everyone except moderators is now muted.
     AllMuted(bool),
-    /// What was asked for; it may have been so already.
+    /// The requested state; it may have existed already.
     Done,
 }
 
-/// Why nothing was done to a room.
+/// Why a control action was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlRefused {
-    /// The node carries all the calls that it may.
+    /// The node has reached its limit of calls.
     #[error("there is too much to do")]
     Busy,
-    /// It holds no more members.
+    /// The room has reached its limit of members.
     #[error("the room is full: it holds max_members already")]
     Full,
     /// A participant may not join it.
     #[error("the room is locked: unlock it, or dial a moderator")]
     Locked,
-    /// The organisation has nothing left to pay with.
+    /// The organisation's credit is used up.
     #[error("no credit")]
     NoCredit,
     /// The organisation has no such extension.
@@ -256,13 +257,13 @@ pub enum ControlRefused {
     /// There is no such member.
     #[error("there is no such member in the room")]
     NoMember,
-    /// No trunk takes the number, or no rate is for it.
+    /// No trunk serves the number, or no rate covers it.
     #[error("{0}")]
     NoRoute(String),
-    /// The room is stored no more.
+    /// The stored room was deleted.
     #[error("there is no such room")]
     NoRoom,
-    /// Nobody is in it.
+    /// It has no members.
     #[error("nobody is in the room")]
     NotLive,
     /// No phone of the extension is registered.
@@ -288,28 +289,28 @@ impl From<ControlRefused> for Problem {
 /// Why two calls were not merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeRefused {
-    /// An offer of one of its parties waits for its answer.
+    /// An offer to one of its parties is not answered yet.
     #[error("call {0} is put on hold, resumed or otherwise changed at this moment: try again")]
     Changing(CallId),
-    /// They are of two organisations.
+    /// They belong to two organisations.
     #[error("the calls are of two organisations")]
     Foreign,
-    /// The node holds no more rooms or members.
+    /// The node has reached its limit of rooms or members.
     #[error("there is no room left for a conference")]
     Full,
-    /// There is no such call now.
+    /// There is no such live call.
     #[error("call {0} is over, or there is no such call")]
     Gone(CallId),
-    /// Its parties are in a room, or one of them is.
+    /// One or both of its parties are in a room.
     #[error("call {0} is in a room already")]
     InRoom(CallId),
     /// It was not answered.
     #[error("call {0} is not answered yet")]
     NotAnswered(CallId),
-    /// It was named twice.
+    /// Both ids are the same.
     #[error("a call cannot be merged with itself")]
     Same,
-    /// Both of its parties are in the other too.
+    /// Both of its parties are in the other call too.
     #[error("the same two extensions are in both calls")]
     SamePeople,
 }
@@ -330,7 +331,7 @@ impl From<MergeRefused> for Problem {
 }
 
 words! {
-    /// Who is dialled into a room.
+    /// The kind of party that is dialled into a room.
     DialKind {
         /// An extension of the organisation.
         Extension = "extension",
@@ -339,7 +340,7 @@ words! {
     }
 }
 
-/// Somebody who shall be rung and seated.
+/// A party that is to be rung and added to a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialRequest {
     /// Where they are.
@@ -350,10 +351,10 @@ pub struct DialRequest {
     pub role: Role,
 }
 
-/// The rooms that somebody is in now.
+/// The live rooms.
 pub trait LiveRooms: Send + Sync {
-    /// A page of the live rooms that the viewer sees, the one that opened last first; `organisation` narrows to one of
-    /// those in scope.
+    /// A page of the live rooms that the viewer sees, the one that opened last first; `organisation` selects
+    /// one of those in scope.
     fn list(
         &self,
         viewer: RoomViewer,
@@ -361,36 +362,36 @@ pub trait LiveRooms: Send + Sync {
         window: Window,
     ) -> PortFuture<'_, Page<LiveRoom>>;
 
-    /// One live room, whoever's it is; `None` when nobody is in it.
+    /// Returns one live room, of any organisation; `None` when it has no members.
     fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>>;
 
     /// The live room that a call is in, by the call or any of its legs.
     fn by_call(&self, call: Uuid) -> PortFuture<'_, Option<LiveRoom>>;
 
-    /// Does something to a live room.
+    /// Executes a control action.
     ///
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
     fn control(&self, room: RoomName, control: Control) -> PortFuture<'_, ControlDone>;
 
-    /// Rings somebody, and seats them when they answer; says what was dialled.
+    /// Rings a party, and adds it to the room when it answers; returns what was dialled.
     ///
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
 
-    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` are the extensions
-    /// of who asks for it.
+    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` are the
+    /// extensions of the requester.
     ///
     /// # Errors
     /// [`MergeRefused`] as a [`Problem`].
     fn merge(&self, call: CallId, with: CallId, by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom>;
 
-    /// How many are in each of `rooms`, in their order.
+    /// Returns the number of members of each of `rooms`, in order.
     fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;
 }
 
-/// A node at its limit gets room when calls end.
+/// A node at its limit has capacity again when calls end.
 const BUSY_RETRY_S: u64 = 30;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Meetings: what a virtual agent that sat in a session made of it.
+//! Meetings: the report of a virtual agent that took part in a session.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ use crate::time::Timestamp;
 words! {
     /// How far a meeting is.
     MeetingState {
-        /// No minutes were written; `minutes_error` says why.
+        /// No minutes were written; `minutes_error` contains the reason.
         Failed = "failed",
         /// The minutes are written.
         Ready = "ready",
-        /// The agent sits in the room.
+        /// The agent takes part in the room.
         Running = "running",
-        /// The session is over, and the agent writes.
+        /// The session is over, and the agent writes the minutes.
         Writing = "writing",
     }
 }
@@ -118,7 +118,7 @@ pub struct MeetingSummary {
     pub turns: u32,
 }
 
-/// A meeting as it was stored.
+/// A meeting after it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedMeeting {
     /// The meeting.
@@ -127,7 +127,7 @@ pub struct ReportedMeeting {
     pub created: bool,
 }
 
-/// Somebody who was in a session, as its minutes name them.
+/// A person in a session, as the minutes name them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attendee {
     /// Their name, or else their number.
@@ -136,7 +136,7 @@ pub struct Attendee {
     pub role: Role,
 }
 
-/// The bounds of a report.
+/// The limits of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct MeetingLimits {
     /// Characters of the minutes.
@@ -155,7 +155,7 @@ pub struct MeetingLimits {
     pub addresses: usize,
 }
 
-/// The bounds of every report; with its turns it has to fit into the body of one request, too.
+/// The limits of every report; together with its turns it also has to fit into one request body.
 pub const MEETING_LIMITS: MeetingLimits = MeetingLimits {
     minutes: 50_000,
     line: 500,
@@ -167,10 +167,11 @@ pub const MEETING_LIMITS: MeetingLimits = MeetingLimits {
 };
 
 impl MeetingReport {
-    /// Whether this report may follow `before`, which is stored; a lower-case fragment that says why not.
+    /// Checks that this report may follow the stored report `before`; otherwise a lower-case fragment states
+    /// why not.
     ///
     /// # Errors
-    /// Reports may come twice and late: what is written stays written, and a session has one agent.
+    /// Reports may be repeated and late: written minutes stay, and a session has only one agent.
     pub fn may_follow(&self, before: &MeetingReport) -> Result<(), String> {
         if self.agent.id != before.agent.id {
             return Err(format!("the session is reported by agent {} already", before.agent.id));
@@ -186,7 +187,7 @@ impl MeetingReport {
 }
 
 impl MeetingState {
-    /// Minutes may be written after all; written ones stay.
+    /// Minutes may still be written after a failure; written ones stay.
     fn rank(self) -> u8 {
         match self {
             MeetingState::Running => 0,
@@ -211,26 +212,27 @@ impl Meeting {
     }
 }
 
-/// What virtual agents made of the sessions of rooms.
+/// The reports of virtual agents on the sessions of rooms.
 pub trait Meetings: Send + Sync {
     /// The meeting of a session.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room or no virtual agent sat in the session,
-    /// [`Forbidden`](crate::problem::Problem::Forbidden) when the room is outside of `scope`.
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room or no virtual agent took
+    /// part in the session, [`Forbidden`](crate::problem::Problem::Forbidden) when the room is outside of
+    /// `scope`.
     fn meeting(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, Meeting>;
 
     /// The meetings of a room, newest session first.
     ///
     /// # Errors
-    /// As [`Meetings::meeting`], of the room.
+    /// Like [`Meetings::meeting`], for the room.
     fn meetings(&self, scope: Scope, room: RoomId, window: Window) -> PortFuture<'_, Page<MeetingSummary>>;
 
-    /// Stores what is reported of a session; the first report with minutes tells of them, in the same transaction.
+    /// Stores a report on a session; the first report with minutes causes the event, in the same transaction.
     ///
     /// # Errors
-    /// As [`Meetings::meeting`], of the room and the session;
-    /// [`Conflict`](crate::problem::Problem::Conflict) as [`MeetingReport::may_follow`] says.
+    /// Like [`Meetings::meeting`], for the room and the session;
+    /// [`Conflict`](crate::problem::Problem::Conflict) according to [`MeetingReport::may_follow`].
     fn report(
         &self,
         scope: Scope,

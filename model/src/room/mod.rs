@@ -1,8 +1,8 @@
-//! Conference rooms: the stored room, who is in it now, and what becomes of the people it rings.
+//! Conference rooms: the stored room, its current members, and the people it rings.
 //!
-//! A *room* is the stored thing with a number and PINs. A *live room* is one that somebody is in; it lasts for one
-//! *session*. A *member* is who is in it, an *invite* a default member on the way there. Two calls that were merged are
-//! in a live room without a stored one.
+//! A *room* is stored and has a number and PINs. A *live room* has at least one member; it lasts for one
+//! *session*. A *member* is in it, an *invite* is a default member who has not joined yet. Two calls that
+//! were merged are in a live room without a stored one.
 
 mod config;
 mod live;

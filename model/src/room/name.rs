@@ -1,4 +1,4 @@
-//! What the switch calls a live room.
+//! The switch's name for a live room.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use uuid::Uuid;
 
 use crate::ids::{CallId, RoomId};
 
-/// What the switch calls a live room: the `{room}` of its paths, and the `room` of its events.
+/// The switch's name for a live room: the `{room}` of its paths, and the `room` of its events.
 ///
 /// Written as `svc-room-<room id>` and `svc-conf-<call uuid>`, in hyphenated lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RoomName {
-    /// Calls that were merged; named after the one that the other joined.
+    /// Merged calls; named after the call that the other one joined.
     Merged(CallId),
     /// A stored room.
     Stored(RoomId),
 }
 
 impl RoomName {
-    /// The stored room, where there is one.
+    /// The stored room, if there is one.
     pub fn room_id(self) -> Option<RoomId> {
         match self {
             RoomName::Merged(_) => None,
@@ -44,7 +44,7 @@ impl fmt::Display for RoomName {
     }
 }
 
-/// The text is no name of a room.
+/// The text is not the name of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be svc-room-<room id> or svc-conf-<call uuid>")]
 pub struct RoomNameError;
@@ -52,7 +52,7 @@ pub struct RoomNameError;
 impl FromStr for RoomName {
     type Err = RoomNameError;
 
-    /// One room has one name: a UUID that is spelt otherwise is none.
+    /// A room has one name: a UUID in another spelling is refused.
     fn from_str(text: &str) -> Result<Self, RoomNameError> {
         let name = if let Some(room) = text.strip_prefix(STORED) {
             Uuid::try_parse(room).map(|room| RoomName::Stored(room.into()))

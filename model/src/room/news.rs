@@ -1,4 +1,4 @@
-//! What live rooms tell of themselves, and the events that this becomes.
+//! Changes of live rooms, and the events for them.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,47 +10,47 @@ use crate::room::{Invite, Role, RoomName};
 use crate::time::Timestamp;
 
 words! {
-    /// What `conference.updated` says that changed.
+    /// The change that `conference.updated` reports.
     RoomAction {
-        /// Everybody but the moderators was muted, or no longer is.
+        /// Everyone except the moderators was muted, or is no longer.
         AllMuted = "all_muted",
-        /// The room is gone.
+        /// The room has ended.
         Ended = "ended",
-        /// Somebody came in.
+        /// A member joined.
         Joined = "joined",
-        /// Somebody left.
+        /// A member left.
         Left = "left",
         /// Nobody new may join.
         Locked = "locked",
-        /// A member is not heard any more.
+        /// A member was muted.
         MuteMember = "mute-member",
-        /// The recording began or ended.
+        /// The recording started or stopped.
         Recording = "recording",
-        /// A member began to talk.
+        /// A member started talking.
         StartTalking = "start-talking",
         /// A member stopped talking.
         StopTalking = "stop-talking",
         /// Everybody may join again.
         Unlocked = "unlocked",
-        /// A member is heard again.
+        /// A member was unmuted.
         UnmuteMember = "unmute-member",
     }
 }
 
-/// Something that changed in a live room.
+/// A change of a live room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomNews {
-    /// Whose room it is.
+    /// The room's organisation.
     pub organisation_id: OrganisationId,
-    /// The switch's name of it.
+    /// The switch's name for it.
     pub room: RoomName,
-    /// The dial-in room; `None` for two calls merged.
+    /// The stored room; `None` for two merged calls.
     pub room_id: Option<RoomId>,
-    /// The occupancy.
+    /// The session.
     pub session: ConferenceSessionId,
     /// When it changed.
     pub at: Timestamp,
-    /// What the live room's `revision` is from this change on: it grows with every change of what is read.
+    /// The live room's `revision` from this change on: it grows with every change of the readable state.
     pub revision: u64,
     /// What changed.
     pub what: RoomChange,
@@ -59,62 +59,62 @@ pub struct RoomNews {
 /// What can change in a live room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomChange {
-    /// Everybody but the moderators was muted, or no longer is.
+    /// Everyone except the moderators was muted, or is no longer.
     AllMuted(bool),
-    /// The room is gone; the last of a session but for [`RoomChange::Recorded`].
+    /// The room has ended; the last change of a session except [`RoomChange::Recorded`].
     Ended,
-    /// A default member is rung, or is no longer; what is known of it now.
+    /// A default member is being rung, or no longer; its new state.
     Invited(Invite),
-    /// Somebody came in.
+    /// A member joined.
     Joined(Person),
-    /// Somebody left.
+    /// A member left.
     Left {
         /// Their member id.
         member: u32,
     },
-    /// Nobody new may join, or everybody may again.
+    /// The room was locked, or unlocked.
     Locked(bool),
-    /// Two calls became this room.
+    /// Two calls were merged into this room.
     Merged {
-        /// The calls, the one that it is named after first.
+        /// The calls; the room is named after the first.
         calls: [CallId; 2],
-        /// The extension that asked for it, when one did.
+        /// The extension that requested it, if one did.
         by: Option<ExtensionId>,
     },
-    /// A member is heard no more, or is again.
+    /// A member was muted, or unmuted.
     Muted {
         /// Their member id.
         member: u32,
-        /// Whether they are muted now.
+        /// Whether the member is muted now.
         muted: bool,
     },
-    /// The room came to be; the first of a session, before anybody joins.
+    /// The room was opened; the first change of a session, before any member joins.
     Opened {
-        /// The room's name as people call it.
+        /// The room's display name.
         room_name: String,
     },
     /// The session's recording is complete; may come after the end.
     Recorded {
         /// Its file's length.
         bytes: u64,
-        /// Why it ended before its time.
+        /// Why it ended early.
         error: Option<String>,
     },
-    /// The recording began or ended.
+    /// The recording started or ended.
     Recording(bool),
-    /// A member began or stopped to talk.
+    /// A member started or stopped talking.
     Talking {
         /// Their member id.
         member: u32,
-        /// Whether they talk now.
+        /// Whether the member talks now.
         talking: bool,
     },
 }
 
-/// Somebody who came into a room.
+/// A person who joined a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// Their member id, of this session alone.
+    /// The member id, unique within this session.
     pub member: u32,
     /// Their name; may be empty.
     pub name: String,
@@ -122,7 +122,7 @@ pub struct Person {
     pub number: String,
     /// What they may do.
     pub role: Role,
-    /// Their extension, when the directory authenticated it or we called it.
+    /// The extension, if the directory authenticated it or the switch called it.
     pub extension_id: Option<ExtensionId>,
     /// The call that they are on.
     pub call_uuid: CallId,
@@ -133,12 +133,12 @@ pub struct Person {
 }
 
 impl RoomNews {
-    /// Whether it is a change of who talks: many, and of no worth once the next has come.
+    /// Whether it is a change of who talks: these are frequent, and each replaces the one before.
     pub fn is_talk(&self) -> bool {
         matches!(self.what, RoomChange::Talking { .. })
     }
 
-    /// The event that tells of it, the `seq`th of its session; `None` for what no event tells of.
+    /// The event for it, the `seq`th of its session; `None` if there is no event for such a change.
     pub fn event(&self, seq: u64) -> Option<Event> {
         if let RoomChange::Merged { calls, by } = &self.what {
             return Some(self.merged(*calls, *by));
@@ -149,7 +149,7 @@ impl RoomNews {
         Some(Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data))
     }
 
-    /// The event of a member who talks or no longer does, with everybody who talks at this revision.
+    /// The event for a member who started or stopped talking, with all members who talk at this revision.
     pub fn talk_event(&self, seq: u64, member: u32, talking: bool, now: &[u32]) -> Event {
         let change = RoomChange::Talking { member, talking };
         let mut data =
@@ -159,7 +159,7 @@ impl RoomNews {
         Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data)
     }
 
-    /// What every `conference.updated` has.
+    /// The fields of every `conference.updated`.
     fn head(&self, action: RoomAction, seq: u64) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
@@ -198,7 +198,7 @@ impl RoomNews {
 }
 
 impl RoomChange {
-    /// The action of `conference.updated`; `None` for what it does not tell of.
+    /// The action of `conference.updated`; `None` for changes without that event.
     pub fn action(&self) -> Option<RoomAction> {
         Some(match self {
             RoomChange::AllMuted(_) => RoomAction::AllMuted,
@@ -212,8 +212,8 @@ impl RoomChange {
             RoomChange::Recording(_) => RoomAction::Recording,
             RoomChange::Talking { talking: true, .. } => RoomAction::StartTalking,
             RoomChange::Talking { talking: false, .. } => RoomAction::StopTalking,
-            // Nothing of them is in the live room that is read anew; a merge has an event of its own, and whoever
-            // opens a room joins it.
+            // These do not change the live room as it is read; a merge has an event of its own, and opening a
+            // room is followed by a join.
             RoomChange::Invited(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
@@ -221,12 +221,12 @@ impl RoomChange {
         })
     }
 
-    /// Whether an event tells of it.
+    /// Whether there is an event for it.
     pub fn is_event(&self) -> bool {
         self.action().is_some() || matches!(self, RoomChange::Merged { .. })
     }
 
-    /// What the event says beside the action.
+    /// The fields of the event in addition to the action.
     fn details(&self, data: &mut Map<String, Value>) {
         let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
         match self {

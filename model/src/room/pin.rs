@@ -1,10 +1,10 @@
-//! The digits that let somebody into a room.
+//! The PIN that a caller enters to join a room.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A PIN, or none. Whoever may read a room may read it; a log and an event may not.
+/// A PIN, or none. Readers of a room may see it; logs and events must not contain it.
 #[derive(Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Pin(pub(super) String);
@@ -20,7 +20,7 @@ impl Pin {
         self.0.is_empty()
     }
 
-    /// Whether somebody who keyed `digits` keyed this PIN; a PIN that there is not is keyed by nobody.
+    /// Whether `digits` are this PIN; without a PIN no digits are.
     pub fn is(&self, digits: &str) -> bool {
         !self.0.is_empty() && self.0 == digits
     }

@@ -1,4 +1,4 @@
-//! What is stored of sessions: rows as they are from now on, and events.
+//! What is stored of sessions: rows in their new state, and events.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,25 @@ use crate::time::Timestamp;
 
 /// Where sessions are stored.
 pub trait SessionLog: Send + Sync {
-    /// Stores rows and events, in one transaction. Storing the same again changes nothing, and adds no event twice.
+    /// Stores rows and events in one transaction. Storing the same again changes nothing, and adds no event
+    /// twice.
     fn store<'a>(&'a self, node: NodeId, rows: &'a Rows) -> PortFuture<'a, ()>;
 }
 
-/// What is stored at one time.
+/// What is stored in one transaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     /// Sessions.
     pub sessions: Vec<SessionRow>,
-    /// People of theirs.
+    /// People in these sessions.
     pub people: Vec<PersonRow>,
-    /// Default members of theirs.
+    /// Default members of these sessions.
     pub invites: Vec<InviteRow>,
     /// Recordings that are complete.
     pub recordings: Vec<RecordingRow>,
-    /// What is told of them, in order.
+    /// Their events, in order.
     pub events: Vec<NewEvent>,
-    /// The instant at which every session of the node that is not over is known to be live.
+    /// The time at which every open session of the node is known to be live.
     pub seen_at: Option<Timestamp>,
 }
 
@@ -37,40 +38,40 @@ pub struct Rows {
 pub struct SessionRow {
     /// The session.
     pub id: ConferenceSessionId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
-    /// The switch's name of the room.
+    /// The switch's name for the room.
     pub room: RoomName,
     /// The stored room.
     pub room_id: Option<RoomId>,
-    /// What people called it then.
+    /// The room's display name at that time.
     pub room_name: String,
-    /// When the first member came.
+    /// When the first member joined.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// When something was heard of it last.
+    /// When the last change or mark arrived.
     pub seen_at: Timestamp,
-    /// How many were in it at one time at most.
+    /// The largest number of members at one time.
     pub peak_members: u32,
-    /// Whether a recording was begun.
+    /// Whether a recording was started.
     pub is_recorded: bool,
-    /// Whether one is under way, so that what is known of its length is not true any more.
+    /// Whether a recording is under way; a stored length is then out of date.
     pub is_recording: bool,
-    /// How many events tell of it so far.
+    /// The number of its events so far.
     pub events: u64,
     /// The live room's revision.
     pub revision: u64,
 }
 
-/// Somebody in a session.
+/// A person in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonRow {
     /// The session.
     pub session: ConferenceSessionId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
-    /// Who.
+    /// The person.
     pub person: Person,
     /// When they left.
     pub left_at: Option<Timestamp>,
@@ -81,11 +82,11 @@ pub struct PersonRow {
 pub struct InviteRow {
     /// The session.
     pub session: ConferenceSessionId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
-    /// Its place among the session's.
+    /// Its position in the session's list.
     pub place: usize,
-    /// Who, and how far they are.
+    /// The invited member, and the state of the invite.
     pub invite: Invite,
 }
 
@@ -94,31 +95,31 @@ pub struct InviteRow {
 pub struct RecordingRow {
     /// The session.
     pub session: ConferenceSessionId,
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// The file's length.
     pub bytes: u64,
-    /// Why it ended before its time.
+    /// Why the recording ended early.
     pub error: Option<String>,
 }
 
-/// An event to be made in the transaction that stores it.
+/// An event that is created in the transaction that stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
-    /// The session that it tells of.
+    /// The session it belongs to.
     pub session: ConferenceSessionId,
-    /// Its place among the session's events, from 1.
+    /// Its position among the session's events, from 1.
     pub seq: u64,
-    /// What it tells.
+    /// What happened.
     pub what: Telling,
 }
 
-/// What an event tells.
+/// What an event reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// A change of the room.
     News(RoomNews),
-    /// Who talks.
+    /// A change of who talks.
     Talk(Told),
 }
 
@@ -136,7 +137,7 @@ pub struct Told {
 }
 
 impl Rows {
-    /// Whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
             && self.people.is_empty()
@@ -178,7 +179,7 @@ impl Rows {
 }
 
 impl NewEvent {
-    /// The event, as of now.
+    /// Returns the event in its current form.
     pub fn event(&self) -> Option<Event> {
         match &self.what {
             Telling::News(news) => news.event(self.seq),

@@ -1,24 +1,24 @@
-//! What the fields of a room must be, wherever they are declared: in a file or over HTTP.
+//! The rules for the fields of a room, in apply files and over HTTP.
 
 use crate::problem::FieldProblem;
 use crate::room::{Pin, RoomPin};
 use crate::rules::Rule;
 use crate::user::Email;
 
-/// The digits dialled for a room.
+/// Checks the digits dialled for a room.
 ///
 /// # Errors
-/// What they must be.
+/// The rule that the text breaks.
 pub fn number(text: &str) -> Result<String, Rule> {
     let fits = (NUMBER_LEN_MIN..=NUMBER_LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit());
     if fits { Ok(text.to_owned()) } else { Err("must be 2 to 8 digits, such as \"200\"".to_owned()) }
 }
 
-/// A PIN, or none.
+/// Checks a PIN, which may be empty.
 ///
 /// # Errors
-/// What it must be; never what it is.
+/// The rule that the text breaks, without the text.
 pub fn pin(text: &str) -> Result<Pin, Rule> {
     let fits = text.is_empty()
         || (PIN_LEN_MIN..=PIN_LEN_MAX).contains(&text.len())
@@ -39,7 +39,7 @@ pub fn minutes_email(text: &str) -> Result<String, Rule> {
         .map_err(|_| "must be an address such as minutes@acme.test, or empty".to_owned())
 }
 
-/// What is wrong with PINs that do not go together, by the fields as they are or become.
+/// Returns what is wrong with the combination of PINs, by field.
 pub fn pins_together(
     participant_pin: &RoomPin,
     moderator_pin: &Pin,
@@ -59,13 +59,13 @@ pub fn pins_together(
     problems
 }
 
-/// Members that a room may be bounded to.
+/// The largest limit of members.
 pub const MAX_MEMBERS_MAX: u32 = 1_000;
 /// Default members of a room.
 pub const MEMBERS_MAX: usize = 100;
 /// Extensions that enter a room without a PIN.
 pub const EXEMPTIONS_MAX: usize = 1_000;
-/// Digits of a PIN at most; a caller may key no more.
+/// Digits of a PIN at most; a caller cannot enter more.
 pub const PIN_LEN_MAX: usize = 10;
 /// Digits of a room's number at most.
 pub const NUMBER_LEN_MAX: usize = 8;

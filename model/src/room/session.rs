@@ -1,4 +1,4 @@
-//! Sessions: what is kept of one occupancy of a room, and reading it.
+//! Sessions: the stored form of one use of a room, and its port.
 
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub struct SessionMember {
 
 /// The sessions of rooms.
 pub trait RoomSessions: Send + Sync {
-    /// The sessions of a room, newest first; `now` is how long a live one has lasted.
+    /// Returns the sessions of a room, newest first; `now` determines the duration of a live one.
     ///
     /// # Errors
     /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room,
@@ -82,7 +82,7 @@ pub trait RoomSessions: Send + Sync {
     /// One session of a room.
     ///
     /// # Errors
-    /// As [`RoomSessions::sessions`], of the room and of the session.
+    /// Like [`RoomSessions::sessions`], for the room and the session.
     fn session(
         &self,
         scope: Scope,
@@ -92,14 +92,14 @@ pub trait RoomSessions: Send + Sync {
     ) -> PortFuture<'_, SessionRecord>;
 }
 
-/// What is known of a session's recording, for whoever plays or deletes it.
+/// What is known of a session's recording, for playing or deleting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecording {
     /// The session.
     pub session: ConferenceSessionId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// Whether a recording was begun.
+    /// Whether a recording was started.
     pub is_recorded: bool,
     /// Whether the session is still live, so that the recording may grow.
     pub is_live: bool,

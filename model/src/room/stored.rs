@@ -1,4 +1,4 @@
-//! Rooms as they are managed, and as the switch knows them.
+//! Rooms as the API manages them, and as the switch uses them.
 
 use serde::Serialize;
 
@@ -24,23 +24,23 @@ pub struct Room {
     pub name: String,
     /// 2 to 8 digits; unique among the rooms of the organisation.
     pub number: String,
-    /// What participants key; without one whoever can dial the number is in.
+    /// The participants' PIN; without one every caller who can dial the number may join.
     pub participant_pin: Pin,
-    /// What moderators key; without one the room has none.
+    /// The moderators' PIN; without one the room has no moderators.
     pub moderator_pin: Pin,
-    /// Whether participants hear music until a moderator comes.
+    /// Whether participants hear music until a moderator joins.
     pub wait_for_moderator: bool,
     /// Whether it ends when the last moderator leaves.
     pub end_when_moderator_leaves: bool,
     /// Whether it is recorded from its first member on.
     pub record: bool,
-    /// How many it holds; 0 is no cap.
+    /// Its limit of members; 0 is no limit.
     pub max_members: u32,
     /// Where minutes are sent; may be empty.
     pub minutes_email: String,
-    /// The phone numbers that lead to this room alone, in order.
+    /// The phone numbers whose destination is this room, in order.
     pub numbers: Vec<RoomNumber>,
-    /// Who enters without a PIN, by the extensions' numbers.
+    /// The extensions that enter without a PIN, by number.
     pub exemptions: Vec<Exemption>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -71,7 +71,7 @@ pub struct RoomMember {
 }
 
 impl Room {
-    /// The room as callers see it; `live_members` are in it now.
+    /// The room as callers see it; `live_members` is its current number of members.
     pub fn view(&self, live_members: u32) -> RoomView<'_> {
         RoomView {
             id: self.id,
@@ -143,7 +143,7 @@ pub struct NewRoom {
     pub organisation_id: OrganisationId,
     /// See [`Room`].
     pub name: String,
-    /// Not taken among the rooms of the organisation.
+    /// Unique among the rooms of the organisation.
     pub number: String,
     /// See [`Room`].
     pub participant_pin: RoomPin,
@@ -161,7 +161,7 @@ pub struct NewRoom {
     pub minutes_email: String,
 }
 
-/// What changes of a room; `None` stays as it is.
+/// The changes of a room; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomChange {
     /// See [`Room`].
@@ -185,10 +185,10 @@ pub struct RoomChange {
 }
 
 impl RoomChange {
-    /// What a room becomes.
+    /// Applies the change to a room.
     ///
     /// # Errors
-    /// The fields that do not go together then.
+    /// The fields that do not fit together then.
     pub fn applied(self, before: Room, now: Timestamp) -> Result<Room, Vec<FieldProblem>> {
         let after = Room {
             name: self.name.unwrap_or(before.name),
@@ -216,10 +216,10 @@ pub trait Rooms: Send + Sync {
     /// The rooms inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Room>>;
 
-    /// One room, whoever owns it.
+    /// One room, of any organisation.
     fn find(&self, room: RoomId) -> PortFuture<'_, Option<Room>>;
 
-    /// Makes a room inside `scope`. A conflict when another room of the organisation has the number.
+    /// Creates a room inside `scope`. A conflict when another room of the organisation has the number.
     fn create(&self, scope: Scope, new: NewRoom, now: Timestamp) -> PortFuture<'_, Room>;
 
     /// Changes a room inside `scope`.
@@ -240,7 +240,8 @@ pub trait Rooms: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, Vec<RoomMember>>;
 
-    /// Replaces who enters a room inside `scope` without a PIN; invalid when the organisation has no such extension.
+    /// Replaces the exemptions from the PIN of a room inside `scope`; invalid when the organisation has no
+    /// such extension.
     fn set_exemptions(
         &self,
         scope: Scope,

@@ -26,7 +26,7 @@ pub enum DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    /// Every status and its word.
+    /// Every status with its name.
     pub const ALL: [(Self, &'static str); 6] = [
         (DeliveryStatus::Cancelled, "cancelled"),
         (DeliveryStatus::Delivered, "delivered"),
@@ -36,7 +36,7 @@ impl DeliveryStatus {
         (DeliveryStatus::Retrying, "retrying"),
     ];
 
-    /// The word in the database and on the wire.
+    /// The name in the database and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             DeliveryStatus::Cancelled => "cancelled",
@@ -48,7 +48,7 @@ impl DeliveryStatus {
         }
     }
 
-    /// The status of that word.
+    /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
     }
@@ -78,11 +78,11 @@ pub struct Attempt {
 pub struct DeliveryRecord {
     /// Primary key.
     pub id: DeliveryId,
-    /// Where it goes.
+    /// The webhook that it goes to.
     pub webhook_id: WebhookId,
-    /// Whose both are.
+    /// The organisation of both.
     pub organisation_id: OrganisationId,
-    /// What is delivered; `webhook-id` on the wire.
+    /// The delivered event; `webhook-id` in the request.
     pub event_id: EventId,
     /// The event's type.
     pub kind: String,
@@ -92,7 +92,7 @@ pub struct DeliveryRecord {
     pub attempts: Vec<Attempt>,
     /// When it is tried next.
     pub next_attempt_at: Option<Timestamp>,
-    /// What is sent, byte for byte.
+    /// The request body, byte for byte.
     pub body: String,
     /// When it was queued.
     pub created_at: Timestamp,
@@ -101,7 +101,7 @@ pub struct DeliveryRecord {
 }
 
 impl DeliveryRecord {
-    /// The delivery as callers see it; what is sent is part of a single read.
+    /// The delivery as callers see it; the body is shown only for a single delivery.
     pub fn view(self, with_payload: bool) -> DeliveryView {
         DeliveryView {
             id: self.id,

@@ -1,4 +1,4 @@
-//! Webhooks: where an organisation wants its events sent, and what became of each.
+//! Webhooks: where an organisation wants its events sent, and the result of each delivery.
 
 mod delivery;
 mod port;

@@ -1,4 +1,4 @@
-//! What the HTTP face asks of webhooks.
+//! The ports of webhooks.
 
 use crate::access::Scope;
 use crate::directory::Secret;
@@ -9,23 +9,23 @@ use crate::ports::PortFuture;
 use crate::time::Timestamp;
 use crate::webhook::{DeliveryRecord, DeliveryStatus, NewWebhook, WebhookChange, WebhookRecord};
 
-/// Which deliveries of a webhook.
+/// A filter of the deliveries of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
     /// Those that stand there.
     pub status: Option<DeliveryStatus>,
 }
 
-/// The stored webhooks, for who manages them.
+/// The stored webhooks, for managing them.
 pub trait Webhooks: Send + Sync {
     /// The webhooks inside `scope`, by address unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<WebhookRecord>>;
 
-    /// One webhook, whoever owns it.
+    /// One webhook, of any organisation.
     fn find(&self, webhook: WebhookId) -> PortFuture<'_, Option<WebhookRecord>>;
 
-    /// Makes a webhook and says its secret, which is never shown again. A conflict when the organisation has
-    /// [`WEBHOOKS_MAX`](crate::webhook::WEBHOOKS_MAX).
+    /// Creates a webhook and returns its secret, which is never shown again. A conflict when the organisation
+    /// has [`WEBHOOKS_MAX`](crate::webhook::WEBHOOKS_MAX).
     fn create(&self, new: NewWebhook, now: Timestamp) -> PortFuture<'_, (WebhookRecord, Secret)>;
 
     /// Changes a webhook inside `scope`.
@@ -37,10 +37,10 @@ pub trait Webhooks: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, WebhookRecord>;
 
-    /// Removes a webhook inside `scope`; what waits or is on its way is cancelled.
+    /// Removes a webhook inside `scope`; waiting and running deliveries are cancelled.
     fn delete(&self, scope: Scope, webhook: WebhookId, now: Timestamp) -> PortFuture<'_, ()>;
 
-    /// Gives a webhook inside `scope` a new secret; the one before signs as well for 24 hours.
+    /// Gives a webhook inside `scope` a new secret; the previous one is used as well for 24 hours.
     fn rotate_secret(
         &self,
         scope: Scope,
@@ -48,7 +48,7 @@ pub trait Webhooks: Send + Sync {
         now: Timestamp,
     ) -> PortFuture<'_, (WebhookRecord, Secret)>;
 
-    /// Queues a test event for a webhook inside `scope`. A conflict when it is switched off.
+    /// Queues a test event for a webhook inside `scope`. A conflict when it is disabled.
     fn test(&self, scope: Scope, webhook: WebhookId, now: Timestamp) -> PortFuture<'_, DeliveryRecord>;
 
     /// The deliveries of a webhook inside `scope`, those of the newest event first.
@@ -68,8 +68,8 @@ pub trait Webhooks: Send + Sync {
         delivery: DeliveryId,
     ) -> PortFuture<'_, Option<DeliveryRecord>>;
 
-    /// Begins the schedule of a delivery anew; one that is being attempted stays as it is. A conflict when the webhook is
-    /// switched off.
+    /// Restarts the schedule of a delivery; one that is being attempted does not change. A conflict when the
+    /// webhook is disabled.
     fn redeliver(
         &self,
         scope: Scope,

@@ -1,4 +1,4 @@
-//! A webhook as it is managed: everything but its secrets.
+//! A webhook as the API manages it, without its secrets.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,19 +13,19 @@ pub struct WebhookRecord {
     pub id: WebhookId,
     /// Whose events it is sent.
     pub organisation_id: OrganisationId,
-    /// Where they are sent, as it was checked.
+    /// The URL, after it was checked.
     pub url: String,
-    /// Which of them.
+    /// The patterns of the events.
     pub events: Vec<EventPattern>,
-    /// For people; may be empty.
+    /// A description for people; may be empty.
     pub description: String,
     /// Whether anything is sent.
     pub active: bool,
-    /// Why nothing is, when nobody asked for that.
+    /// Why it is disabled, if this was not requested.
     pub disabled_reason: Option<DisabledReason>,
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
-    /// How long the secret before the last rotation signs as well.
+    /// Until when the previous secret is used as well.
     pub old_secret_until: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -43,14 +43,14 @@ pub enum DisabledReason {
 }
 
 impl DisabledReason {
-    /// The word in the database and on the wire.
+    /// The name in the database and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             DisabledReason::Failing => "failing",
         }
     }
 
-    /// The reason of that word.
+    /// The reason of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         (name == "failing").then_some(DisabledReason::Failing)
     }
@@ -123,7 +123,7 @@ pub struct NewWebhook {
     pub active: bool,
 }
 
-/// What changes of a webhook; `None` stays as it is.
+/// The changes of a webhook; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookChange {
     /// Another address.
@@ -132,6 +132,6 @@ pub struct WebhookChange {
     pub events: Option<Vec<EventPattern>>,
     /// Another description.
     pub description: Option<String>,
-    /// Switched on, which forgets the failures until now, or off, which cancels what waits.
+    /// Enabled, which resets the failures, or disabled, which cancels waiting deliveries.
     pub active: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! The smallest HTTP client for the demo's own API: one request per connection.
+//! A minimal HTTP client for the demo's own API: one request per connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,28 +8,28 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Why nothing could be read.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The answer is no JSON over HTTP/1.1.
+    /// The answer is not JSON over HTTP/1.1.
     #[error("read {path}: the answer is not JSON")]
     Answer {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// The connection failed.
     #[error("read {path}: {source}")]
     Io {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The answer is not the one of success.
+    /// The status is not the expected success.
     #[error("read {path}: the API answered {status}")]
     Refused {
-        /// What was asked for.
+        /// The requested path.
         path: String,
         /// The status.
         status: u16,
@@ -39,7 +39,7 @@ pub enum ClientError {
 /// Reads `path` of the API at `address` with `key`.
 ///
 /// # Errors
-/// When the connection fails or lasts too long, the status is not 200, or the body is no JSON.
+/// When the connection fails or takes too long, the status is not 200, or the body is not JSON.
 pub async fn get(address: SocketAddr, path: &str, key: &str) -> Result<Value, ClientError> {
     ask(address, path, key, None, 200).await
 }
@@ -47,7 +47,7 @@ pub async fn get(address: SocketAddr, path: &str, key: &str) -> Result<Value, Cl
 /// Sends `body` to `path` of the API at `address` with `key`.
 ///
 /// # Errors
-/// As [`get`]; the status has to be 202.
+/// Like [`get`]; the status has to be 202.
 pub(super) async fn post(
     address: SocketAddr,
     path: &str,
@@ -57,10 +57,10 @@ pub(super) async fn post(
     ask(address, path, key, Some(body.to_string()), 202).await
 }
 
-/// Has `path` of the API at `address` done with `key`.
+/// Sends a command to `path` of the API at `address` with `key`.
 ///
 /// # Errors
-/// As [`get`]; the status has to be 204.
+/// Like [`get`]; the status has to be 204.
 pub(super) async fn command(address: SocketAddr, path: &str, key: &str) -> Result<(), ClientError> {
     ask(address, path, key, Some("{}".to_owned()), 204).await.map(drop)
 }
@@ -106,7 +106,7 @@ async fn exchange(address: SocketAddr, path: &str, key: &str, body: Option<Strin
     Ok(answer)
 }
 
-/// The status and the body of an answer that came whole.
+/// The status and the body of a complete answer.
 fn parse(answer: &[u8]) -> Option<(u16, &[u8])> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     let head = std::str::from_utf8(answer.get(..end)?).ok()?;
@@ -116,7 +116,7 @@ fn parse(answer: &[u8]) -> Option<(u16, &[u8])> {
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// How long an answer may be; a page of records is far shorter.
+/// The longest answer; a page of records is far shorter.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
 #[cfg(test)]

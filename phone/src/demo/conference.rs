@@ -1,4 +1,4 @@
-//! The demo's conference: three phones join a room by its PIN, the last is shown who is there, one is muted.
+//! The demo's conference: three phones join a room with its PIN, the last one gets the roster, one is muted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::demo::note::{items, said, text, until};
 use crate::demo::organisation::{Access, MEMBERS, PIN, ROOM};
 use crate::{CallPlan, Phone, PhoneConfig, PhoneError, Voice};
 
-/// The conference as it went.
+/// The result of the conference.
 #[derive(Clone, Debug)]
 pub struct ConferenceShowing {
-    /// The live room with everybody in it, as the API gave it; null when it did not come so far.
+    /// The live room with all members, from the API; null if it was not reached.
     pub json: Value,
-    /// The roster that the last phone was shown.
+    /// The roster that the last phone got.
     pub roster: Value,
-    /// What kept it from being held.
+    /// Why it failed.
     pub missing: Option<String>,
 }
 
 impl ConferenceShowing {
-    /// Whether all came in, the roster names them, and one of them is muted.
+    /// Whether all joined, the roster lists them, and one of them is muted.
     pub fn is_as_expected(&self) -> bool {
         let muted = members(&self.json).filter(|member| member.get("muted") == Some(&Value::Bool(true)));
         let named = self.roster.get("members").and_then(Value::as_array).map_or(0, Vec::len);
@@ -35,7 +35,7 @@ impl ConferenceShowing {
             && named == MEMBERS.len()
     }
 
-    /// How it went, in a sentence.
+    /// The result as a sentence.
     pub fn sentence(&self) -> String {
         if let Some(missing) = &self.missing {
             return format!("the conference: {missing}");
@@ -56,7 +56,7 @@ impl ConferenceShowing {
     }
 }
 
-/// The phones that meet.
+/// The phones of the conference.
 pub(super) struct Conference {
     phones: Vec<Arc<Phone>>,
 }
@@ -76,12 +76,12 @@ impl Conference {
         Ok(Conference { phones })
     }
 
-    /// Whether a call is one of theirs, by who called.
+    /// Whether a call is one of theirs, by its caller.
     pub(super) fn is_by(caller: &str) -> bool {
         MEMBERS.iter().any(|(number, _)| *number == caller)
     }
 
-    /// Lets everybody in by the PIN, mutes the first, and ends it.
+    /// Lets all join with the PIN, mutes the first, and ends it.
     pub(super) async fn show(&self, http: SocketAddr, key: &str) -> ConferenceShowing {
         match self.shown(http, key).await {
             Ok((json, roster)) => ConferenceShowing { json, roster, missing: None },
@@ -124,7 +124,7 @@ impl Conference {
     }
 }
 
-/// The demo's room, once so many are in it.
+/// The demo's room, once it has `count` members.
 async fn live(http: SocketAddr, key: &str, count: usize) -> Result<Option<Value>, ClientError> {
     let rooms = get(http, "/api/v1/conferences", key).await?;
     Ok(items(&rooms).find(|room| members(room).count() >= count).cloned())
@@ -134,7 +134,7 @@ fn members(room: &Value) -> impl Iterator<Item = &Value> {
     room.get("members").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// How long all of it may take: less than the calls of the script last.
+/// The longest time for all of it: less than the calls of the script last.
 const SHOWN_MAX: Duration = Duration::from_secs(9);
 
 #[cfg(test)]

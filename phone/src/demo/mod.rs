@@ -1,8 +1,8 @@
-//! What the demo plays: its organisation, its phones, its calls, and how their records look to a person.
+//! The content of the demo: its organisation, its phones, its calls, and the table of their records.
 //!
-//! [`SCENES`] is the script, [`Stage`] plays it against a running engine with a note into one of its
-//! calls and a conference beside them, [`get`]
-//! reads the records back over HTTP and [`Table`] prints them. Starting and ending the engine is the subcommand's part.
+//! [`SCENES`] is the script. [`Stage`] plays it with a running engine, and also sends a note into one of its
+//! calls and holds a conference. [`get`] reads the records over HTTP and [`Table`] prints them. The
+//! subcommand starts and ends the engine.
 
 mod client;
 mod conference;

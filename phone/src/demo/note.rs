@@ -1,4 +1,4 @@
-//! The demo's note: sent over HTTP into a call that is up, shown on its phones, and acknowledged on one.
+//! The demo's note: sent over HTTP into a live call, shown on its phones, and acknowledged on one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::Phone;
 use crate::demo::client::{ClientError, get, post};
 use crate::demo::script::Scene;
 
-/// The note as it went.
+/// The result of the note.
 #[derive(Clone, Debug)]
 pub struct NoteShowing {
-    /// The note's record, as the API gave it; null when it did not come so far.
+    /// The note's record, from the API; null if it was not reached.
     pub json: Value,
-    /// What kept it from being acknowledged.
+    /// Why it was not acknowledged.
     pub missing: Option<String>,
 }
 
 impl NoteShowing {
-    /// Whether phones were shown it and a tap on one of them came back.
+    /// Whether phones showed it and the acknowledgement of one arrived.
     pub fn is_as_expected(&self) -> bool {
         self.missing.is_none()
             && text(&self.json, "status") == Some("acked")
             && self.number("acked_count") == Some(1)
     }
 
-    /// How it went, in a sentence.
+    /// The result as a sentence.
     pub fn sentence(&self) -> String {
         match &self.missing {
             None => format!(
@@ -47,7 +47,8 @@ impl NoteShowing {
     }
 }
 
-/// Sends the note into the call of the first scene as soon as it is up, and taps Acknowledge on the called phone.
+/// Sends the note into the call of the first scene as soon as it is up, and acknowledges it on the called
+/// phone.
 pub(super) async fn show(http: SocketAddr, key: &str, callee: &Phone) -> NoteShowing {
     match shown(http, key, callee).await {
         Ok(json) => NoteShowing { json, missing: None },
@@ -81,7 +82,7 @@ async fn live_call(http: SocketAddr, key: &str) -> Result<Option<String>, Client
     Ok(call.and_then(|call| text(call, "uuid")).map(str::to_owned))
 }
 
-/// The record of the one note in `list`, once every phone has answered and one has tapped.
+/// The record of the only note in `list`, once every phone has answered and one has acknowledged.
 async fn acknowledged(http: SocketAddr, key: &str, list: &str) -> Result<Option<Value>, ClientError> {
     let notes = get(http, list, key).await?;
     Ok(items(&notes).find(|note| text(note, "status") == Some("acked")).cloned())
@@ -97,7 +98,7 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
-/// Looks again and again until there is something to see.
+/// Checks repeatedly until there is a result.
 pub(super) async fn until<T, F>(
     deadline: Instant,
     what: &str,
@@ -117,12 +118,12 @@ where
     }
 }
 
-/// What went wrong, for a sentence.
+/// The error, for a sentence.
 pub(super) fn said(error: ClientError) -> String {
     format!("failed to {error}")
 }
 
-/// What an integrator's program would send.
+/// The note, as an integrator's program would send it.
 fn note() -> Value {
     json!({
         "title": "Customer owes 900 euros",
@@ -134,8 +135,8 @@ fn note() -> Value {
     })
 }
 
-/// The scene whose call the note goes into: the first, which is undisturbed.
+/// The scene whose call gets the note: the first, which is undisturbed.
 pub(super) const PLACE: usize = 0;
-/// How long all of it may take: less than the call lasts.
+/// The longest time for all of it: less than the call lasts.
 const SHOWN_MAX: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(100);

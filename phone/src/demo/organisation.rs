@@ -1,4 +1,4 @@
-//! The demo's organisation, declared as an apply file would.
+//! The demo's organisation, declared like in an apply file.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use rand::distr::{Alphanumeric, SampleString};
 
 use crate::demo::script::{SCENES, Scene};
 
-/// What one needs to use the demo's engine.
+/// What a user of the demo's engine needs.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The SIP domain.
     pub domain: &'static str,
-    /// The extension that is free for a softphone.
+    /// The extension for a softphone.
     pub extension: &'static str,
     /// Its password.
     pub password: String,
@@ -22,14 +22,14 @@ pub struct Access {
     pub(super) phones_password: String,
     /// The integration key.
     pub key: String,
-    /// Who runs the organisation.
+    /// The address of the organisation's admin.
     pub email: &'static str,
-    /// Their password.
+    /// The admin's password.
     pub user_password: String,
 }
 
 impl Access {
-    /// Makes up every secret anew.
+    /// Generates every secret.
     pub fn generate(rng: &mut impl CryptoRng) -> Self {
         let mut text = |len| Alphanumeric.sample_string(rng, len);
         Access {
@@ -76,9 +76,9 @@ impl Access {
     }
 }
 
-/// The phones that meet in the room, with the names of their people.
+/// The phones that meet in the room, with the names of their users.
 pub(super) const MEMBERS: [(&str, &str); 3] = [("301", "Ada"), ("302", "Bob"), ("303", "Cleo")];
-/// What lets them in.
+/// The PIN of the room.
 pub const PIN: &str = "2580";
 /// The conference room's number.
 pub const ROOM: &str = "300";

@@ -1,4 +1,4 @@
-//! The script: every call of the demo, with the verdict that it has to end with.
+//! The script: every call of the demo, with its expected verdict.
 
 use std::time::Duration;
 
@@ -9,40 +9,40 @@ use sidetone_model::quality::MediaVerdict;
 pub struct Scene {
     /// Its name in the table.
     pub name: &'static str,
-    /// What is to be seen.
+    /// What it shows.
     pub about: &'static str,
-    /// The verdict that it has to end with.
+    /// The expected verdict.
     pub expected: MediaVerdict,
-    /// What the caller's audio is like, as a scenario; `None` says nothing.
+    /// The caller's audio, as a scenario; `None` sends nothing.
     pub caller: Option<&'static str>,
     /// What the called phone does.
     pub callee: Callee,
-    /// The caller holds the call for a while.
+    /// Whether the caller holds the call for a while.
     pub holds: bool,
-    /// The caller's SDP names an address where it cannot be reached.
+    /// Whether the caller's SDP contains an address where it cannot be reached.
     pub misplaced: bool,
 }
 
 /// What the called phone does.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee {
-    /// Answers and says nothing.
+    /// Answers and sends nothing.
     Listens,
     /// Refuses with this status.
     Refuses(u16),
-    /// Rings until the caller gives up.
+    /// Rings until the caller cancels.
     Rings,
-    /// Answers and talks.
+    /// Answers and sends audio.
     Talks,
 }
 
 impl Scene {
-    /// The extension that calls; `place` is the scene's in [`SCENES`].
+    /// The calling extension; `place` is the scene's index in [`SCENES`].
     pub fn from(place: usize) -> String {
         (FIRST_CALLER + place).to_string()
     }
 
-    /// The extension that is called.
+    /// The called extension.
     pub fn to(place: usize) -> String {
         (FIRST_CALLEE + place).to_string()
     }
@@ -134,7 +134,7 @@ pub(super) const RING_TIME: Duration = Duration::from_millis(500);
 pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 /// When a call is held, and for how long.
 pub(super) const HOLD: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(2));
-/// How long everything takes at least: what a progress bar counts to.
+/// The shortest total time, for the progress bar.
 pub(super) const PLAY_TIME: Duration = Duration::from_millis(9_700);
 
 const FIRST_CALLER: usize = 101;

@@ -1,4 +1,4 @@
-//! Playing the script: phones for every scene, the calls, and their records.
+//! Plays the script: phones for every scene, the calls, and their records.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ pub struct Stage {
     conference: Conference,
 }
 
-/// Everything that was played.
+/// The results of everything that was played.
 pub struct Played {
     /// The scenes.
     pub showings: Vec<Showing>,
     /// The note into one of their calls.
     pub note: NoteShowing,
-    /// The conference beside them.
+    /// The conference.
     pub conference: ConferenceShowing,
 }
 
 impl Played {
-    /// Whether everything went as it was made to.
+    /// Whether everything has the expected result.
     pub fn is_as_expected(&self) -> bool {
         self.showings.iter().all(Showing::is_as_expected)
             && self.note.is_as_expected()
@@ -47,20 +47,20 @@ impl Played {
     }
 }
 
-/// One scene as it went.
+/// The result of one scene.
 #[derive(Clone, Debug)]
 pub struct Showing {
-    /// What was to be shown.
+    /// The scene.
     pub scene: Scene,
-    /// Its place in [`SCENES`].
+    /// Its index in [`SCENES`].
     pub place: usize,
-    /// How often it was played: 2 when the first verdict was another.
+    /// How often it was played: 2 when the first verdict was not the expected one.
     pub attempts: u32,
-    /// The record of the last attempt, as the API gave it.
+    /// The record of the last attempt, as JSON from the API.
     pub json: Value,
-    /// The same, read.
+    /// The same, parsed.
     pub record: Record,
-    /// Why it has its verdict, as the API gave it; null when nothing was analysed.
+    /// Why it has its verdict, as JSON from the API; null when nothing was analysed.
     pub quality: Value,
 }
 
@@ -84,16 +84,16 @@ pub(super) fn callee_sentence(quality: &Value) -> Option<&str> {
 /// Why the script could not be played.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// The API did not answer.
+    /// The API request failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// A record did not come.
+    /// A record is missing.
     #[error("find the record of the call \"{0}\" in time")]
     Missing(&'static str),
     /// A phone failed.
     #[error(transparent)]
     Phone(#[from] PhoneError),
-    /// A record is not what the API promises.
+    /// A record does not have the documented form.
     #[error("read a record: {0}")]
     Record(#[from] serde_json::Error),
     /// A scene's scenario is wrong.
@@ -105,7 +105,7 @@ impl Stage {
     /// Switches all phones on and registers them with the engine whose SIP is at `sip` and HTTP at `http`.
     ///
     /// # Errors
-    /// When a phone has no socket or is refused.
+    /// When a phone has no socket, or its registration is refused.
     pub async fn set(sip: SocketAddr, http: SocketAddr, access: Access) -> Result<Stage, StageError> {
         let phone = |number: String, answering: Answering| PhoneConfig {
             codecs: CodecPolicy::new(["PCMU"]),
@@ -135,14 +135,13 @@ impl Stage {
         Ok(Stage { http, access, pairs, answering, conference })
     }
 
-    /// Plays every scene at once, with a note into the first call and a conference beside them, and those with another
-    /// verdict than expected once more.
+    /// Plays every scene at the same time, with a note into the first call and a conference, and repeats
+    /// those with an unexpected verdict once.
     ///
-    /// A machine that is busy elsewhere may hold a phone's audio up for so long that the verdict is right
-    /// to be another one.
+    /// A busy machine may delay a phone's audio for so long that another verdict is correct.
     ///
     /// # Errors
-    /// When a phone is off, or a record does not come.
+    /// When a phone has stopped, or a record is missing.
     pub async fn play(&self) -> Result<Played, StageError> {
         let mut attempts = [1; SCENES.len()];
         let all: Vec<usize> = (0..SCENES.len()).collect();
@@ -172,21 +171,21 @@ impl Stage {
         Ok(Played { showings: self.explained(showings).await?, note, conference })
     }
 
-    /// How long the calls take when none is repeated.
+    /// The duration of the calls when none is repeated.
     pub fn play_time() -> Duration {
         script::PLAY_TIME
     }
 
-    /// Registers the called phones once more; a binding lasts ten minutes.
+    /// Registers the called phones again; a binding lasts ten minutes.
     pub async fn stay_reachable(&self) {
-        // One that is refused is tried again the next time.
+        // A refused one is tried again the next time.
         let _ = self.answering.register(self.access.answering).await;
         for (place, (_, callee)) in self.pairs.iter().enumerate() {
             let _ = callee.register(&Scene::to(place)).await;
         }
     }
 
-    /// Whether a record is of a call that the conference's phones made.
+    /// Whether a record belongs to a call of the conference's phones.
     pub fn is_of_the_conference(record: &Record) -> bool {
         record.caller_number.as_deref().is_some_and(Conference::is_by)
     }
@@ -194,7 +193,7 @@ impl Stage {
     /// The latest records, newest first.
     ///
     /// # Errors
-    /// When the API does not answer, or not with records.
+    /// When the API request fails, or the answer has no records.
     pub async fn latest(&self) -> Result<Vec<(Record, Value)>, StageError> {
         let path = format!("/api/v1/cdrs?limit={PAGE_LEN}");
         let mut page = get(self.http, &path, &self.access.key).await?;
@@ -205,10 +204,10 @@ impl Stage {
         items.into_iter().map(|json| Ok((Record::deserialize(&json)?, json))).collect()
     }
 
-    /// Why the call of a record has its verdict; null when nothing of it was analysed.
+    /// Returns why the call of a record has its verdict; null when it was not analysed.
     ///
     /// # Errors
-    /// When the API does not answer.
+    /// When the API request fails.
     pub async fn quality(&self, record: &Record) -> Result<Value, ClientError> {
         let path = format!("/api/v1/cdrs/{}/quality?timeline=false", record.call_uuid);
         match get(self.http, &path, &self.access.key).await {
@@ -217,7 +216,7 @@ impl Stage {
         }
     }
 
-    /// The showings with the explanation of each.
+    /// Adds the explanation to each result.
     async fn explained(&self, mut showings: Vec<Showing>) -> Result<Vec<Showing>, StageError> {
         for showing in &mut showings {
             showing.quality = self.quality(&showing.record).await?;
@@ -225,7 +224,7 @@ impl Stage {
         Ok(showings)
     }
 
-    /// Places the calls of the scenes at `places`, all at once, and waits for their ends.
+    /// Places the calls of the scenes at `places` at the same time, and waits for their ends.
     async fn call(&self, places: &[usize]) -> Result<(), StageError> {
         let mut calls = JoinSet::new();
         for &place in places {
@@ -236,13 +235,13 @@ impl Stage {
             calls.spawn(async move { caller.call(plan).await });
         }
         while let Some(done) = calls.join_next().await {
-            // How it ended stands in its record.
+            // The record contains how it ended.
             let _ = done.map_err(|_| PhoneError::SwitchedOff)??;
         }
         Ok(())
     }
 
-    /// Waits until the API gives as many records of every scene as there were attempts.
+    /// Waits until the API has as many records of every scene as there were attempts.
     async fn records(&self, attempts: &[u32; SCENES.len()]) -> Result<Vec<Showing>, StageError> {
         let deadline = Instant::now() + RECORDS_MAX;
         loop {
@@ -263,7 +262,7 @@ impl Stage {
     }
 }
 
-/// The scene's newest record, when there are as many as there were attempts.
+/// The scene's newest record, if there are as many as there were attempts.
 fn showing(latest: &[(Record, Value)], place: usize, scene: Scene, attempts: u32) -> Option<Showing> {
     let from = Scene::from(place);
     let mut own = latest.iter().filter(|(record, _)| record.caller_number.as_deref() == Some(from.as_str()));
@@ -302,11 +301,11 @@ fn plan(scene: &Scene, place: usize) -> Result<CallPlan, ScenarioError> {
     })
 }
 
-/// TEST-NET-1 (RFC 5737): where nobody is.
+/// TEST-NET-1 (RFC 5737): an unused address.
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-/// Records asked for at a time; both attempts of every scene are among them.
+/// Records of one request; both attempts of every scene are among them.
 const PAGE_LEN: usize = 100;
-/// How often the API is asked while records are missing.
+/// How often the API is requested while records are missing.
 const RECORDS_EVERY: Duration = Duration::from_millis(200);
 /// How long the records may take after the last call.
 const RECORDS_MAX: Duration = Duration::from_secs(15);

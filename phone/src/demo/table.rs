@@ -1,11 +1,11 @@
-//! Records as a table for a person: at most 100 columns, colours where they help.
+//! Records as a table for people: at most 100 columns, with optional colours.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::demo::stage::{Showing, callee_sentence, sentence};
 
-/// What the table shows of a record.
+/// The fields of a record that the table shows.
 #[derive(Clone, Debug, Deserialize)]
 #[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
 pub struct Record {
@@ -64,7 +64,7 @@ enum Colour {
 }
 
 impl Table {
-    /// A table with colours or without.
+    /// A table with or without colours.
     pub fn new(colour: bool) -> Self {
         Table { colour }
     }
@@ -102,7 +102,7 @@ impl Table {
         row
     }
 
-    /// Whether something went as it should.
+    /// Whether a result is the expected one.
     pub fn mark(&self, is_as_expected: bool) -> String {
         if is_as_expected { self.paint(Colour::Green, "✓") } else { self.paint(Colour::Red, "✗") }
     }
@@ -183,7 +183,7 @@ impl Table {
     }
 }
 
-/// One line; `verdict` is padded already, because it may hold colours.
+/// One line; `verdict` is already padded, because it may contain colour codes.
 fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cause: &str) -> String {
     let [loss, jitter, gap, quality, mos, seconds] = figures;
     let line = format!(
@@ -207,10 +207,10 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What a sentence has beside the names of the calls.
+/// Columns for a sentence beside the names of the calls.
 const WHY_COLUMNS: usize = 85;
 
-/// A figure that cannot be judged is a dash.
+/// A figure that cannot be judged is shown as a dash.
 fn figure(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }

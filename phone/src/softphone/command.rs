@@ -1,31 +1,31 @@
-//! What a person types, one command a line.
+//! Commands that a user types, one per line.
 
 use crate::is_digit;
 
-/// One thing to do.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Acknowledge a note.
     Acknowledge(Option<Which>),
-    /// Take the call that rings.
+    /// Answer the ringing call.
     Answer,
     /// Call this number.
     Call(String),
-    /// Fold all rows of a note.
+    /// Close all rows of a note.
     Close(Option<usize>),
-    /// Decline the call that rings.
+    /// Decline the ringing call.
     Decline,
-    /// Dial digits inside the call.
+    /// Send digits in the call.
     Dial(String),
-    /// Take the banner of an alert down.
+    /// Remove the banner of an alert.
     Dismiss(Option<usize>),
-    /// End the call, or give it up.
+    /// End the call, or cancel it.
     HangUp,
-    /// Say what can be typed.
+    /// Print the commands.
     Help,
     /// List the notes.
     Notes,
-    /// Unfold one row of a note, or all.
+    /// Open one row of a note, or all.
     Open(Option<usize>, Option<String>),
     /// End.
     Quit,
@@ -33,7 +33,7 @@ pub enum Command {
     Register,
     /// Show a note again.
     Show(Option<usize>),
-    /// Say how things are.
+    /// Print the state.
     Status,
 }
 
@@ -50,7 +50,7 @@ impl Command {
     /// Reads a line; `None` for an empty one and a comment.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it, as text.
     pub fn parse(line: &str) -> Result<Option<Command>, String> {
         let line = line.trim();
         if line.starts_with('#') {
@@ -108,7 +108,8 @@ fn number(word: &str) -> Result<usize, String> {
     word.parse().map_err(|_| format!("\"{word}\" is no number of a note; notes lists them"))
 }
 
-/// What may stand before the @ of a SIP URI without escapes (RFC 3261 §25.1, unreserved and user-unreserved).
+/// The characters allowed before the @ of a SIP URI without escapes (RFC 3261 §25.1, unreserved and
+/// user-unreserved).
 fn number_to_call(number: &str) -> Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.!~*'()&=+$,;?/".contains(c);
     if number.len() <= NUMBER_LEN_MAX && number.chars().all(is_fit) {
@@ -124,7 +125,7 @@ fn digits_to_dial(digits: &str) -> Result<String, String> {
     }
 }
 
-/// What `help` prints.
+/// The output of `help`.
 pub const HELP: &str = "  call NUMBER     c    call an extension or a number of the world
   answer               take the call that rings; decline says no
   hangup          h    end the call, or give it up
@@ -141,7 +142,7 @@ const VERBS: [&str; 23] = [
     "a", "ack", "answer", "c", "call", "decline", "d", "dial", "h", "hangup", "?", "help", "n", "notes", "q",
     "quit", "exit", "register", "s", "status", "o", "open", "show",
 ];
-/// Longer numbers are none.
+/// A longer text is not a number.
 const NUMBER_LEN_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The terminal: lines that come, and what is written around a prompt.
+//! The terminal: its input lines, and output above a prompt.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -7,49 +7,49 @@ use tokio::sync::mpsc;
 
 use crate::softphone::view::{View, is_harmful};
 
-/// Where a phone writes what happens: for people, or as one JSON object a line.
+/// The output of a phone: text for people, or one JSON object per line.
 pub struct Console {
     out: Box<dyn Write + Send>,
     is_json: bool,
     prompt: Option<String>,
-    /// How it looks.
+    /// The layout.
     pub view: View,
 }
 
 impl Console {
-    /// Text for people; a prompt is written anew behind everything that is written.
+    /// Text for people; the prompt is written again after every output.
     pub fn text(out: Box<dyn Write + Send>, view: View, prompt: Option<String>) -> Console {
         Console { out, is_json: false, prompt, view }
     }
 
-    /// One JSON object a line.
+    /// One JSON object per line.
     pub fn json(out: Box<dyn Write + Send>) -> Console {
         Console { out, is_json: true, prompt: None, view: View { colour: false, width: 0 } }
     }
 
-    /// Writes what happened, in the one form or the other.
+    /// Writes an event in the form of this console.
     pub(super) fn tell(&mut self, event: &Value, text: &str) {
         let text = if self.is_json { escaped(&event.to_string()) + "\n" } else { text.to_owned() };
         let clear = if self.prompt.is_some() { "\r\x1b[K" } else { "" };
         let break_after = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        // A reader that has seen enough (`| head`) is no failure.
+        // A closed pipe (`| head`) is not a failure.
         let _ = write!(self.out, "{clear}{text}{break_after}").and_then(|()| self.out.flush());
     }
 
-    /// Writes the prompt, under the banners that are up.
+    /// Writes the prompt, below the current banners.
     pub(super) fn prompt(&mut self, banners: &str) {
         if let Some(prompt) = &self.prompt {
             let _ = write!(self.out, "\r\x1b[K{banners}{prompt}").and_then(|()| self.out.flush());
         }
     }
 
-    /// Whether something is written for people only.
+    /// Whether the output is JSON.
     pub(super) fn is_json(&self) -> bool {
         self.is_json
     }
 }
 
-/// The lines of the standard input. The thread that reads them ends with it or with the process.
+/// The lines of the standard input. The thread that reads them ends with the input or with the process.
 pub fn lines() -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::channel(LINES_MAX);
     std::thread::spawn(move || {
@@ -65,7 +65,7 @@ pub fn lines() -> mpsc::Receiver<String> {
     receive
 }
 
-/// JSON whose strings hold nothing that commands a terminal; outside of strings JSON has no such characters.
+/// JSON without control characters for a terminal in its strings; JSON has none outside of strings.
 fn escaped(json: &str) -> String {
     let mut units = [0; 2];
     json.chars().fold(String::with_capacity(json.len()), |mut text, c| {
@@ -78,7 +78,7 @@ fn escaped(json: &str) -> String {
     })
 }
 
-/// Lines that wait while a command is carried out.
+/// Lines that wait while a command is executed.
 const LINES_MAX: usize = 16;
 /// Longer lines are read as several.
 const LINE_BYTES_MAX: u64 = 4_096;

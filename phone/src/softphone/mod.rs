@@ -1,4 +1,4 @@
-//! The phone of a person at a terminal, and of a script: `sidetone phone`.
+//! The phone for a user at a terminal, and for scripts: `sidetone phone`.
 //!
 //! [`Command`] and [`Step`] are what can be asked of it, [`View`] is how notes look, [`Session`] does what is asked
 //! over the built-in [`Phone`](crate::Phone). Nothing that the network sent reaches the terminal unread:

@@ -1,4 +1,4 @@
-//! A password that never stands on the command line: from a file, or typed without an echo.
+//! A password from a file, or typed without an echo, so that it is never on the command line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,20 +9,20 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 /// Why there is no password.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// A file has nothing in it.
+    /// A file is empty.
     #[error("{0}: has no password in its first line")]
     Empty(String),
     /// A file cannot be read.
     #[error("{0}: cannot be read ({1})")]
     File(String, #[source] io::Error),
-    /// There is no terminal to ask at.
+    /// There is no terminal for the question.
     #[error(
         "no password: name a file with --password-file, set SIDETONE_PHONE_PASSWORD, or run it on a terminal ({0})"
     )]
     Terminal(#[source] io::Error),
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 ///
 /// # Errors
 /// When it cannot be read, or is empty.
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<String, SecretError> {
     Ok(password.to_owned())
 }
 
-/// Asks at the terminal, which shows nothing of what is typed.
+/// Asks at the terminal, without showing the input.
 ///
 /// # Errors
 /// When there is no terminal.
@@ -51,7 +51,7 @@ pub fn ask(prompt: &str) -> Result<String, SecretError> {
     let set = |how| tcsetattr(&terminal, SetArg::TCSAFLUSH, how);
     set(&hidden).map_err(|error| SecretError::Terminal(error.into()))?;
     let typed = typed(&terminal, prompt);
-    // Whatever came of it, the terminal echoes again.
+    // In any case the terminal's echo is switched on again.
     let restored = set(&shown);
     let password = typed.map_err(SecretError::Terminal)?;
     restored.map_err(|error| SecretError::Terminal(error.into()))?;

@@ -1,4 +1,4 @@
-//! One phone in somebody's hand, or in a script's.
+//! One phone, used by a person or a script.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub struct Session {
     call: Call,
     /// How the last call ended.
     last_call: Option<(u16, String)>,
-    /// What the switch answered to the last acknowledgement.
+    /// The status of the answer to the last acknowledgement.
     last_ack: Option<u16>,
     notes: Vec<Entry>,
-    /// Notes that `wait note` has passed.
+    /// The number of notes that `wait note` has consumed.
     waited: usize,
     is_over: bool,
 }
@@ -53,14 +53,14 @@ struct Entry {
 pub struct Failed {
     /// Its line.
     pub line: usize,
-    /// What stands there.
+    /// The text of the step.
     pub step: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Session {
-    /// A session of `phone`, the extension `number`, which is not registered yet.
+    /// A session of `phone` with the extension `number`, not registered yet.
     pub fn new(phone: Phone, number: &str, console: Console, recorder: Option<Recorder>) -> Session {
         let news = phone.news();
         Session {
@@ -80,10 +80,10 @@ impl Session {
         }
     }
 
-    /// Registers; the binding is renewed for as long as the session runs.
+    /// Registers; the binding is renewed while the session runs.
     ///
     /// # Errors
-    /// When the switch refuses or says nothing.
+    /// When the switch refuses or does not answer.
     pub async fn register(&mut self) -> Result<(), PhoneError> {
         let silence = PhoneError::Refused { number: self.number.clone(), status: 408 };
         let lasts = match timeout(REGISTER_MAX, self.phone.register(&self.number)).await {
@@ -99,7 +99,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does what is typed until the person or the input ends it.
+    /// Executes typed commands until the user or the input ends.
     pub async fn serve(&mut self, mut lines: mpsc::Receiver<String>) {
         let hello = "help lists the commands, quit ends";
         self.console.tell(&json!({"event": "ready"}), hello);
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Does what a script says, line by line.
+    /// Executes a script, line by line.
     ///
     /// # Errors
     /// The first step that fails.
@@ -142,10 +142,10 @@ impl Session {
         Ok(())
     }
 
-    /// Hangs up, takes the binding away and brings what was heard to the disk.
+    /// Hangs up, unregisters and flushes the recording to the disk.
     pub async fn end(mut self) {
         let farewell = async {
-            // A switch that is gone by now is told nothing.
+            // If the switch is gone, the phone stops without an answer.
             let _ = self.phone.hang_up().await;
             let _ = self.phone.unregister(&self.number).await;
         };
@@ -177,11 +177,11 @@ impl Session {
         }
     }
 
-    /// Takes one piece of news, or renews the binding.
+    /// Handles one event, or renews the binding.
     async fn go_on(&mut self) {
         tokio::select! {
             news = self.news.recv() => {
-                // The oldest news are lost to who reads slowly; the phone itself lives as long as we do.
+                // A slow reader loses the oldest events; the phone itself lives as long as this session.
                 if let Ok(news) = news {
                     self.happened(news);
                 }
@@ -191,7 +191,7 @@ impl Session {
     }
 
     async fn go_on_until(&mut self, end: Instant) {
-        // What the future borrows is given back before the next round.
+        // The future releases what it borrows before the next turn.
         while Instant::now() < end {
             tokio::select! {
                 () = self.go_on() => {}
@@ -265,7 +265,7 @@ impl Session {
             "seconds": lasted, "packets_heard": received});
         self.last_call = Some((status, reason.to_owned()));
         if let Some(recorder) = &self.recorder {
-            // Said in the end, if it is so then too.
+            // The error is reported at the end if it persists.
             let _ = recorder.flush();
         }
         self.console.tell(&event, &text);
@@ -329,7 +329,7 @@ impl Session {
         self.last_call = None;
         let phone = Arc::clone(&self.phone);
         let plan = CallPlan { talk_time: None, ..CallPlan::to(number) };
-        // How it goes is told by the news.
+        // Events report its progress.
         tokio::spawn(async move { phone.call(plan).await });
         Ok(())
     }
@@ -485,7 +485,7 @@ impl Session {
             if Instant::now() >= deadline {
                 return Err(format!("within {limit:?} it did not come about that {condition}"));
             }
-            // Packets make no news.
+            // Packets cause no events.
             self.go_on_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
         }
     }
@@ -535,7 +535,7 @@ impl Session {
     }
 }
 
-/// A field by its path: names, and places of arrays from 1, with dots between.
+/// A field by its path: names, and array positions from 1, separated by dots.
 fn field<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if let Some(found) = value.get(path) {
         return Some(found);
@@ -552,14 +552,14 @@ fn said(error: PhoneError) -> String {
 
 /// How long the switch may take to answer a REGISTER.
 const REGISTER_MAX: Duration = Duration::from_secs(8);
-/// A switch that grants less is asked no more often.
+/// A shorter granted duration is not renewed more often than this.
 const RENEW_MIN: Duration = Duration::from_secs(5);
 const RENEW_RETRY: Duration = Duration::from_secs(10);
-/// How long the switch may take to answer a tap.
+/// How long the switch may take to answer an acknowledgement.
 const ACK_MAX: Duration = Duration::from_secs(8);
-/// How long a phone tries to say goodbye.
+/// How long a phone tries to unregister at the end.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How often packets are counted while somebody waits.
+/// How often packets are counted during a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -1,61 +1,61 @@
-//! Scripts: commands, waits and expectations, one a line.
+//! Scripts: commands, waits and expectations, one per line.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::softphone::command::Command;
 
-/// A script, read and understood as a whole before its first line is done.
+/// A script, parsed completely before its first line is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The steps, each with its line and what stands there.
+    /// The steps, each with its line number and text.
     pub steps: Vec<(usize, String, Step)>,
 }
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Do it.
+    /// Execute a command.
     Do(Command),
-    /// Fail unless this is so now.
+    /// Fail unless this is true now.
     Expect(Expectation),
     /// Do nothing for a while.
     Pause(Duration),
-    /// Wait until this is so; fail when it takes longer.
+    /// Wait until this is true; fail on timeout.
     Wait(Condition, Duration),
 }
 
-/// What can be waited for.
+/// A condition to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// So many RTP packets were heard, in all calls together.
+    /// This many RTP packets were received, in all calls together.
     Heard(u64),
-    /// No call is there.
+    /// There is no call.
     Idle,
-    /// The next note, or the next whose title has this in it.
+    /// The next note, or the next whose title contains this.
     Note(Option<String>),
     /// The phone is registered.
     Registered,
-    /// Somebody calls.
+    /// An incoming call rings.
     Ringing,
     /// A call is up.
     Up,
 }
 
-/// What can be expected.
+/// An expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// What the switch answered to the last acknowledgement.
+    /// The status of the answer to the last acknowledgement.
     Ack(u16),
     /// How the last call ended.
     Call(u16),
-    /// A field of the note that was waited for last, by its path, and its value.
+    /// A field of the note of the last `wait note`, by its path, and its value.
     Note(String, String),
-    /// How many notes came.
+    /// How many notes were received.
     Notes(usize),
 }
 
-/// A line that is no step.
+/// A line that is not a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ScriptError {
@@ -69,7 +69,7 @@ impl Script {
     /// Reads a whole script.
     ///
     /// # Errors
-    /// The first line that is no step.
+    /// The first line that is not a step.
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let mut steps = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -141,7 +141,7 @@ fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
 }
 
-/// `500ms`, `30s`, `2m`; a bare number is something else here, such as a number of packets.
+/// `500ms`, `30s`, `2m`; a bare number means something else here, such as a number of packets.
 fn duration(word: &str) -> Option<Duration> {
     let has_unit = word.ends_with(|c: char| c.is_ascii_alphabetic());
     sidetone_model::duration::parse(word).ok().filter(|_| has_unit)
@@ -165,7 +165,7 @@ const WAITS: &str = "wait for what? wait registered, ringing, up, idle, note [TI
                      such as 30s behind it if it may take longer than that; or wait 500ms";
 const EXPECTS: &str =
     "expect what? expect note FIELD VALUE, expect notes COUNT, expect call STATUS, expect ack STATUS";
-/// How long a wait may take that names no time.
+/// The default timeout of a wait.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! How notes look on a terminal. Text in, text out; the network's text goes through [`clean`].
+//! The layout of notes on a terminal. Text in, text out; text from the network passes [`clean`].
 
 use serde_json::Value;
 
 use crate::{Channel, Level, ShownNote};
 
-/// How a terminal is written to.
+/// The capabilities of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Whether it takes colours.
+    /// Whether it supports colours.
     pub colour: bool,
     /// Its columns.
     pub width: usize,
@@ -25,8 +25,8 @@ pub enum Fold {
     Rows(Vec<String>),
 }
 
-/// Text that does nothing to a terminal: a control character becomes a picture of it, what turns the direction of
-/// writing or hides is replaced.
+/// Text without effect on a terminal: a control character is replaced by its symbol; characters that change
+/// the text direction or are invisible are replaced too.
 pub fn clean(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
@@ -40,7 +40,8 @@ fn harmless(c: char) -> char {
     }
 }
 
-/// What must not reach a terminal as it is: controls, line separators, and what turns the direction of writing.
+/// Characters that must not reach a terminal: controls, line separators, and those that change the text
+/// direction.
 pub(super) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -48,7 +49,7 @@ pub(super) fn is_harmful(c: char) -> bool {
 }
 
 impl View {
-    /// A note as a card; `number` names it.
+    /// A note as a card with its `number`.
     pub fn note(&self, note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> String {
         let edge = self.paint(colour_of(note.level), "┃");
         let mut lines = vec![format!("{} {}", self.tag(note.level), self.bold(&clean(&note.title)))];
@@ -69,7 +70,7 @@ impl View {
         lines.iter().map(|line| format!("{edge} {line}\n")).collect()
     }
 
-    /// The line that stays while an alert is up.
+    /// The line that is shown while an alert is active.
     pub fn banner(&self, note: &ShownNote, number: usize) -> String {
         let text = format!(" {} · x {number} takes this down ", clean(&note.title));
         format!("{}{}\n", self.tag(note.level), self.bold(&text))
@@ -85,7 +86,7 @@ impl View {
         format!("{number:>3}  {} {}  {}\n", self.tag(note.level), clean(&note.title), self.dim(state))
     }
 
-    /// A name and its value, or what is in it.
+    /// A name and its value, or the rows inside it.
     fn row(
         &self,
         name: &str,
@@ -159,7 +160,7 @@ fn colour_of(level: Level) -> &'static str {
     }
 }
 
-/// Where a note came from and what can be done with it.
+/// The source of a note and the available commands.
 fn foot(note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> String {
     let way = match note.channel {
         Channel::Info => "in the call",
@@ -178,7 +179,7 @@ fn foot(note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> 
     parts.join(" · ")
 }
 
-/// A value as a person reads it.
+/// A value as text for people.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),
@@ -189,7 +190,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// Lines of at most `width` characters, broken at spaces where there are any.
+/// Lines of at most `width` characters, broken at spaces if possible.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(WIDTH_MIN);
     let mut lines = vec![String::new()];
@@ -220,9 +221,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// Longer names push their values to the right.
 const NAME_WIDTH_MAX: usize = 24;
-/// How deep rows are unfolded.
+/// How deep rows are opened.
 const DEPTH_MAX: usize = 16;
-/// What a value gets however narrow the terminal is.
+/// The smallest width of a value.
 const WIDTH_MIN: usize = 20;
 
 #[cfg(test)]

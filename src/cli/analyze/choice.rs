@@ -1,16 +1,16 @@
-//! Which calls and streams are shown, which are the worst, and which make the command fail; pure.
+//! Selects which calls and streams are shown, which are the worst, and which make the command fail; pure.
 
 use sidetone_capture::{CallDirection, CallReport, Group, Part, StreamReport};
 use sidetone_model::quality::MediaVerdict;
 
 use super::args::AnalyzeArgs;
 
-/// A verdict that is looked for.
+/// A verdict to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Any that says that something was wrong.
+    /// Any verdict that is a fault.
     Bad,
-    /// None was given.
+    /// A missing verdict.
     Nothing,
     /// This one.
     Verdict(MediaVerdict),
@@ -19,7 +19,7 @@ pub(super) enum Wanted {
 impl Wanted {
     /// Reads a verdict's name.
     ///
-    /// *Errors*: there is no such verdict; the text names all.
+    /// *Errors*: there is no such verdict; the text lists all of them.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "bad" => return Ok(Wanted::Bad),
@@ -41,7 +41,7 @@ impl Wanted {
     }
 }
 
-/// What is shown.
+/// The selection to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     calls: Vec<String>,
@@ -60,7 +60,7 @@ impl Choice {
         }
     }
 
-    /// Whether nothing is left out.
+    /// Whether everything is shown.
     pub(super) fn is_everything(&self) -> bool {
         self.calls.is_empty() && self.from.is_empty() && self.verdicts.is_empty()
     }
@@ -82,22 +82,23 @@ impl Choice {
         is_call && is_from
     }
 
-    /// Whether what is shown makes the command fail.
+    /// Whether a shown item makes the command fail.
     pub(super) fn fails(&self, group: &Group) -> bool {
         any(&self.fail_on, &verdicts(group))
     }
 
-    /// The same of a part of an analysis.
+    /// The same for a part of an analysis.
     pub(super) fn fails_part(&self, part: &Part) -> bool {
         match part {
             Part::Call(call) => any(&self.fail_on, &of_call(call)),
-            // Of a call that was announced the call speaks.
+            // For an announced stream its call decides.
             Part::Stream(stream) => stream.direction.is_none() && any(&self.fail_on, &[stream.verdict]),
         }
     }
 }
 
-/// Whether something is wrong in a direction as it is wanted, or all of them together are as well as that.
+/// Whether a direction has one of the wanted verdicts; `ok`, `unanswered` and a missing verdict match only if
+/// no direction has a worse one.
 fn any(wanted: &[Wanted], verdicts: &[Option<&str>]) -> bool {
     let named = |verdict: Option<&str>| verdict.and_then(MediaVerdict::from_name);
     let worst = verdicts.iter().fold(None, |worst, verdict| MediaVerdict::worse(worst, named(*verdict)));
@@ -121,7 +122,7 @@ fn of_call(call: &CallReport) -> Vec<Option<&'static str>> {
     call.directions().iter().map(CallDirection::verdict).collect()
 }
 
-/// How bad something is; the worst is the least: first what nothing was heard of, then what was damaged, by its MOS.
+/// How bad an item is; smaller is worse: first items without any audio, then impaired ones by their MOS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Badness {
     class: u8,
@@ -129,7 +130,7 @@ pub(super) struct Badness {
 }
 
 impl Badness {
-    /// How bad the worst of a call is, or of streams without signalling.
+    /// The badness of the worst direction of a call, or of streams without signalling.
     pub(super) fn of(group: &Group) -> Self {
         let worst_class = verdicts(group).into_iter().map(class).min().unwrap_or(CLASS_NONE);
         let streams = group.streams.iter().map(|(_, stream): &(usize, Box<StreamReport>)| stream.mos);
@@ -151,7 +152,7 @@ fn class(verdict: Option<&str>) -> u8 {
 
 const CLASS_NONE: u8 = 3;
 
-/// Whether a number is what a pattern says, in which `*` stands for any characters; a leading `+` may be left out.
+/// Whether a number matches a pattern, in which `*` stands for any characters; a leading `+` may be left out.
 fn matches(pattern: &str, number: &str) -> bool {
     let pattern = pattern.strip_prefix('+').unwrap_or(pattern);
     let number = number.strip_prefix('+').unwrap_or(number);
@@ -169,11 +170,11 @@ fn matches(pattern: &str, number: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The worst of everything that was read, and no more of them than are wanted, or twice as many while they come.
+/// The worst items so far; at most twice as many as wanted are kept while reading.
 #[derive(Debug)]
 pub(super) struct Worst {
     room: usize,
-    /// Each with the number of its file.
+    /// Each with the index of its file.
     groups: Vec<(Badness, usize, Group)>,
 }
 
@@ -189,7 +190,7 @@ impl Worst {
         }
     }
 
-    /// The worst of each file that has any of them, the worst first.
+    /// The worst items by file, the worst first; files without one are left out.
     pub(super) fn into_files(mut self) -> Vec<(usize, Vec<Group>)> {
         self.shrink();
         let mut files: Vec<(usize, Vec<Group>)> = Vec::new();
@@ -204,7 +205,7 @@ impl Worst {
     }
 
     fn shrink(&mut self) {
-        // Stable: of what is equally bad the first ones stay.
+        // The sort is stable: of equally bad items the first ones are kept.
         self.groups.sort_by_key(|(badness, ..)| *badness);
         self.groups.truncate(self.room);
     }

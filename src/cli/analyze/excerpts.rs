@@ -1,4 +1,4 @@
-//! Calls that are taken out of captures: a capture of each, and its audio.
+//! Extracts calls from captures: a capture of each, and its audio.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,11 +13,11 @@ use crate::cli::inputs::Inputs;
 
 use super::args::AnalyzeArgs;
 
-/// What is extracted of each capture.
+/// The excerpts of each capture.
 #[derive(Debug)]
 pub(super) struct Excerpts {
     is_wanted: bool,
-    /// Each with the number of its file, in their order.
+    /// Each with the index of its file, in order.
     files: Vec<(usize, Vec<Excerpt>)>,
 }
 
@@ -30,7 +30,7 @@ impl Excerpts {
         self.is_wanted
     }
 
-    /// Notes what is shown of a file.
+    /// Adds a shown item of a file.
     pub(super) fn push(&mut self, file: usize, excerpt: impl FnOnce() -> Excerpt) {
         if !self.is_wanted {
             return;
@@ -42,9 +42,9 @@ impl Excerpts {
     }
 }
 
-/// Reads the captures again and writes what was asked for.
+/// Reads the captures again and writes the excerpts.
 ///
-/// *Errors*: in words, what could not be read or written.
+/// *Errors*: what could not be read or written, as text.
 pub(super) fn extract(args: &AnalyzeArgs, inputs: &Inputs, excerpts: &Excerpts) -> Result<(), String> {
     let streams: usize =
         excerpts.files.iter().flat_map(|(_, excerpts)| excerpts).map(|excerpt| excerpt.streams.len()).sum();
@@ -71,7 +71,7 @@ pub(super) fn extract(args: &AnalyzeArgs, inputs: &Inputs, excerpts: &Excerpts) 
     Ok(())
 }
 
-/// What the names of a file's excerpts begin with: nothing where there is one file.
+/// The prefix of the names of a file's excerpts: empty for a single file.
 fn prefix(args: &AnalyzeArgs, file: usize, path: &Path) -> String {
     if args.files.len() == 1 {
         return String::new();
@@ -258,19 +258,19 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Many files under way, of which none stays open.
+/// Many files being written, none of which stays open.
 struct Files<'a> {
     folder: &'a Path,
     inputs: &'a Inputs,
     files: Vec<Pending>,
-    /// How often it was not counted what all of them hold.
+    /// Turns since the waiting bytes were last counted.
     turns: u32,
 }
 
 struct Pending {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Bytes that are in the file.
+    /// Bytes that were written to the file.
     written: u64,
 }
 
@@ -279,13 +279,13 @@ impl<'a> Files<'a> {
         Files { folder, inputs, files: Vec::new(), turns: 0 }
     }
 
-    /// A file of that name; it is known by the number from here on.
+    /// Adds a file with that name; returns its number.
     fn name(&mut self, name: &str) -> usize {
         self.files.push(Pending { path: self.folder.join(name), bytes: Vec::new(), written: 0 });
         self.files.len() - 1
     }
 
-    /// Lets `fill` append to what is written to a file.
+    /// Lets `fill` append to the buffer of a file.
     fn with<T>(&mut self, file: usize, fill: impl FnOnce(&mut Vec<u8>) -> T) -> Option<T> {
         self.files.get_mut(file).map(|file| fill(&mut file.bytes))
     }
@@ -310,7 +310,7 @@ impl<'a> Files<'a> {
         if held < BYTES_HELD { Ok(()) } else { self.write() }
     }
 
-    /// Writes all that is there.
+    /// Writes all buffers.
     fn write(&mut self) -> io::Result<()> {
         for file in self.files.iter_mut().filter(|file| !file.bytes.is_empty()) {
             let mut out = if file.written == 0 {
@@ -325,7 +325,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Writes the head of a WAV file anew, which says how long it is.
+    /// Overwrites the header of a WAV file with its final length.
     fn rewrite(&self, file: usize, head: impl FnOnce(u64) -> [u8; wav::HEADER_LEN]) -> io::Result<()> {
         let Some(file) = self.files.get(file) else { return Ok(()) };
         let mut out = OpenOptions::new().write(true).open(&file.path)?;
@@ -342,8 +342,8 @@ impl<'a> Files<'a> {
 const NOTICES_MAX: usize = 20;
 /// The most WAV files at once.
 const WAV_MAX: usize = 1_000;
-/// Bytes that wait in memory for their files, and samples of one stream.
+/// Bytes that wait for all files, and samples of one stream.
 const BYTES_HELD: usize = 16 << 20;
 const SAMPLES_HELD: usize = 64 << 10;
-/// Frames between two looks at how much waits.
+/// Frames between two checks of the waiting bytes.
 const TURNS: u32 = 4_096;

@@ -1,4 +1,4 @@
-//! Reads one capture, with a bar on a terminal.
+//! Reads one capture, with a progress bar on a terminal.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use sidetone_capture::{self as capture, EngineOptions, Parts, Source};
 
-/// Reads one capture as far as it goes; what is wrong with it is printed on stderr.
+/// Reads one capture as far as possible; problems are printed to stderr.
 pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> {
     let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
     let mut stdin;
@@ -42,7 +42,7 @@ pub(super) fn analyze(path: &Path, options: EngineOptions) -> io::Result<Parts> 
     Ok(outcome.parts)
 }
 
-/// A bar on a terminal; nothing else is ever written in its place.
+/// A progress bar on a terminal; nothing if stderr is not one.
 fn progress_bar(len: Option<u64>, name: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -56,7 +56,7 @@ fn progress_bar(len: Option<u64>, name: &str) -> ProgressBar {
     };
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message(name.to_owned());
-    // The template is a constant; were it wrong, the library's own would do.
+    // The template is a constant; if it were wrong, the library's default would be used.
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

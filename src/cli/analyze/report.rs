@@ -1,4 +1,4 @@
-//! The result on its way out: written as it is read, so that captures of any size take the same memory.
+//! Writes the result while it is read, so that captures of any size take the same memory.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,31 +14,31 @@ use super::excerpts::{Excerpt, Excerpts};
 
 type Out = Box<dyn Write>;
 
-/// The result under way.
+/// The result under construction.
 pub(super) struct Report<'a> {
     args: &'a AnalyzeArgs,
     inputs: &'a Inputs,
     choice: Choice,
     look: Look,
     sink: Sink,
-    /// The worst so far, where only they are shown, with what is known of each capture.
+    /// The worst items so far, if only those are shown, with the totals of each capture.
     worst: Option<(Worst, Vec<Totals>)>,
-    /// What is extracted of each capture that was written.
+    /// The excerpts of each capture that was written.
     pub(super) excerpts: Excerpts,
-    /// How many calls and streams have a verdict of `--fail-on`.
+    /// The number of calls and streams with a verdict of `--fail-on`.
     pub(super) failures: u64,
     /// How many calls, and streams without signalling, were chosen.
     chosen: u64,
 }
 
-/// What is known of a capture beside what is shown of it.
+/// The figures of a capture as a whole.
 struct Totals {
     head: Head,
     calls: usize,
     streams: usize,
 }
 
-/// What is being written; nothing before the first capture.
+/// The current output; none before the first capture.
 enum Sink {
     None,
     Csv(Csv<Out>),
@@ -103,7 +103,7 @@ impl<'a> Report<'a> {
         self.write(file, groups)
     }
 
-    /// Writes a capture as JSON call by call, calls and streams in lists of their own.
+    /// Writes a capture as JSON call by call, with separate lists of calls and streams.
     fn json_as_it_comes(&mut self, parts: Parts) -> io::Result<()> {
         self.open()?;
         let Sink::Json(json) = &mut self.sink else { return Ok(()) };
@@ -112,7 +112,7 @@ impl<'a> Report<'a> {
         json.each(&head, parts.inspect(|part| *failures += u64::from(choice.fails_part(part))))
     }
 
-    /// Writes what is chosen of a capture.
+    /// Writes the selected items of a capture.
     fn write(&mut self, file: usize, mut groups: Groups) -> io::Result<()> {
         let totals = Totals { head: groups.head.clone(), calls: groups.calls, streams: groups.streams };
         let choice = self.choice.clone();
@@ -147,7 +147,7 @@ impl<'a> Report<'a> {
                 groups.for_each(|group| page.group(&group));
                 Ok(())
             }
-            // Its lists are of calls and of streams, each with places in the other.
+            // Its lists of calls and of streams refer to each other by index.
             Sink::Json(json) => json.parts(analysis_of(totals.head.clone(), groups.collect()).into()),
             Sink::Table(out) => {
                 let mut table = Table::new(self.look);
@@ -157,7 +157,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Writes what is left; nothing where nothing was read.
+    /// Writes the rest; nothing if nothing was read.
     ///
     /// *Errors*: the result cannot be written.
     pub(super) fn finish(&mut self) -> io::Result<()> {
@@ -166,7 +166,7 @@ impl<'a> Report<'a> {
                 let Some(totals) = totals.get(file) else { continue };
                 self.write_groups(file, totals, &mut groups.into_iter())?;
             }
-            // What was read is answered, also where nothing of it was chosen.
+            // A capture that was read is reported even if none of its items was selected.
             if matches!(self.sink, Sink::None) && !totals.is_empty() {
                 for (file, totals) in totals.iter().enumerate() {
                     self.write_groups(file, totals, &mut std::iter::empty())?;
@@ -189,7 +189,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Begins what is written, where it has not begun.
+    /// Starts the output, if it has not started.
     fn open(&mut self) -> io::Result<()> {
         if let Sink::Table(out) = &mut self.sink {
             return out.write_all(b"\n");
@@ -217,7 +217,7 @@ impl<'a> Report<'a> {
 }
 
 impl Totals {
-    /// Of a capture that was not read.
+    /// The totals of a capture that was not read.
     fn none() -> Self {
         let head = Head {
             file: String::new(),

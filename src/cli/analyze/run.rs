@@ -1,4 +1,4 @@
-//! What `analyze` does: reads every capture, writes the result, extracts calls.
+//! Runs `analyze`: reads every capture, writes the result, extracts calls.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::excerpts;
 use super::reading::analyze;
 use super::report::Report;
 
-/// Reads every capture and prints what it holds.
+/// Reads every capture and prints its content.
 pub fn run(args: &AnalyzeArgs) -> ExitCode {
     let inputs = Inputs::of(&args.files);
     if let Err(message) = check(args, &inputs) {
@@ -48,7 +48,7 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     if let Err(error) = written.and_then(|()| report.finish()) {
         let place =
             args.output.as_deref().map_or_else(|| "the standard output".into(), Path::to_string_lossy);
-        // A reader that has seen enough (`| head`) is no failure.
+        // A closed pipe (`| head`) is not a failure.
         if error.kind() != io::ErrorKind::BrokenPipe {
             crate::cli::tell!("sidetone: {place}: cannot be written: {error}");
             whole = false;
@@ -75,7 +75,7 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Refuses what would destroy a capture, or cannot be done, before anything is read.
+/// Refuses what would overwrite a capture, or is not possible, before anything is read.
 fn check(args: &AnalyzeArgs, inputs: &Inputs) -> Result<(), String> {
     let refused = |place: &str, error: io::Error| format!("{place}: cannot be written: {error}");
     match &args.output {
@@ -92,11 +92,11 @@ fn check(args: &AnalyzeArgs, inputs: &Inputs) -> Result<(), String> {
     Ok(())
 }
 
-/// How many threads share the work: all of them read, the first one looks up and counts as well.
+/// How many threads share the work: all of them read, the first one also analyses.
 fn threads(asked: Option<u8>) -> usize {
     let has_more = || std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
     asked.map_or_else(|| if has_more() { 2 } else { 1 }, usize::from)
 }
 
-/// Everything was read, and `--fail-on` found its verdict.
+/// Everything was read, and `--fail-on` matched.
 const EXIT_FOUND: u8 = 3;

@@ -1,10 +1,10 @@
-//! A moderator PIN that is keyed in the room, and rooms that change while somebody comes.
+//! A moderator PIN keyed in the room, and rooms whose stored settings change while parties enter.
 
 use expect_test::expect;
 
 use crate::rooms::tests::script::check;
 
-/// Where nobody was asked for one.
+/// The room asks participants for no PIN.
 #[test]
 fn a_pin_keyed_in_the_room_makes_a_moderator() {
     check(

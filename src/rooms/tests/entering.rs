@@ -1,4 +1,4 @@
-//! The way in: every row of how somebody comes into a room, and of how not.
+//! The way in: every row of the table of how a party enters a room or is refused.
 
 use expect_test::expect;
 
@@ -442,7 +442,7 @@ fn an_exempt_extension_asked_for_the_number_needs_no_pin_either() {
     );
 }
 
-/// Exempt participants are refused as well.
+/// Exempt participants are also refused.
 #[test]
 fn a_locked_room_takes_moderators_alone() {
     check(

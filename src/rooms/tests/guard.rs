@@ -1,4 +1,4 @@
-//! Wrong PINs in numbers: one caller who tries thousands, and many who share the work.
+//! Many wrong PINs: from one caller who tries thousands, and from many callers who share the guessing.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn guarded() -> World {
     World::new(&[room], RoomsConfig::default(), 7)
 }
 
-/// One call that keys wrong PINs until it is hung up or refused; how many it keyed.
+/// Keys wrong PINs in one call until it is hung up or refused; returns how many.
 fn attack(world: &mut World, call: &str, caller: &str) -> Result<usize, u16> {
     world.rooms.admits(world.now.instant, ROOM, &Who::new(None, caller))?;
     let leg = World::leg(call);
@@ -28,7 +28,7 @@ fn attack(world: &mut World, call: &str, caller: &str) -> Result<usize, u16> {
             world.feed(Input::Digit(leg, digit));
         }
         keyed += 1;
-        // The verdict, and the words after it.
+        // Wait for the PIN result and the prompt after it.
         world.pass(Duration::from_secs(4));
         let token = world.up.get(&leg).map(|told| told.token);
         if let Some(token) = token {
@@ -39,7 +39,7 @@ fn attack(world: &mut World, call: &str, caller: &str) -> Result<usize, u16> {
     Ok(keyed)
 }
 
-/// Whether somebody who knows the PIN comes in.
+/// Whether a caller who knows the PIN can enter.
 fn comes_in(world: &mut World, name: &str) -> bool {
     let leg = World::leg(name);
     let who = World::arrival(name, Goal::Room(ROOM));
@@ -74,7 +74,7 @@ fn ten_thousand_attempts_of_one_caller_are_few_tries() {
         }
         assert!(comes_in(&mut world, "out"), "the room is usable by others");
     }
-    // Ten until the first refusal, and ten after each: 10, 20, 40 … minutes apart.
+    // Ten tries before the first refusal, and ten after each; the refusals last 10, 20, 40 … minutes.
     let hours = world.now.instant.duration_since(world.start()).as_secs() / 3600;
     assert!(tries <= 10 * 10, "{tries} tries in {hours} h");
     assert!(refused > 9_800, "{refused} calls refused");
@@ -115,7 +115,7 @@ fn a_failure_is_forgotten_after_ten_minutes() {
     for _ in 0..3 {
         assert_eq!(attack(&mut world, "eve", "+4420"), Ok(3));
     }
-    // The tenth in ten minutes.
+    // This is the tenth failure in ten minutes.
     assert_eq!(attack(&mut world, "eve", "+4420"), Ok(1));
     assert_eq!(attack(&mut world, "eve", "+4420"), Err(403));
     world.pass(Duration::from_secs(601));

@@ -1,4 +1,4 @@
-//! Who is rung, how often, and what becomes of it.
+//! Who is rung, how often, and the results.
 
 use expect_test::expect;
 
@@ -278,7 +278,7 @@ fn who_is_busy_is_tried_every_half_minute() {
     );
 }
 
-/// Many phones say busy when somebody rejects a call.
+/// Many phones answer 486 when their user rejects a call.
 #[test]
 fn a_phone_that_rang_is_left_alone_for_half_a_minute() {
     check(

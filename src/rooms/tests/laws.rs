@@ -1,4 +1,4 @@
-//! Laws that hold whatever happens: [`World`] checks them after every input.
+//! Invariants under random inputs: [`World`] checks them after every input.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sidetone_model::room::{Control, DialKind, DialRequest, Role, RoomConfig, Roo
 use crate::rooms::tests::world::{ROOM, STAFF, World, exempt, extension, pin, plain};
 use crate::rooms::{DialEnd, Goal, Input, RoomsConfig};
 
-/// What somebody does.
+/// One random step.
 #[derive(Clone, Debug)]
 enum Step {
     Arrive(u8, u8),
@@ -82,7 +82,7 @@ fn config() -> impl Strategy<Value = RoomConfig> {
     )
 }
 
-/// A name of nobody who is there yet: a colleague's, or somebody's outside.
+/// Returns a name: an extension's, or a new one for an outside party.
 fn newcomer(who: u8, count: usize) -> String {
     match STAFF.get(usize::from(who % 8)) {
         Some((name, _)) => (*name).to_owned(),
@@ -194,7 +194,7 @@ fn play(world: &mut World, step: Step, count: usize) {
                 world.feed(Input::Ringing(dial));
             }
         }
-        // What is said of a leg that is no more is no news to anybody.
+        // Inputs about a leg that is gone must have no effect.
         Step::Stale(who) => {
             let leg = world.hung_up.iter().next().copied().unwrap_or(World::leg("ghost"));
             match who % 4 {
@@ -226,7 +226,7 @@ proptest! {
         for (count, step) in steps.into_iter().enumerate() {
             play(&mut world, step, count);
         }
-        // Whoever is not in a room is gone in time, and a room without anybody is none.
+        // A leg that is in no room is hung up in time, and a room without members is gone.
         world.pass(Duration::from_secs(400));
         let seated: usize = world.reader.live().map(|room| room.members.len()).sum();
         prop_assert_eq!(world.up.len(), seated);

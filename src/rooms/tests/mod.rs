@@ -1,4 +1,4 @@
-//! The rooms, told what happens and read as they answer.
+//! Tests of the rooms by their inputs and outputs.
 
 mod claiming;
 mod entering;

@@ -1,4 +1,4 @@
-//! What moderators alone may do, and rooms that depend on one.
+//! Commands reserved for moderators, and rooms that depend on a moderator.
 
 use expect_test::expect;
 

@@ -1,10 +1,10 @@
-//! Two things at once, in either order.
+//! Two events at the same time, in either order.
 
 use expect_test::expect;
 
 use crate::rooms::tests::script::check;
 
-/// The one who joins is in a session of their own.
+/// The member who joins is in a new session.
 #[test]
 fn the_last_member_leaves_while_one_joins() {
     check(
@@ -300,7 +300,7 @@ fn somebody_is_kicked_who_hangs_up() {
     );
 }
 
-/// Whoever was dialled in opens it again; a default member does not.
+/// A target that was dialled in opens the room again; a default member does not.
 #[test]
 fn a_call_of_ours_is_answered_after_the_room_ran_empty() {
     check(

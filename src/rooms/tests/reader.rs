@@ -1,4 +1,4 @@
-//! Somebody who reads the news of rooms and never asks: what they know is what is read of a live room.
+//! A client that reads only the news of rooms: the state built from them must equal the live rooms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::news::{RoomChange, RoomNews};
 use sidetone_model::room::{LiveMember, LiveRoom, Role, RoomName};
 
-/// What the news tell.
+/// The state built from the news.
 #[derive(Default)]
 pub(crate) struct Reader {
     rooms: BTreeMap<RoomName, Mirror>,
@@ -14,7 +14,7 @@ pub(crate) struct Reader {
     ended: HashMap<ConferenceSessionId, u64>,
 }
 
-/// A room as the news tell it.
+/// A room as built from its news.
 struct Mirror {
     live: LiveRoom,
     by_all: BTreeSet<u32>,
@@ -22,7 +22,7 @@ struct Mirror {
 }
 
 impl Reader {
-    /// Reads a piece of news; none may be missing, come twice or tell what was so already.
+    /// Applies a piece of news. None may be missing, repeated or without effect.
     pub(crate) fn read(&mut self, news: &RoomNews) {
         if let RoomChange::Opened { room_name } = &news.what {
             let live = LiveRoom {
@@ -61,17 +61,17 @@ impl Reader {
         }
     }
 
-    /// The live rooms by their news.
+    /// Returns the live rooms as built from the news.
     pub(crate) fn live(&self) -> impl Iterator<Item = &LiveRoom> {
         self.rooms.values().map(|room| &room.live)
     }
 
-    /// How many sessions ended.
+    /// Returns how many sessions ended.
     pub(crate) fn sessions(&self) -> usize {
         self.ended.len()
     }
 
-    /// Fails unless `live` is what the news told.
+    /// Fails unless `live` equals the state built from the news.
     pub(crate) fn agrees(&self, mut live: Vec<LiveRoom>) {
         for room in &mut live {
             room.run_seconds = 0;
@@ -102,7 +102,8 @@ impl Mirror {
                 if muted {
                     by_all.insert(person.member);
                 }
-                // Muted on its own and a participant before, somebody stays so when they become a moderator.
+                // A participant who was muted individually stays muted when promoted to moderator; separate
+                // news follow for that.
                 room.members.push(LiveMember {
                     id: person.member,
                     call_uuid: person.call_uuid,

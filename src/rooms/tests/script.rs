@@ -1,4 +1,4 @@
-//! One text in, one text out: what happens to rooms, and what they say to it.
+//! Runs text scripts: inputs to rooms in one text, their outputs in another.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use sidetone_model::room::{Control, DialKind, DialRequest, Role, RoomConfig, Roo
 use crate::rooms::tests::world::{ACME, ROOM, World, book, exempt, extension, pin, plain};
 use crate::rooms::{DialEnd, DialId, Goal, Hears, Input, Output, RoomsConfig};
 
-/// Runs a script against the room that its first line describes, and compares what comes out.
+/// Runs a script on the room that its first line describes, and compares the outputs.
 pub(super) fn check(script: &str, expected: Expect) {
     expected.assert_eq(&run(script));
 }
@@ -33,8 +33,8 @@ pub(super) fn run(script: &str) -> String {
     scene.text
 }
 
-/// `room pin=1234 mod=9876 waits ends record max=3 exempt=ada:moderator member=bob notes`; with `notes` last
-/// they are shown.
+/// Parses `room pin=1234 mod=9876 waits ends record max=3 exempt=ada:moderator member=bob notes`; `notes` at
+/// the end shows the notes.
 pub(super) fn room(text: &str) -> RoomConfig {
     let mut room = plain();
     let mut words = text.split_whitespace();
@@ -62,7 +62,7 @@ pub(super) fn room(text: &str) -> RoomConfig {
 struct Scene {
     world: World,
     shows_notes: bool,
-    /// The mixes in the order in which they were first seen.
+    /// The mixes, in the order of first use.
     mixes: Vec<u64>,
     text: String,
 }
@@ -171,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// The session that recorded last.
+    /// Returns the session that was recorded last.
     fn session(&self) -> sidetone_model::ids::ConferenceSessionId {
         let mut texts = self.text.lines().rev().filter_map(|line| line.trim().strip_prefix("record mix"));
         let session = texts.find_map(|line| line.split_once(" session ")).expect("something was recorded");

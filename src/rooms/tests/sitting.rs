@@ -1,4 +1,4 @@
-//! In the room: every row of the tables of states, controls and keys.
+//! Inside the room: every row of the tables of states, controls and keys.
 
 use expect_test::expect;
 
@@ -443,7 +443,7 @@ fn two_calls_become_a_room() {
     );
 }
 
-/// [`World`] holds every note to its 4 KB.
+/// [`World`] checks that every note is shorter than 4 KB.
 #[test]
 fn the_roster_of_a_large_room_is_cut_and_says_how_many_there_are() {
     let mut room = plain();

@@ -1,4 +1,4 @@
-//! A machine with everything around it that its outputs reach, held to the laws after every input.
+//! The machine with a model of everything its outputs act on; checks invariants after every input.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) fn extension(name: &str) -> Option<ExtensionId> {
     Some(ExtensionId(Uuid::from_u128(101 + place as u128)))
 }
 
-/// A room with the number 200 and no more.
+/// A room with the number 200 and no other settings.
 pub(super) fn plain() -> RoomConfig {
     RoomConfig {
         id: ROOM,
@@ -65,7 +65,7 @@ pub(super) fn book(rooms: &[RoomConfig]) -> Arc<RoomBook> {
     }))
 }
 
-/// What a leg was told.
+/// What the last outputs set for a leg.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) mix: Option<u64>,
@@ -78,19 +78,19 @@ pub(super) struct World {
     pub(super) rooms: Rooms,
     start: Instant,
     pub(super) now: Now,
-    /// Legs that arrived and are neither gone nor hung up.
+    /// Legs that arrived and were neither hung up nor reported gone.
     pub(super) up: BTreeMap<LegId, Told>,
-    /// Legs that were hung up and are not gone.
+    /// Legs that were hung up and not yet reported gone.
     pub(super) hung_up: BTreeSet<LegId>,
-    /// Who is being rung.
+    /// The calls that are being placed.
     pub(super) dials: BTreeMap<DialId, String>,
-    /// Those of them whom somebody asked for, and whether somebody asks now.
+    /// Those that a client requested, and whether such a request runs now.
     by_hand: BTreeSet<DialId>,
     asks: bool,
-    /// What a reader of the news knows.
+    /// The state built from the news.
     pub(super) reader: Reader,
     rang: HashMap<String, Instant>,
-    /// Recordings that were begun and not told to have ended.
+    /// Recordings that were started and whose end is not reported yet.
     recording: Vec<ConferenceSessionId>,
     pub(super) outputs: Vec<Output>,
 }
@@ -120,12 +120,12 @@ impl World {
         LegId(Uuid::from_u128(name.bytes().fold(0, |sum, byte| sum << 8 | u128::from(byte))))
     }
 
-    /// The name that a leg was made of.
+    /// Returns the name that a leg id was made from.
     pub(super) fn name(leg: LegId) -> String {
         String::from_utf8(leg.0.into_bytes().into_iter().filter(|byte| *byte != 0).collect()).unwrap()
     }
 
-    /// Somebody, by name: an extension of the organisation, or else from outside.
+    /// Returns the arrival of a party by name: an extension of the organisation, else an outside party.
     pub(super) fn arrival(name: &str, goal: Goal) -> Arrival {
         let staff = STAFF.iter().find(|(staff, _)| *staff == name);
         Arrival {
@@ -181,7 +181,7 @@ impl World {
         self.start
     }
 
-    /// Lets time pass, with what falls due on the way.
+    /// Advances the time and feeds the timeouts on the way.
     pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now.instant + time;
         let mut turns = 0;
@@ -207,12 +207,12 @@ impl World {
         self.hold_laws();
     }
 
-    /// A session whose recording may be told to have ended.
+    /// Takes a session whose recording may be reported as ended.
     pub(super) fn next_recorded(&mut self) -> Option<ConferenceSessionId> {
         (!self.recording.is_empty()).then(|| self.recording.remove(0))
     }
 
-    /// Rings somebody, as the HTTP face asks for it.
+    /// Dials a target as the HTTP API does.
     pub(super) fn dial(&mut self, request: DialRequest) -> Result<String, ControlRefused> {
         self.asks = true;
         let done = self.rooms.dial(ROOM, request);
@@ -251,7 +251,7 @@ impl World {
             Output::News(news) => {
                 self.reader.read(news);
                 if news.what == RoomChange::Ended {
-                    // The next session is another invitation.
+                    // The next session may ring again at once.
                     self.rang.clear();
                 }
             }

@@ -1,5 +1,5 @@
-//! How the engine's other tasks reach the switch: requests that it obeys, questions that it answers, and what can be
-//! read of it at any time.
+//! Handle of the running switch for the engine's other tasks: requests, questions with answers, and figures
+//! that can be read at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,22 +16,22 @@ use crate::switch::counters::Counters;
 use crate::switch::machine::{Input, Settings};
 use crate::switch::mixing::Recording;
 
-/// What others ask of the running switch.
+/// Requests of other tasks to the running switch.
 #[derive(Debug)]
 pub enum Request {
-    /// What organisations have to spend, or the prices: fed to the switch as they are.
+    /// New credit accounts or prices, passed on to the switch unchanged.
     Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
-    /// The recording of a conference's session is closed.
+    /// The recording of a conference session is closed.
     Recorded(ConferenceSessionId, Recording),
-    /// Other settings hold from now on.
+    /// The settings changed.
     Settings(Settings),
-    /// Take no new calls, and stop once the last has ended or the time is over.
+    /// Take no new calls; stop once the last call has ended or this time has passed.
     Drain(Duration),
 }
 
-/// How the engine's other tasks reach the driver.
+/// The handle by which other tasks reach the driver.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requests: mpsc::Sender<Request>,
@@ -39,16 +39,16 @@ pub struct Handle {
     gauges: Arc<Gauges>,
 }
 
-/// Why a question has no answer; it was not put to the switch and never will be.
+/// Why a question has no answer. The switch has not carried it out and never will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Too many questions wait already.
+    /// Too many questions are waiting.
     #[error("ask the switch: {QUESTIONS_MAX} questions wait already")]
     Busy,
     /// The switch has stopped.
     #[error("ask the switch: it has stopped")]
     Stopped,
-    /// It did not get to it in time.
+    /// The switch did not reach the question in time.
     #[error("ask the switch: it did not get to it within {} s", ANSWER_MAX.as_secs())]
     Timeout,
 }
@@ -59,7 +59,7 @@ pub(super) struct Mailbox {
     pub(super) questions: mpsc::Receiver<Asked>,
 }
 
-/// What can be read of a running switch at any time.
+/// Figures of a running switch that can be read at any time.
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
     pub(super) live_calls: AtomicUsize,
@@ -82,17 +82,17 @@ impl Handle {
         (handle, Mailbox { requests, questions })
     }
 
-    /// Passes a request on; `false` when the switch has stopped.
+    /// Sends a request to the switch; returns `false` when it has stopped.
     pub async fn send(&self, request: Request) -> bool {
         self.requests.send(request).await.is_ok()
     }
 
-    /// Puts a question to the switch, between two datagrams, and waits for its answer.
+    /// Sends a question to the switch, which carries it out between two datagrams, and waits for the answer.
     ///
-    /// A question is put once or not at all: with an error nothing has happened and nothing will, so that the caller
-    /// may be told to ask again.
+    /// A question is carried out once or not at all: on an error nothing was done and nothing will be, so the
+    /// client may ask again.
     ///
-    /// *Bounds*: 1,024 questions wait, each for two seconds at most; the switch itself never waits.
+    /// *Bounds*: at most 1,024 questions wait, each for at most two seconds; the switch itself never waits.
     ///
     /// # Errors
     /// [`AskError`]; as a [`Problem`] it is 503 with `Retry-After`.
@@ -110,7 +110,7 @@ impl Handle {
         let put = claim.clone();
         let asked = Asked::new(move |now, switch| {
             if put() {
-                // Whoever asked may have gone away meanwhile.
+                // Fails if the caller has gone away meanwhile; that is harmless.
                 let _ = reply.send(question.put(now, switch));
             }
         });
@@ -121,38 +121,38 @@ impl Handle {
         match tokio::time::timeout(patience, &mut answer).await {
             Ok(answer) => answer.map_err(|_| AskError::Stopped),
             Err(_) if claim() => Err(AskError::Timeout),
-            // It is being put at this moment: what is done is also told.
+            // The switch is carrying it out right now: wait for the answer, because it takes effect.
             Err(_) => answer.await.map_err(|_| AskError::Stopped),
         }
     }
 
-    /// How many calls there are.
+    /// Returns the number of live calls.
     pub fn live_calls(&self) -> usize {
         self.gauges.live_calls.load(Ordering::Relaxed)
     }
 
-    /// How many bindings are registered.
+    /// Returns the number of registered bindings.
     pub fn bindings(&self) -> usize {
         self.gauges.bindings.load(Ordering::Relaxed)
     }
 
-    /// How many client and server transactions live, those included whose answer is kept for retransmissions.
+    /// Returns the number of client and server transactions, including those kept only for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
         let read = |gauge: &AtomicUsize| gauge.load(Ordering::Relaxed);
         (read(&self.gauges.client_transactions), read(&self.gauges.server_transactions))
     }
 
-    /// How many legs there are, in SIP.
+    /// Returns the number of SIP legs.
     pub fn legs(&self) -> usize {
         self.gauges.legs.load(Ordering::Relaxed)
     }
 
-    /// How many media ports are open or close now.
+    /// Returns the number of media ports that are open or closing.
     pub fn ports(&self) -> usize {
         self.gauges.ports.load(Ordering::Relaxed)
     }
 
-    /// What waits, by the queue it waits in.
+    /// Returns the lengths of the queues, by name.
     pub fn queues(&self) -> [(&'static str, usize); 5] {
         [
             ("media_orders", self.gauges.orders.load(Ordering::Relaxed)),
@@ -163,7 +163,7 @@ impl Handle {
         ]
     }
 
-    /// What the switch counts.
+    /// Returns the counters of the switch.
     pub fn counters(&self) -> &Counters {
         &self.gauges.counters
     }
@@ -185,13 +185,13 @@ fn waiting<T>(queue: &mpsc::Sender<T>) -> usize {
     queue.max_capacity().saturating_sub(queue.capacity())
 }
 
-/// How long whoever asks waits for the switch.
+/// How long a caller waits for the switch.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Questions that wait for the driver.
+/// Questions that may wait for the driver.
 const QUESTIONS_MAX: usize = 1_024;
-/// Requests that wait for the driver.
+/// Requests that may wait for the driver.
 const REQUESTS_MAX: usize = 1_024;
-/// When whoever was refused may ask again: a full mailbox is worked off in milliseconds.
+/// When a refused client may ask again: a full queue is emptied within milliseconds.
 const RETRY_AFTER_S: u64 = 1;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What was admitted and waits to be read: messages of live calls before all others, within bounds.
+//! Admitted datagrams that wait to be read: messages of live calls first, within bounds.
 //!
-//! The sockets are emptied again and again while the switch works, so that what is dropped never stands in front of what
-//! is not in the system's buffers.
+//! The sockets are drained repeatedly while the switch works. So datagrams that will be dropped do not fill
+//! the system's socket buffers.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use sidetone_sip::flow::Flow;
 
 use crate::switch::admitting::Rank;
 
-/// Datagrams that wait, each behind the others of its rank.
+/// The waiting datagrams, one FIFO queue per rank.
 ///
-/// *Bounds*: of each rank [`URGENT_MAX`] or [`NEW_MAX`] datagrams, and [`BYTES_MAX`] bytes.
+/// *Bounds*: per rank [`URGENT_MAX`] or [`NEW_MAX`] datagrams, and [`BYTES_MAX`] bytes.
 #[derive(Default)]
 pub(super) struct Intake {
-    /// The best rank first.
+    /// The queues; the highest rank comes first.
     lines: [Line; 4],
     turn: usize,
 }
@@ -28,7 +28,7 @@ struct Line {
 }
 
 impl Intake {
-    /// Puts a datagram behind the others of its rank; false when there is no room.
+    /// Appends a datagram to the queue of its rank; returns `false` when that is full.
     pub(super) fn push(&mut self, rank: Rank, flow: Flow, bytes: Bytes) -> bool {
         let (line, len_max) = match rank {
             Rank::Urgent => (0, URGENT_MAX),
@@ -39,7 +39,8 @@ impl Intake {
         self.lines.get_mut(line).is_some_and(|line| line.push(len_max, flow, bytes))
     }
 
-    /// The datagram whose turn it is: of the best rank in most turns, of each other in some, so that none waits for ever.
+    /// Takes the next datagram: mostly of the highest rank, and in some turns of another rank, so that no
+    /// rank starves.
     pub(super) fn pop(&mut self) -> Option<(Flow, Bytes)> {
         self.turn = self.turn.wrapping_add(1);
         let first = match self.turn % 16 {
@@ -52,7 +53,7 @@ impl Intake {
         of_turn.or_else(|| self.lines.iter_mut().find_map(Line::pop))
     }
 
-    /// How many wait.
+    /// Returns the number of waiting datagrams.
     pub(super) fn len(&self) -> usize {
         self.lines.iter().map(|line| line.waiting.len()).sum()
     }
@@ -75,11 +76,11 @@ impl Line {
     }
 }
 
-/// Messages of live calls that wait: one for each of 2,000 calls twice.
+/// Waiting messages of live calls: two for each of 2,000 calls.
 const URGENT_MAX: usize = 4_096;
-/// Those of each other rank that wait: what the switch reads in a fifth of a second.
+/// Waiting messages of each other rank: the switch reads that many in a fifth of a second.
 const NEW_MAX: usize = 1_024;
-/// What they may hold, of each rank.
+/// Bytes that may wait in each rank.
 const BYTES_MAX: usize = 8 << 20;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The relay as the switch sees it: ports by our own numbers, prompts by their names, commands that wait while a
-//! worker is busy.
+//! The relay as the switch uses it: ports by the switch's own numbers, prompts by name, and commands that
+//! wait while a worker is busy.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -18,26 +18,26 @@ use sidetone_sip::transport::local_address_towards;
 use crate::switch::face::{LegName, MediaCommand, Port, PortId, Ports};
 use crate::switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
-/// Where prompts come from and recordings go. Neither waits for a disk.
+/// The source of prompts and the target of recordings. Its functions must not wait for a disk.
 pub trait Studio: Send {
-    /// What the organisation has for that prompt.
+    /// Returns the organisation's clip for a prompt.
     fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip>;
 
-    /// Begins a recording, which tells the switch itself when it is closed
+    /// Begins a recording. When it is closed, it notifies the switch itself
     /// ([`Request::Recorded`](crate::switch::driver::Request::Recorded)).
     ///
     /// # Errors
-    /// Why there will be none, in words for the log and the session.
+    /// Why there will be no recording, as text for the log and the session.
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String>;
 }
 
-/// Where traces of legs go. It does not wait for a disk.
+/// The target of leg traces. Its functions must not wait for a disk.
 pub trait Tracing: Send {
-    /// The head of that leg's trace and where it goes; `None` when it is not to be traced.
+    /// Returns the trace head of a leg and the sink of its trace; `None` when the leg is not traced.
     fn begin(&self, leg: LegName) -> Option<(TraceHead, Arc<dyn TraceSink>)>;
 }
 
-/// The relay as the switch sees it.
+/// The relay as the switch uses it.
 pub(super) struct Media {
     relay: Arc<Relay>,
     external: Option<IpAddr>,
@@ -47,19 +47,19 @@ pub(super) struct Media {
     orders: VecDeque<Order>,
     studio: Option<Box<dyn Studio>>,
     tracing: Option<Box<dyn Tracing>>,
-    /// Where the numbers of our own streams come from.
+    /// The generator of the SSRCs and sequence numbers of our own streams.
     rng: StdRng,
 }
 
-/// What is known of an open port.
+/// An open port.
 #[derive(Clone, Copy)]
 struct Known {
     id: net::PortId,
-    /// Whose prompts its party hears, once it has sat in a mix.
+    /// The organisation whose prompts the party hears, once it has joined a mix.
     organisation: Option<OrganisationId>,
 }
 
-/// What waits for a worker.
+/// A command that waits for a worker.
 enum Order {
     Mix(MixId, MixCommand),
     Port(net::PortId, net::Command),
@@ -92,7 +92,7 @@ impl Ports for Media {
 }
 
 impl Media {
-    /// The relay, with nothing open; `external` is what SDP names instead of our own address.
+    /// Wraps the relay, with no ports open; `external` is the address that SDP gives instead of our own.
     pub(super) fn new(relay: Arc<Relay>, external: Option<IpAddr>) -> Self {
         Media {
             relay,
@@ -107,38 +107,38 @@ impl Media {
         }
     }
 
-    /// From now on prompts are heard and recordings made; `seed` decides the numbers of our own streams.
+    /// Enables prompts and recordings; `seed` determines the SSRCs and sequence numbers of our own streams.
     pub(super) fn sound(&mut self, studio: Box<dyn Studio>, seed: u64) {
         self.studio = Some(studio);
         self.rng = StdRng::seed_from_u64(seed);
     }
 
-    /// From now on legs that open are traced, as far as `tracing` wants that.
+    /// Enables traces of legs opened from now on; `tracing` chooses the legs.
     pub(super) fn trace(&mut self, tracing: Box<dyn Tracing>) {
         self.tracing = Some(tracing);
     }
 
-    /// How many ports are open or close now.
+    /// Returns the number of ports that are open or closing.
     pub(super) fn ports(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether a thread of the relay is gone: its legs are dead.
+    /// Whether a thread of the relay has died, and its legs with it.
     pub(super) fn has_lost_a_worker(&self) -> bool {
         self.relay.has_lost_a_worker()
     }
 
-    /// How many commands wait for a worker.
+    /// Returns the number of commands that wait for a worker.
     pub(super) fn orders(&self) -> usize {
         self.orders.len()
     }
 
-    /// The next notice of a worker.
+    /// Returns the next notice of a worker.
     pub(super) fn notice(&self) -> Option<net::Notice> {
         self.relay.notices().try_recv().ok()
     }
 
-    /// Tells a port.
+    /// Sends a command to a port.
     pub(super) fn order(&mut self, port: PortId, command: MediaCommand) {
         let Some(known) = self.ids.get(&port).copied() else { return };
         if let Some(command) = self.command(port, known, command) {
@@ -147,10 +147,10 @@ impl Media {
         }
     }
 
-    /// Tells a mix.
+    /// Sends an order to a mix.
     ///
     /// # Errors
-    /// Why it will not be recorded, when that was the order.
+    /// For an order to record: why there will be no recording.
     pub(super) fn order_mix(&mut self, mix: MixId, order: MixOrder) -> Result<(), String> {
         let command = match order {
             MixOrder::Play { organisation, prompts } => {
@@ -167,7 +167,7 @@ impl Media {
         Ok(())
     }
 
-    /// Gives the workers what they take, in order.
+    /// Passes waiting commands to the workers, in order, until one is busy.
     pub(super) fn flush(&mut self) {
         while let Some(order) = self.orders.pop_front() {
             let busy = match order {
@@ -189,7 +189,7 @@ impl Media {
         }
     }
 
-    /// The port that the relay calls so.
+    /// Returns the switch's id of a port of the relay.
     pub(super) fn port(&self, id: net::PortId) -> Option<PortId> {
         self.keys.get(&id).copied()
     }
@@ -200,12 +200,12 @@ impl Media {
         Some(port)
     }
 
-    /// The command in the relay's words; `None` when there is nobody left whom it concerns.
+    /// Translates a command for the relay; `None` when its peer no longer exists.
     fn command(&mut self, port: PortId, known: Known, command: MediaCommand) -> Option<net::Command> {
         Some(match command {
             MediaCommand::Answered => net::Command::Answered,
             MediaCommand::Bridge { peer, payload_map } => {
-                // A peer that has reported already cannot be relayed to.
+                // A peer whose final report has arrived cannot be bridged to.
                 net::Command::Bridge { peer: self.ids.get(&peer)?.id, payload_map }
             }
             MediaCommand::Close => net::Command::Close,
@@ -246,7 +246,7 @@ impl Media {
         }
     }
 
-    /// The clips of these prompts; without a studio there are none, and playing ends at once.
+    /// Returns the clips of these prompts; without a studio there are none, and playing ends at once.
     fn clips(&self, organisation: Option<OrganisationId>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
         prompts.iter().filter_map(|prompt| self.clip(organisation, *prompt)).collect()
     }

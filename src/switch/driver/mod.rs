@@ -1,6 +1,7 @@
-//! The one part of the switch with sockets, a clock and a task: it feeds the machine and carries out what it says.
+//! The only part of the switch with sockets, a clock and a task: feeds the machine and carries out its
+//! outputs.
 //!
-//! [`task`] is the loop, [`handle`] how everybody else reaches it, `media` the relay as the switch sees it.
+//! [`task`] is the loop, [`handle`] the interface for other tasks, `media` the relay as the switch uses it.
 
 pub mod handle;
 mod intake;

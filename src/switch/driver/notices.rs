@@ -1,12 +1,12 @@
-//! What an operator is told of, in the log: one line a second of each kind that a stranger can cause, with how many more
-//! there were.
+//! Notices for the operator, written to the log. A kind that unknown senders can cause gets at most one line
+//! a second, with the number of notices left out since.
 
 use std::time::{Duration, Instant};
 
 use crate::switch::carriers::CarrierFault;
 use crate::switch::machine::Notice;
 
-/// The lines that were written lately.
+/// When each kind last got a line.
 #[derive(Debug, Default)]
 pub(super) struct NoticeLog {
     kinds: [Kind; KINDS],
@@ -15,12 +15,12 @@ pub(super) struct NoticeLog {
 #[derive(Clone, Debug, Default)]
 struct Kind {
     last: Option<Instant>,
-    /// Notices of this kind since that line.
+    /// Notices of this kind left out since that line.
     more: u64,
 }
 
 impl NoticeLog {
-    /// Writes a line, or counts it for the next of its kind.
+    /// Writes a line, or counts the notice for the next line of its kind.
     pub(super) fn note(&mut self, now: Instant, notice: &Notice) {
         let more = match place(notice) {
             Some(kind) => match self.kinds.get_mut(kind).and_then(|kind| kind.begin(now)) {
@@ -34,7 +34,7 @@ impl NoticeLog {
 }
 
 impl Kind {
-    /// How many went without a line before this one, which has one; `None` when it has none either.
+    /// Returns how many notices were left out before this line; `None` when this one is left out too.
     fn begin(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < EVERY) {
             self.more = self.more.saturating_add(1);
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// The kinds that strangers can cause; what a trunk does is always said.
+/// Returns the kind of a notice that unknown senders can cause; notices about trunks are always written.
 fn place(notice: &Notice) -> Option<usize> {
     Some(match notice {
         Notice::Guessing(..) => 0,
@@ -74,7 +74,7 @@ fn write(notice: &Notice, more: u64) {
         Notice::Credentials(trunk) => {
             tracing::warn!(trunk.id = %trunk, "the trunk does not take our credentials; check username, password and realm")
         }
-        // The refusal log writes these, one line a second for each source.
+        // The refusal log writes these, with one line a second for each source.
         Notice::Denied(_) => {}
         Notice::Dropped(source, reason) if reason.is_flood() => {
             tracing::warn!(%source, reason = reason.as_str(), more, "too many SIP messages, dropped without an answer")
@@ -104,7 +104,7 @@ fn write(notice: &Notice, more: u64) {
 }
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Four, and one for each reason to drop a message.
+/// Four kinds, and one for each reason to drop a message.
 const KINDS: usize = 4 + sidetone_sip::admission::Dropped::ALL.len();
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The media of live calls, asked of the switch, which asks the relay.
+//! Media quality of live calls: the handle asks the switch, which asks the relay.
 
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{LiveCallQuality, LiveQuality};
@@ -14,18 +14,18 @@ impl LiveQuality for Handle {
         Box::pin(async move {
             let (told, answer) = oneshot::channel();
             let tell = Box::new(move |quality| {
-                // Whoever asked may have gone away meanwhile.
+                // Fails if the caller has gone away meanwhile; that is harmless.
                 let _ = told.send(quality);
             });
             let asked = async {
                 match self.ask(AskMedia { call, tell }).await? {
                     AskedMedia::Busy => Err(AskError::Busy),
                     AskedMedia::Gone => Ok(None),
-                    // It is not told when the switch stops.
+                    // When the switch stops, the sender is dropped without a report.
                     AskedMedia::Soon => answer.await.map(Some).map_err(|_| AskError::Stopped),
                 }
             };
-            // Nothing is done by it: a question that is given up has cost nothing.
+            // The question changes nothing, so giving it up is harmless.
             match tokio::time::timeout(ANSWER_MAX, asked).await {
                 Ok(answer) => Ok(answer?),
                 Err(_) => Err(AskError::Timeout.into()),

@@ -1,15 +1,15 @@
-//! The log of refused requests: one line each, as fail2ban reads it (`docs/security.md`), and at most one a second for
-//! each source.
+//! Log of refused requests, in the format for fail2ban (`docs/security.md`): one line per request, at most
+//! one a second per source.
 
 use sidetone_model::line_limit::LineLimit;
 use sidetone_model::time::Timestamp;
 
 use crate::switch::denied::Denied;
 
-/// Writes refused requests into the log.
+/// Writes refused requests to the log.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
-    /// Apart, so that a refused call hides no guessed password.
+    /// Limited separately, so that a refused call does not hide a failed authentication.
     authentication: LineLimit,
     calls: LineLimit,
 }

@@ -1,4 +1,4 @@
-//! Runs a [`Switch`]: sockets, clock, relay and journal around the machine; one task owns it all.
+//! Runs a [`Switch`]: one task owns the machine, the sockets, the clock, the relay and the journal.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -37,7 +37,7 @@ use crate::switch::machine::{Input, Notice, Now, Output, Switch};
 use crate::switch::mixing::{MixOrder, Recording};
 use crate::switch::names::Answer;
 
-/// A name and what the name service says of it.
+/// A name and its answer from DNS.
 type Resolved = (TrunkAddress, Answer);
 
 /// The task around a [`Switch`].
@@ -46,12 +46,12 @@ pub struct Driver {
     sockets: Sockets,
     sender: Sender,
     media: Media,
-    /// Rung by the relay's workers when notices wait.
+    /// Notified by the relay's workers when notices are waiting.
     notices: Arc<Notify>,
     journal: Journal,
-    /// Ended calls that the journal had no room for.
+    /// Records of ended calls that did not fit in the journal yet.
     unwritten: VecDeque<Box<Cdr>>,
-    /// To whoever keeps the notes.
+    /// To the task that stores the notes.
     notes: Option<mpsc::Sender<NoteNews>>,
     requests: mpsc::Receiver<Request>,
     questions: mpsc::Receiver<Asked>,
@@ -63,19 +63,19 @@ pub struct Driver {
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
     gauges: Arc<Gauges>,
-    /// Datagrams that were admitted and wait.
+    /// Admitted datagrams that wait.
     intake: Intake,
     log: NoticeLog,
     supervisor: Supervisor,
-    /// Whether new calls are taken, as the switch heard it last.
+    /// Whether new calls are accepted, as last fed to the switch.
     accepts: bool,
     drain_until: Option<Instant>,
-    /// Until when the last CANCELs and BYEs may wait for their answers.
+    /// How long the last CANCELs and BYEs may wait for their answers.
     last_words: Option<Instant>,
 }
 
 impl Driver {
-    /// A driver, and the handle to reach it by. `external` is what SDP names instead of our own address.
+    /// Creates a driver and its handle. `external` is the address that SDP gives instead of our own.
     pub fn new(
         switch: Switch,
         sockets: Sockets,
@@ -123,51 +123,51 @@ impl Driver {
         self
     }
 
-    /// The same driver, which tells `news` of what changes in live rooms; that must not wait.
+    /// Calls `news` for changes in live rooms; `news` must not wait.
     #[must_use]
     pub fn telling_of_rooms(mut self, news: impl Fn(RoomNews) + Send + 'static) -> Self {
         self.room_news = Some(Box::new(news));
         self
     }
 
-    /// The same driver, which gives `notes` what phones in rooms shall be told; that must not wait.
+    /// Calls `notes` for notes to phones in rooms; `notes` must not wait.
     #[must_use]
     pub fn noting_rooms(mut self, notes: impl Fn(RoomNote) + Send + 'static) -> Self {
         self.room_notes = Some(Box::new(notes));
         self
     }
 
-    /// The same driver, which tells `notes` what phones answer to notes and what they say by themselves.
+    /// Sends phones' answers to notes, and phones' own messages, to `notes`.
     #[must_use]
     pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
         self.notes = Some(notes);
         self
     }
 
-    /// The same driver, whose legs are traced as far as `tracing` wants that.
+    /// Traces the legs that `tracing` chooses.
     #[must_use]
     pub fn traced(mut self, tracing: impl Tracing + 'static) -> Self {
         self.media.trace(Box::new(tracing));
         self
     }
 
-    /// The same driver, whose rooms are heard: prompts and recordings are `studio`'s, and `seed` decides the
-    /// numbers of the streams that mixes make.
+    /// Enables the audio of rooms: `studio` provides prompts and recordings, `seed` determines the SSRCs and
+    /// sequence numbers of the mixes' streams.
     #[must_use]
     pub fn sounding(mut self, studio: impl Studio + 'static, seed: u64) -> Self {
         self.media.sound(Box::new(studio), seed);
         self
     }
 
-    /// The same driver, whose work beside the switch belongs to `supervisor`.
+    /// Runs the driver's further tasks under `supervisor`.
     #[must_use]
     pub fn supervised(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// After a panic: hands every record that has no place in the journal yet to it, and waits until all are on the
-    /// disk. Calls that are up have their answers there; the next start ends them.
+    /// Called after a panic: passes all remaining records to the journal, and waits until they are written.
+    /// Answered calls are already in the journal; the next start ends them.
     pub async fn save(&mut self) {
         while !self.unwritten.is_empty() {
             self.flush_records();
@@ -186,7 +186,7 @@ impl Driver {
             let deadline = self.deadline();
             tokio::select! {
                 arrival = self.sockets.recv() => self.arrived(arrival),
-                // What waits already is worked off in turn with everything else.
+                // Waiting datagrams are processed in turn with the other events.
                 () = std::future::ready(()), if self.intake.len() > 0 => {}
                 () = self.notices.notified() => self.take_notices(),
                 Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
@@ -237,7 +237,7 @@ impl Driver {
     }
 
     fn arrived(&mut self, arrival: Arrival) {
-        // `/readyz` reads the journal itself: a call that comes after it answered 200 is taken.
+        // `/readyz` reads the journal directly: a call that arrives after it returned 200 must be accepted.
         self.follow_journal();
         match arrival {
             Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
@@ -252,7 +252,7 @@ impl Driver {
         }
     }
 
-    /// A datagram has come: it waits for its turn, or is dropped before it has cost more than a glance.
+    /// Handles a datagram from a socket: queues it, or drops it after a quick scan.
     fn knocked(&mut self, flow: Flow, bytes: Bytes) {
         self.gauges.counters.received().note(&bytes);
         let now = now();
@@ -265,8 +265,8 @@ impl Driver {
         }
     }
 
-    /// Works off what waits, and takes what comes meanwhile off the system: what is only to be dropped must not stand
-    /// there in front of what is not.
+    /// Processes waiting datagrams, and drains the sockets meanwhile, so that datagrams that will be dropped
+    /// do not fill the system's socket buffers.
     fn work_off(&mut self) {
         for turn in 0..BURST_MAX {
             if turn.is_multiple_of(READ_EVERY) {
@@ -357,7 +357,7 @@ impl Driver {
         }
     }
 
-    /// Tells a mix; a recording that cannot begin is over at once.
+    /// Sends an order to a mix; reports a recording that cannot begin as ended.
     fn order_mix(&mut self, now: Now, mix: MixId, order: MixOrder) {
         let session = if let MixOrder::Record(plan) = &order { Some(plan.session) } else { None };
         if let Err(error) = self.media.order_mix(mix, order)
@@ -369,7 +369,7 @@ impl Driver {
         }
     }
 
-    /// Tells whoever keeps the notes, without waiting.
+    /// Passes news to the task that stores the notes, without waiting.
     fn tell_notes(&mut self, now: Now, news: NoteNews) {
         let refused = match &self.notes {
             Some(notes) => notes.try_send(news).err().map(TrySendError::into_inner),
@@ -377,7 +377,7 @@ impl Driver {
         };
         match refused {
             None => {}
-            // Its receipt is given up on when nothing has been heard for a while.
+            // The note's receipt expires when no answer is stored for a while.
             Some(NoteNews::Answered { note, .. }) => {
                 tracing::error!(note.id = %note, "what a phone answered to a note is lost, too much waits to be stored");
             }
@@ -388,26 +388,26 @@ impl Driver {
         }
     }
 
-    /// Names are asked for beside the switch, which never waits.
+    /// Starts a DNS lookup in its own task, because the switch never waits.
     fn resolve(&self, address: TrunkAddress) {
         let (resolver, done) = (Arc::clone(&self.resolver), self.resolved.0.clone());
         let supervisor = self.supervisor.clone();
         drop(self.supervisor.once(Task::Names, async move {
-            // A lookup that panics is a name that is not known: the call that waits for it goes on.
+            // A lookup that panics counts as an unknown name, so that the waiting call continues.
             let answer = supervisor.attempt(Task::Names, resolver.lookup(&address)).await;
-            // The driver is gone only when the engine stops.
+            // Fails only when the engine stops and the driver is gone.
             let _ = done.send((address, answer.unwrap_or_default())).await;
         }));
     }
 
-    /// The caller hears of the answer once the disk knows it.
+    /// Writes an answered call to the journal; its commit lets the switch answer the caller.
     fn note_answer(&mut self, call: CallId, record: Box<Cdr>) {
         match self.journal.answered(*record) {
             Ok(committed) => {
                 let done = self.journalled.0.clone();
                 drop(self.supervisor.once(Task::Answers, wait_for(committed, call, done)));
             }
-            // A disk that stalls delays records, not people: the record follows at the call's end.
+            // A stalled disk delays records, not calls: the record is written at the call's end.
             Err(JournalFull { .. }) => {
                 tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
                 let done = self.journalled.0.clone();
@@ -449,7 +449,7 @@ impl Driver {
                 net::Notice::Talking { id, talking } => {
                     self.media.port(id).map(|port| Input::Talking(port, talking))
                 }
-                // The recorder tells itself what there is; nobody here asks for the other.
+                // The recorder reports the end of a recording itself; the driver does not use `Latched`.
                 net::Notice::RecordingEnded { .. } | net::Notice::Latched { .. } => None,
             };
             if let Some(input) = input {
@@ -476,14 +476,14 @@ impl Driver {
     }
 
     fn tick(&mut self) {
-        // A full queue misses one tick; the next follows in seconds.
+        // A full queue skips one tick; the next follows within seconds.
         let _ = self.journal.tick(now().wall);
         if self.media.has_lost_a_worker() {
             self.supervisor.fail(Task::Relay);
         }
     }
 
-    /// A disk that takes no records takes no calls.
+    /// Stops accepting new calls while the journal cannot write records, and resumes afterwards.
     fn follow_journal(&mut self) {
         let accepts = self.journal.is_healthy();
         if self.drain_until.is_none() && accepts != self.accepts {
@@ -502,9 +502,10 @@ impl Driver {
         if self.switch.live_calls() > 0 || !self.unwritten.is_empty() {
             return false;
         }
-        // A phone that has not even said 100 cannot be cancelled yet (RFC 3261 §9.1): left alone it would ring on.
+        // A phone that has not sent a 100 cannot be cancelled yet (RFC 3261 §9.1). Stopping now would leave
+        // it ringing.
         let last_words = *self.last_words.get_or_insert(now + LAST_WORDS);
-        // What a recording came to is a word of its session.
+        // Recordings must be closed too, because their session reports their result.
         let is_silent = self.switch.legs() == 0 && self.switch.registrations() == 0;
         (is_silent && self.switch.open_recordings() == 0) || last_words <= now
     }
@@ -514,7 +515,7 @@ async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>
     if !committed.await {
         tracing::error!(call.id = %call, "the journal ended before an answer was on disk");
     }
-    // The driver is gone only when the engine stops.
+    // Fails only when the engine stops and the driver is gone.
     let _ = done.send(call).await;
 }
 
@@ -525,21 +526,21 @@ fn now() -> Now {
     Now { instant: Instant::now(), wall: Timestamp::from_micros(micros) }
 }
 
-/// Messages or questions taken in a row before timers and notices have their turn.
+/// Messages or questions processed in a row before timers and notices.
 const BURST_MAX: usize = 64;
-/// Messages worked off before the sockets are looked at again.
+/// Messages processed between two reads of the sockets.
 const READ_EVERY: usize = 4;
-/// Datagrams taken off the sockets in a row: what a flood brings in a few milliseconds.
+/// Datagrams read from the sockets in a row: what a flood delivers in a few milliseconds.
 const READ_MAX: usize = 256;
-/// What a phone is told that says something while nobody can hear it.
+/// The answer to a phone's message that no task can take.
 const SERVICE_UNAVAILABLE: u16 = 503;
-/// After the drain time, how long the last BYEs and reports may take.
+/// How long the last BYEs and reports may take after the drain time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Answers of the journal and of the name service that wait for the driver.
+/// Answers of the journal and of DNS that may wait for the driver.
 const NEWS_MAX: usize = 1_024;
-/// How soon a busy worker or journal is asked again.
+/// Time until a busy worker or journal is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
-/// How long the last records may take to the disk after a panic.
+/// How long the last records may take to reach the disk after a panic.
 const SAVE_MAX: Duration = Duration::from_secs(4);
-/// How often the journal hears that calls are alive.
+/// Interval at which live calls are confirmed in the journal.
 const TICK_EVERY: Duration = Duration::from_secs(5);

@@ -1,4 +1,5 @@
-//! Between the callee's answer and the caller's: the record is being written, and either side may say something.
+//! Between the callee's answer and the caller's: the record is being written, and either side may send a
+//! request.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::switch::tests::network::{Net, Plan, SDP, acme, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
 
-/// 1001's call was answered by the world, and the disk has not written it yet.
+/// 1001's outbound call was answered, and the journal entry is not written yet.
 fn answering() -> Net {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]);
@@ -25,7 +26,7 @@ fn requests(net: &Net, method: &Method) -> usize {
     net.carriers.values().map(|carrier| carrier.of(method).len()).sum()
 }
 
-/// The caller is answered, both sides talk, and the caller hangs up.
+/// Checks that the caller is answered and the call continues until the caller hangs up.
 fn assert_goes_on(mut net: Net) {
     net.write();
     assert_eq!(net.heard, ["200"]);
@@ -81,7 +82,7 @@ fn the_far_end_hangs_up_before_the_caller_is_answered() {
 fn the_caller_gives_up_before_it_is_answered() {
     for offers_first in [false, true] {
         let mut net = answering();
-        // No CANCEL goes out before the caller heard that its INVITE arrived (RFC 3261 §9.1).
+        // A CANCEL is sent only after a response to the INVITE (RFC 3261 §9.1).
         net.wait(Duration::from_millis(300));
         if offers_first {
             assert_eq!(net.carrier_says(CARRIER, "INVITE", 1, Some(SDP)), 491);
@@ -96,7 +97,7 @@ fn the_caller_gives_up_before_it_is_answered() {
     }
 }
 
-/// A fork that lost has nothing to negotiate, whatever the one that won still waits for.
+/// While the answer waits for the journal, an offer of the winning fork gets 491 and one of another fork 481.
 #[test]
 fn only_the_callee_that_answered_is_told_to_wait() {
     check(
@@ -131,7 +132,7 @@ fn only_the_callee_that_answered_is_told_to_wait() {
     );
 }
 
-/// A caller without an offer answers ours by its ACK; what the callee offers before that waits too.
+/// A caller without an offer answers ours by its ACK. An offer of the callee before that must wait.
 #[test]
 fn an_offer_before_the_caller_has_settled_comes_again() {
     check(

@@ -171,8 +171,7 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
     );
 }
 
-/// The callee's 200 and the caller's CANCEL cross: nobody was answered.
-/// The relay's report never comes: the record does.
+/// Without a common codec the caller gets 488.
 #[test]
 fn without_a_codec_in_common_nothing_rings() {
     check(
@@ -363,7 +362,7 @@ fn a_caller_without_an_offer_gets_ours_and_answers_with_the_ack() {
     );
 }
 
-/// Any order of any inputs: no panic, at most one record, and every port is given back once.
+/// Random inputs in any order: no panic, at most one record, and every port is closed once.
 #[test]
 fn fuzz_any_order_of_inputs_ends_in_one_record() {
     use proptest::prelude::*;

@@ -1,39 +1,39 @@
-//! A carrier that answers by a plan.
+//! A simulated carrier that answers by a plan.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use sidetone_sip::message::{Method, Name, Request, Response, StatusCode};
 
-/// A carrier that does as planned; the last plan holds for all that follow.
+/// A carrier with a plan per request; the last plan applies to all further requests.
 #[derive(Default)]
 pub(super) struct Carrier {
     pub(super) invites: VecDeque<Plan>,
     pub(super) byes: VecDeque<Plan>,
     pub(super) registers: VecDeque<Plan>,
-    /// Requests as they came, without repetitions.
+    /// The received requests, without retransmissions.
     pub(super) requests: Vec<Request>,
 }
 
 #[derive(Clone)]
 pub(super) enum Plan {
-    /// 200, with SDP or the granted Expires.
+    /// Answer 200, with SDP or the granted Expires.
     Accept,
-    /// 180 and no more.
+    /// Answer 180 only.
     Ring,
-    /// A final response with these headers.
+    /// Answer with a final response and these headers.
     Refuse(u16, Vec<(&'static str, String)>),
-    /// Not a word.
+    /// Send no response.
     Silence,
 }
 
 impl Carrier {
-    /// The requests of a method.
+    /// Returns the requests of a method.
     pub(super) fn of(&self, method: &Method) -> Vec<&Request> {
         self.requests.iter().filter(|request| request.method() == method).collect()
     }
 
-    /// What it answers to a request, which a retransmission does not change.
+    /// Returns the responses to a request; a retransmission gets none.
     pub(super) fn hear(&mut self, request: Request, at: SocketAddr) -> Vec<Response> {
         let branch =
             |request: &Request| request.via_top().ok().and_then(|via| via.branch().map(str::to_owned));
@@ -47,7 +47,7 @@ impl Carrier {
         self.requests.push(request.clone());
         let reply = |status: u16| {
             let mut response = Response::reply_to(&request, StatusCode::new(status).unwrap());
-            // One that has a tag already keeps it.
+            // Fails if the response has a tag already, which then stays.
             let _ = response.set_to_tag("carrier");
             response
         };
@@ -94,7 +94,7 @@ impl Carrier {
     }
 }
 
-/// A challenge of that realm.
+/// Returns a plan to challenge with that realm.
 pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Plan {
     let name = if status == 401 { "WWW-Authenticate" } else { "Proxy-Authenticate" };
     Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])

@@ -1,4 +1,4 @@
-//! Calls into conference rooms and out of them, as phones and carriers see them.
+//! Calls into and out of conference rooms, from the view of phones and carriers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn room_id(n: u128) -> RoomId {
     RoomId(Uuid::from_u128(n))
 }
 
-/// A room of acme that opens for anybody.
+/// A room of acme without a PIN.
 pub(super) fn room(n: u128, number: &str) -> RoomConfig {
     RoomConfig {
         id: room_id(n),
@@ -42,8 +42,8 @@ pub(super) fn room(n: u128, number: &str) -> RoomConfig {
     }
 }
 
-/// Room 200 is open, room 300 has the PINs 1234 and 9876. Two more numbers lead to 300 and to whichever is keyed. The
-/// carrier's calls come in.
+/// Room 200 has no PIN; room 300 has the PINs 1234 and 9876. One phone number leads to 300, another asks for
+/// a room. The carrier's address is accepted for incoming calls.
 pub(super) fn with_rooms() -> DirectorySnapshot {
     let mut snapshot = acme(vec![trunk(1, CARRIER)]);
     let pin = |text: &str| rules::pin(text).unwrap();
@@ -83,12 +83,12 @@ impl Net {
         self.ask(move |now, switch| switch.conferences.rooms.control(now, name(room), control))
     }
 
-    /// The carrier's caller calls a number of ours; what the carrier is told last.
+    /// Calls a number of ours through the carrier; returns the last status that the carrier got.
     fn call_in(&mut self, number: &str, caller: &str, headers: &str) -> u16 {
         self.come_in(number, caller, headers).unwrap()
     }
 
-    /// The carrier's caller comes to the room 300, answered or not.
+    /// Calls room 300 through the carrier, whether or not the call is answered.
     pub(super) fn try_call_in(&mut self, caller: &str) {
         let _ = self.come_in("+442071230001", caller, "");
     }
@@ -155,7 +155,7 @@ fn an_extension_dials_a_room() {
     assert!(net.switch.conferences.seats.is_empty() && net.members(name(51)).is_empty());
 }
 
-/// Keys come as events in the media or as INFO, and from some phones as both.
+/// Keys arrive as events in the media or as INFO, and from some phones as both.
 #[test]
 fn a_pin_is_keyed_in_either_way_or_both() {
     for (media, info) in [("1234#", ""), ("", "1234#"), ("1234#", "1234#")] {
@@ -210,7 +210,7 @@ fn a_number_leads_to_a_room_or_asks_for_one() {
     assert_eq!((net.switch.live_calls(), net.switch.conferences.seats.len()), (0, 0));
 }
 
-/// S8: only a leg that the directory authenticated carries an extension, whatever a caller claims to be.
+/// S8: only a leg that the directory authenticated has an extension, whatever a caller claims.
 #[test]
 fn s8_an_outside_caller_is_never_exempt() {
     let mut directory = with_rooms();
@@ -324,7 +324,7 @@ fn a_trunk_that_fails_makes_room_for_the_next_and_the_last_is_told() {
     }
 }
 
-/// What a party that holds sends is no part of the mix, and it comes back as it goes.
+/// While a party holds, it is neither mixed nor does it hear the mix; both return when it resumes.
 #[test]
 fn a_member_holds_and_comes_back() {
     let mut net = Net::new(with_rooms());
@@ -342,7 +342,7 @@ fn a_member_holds_and_comes_back() {
     assert_eq!(net.switch.live_calls(), 0);
 }
 
-/// The 200 waits for the disk, and the caller gives up meanwhile: nobody was ever in the room.
+/// The caller cancels while the 200 waits for the journal: the caller was never in the room.
 #[test]
 fn a_caller_who_gives_up_before_the_answer_was_never_there() {
     let mut net = Net::new(with_rooms());
@@ -356,7 +356,8 @@ fn a_caller_who_gives_up_before_the_answer_was_never_there() {
     assert_eq!((net.switch.live_calls(), net.switch.conferences.seats.len()), (0, 0));
 }
 
-/// The room ends while somebody takes its call: the answer is hung up, or opens the room anew when it had run empty.
+/// The room ends while a target answers its call: the answer is hung up, or opens the room again if its last
+/// member had left.
 #[test]
 fn a_dial_is_answered_after_the_room_ended() {
     for ended in [true, false] {
@@ -382,7 +383,7 @@ fn a_dial_is_answered_after_the_room_ended() {
     }
 }
 
-/// The carrier's member is kicked at the very moment at which it hangs up: one record, one `Left`.
+/// The carrier's member is kicked at the moment at which it hangs up: one record, one `Left`.
 #[test]
 fn kick_and_hang_up_cross() {
     let mut net = Net::new(with_rooms());
@@ -396,7 +397,8 @@ fn kick_and_hang_up_cross() {
     assert_eq!((net.records.len(), net.switch.live_calls()), (1, 0));
 }
 
-/// The room locks while a caller keys the PIN: a participant hears so and is hung up, a moderator comes in.
+/// The room locks while a caller keys the PIN: a participant hears the prompt and is hung up, a moderator is
+/// seated.
 #[test]
 fn the_room_locks_while_a_caller_is_at_the_pin_prompt() {
     for (pin, members) in [("1234#", 1), ("9876#", 2)] {
@@ -413,7 +415,7 @@ fn the_room_locks_while_a_caller_is_at_the_pin_prompt() {
     }
 }
 
-/// The last member leaves between the last digit of a PIN and its end: the room ends, and opens anew.
+/// The last member leaves while a caller keys the PIN: the room ends, and opens again.
 #[test]
 fn the_last_member_leaves_while_one_joins() {
     let mut net = Net::new(with_rooms());
@@ -438,7 +440,7 @@ fn the_last_member_leaves_while_one_joins() {
     assert_eq!((net.records.len(), net.switch.live_calls()), (1, 1));
 }
 
-/// One moderator leaves while another comes: whoever was first decides whether the room goes on.
+/// One moderator leaves while another joins: the order decides whether the room continues.
 #[test]
 fn a_moderator_leaves_while_another_joins() {
     for leaves_first in [true, false] {
@@ -467,7 +469,7 @@ fn a_moderator_leaves_while_another_joins() {
     }
 }
 
-/// The recording is closed after the room is gone: what it came to is told all the same, once.
+/// The recording is closed after the room is gone: its result is still published, once.
 #[test]
 fn the_room_ends_while_its_recording_stops() {
     let mut net = Net::new(with_rooms());

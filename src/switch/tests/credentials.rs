@@ -1,4 +1,4 @@
-//! What ends when a credential does, and what is reported of wrong ones.
+//! What a changed credential ends, and what is reported about wrong ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn replace(net: &mut Net, directory: DirectorySnapshot) {
     net.run();
 }
 
-/// 1001 sends REGISTER with this password; what it heard at last, when that was no 200.
+/// Sends REGISTER from 1001 with this password; returns the response if it was not 200.
 fn register(net: &mut Net, password: &str) -> Option<String> {
     let realm = Realm::Exactly("acme.test".into());
     net.login = Client::new("1001", password, realm, StdRng::seed_from_u64(9));
@@ -60,7 +60,7 @@ fn a_new_password_ends_registrations_at_once_and_holds_at_once() {
     let mut net = Net::new(with_password("the first password"));
     assert_eq!(register(&mut net, "the first password"), None);
     assert_eq!(net.switch.bindings(), 1);
-    // What has nothing to do with it ends nothing.
+    // A change of other fields ends no registration.
     let mut renamed = with_password("the first password");
     renamed.extensions[0].name = "Ada Lovelace".into();
     replace(&mut net, renamed);
@@ -150,7 +150,7 @@ fn every_failure_says_whose_and_why() {
     let [Notice::Denied(denied)] = net.notices.as_slice() else { panic!("{:?}", net.notices) };
     let said = (denied.source.to_string(), denied.account.as_str(), denied.method, denied.denial);
     assert_eq!(said, ("192.0.2.1".to_owned(), "1001@acme.test", "REGISTER", Denial::Wrong));
-    // What every phone does is no failure.
+    // The first challenge is normal for every phone and is not reported.
     net.notices.clear();
     register(&mut net, "a password");
     assert!(net.notices.is_empty(), "{:?}", net.notices);

@@ -1,4 +1,4 @@
-//! How calls end, and when their records are there.
+//! How calls end, and when their records are output.
 
 use expect_test::expect;
 
@@ -217,7 +217,7 @@ fn a_missing_report_delays_the_record_and_no_more() {
     );
 }
 
-/// The relay owes the far leg's report: the record comes without it.
+/// The far leg's report does not arrive: the record is output without it.
 #[test]
 fn a_report_that_does_not_come_delays_the_record_for_two_seconds() {
     check(

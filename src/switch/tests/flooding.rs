@@ -1,4 +1,5 @@
-//! Floods by strangers: what they send takes nothing that live calls, known phones and other strangers need.
+//! Floods from unknown senders must take no resources that live calls, known phones and other unknown senders
+//! need.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +19,7 @@ const CARRIER: &str = "203.0.113.1:5060";
 const STRANGER: &str = "192.0.2.66:5060";
 const WORLD: &str = "+447700900123";
 
-/// A request of a stranger: its branch, its Call-ID and its From tag are made of `serial`.
+/// A request of an unknown sender; branch, Call-ID and From tag contain `serial`.
 fn request(method: &str, serial: u32, to_tag: &str) -> String {
     let to_tag = if to_tag.is_empty() { String::new() } else { format!(";tag={to_tag}") };
     format!(
@@ -30,7 +31,7 @@ fn request(method: &str, serial: u32, to_tag: &str) -> String {
     )
 }
 
-/// What the switch sent to strangers since this was asked last.
+/// Takes the responses that the switch sent to unknown senders since the last call.
 fn heard(net: &mut Net) -> Vec<Bytes> {
     std::mem::take(&mut net.elsewhere).into_iter().map(|(_, bytes)| bytes).collect()
 }
@@ -38,8 +39,8 @@ fn heard(net: &mut Net) -> Vec<Bytes> {
 fn status(answer: &Bytes) -> u16 {
     String::from_utf8_lossy(answer).split(' ').nth(1).unwrap().parse().unwrap()
 }
-/// S5, RFC 3261 §8.2.7: every answer that is given before authentication leaves no state, and a retransmission gets the
-/// same answer.
+/// S5, RFC 3261 §8.2.7: no response before authentication leaves state, and a retransmission gets the same
+/// response.
 #[test]
 fn s5_no_answer_to_a_stranger_leaves_a_transaction() {
     let cases = [
@@ -84,8 +85,8 @@ fn s5_no_answer_to_a_stranger_leaves_a_transaction() {
     assert!(net.records.is_empty() && net.notices.is_empty(), "{:?}", net.notices);
 }
 
-/// The table of transactions is nobody's to fill: a phone registers and calls, and a call that is up ends, after more
-/// requests of one stranger than the table has places.
+/// Unknown senders cannot fill the transaction table: after more requests of one sender than the table has
+/// entries, a phone can register and call, and a live call can end.
 #[test]
 fn one_source_takes_no_place_of_another() {
     for (method, to_tag) in [("OPTIONS", ""), ("CANCEL", ""), ("BYE", "guess"), ("REGISTER", "")] {
@@ -105,19 +106,19 @@ fn one_source_takes_no_place_of_another() {
     }
 }
 
-/// S10: before authentication not more than one and a half times the bytes that came, and one response at most.
+/// S10: before authentication at most one response, with at most one and a half times the received bytes.
 #[test]
 fn s10_an_answer_to_a_stranger_is_no_amplifier() {
     let methods =
         ["OPTIONS", "REGISTER", "INVITE", "REFER", "MESSAGE", "SUBSCRIBE", "BYE", "CANCEL", "WOMBAT", "X"];
     let shapes = [
-        // As short as RFC 3261 has them, without a branch and with one.
+        // The shortest requests that RFC 3261 allows, without a branch and with one.
         "{M} sip:a SIP/2.0\r\nv:SIP/2.0/UDP a\r\nf:sip:a\r\nt:sip:a\r\ni:1\r\nCSeq:1 {M}\r\n\r\n",
         "{M} sip:a SIP/2.0\r\nv:SIP/2.0/UDP a;rport;branch=z9hG4bK{N}\r\nf:<sip:a>;tag=1\r\nt:<sip:a>\r\ni:1\r\nCSeq:{N} {M}\r\n\r\n",
         "{M} sip:acme.test SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.66:5060;branch=z9hG4bK{N}\r\nMax-Forwards: 70\r\n\
          From: <sip:1001@acme.test>;tag=1\r\nTo: <sip:1001@acme.test>\r\nCall-ID: 1\r\nCSeq: {N} {M}\r\n\
          Contact: <sip:1001@192.0.2.66>\r\nContent-Length: 0\r\n\r\n",
-        // Refused for its form: no From, a Require that nobody knows, no CSeq number.
+        // Malformed: no From, a Require with an unknown option, no CSeq number.
         "{M} sip:a SIP/2.0\r\nv:SIP/2.0/UDP a\r\nt:sip:a\r\ni:1\r\nCSeq:1 {M}\r\n\r\n",
         "{M} sip:a SIP/2.0\r\nv:SIP/2.0/UDP a\r\nf:sip:a\r\nt:sip:a\r\ni:1\r\nCSeq:1 {M}\r\nRequire:x\r\n\r\n",
         "{M} sip:a SIP/2.0\r\nv:SIP/2.0/UDP a\r\nf:sip:a\r\nt:sip:a\r\ni:1\r\nCSeq:x {M}\r\n\r\n",
@@ -142,7 +143,7 @@ fn s10_an_answer_to_a_stranger_is_no_amplifier() {
     }
 }
 
-/// A phone's first request has room for both algorithms.
+/// The size limit leaves room for challenges with both algorithms.
 #[test]
 fn a_phone_is_offered_every_algorithm() {
     let mut net = Net::new(acme(Vec::new()));
@@ -153,8 +154,8 @@ fn a_phone_is_offered_every_algorithm() {
     assert_eq!(address(STRANGER).port(), 5060);
 }
 
-/// T1, T2: 20,000 requests of one source within a second are dropped but for its share; a phone elsewhere registers, calls
-/// and hangs up meanwhile, and hears every answer at once.
+/// T1, T2: of 20,000 requests of one source within a second, all but its share are dropped. Meanwhile a phone
+/// elsewhere registers, calls and hangs up, and gets every response at once.
 #[test]
 fn t1_one_source_hinders_no_other() {
     for source in [STRANGER, "[2001:db8:1:2:3:4:5:6]:5060"] {
@@ -162,7 +163,7 @@ fn t1_one_source_hinders_no_other() {
         net.carrier(CARRIER, [Plan::Accept]);
         let mut read = 0;
         for serial in 0..20_000_u32 {
-            // Every address of the /64 is the same source.
+            // All addresses of one /64 count as one source.
             let from = source.replace(":6]", &format!(":{serial:x}]"));
             let method = ["OPTIONS", "REGISTER", "INVITE", "CANCEL"][serial as usize % 4];
             read += usize::from(net.knock(&from, &request(method, serial, "")).is_ok());
@@ -176,9 +177,10 @@ fn t1_one_source_hinders_no_other() {
                 net.wait(Duration::from_millis(1));
             }
         }
-        // 60 at once, 30 a second of its own, and 2,000 at once and a second of what nobody else wants.
+        // The source's own share is 60 at once and 30 a second; the spare share that nobody else uses is
+        // 2,000 at once and 2,000 a second.
         assert!((2_060..=4_200).contains(&read), "{source}: {read}");
-        // The ACK of the challenge to our phone belongs to nothing any more.
+        // The phone's ACK of its challenge belongs to no transaction.
         let is_expected = |reason: &Dropped| matches!(reason, Dropped::Source | Dropped::Stray);
         assert!(net.dropped.iter().all(is_expected), "{source}");
         assert_eq!(net.heard, ["200 OK", "200"], "{source}");
@@ -188,11 +190,11 @@ fn t1_one_source_hinders_no_other() {
     }
 }
 
-/// What is inside a dialog gets through with every table full and every bucket of strangers empty: a re-INVITE and a BYE
-/// of a call that is up, and what their transactions need.
+/// Requests inside a dialog work with every table full and every bucket of unknown senders empty: a re-INVITE
+/// and a BYE of a live call, and what their transactions need.
 #[test]
 fn a_live_call_goes_on_with_every_table_full() {
-    // The INVITE of the call is in the only place there is.
+    // The INVITE of the call takes the only free entry of the table.
     let mut net = Net::with_room(acme(vec![trunk(1, CARRIER)]), 1);
     net.carrier(CARRIER, [Plan::Accept]);
     net.register();
@@ -207,7 +209,7 @@ fn a_live_call_goes_on_with_every_table_full() {
         );
     }
     assert_eq!(net.knock("192.0.2.99:5060", &request("OPTIONS", 1, "")), Err(Dropped::Strangers));
-    // A stranger's INVITE that is read finds no place, and is told so without leaving anything.
+    // An unknown sender's INVITE that is read gets 503, because no entry is free, and leaves no state.
     net.inject(STRANGER, request("INVITE", 1, ""));
     assert_eq!(heard(&mut net).iter().map(status).collect::<Vec<_>>(), [503]);
     let before = net.dropped.len();
@@ -218,7 +220,8 @@ fn a_live_call_goes_on_with_every_table_full() {
     assert_eq!((net.dropped.len(), net.switch.live_calls(), net.records.len()), (before, 0, 1));
 }
 
-/// Messages of live calls go before all others, whoever sends more; what belongs to nothing is dropped for nothing.
+/// Messages of live calls are read first, whatever else arrives; messages that belong to nothing are dropped
+/// at no cost.
 #[test]
 fn a_glance_tells_what_belongs_to_a_call() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
@@ -251,8 +254,8 @@ fn a_glance_tells_what_belongs_to_a_call() {
     }
 }
 
-/// A phone that has proved itself, the address of a trunk, and an answer to a challenge of ours have what no stranger can
-/// take, at the same address too.
+/// An authenticated phone, the address of a trunk, and an answer to our challenge have shares that unknown
+/// senders cannot take, even from the same address.
 #[test]
 fn who_is_known_has_buckets_of_its_own() {
     let mut open = trunk(1, CARRIER);
@@ -275,7 +278,7 @@ fn who_is_known_has_buckets_of_its_own() {
         );
         request("REGISTER", serial, "").replacen("User-Agent", &answer, 1)
     };
-    // Strangers behind the same addresses take all they can.
+    // Unknown senders at the same addresses use up their share.
     for at in ["192.0.2.1:9", STRANGER] {
         for serial in 0..10_000 {
             let _ = net.switch.admit(net.now(), &net.flow_of(at), request("OPTIONS", serial, "").as_bytes());
@@ -289,7 +292,7 @@ fn who_is_known_has_buckets_of_its_own() {
     assert_eq!(admit(&mut net, "203.0.113.9:9", request("INVITE", 1, "")), Ok(Rank::New(Grant::Known)));
     assert_eq!(admit(&mut net, STRANGER, request("REGISTER", 1, "")), Err(Dropped::Source));
     assert_eq!(admit(&mut net, STRANGER, authorized(2, &challenge)), Ok(Rank::New(Grant::Known)));
-    // The nonce is of that source, and cannot be made up.
+    // The nonce is bound to its source and cannot be forged.
     assert_eq!(admit(&mut net, "192.0.2.1:9", authorized(3, &challenge)), Err(Dropped::Source));
     let forged = challenge.replace("nonce=\"0", "nonce=\"1");
     assert_eq!(admit(&mut net, STRANGER, authorized(4, &forged)), Err(Dropped::Source));

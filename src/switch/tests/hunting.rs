@@ -1,4 +1,4 @@
-//! Calls that try one trunk after the other.
+//! Calls that try one trunk after another.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ fn silence_and_a_refusal_of_the_network_are_no_response_of_the_far_end() {
     );
 }
 
-/// The record tells of the last attempt: what the one before it said is forgotten.
+/// The record describes the last attempt, without results of the one before.
 #[test]
 fn the_last_attempt_is_the_one_on_record() {
     check(
@@ -165,7 +165,7 @@ fn the_last_attempt_is_the_one_on_record() {
     );
 }
 
-/// The caller has heard the announcement, and would hear it again.
+/// The caller has heard the announcement already, and would hear it again.
 #[test]
 fn after_early_media_no_other_trunk_is_tried() {
     check(
@@ -302,7 +302,7 @@ fn nothing_in_common_with_the_world_is_488() {
     );
 }
 
-/// Any order of any inputs: no panic, at most one record, and every port is given back once.
+/// Random inputs in any order: no panic, at most one record, and every port is closed once.
 #[test]
 fn fuzz_any_order_of_attempts_ends_in_one_record() {
     let steps = prop::sample::select(vec![
@@ -353,7 +353,7 @@ fn fuzz_any_order_of_attempts_ends_in_one_record() {
         }
         prop_assert_eq!(records, 1);
         closed.sort_unstable();
-        // Every port that was opened, those too that came when nobody wanted another attempt.
+        // All opened ports, including those opened when no further attempt was wanted.
         prop_assert_eq!(closed, (0..ports.next).collect::<Vec<_>>());
         prop_assert!(call.is_over());
     });

@@ -1,4 +1,4 @@
-//! One text in, one text out: what happens to a call, and what the switch is told.
+//! Runs text scripts: inputs to a call in one text, its outputs in another.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +25,7 @@ pub(super) fn any_instant() -> Instant {
     Instant::now()
 }
 
-/// Ports 20000, 20002, … of 198.51.100.1.
+/// Opens the ports 20000, 20002, … of 198.51.100.1.
 pub(super) struct Counting {
     pub(super) next: u64,
     pub(super) left: usize,
@@ -77,12 +77,12 @@ fn called(callees: Callees) -> CalleeSide {
     CalleeSide { policy: CodecPolicy::ANY, callees }
 }
 
-/// That many phones at once.
+/// Callees that ring at once, in this number.
 pub(super) fn forks(count: usize) -> Callees {
     Callees::AtOnce(vec!["192.0.2.2".parse().unwrap(); count])
 }
 
-/// A party's description: `port codec,codec direction`.
+/// Parses a party's description: `port codec,codec direction`.
 pub(super) fn description(text: &str) -> SessionDescription {
     let words: Vec<_> = text.split_whitespace().collect();
     let [port, codecs, direction] = words.as_slice() else { panic!("a description: {text}") };
@@ -218,13 +218,13 @@ fn write_output(log: &mut String, output: &Output) {
     writeln!(log, "          {text}").unwrap();
 }
 
-/// Plays a script against a call. The first line is `call OFFER -> FORKS` (`-` without an offer, `room` in place of
-/// either side, `trunks` for attempts in turn); the others `MS what…`.
+/// Runs a script on a call and compares the outputs. The first line is `call OFFER -> FORKS` (`-` without an
+/// offer, `room` in place of either side, `trunks` for attempts in turn); each further line is `MS event…`.
 pub(super) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));
 }
 
-/// What a script leads to.
+/// Returns the outputs of a script.
 pub(super) fn play(script: &str) -> String {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let (offer, whom) = lines
@@ -269,7 +269,7 @@ pub(super) fn play(script: &str) -> String {
     log
 }
 
-/// The next way, by a trunk of that number.
+/// Returns the next attempt, over a trunk with that number.
 pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
     let at = "192.0.2.9".parse().unwrap();
     let trunk = TrunkId(Uuid::from_u128(trunk));

@@ -1,4 +1,4 @@
-//! How the media of a live call does, as somebody asks and as the relay warns.
+//! Media figures of a live call: answers to questions, and warnings of the relay.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -53,7 +53,8 @@ fn both_legs_of_a_live_call_are_asked_and_told_together() {
     assert_eq!(net.records.len(), 1);
 }
 
-/// A relay that does not answer fills no memory: who waited is forgotten, and too many are refused.
+/// A relay that does not answer does not fill the memory: old questions are dropped, and too many are
+/// refused.
 #[test]
 fn questions_that_are_not_answered_are_bounded() {
     let (mut net, call) = up();
@@ -70,7 +71,7 @@ fn questions_that_are_not_answered_are_bounded() {
     assert_eq!((asked, told.try_recv().is_ok()), (AskedMedia::Soon, true));
 }
 
-/// What the relay was told last of the leg of a port: whose packets it takes, and where its SIP comes from.
+/// Returns what the last `Describe` for a port contained: its strict source check, and the source of its SIP.
 fn described(net: &Net, port: u64) -> (Option<media::StrictSource>, Option<String>) {
     let description = net.of_rooms.iter().rev().find_map(|order| match order {
         OfRooms::Media(of, MediaCommand::Describe(description)) if of.0 == port => Some(description),
@@ -95,7 +96,8 @@ fn trunks_and_extensions_say_whose_packets_their_legs_take() {
     }
 }
 
-/// A phone that changes its network offers anew from there: its media are expected from there as well.
+/// After a change of its network a phone sends a new offer; its media are then expected from the new address
+/// too.
 #[test]
 fn a_reinvite_says_where_signalling_comes_from_now() {
     let (mut net, _) = up();
@@ -120,7 +122,7 @@ fn a_warning_of_the_relay_is_news_of_its_call() {
     net.wait(Duration::from_secs(20));
     net.feed(Input::Warning(ports[1], Box::new(warning(Change::NoAudio))));
     net.feed(Input::Warning(ports[0], Box::new(warning(Change::Verdict))));
-    // A port of nobody's.
+    // A port that belongs to no call.
     net.feed(Input::Warning(PortId(99), Box::new(warning(Change::NoAudio))));
     net.run();
     let [CallNews::Media(of, far), CallNews::Media(_, own)] = net.news.as_slice() else {

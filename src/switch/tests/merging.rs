@@ -1,4 +1,4 @@
-//! Two calls that become one conference.
+//! Merging two calls into one conference.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const CARRIER: &str = "203.0.113.1:5060";
 const ANN: &str = "+447700900001";
 const BOB: &str = "+447700900002";
 
-/// 1001 has a call to Ann and one to Bob, in this order.
+/// 1001 has a call to Ann, then one to Bob.
 struct Desk {
     net: Net,
     calls: [CallId; 2],
@@ -67,7 +67,7 @@ fn who_is_in_both_calls_is_seated_once() {
     assert_eq!(desk.members(), ["1001", ANN, BOB]);
     assert_eq!(desk.net.heard, ["BYE"], "the second leg of 1001");
     assert!(desk.net.heard_of_rooms().contains("news merged"));
-    // Both calls are up and in the room, by any of their legs.
+    // Both calls are live and in the room, and any of their legs finds it.
     let bobs = desk.net.switch.find_call(second).unwrap();
     assert_eq!(bobs.legs.len(), 1);
     for uuid in [first.0, second.0, bobs.legs[0].uuid.0] {
@@ -76,7 +76,7 @@ fn who_is_in_both_calls_is_seated_once() {
     }
     assert_eq!(desk.merge(first, second), Err(MergeRefused::InRoom(first)));
 
-    // Each leaves on its own; the record of a call follows when nobody of it is left.
+    // Each party leaves separately; the record of a call is output when its last party has left.
     desk.net.wait(Duration::from_secs(10));
     desk.net.leg = Some(desk.legs[0]);
     desk.net.hang_up();
@@ -93,7 +93,7 @@ fn who_is_in_both_calls_is_seated_once() {
     assert!(desk.net.switch.conferences.seats.is_empty() && desk.net.switch.legs.is_empty());
 }
 
-/// The phone holds the first call while it talks in the second: the leg that talks stays.
+/// The phone holds the first call and talks in the second: its leg of the second call stays.
 #[test]
 fn of_two_legs_of_one_phone_the_one_that_talks_stays() {
     let mut desk = Desk::new();
@@ -104,7 +104,7 @@ fn of_two_legs_of_one_phone_the_one_that_talks_stays() {
     desk.merge(first, second).unwrap();
     assert_eq!(desk.members(), [ANN, "1001", BOB]);
     assert_eq!(desk.net.heard, ["200 OK", "BYE"], "its offer was answered, and its first leg is over");
-    // Ann, whom 1001 had put on hold, is asked back.
+    // Ann, whom 1001 had put on hold, is asked to send and receive again.
     let invites = desk.net.carriers[&address(CARRIER)].of(&Method::Invite);
     let last = String::from_utf8_lossy(invites.last().unwrap().body()).into_owned();
     assert!(last.contains("a=sendrecv"), "{last}");
@@ -131,7 +131,7 @@ fn calls_that_are_not_up_or_not_two_are_not_merged() {
     assert_eq!(desk.net.switch.live_calls(), 1);
 }
 
-/// One of the calls ends at the very moment at which it is merged.
+/// One of the calls ends at the moment of the merge.
 #[test]
 fn a_hang_up_crosses_the_merge() {
     let mut desk = Desk::new();

@@ -1,4 +1,4 @@
-//! What phones say to the switch: who is heard, and what everybody else is told.
+//! Messages of phones to the switch: which are accepted, and how the others are answered.
 
 use sidetone_model::ids::ExtensionId;
 use sidetone_sip::message::Method;
@@ -13,7 +13,7 @@ const EVENTS: &str = "sip:events@acme.test";
 const JSON: &str = "application/json";
 const TAP: &str = r#"{"ack":true,"id":"1"}"#;
 
-/// 1001 talks to somebody out in the world.
+/// 1001 talks to an outside party.
 fn talking() -> Net {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]);
@@ -40,7 +40,7 @@ fn an_info_of_a_leg_is_heard_and_answered_once() {
     assert_eq!(net.records.len(), 1);
 }
 
-/// What the switch does not read costs no call.
+/// A message that the switch refuses does not end the call.
 #[test]
 fn an_info_that_says_something_else_is_told_so() {
     let long = format!("\"{}\"", "x".repeat(SAID_BYTES_MAX));
@@ -58,7 +58,7 @@ fn an_info_that_says_something_else_is_told_so() {
     }
 }
 
-/// A key that is pressed by INFO means something to the other party, whatever it answers.
+/// A key pressed by INFO is passed on to the other party, whatever that party answers.
 #[test]
 fn a_key_is_passed_on_to_the_other_party() {
     let mut net = talking();
@@ -113,7 +113,7 @@ fn a_message_to_anybody_else_or_of_another_kind_is_not_heard() {
     }
 }
 
-/// S5: without a digest nothing is heard, whatever the From says.
+/// S5: a message without a digest is not accepted, whatever the From claims.
 #[test]
 fn s5_a_message_without_a_digest_is_not_heard() {
     let mut net = Net::new(acme(Vec::new()));

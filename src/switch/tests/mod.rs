@@ -1,4 +1,4 @@
-//! The machines of the switch by what goes in and what comes out.
+//! Tests of the switch's machines by their inputs and outputs.
 
 mod answering;
 mod calls;

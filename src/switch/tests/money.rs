@@ -1,4 +1,4 @@
-//! Calls that cost: which prices they begin with, what they come to, and how their credit ends them.
+//! Billed calls: the prices that they begin with, their amounts, and how their credit ends them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,8 @@ fn account(credit: Option<&str>, used: &str) -> Account {
     }
 }
 
-/// Calls to Britain at 0.012 EUR, minutes first and seconds then, over a trunk that charges 0.008 USD by the second.
+/// Calls to Britain cost 0.012 EUR a minute, charged by the minute first and then by the second; the trunk
+/// charges 0.008 USD by the second.
 fn rates() -> RateSnapshot {
     RateSnapshot {
         revision: 1,
@@ -107,7 +108,7 @@ fn last(net: &Net) -> &Cdr {
 fn a_call_is_rated_by_what_held_when_it_began_and_converted_when_it_ended() {
     let mut net = net(rates(), account(None, "0"));
     net.dial(WORLD);
-    // Whatever changes while it is up is for the next one; conversions are of the end.
+    // Changes during the call apply to the next one; conversion rates are those of the end.
     let dearer = RateSnapshot {
         sell: vec![sell("+44", price("9", "EUR", [60, 60]))],
         cost: vec![cost(1, price("8", "USD", [60, 60]))],
@@ -176,7 +177,7 @@ fn a_number_that_no_rate_covers_is_not_called_and_who_has_no_rates_is_not_billed
     net.hang_up();
     let cdr = last(&net);
     assert_eq!((cdr.billing_mode, cdr.billsec, cdr.sell_amount), (BillingMode::Free, 5, Amount::ZERO));
-    // Inside the organisation nothing costs.
+    // Calls inside the organisation are free.
     net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates()))));
     net.dial("1001");
     assert_eq!(last(&net).billing_mode, BillingMode::Free);
@@ -198,7 +199,7 @@ fn without_credit_for_the_first_increment_nobody_is_called() {
     assert_eq!(net.heard, ["200"]);
 }
 
-/// A sell rate in a currency that the credit cannot be reckoned in is no way to call for nothing.
+/// A sell rate in a currency that cannot be converted for the credit does not make calls free.
 #[test]
 fn a_price_that_does_not_reach_the_credit_is_refused() {
     let dollars = vec![sell("+44", price("0.01", "USD", [1, 1]))];
@@ -214,7 +215,8 @@ fn a_price_that_does_not_reach_the_credit_is_refused() {
     assert_eq!((draw.amount, draw.currency), (amount("0.0046"), "EUR".parse().unwrap()));
 }
 
-/// 0.0140 EUR last for a minute and ten seconds: a tone ten seconds before, and then both sides are hung up.
+/// 0.0140 EUR lasts for a minute and ten seconds: a warning tone ten seconds before, then both sides are hung
+/// up.
 #[test]
 fn a_call_ends_when_the_credit_is_used_up_with_a_tone_before() {
     let mut net = net(rates(), account(Some("0.0140"), "0"));
@@ -230,20 +232,20 @@ fn a_call_ends_when_the_credit_is_used_up_with_a_tone_before() {
     let cdr = last(&net);
     assert_eq!((cdr.hangup_cause, cdr.billsec), (Some(HangupCause::AllottedTimeout), 70));
     assert_eq!((cdr.sell_amount, cdr.billing.credit.unwrap().amount), (amount("0.014"), amount("0.014")));
-    // Nothing is left, whether the database knows already or not.
+    // No credit is left, whether or not the database includes the charge yet.
     let call = cdr.call_uuid;
     net.dial(WORLD);
     let drawn = Drawn { organisation: Uuid::from_u128(1).into(), used: amount("0.014"), calls: vec![call] };
     net.feed(Input::Drawn(vec![drawn]));
     net.dial(WORLD);
     assert_eq!(net.heard[3..], ["402 Credit Used Up", "402 Credit Used Up"]);
-    // More credit, and calls go on.
+    // With more credit, calls are accepted again.
     net.feed(Input::Accounts(vec![account(Some("1"), "0.014")]));
     net.dial(WORLD);
     assert_eq!(net.heard.last().unwrap(), "200");
 }
 
-/// Directories without rates and calls without numbers do not concern the ledger.
+/// The credit of another tenant does not affect calls.
 #[test]
 fn other_tenants_credit_is_their_own() {
     let mut directory = acme(vec![trunk(1, FIRST)]);
@@ -259,7 +261,7 @@ fn other_tenants_credit_is_their_own() {
     assert_eq!(net.heard, ["200"]);
 }
 
-/// A net whose room 200 is open, with a call of that room to the world, or why there is none.
+/// Dials an outside number for room 200; returns the target, or why it was refused.
 fn dialled(net: &mut Net) -> Result<String, ControlRefused> {
     let request = DialRequest { kind: DialKind::External, target: WORLD.into(), role: Role::Participant };
     net.ask(move |now, switch| switch.dial_into(now, RoomId(Uuid::from_u128(51)), request))
@@ -287,7 +289,7 @@ fn a_call_of_a_room_is_billed_as_any_other() {
     assert_eq!((record.sell_amount, record.cost_amount), (amount("0.018"), amount("0.01104")));
 }
 
-/// The organisation's credit ends while the call is in the room: the one whom it paid for is hung up, others stay.
+/// The organisation's credit ends during a room's call: only the party that the room dialled is hung up.
 #[test]
 fn credit_ends_for_whom_a_room_dialled_and_for_nobody_else() {
     let mut net = with_room(account(Some("0.018"), "0"));

@@ -1,5 +1,5 @@
-//! Structurally broken requests beside a call: a sample of what `cargo test --test long -- --ignored long_p4` sends to
-//! a running engine (catalogue P4).
+//! Structurally broken requests during a call: a sample of what `cargo test --test long -- --ignored long_p4`
+//! sends to a running engine (catalogue P4).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ mod mutations;
 use mutations::{METHODS, cases};
 
 const CARRIER: &str = "203.0.113.1:5060";
-/// One case in so many; the number shares no factor with the number of exceptions, so that every class is met.
+/// Every 53rd case is sent. The number is coprime to the number of exceptions, so that every class occurs.
 const EVERY: usize = 53;
 const SOURCES: usize = 40;
 
@@ -23,7 +23,7 @@ fn broken_requests_are_refused_or_dropped_and_a_call_goes_on() {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]);
     for source in 0..SOURCES {
-        // A peer that only listens.
+        // A peer that only records responses.
         net.carrier(&attacker(source), []);
     }
     net.dial("+447700900123");

@@ -1,4 +1,4 @@
-//! A switch, a phone and carriers in one thread, on a network without loss and a clock that is only told.
+//! A switch, a phone and carriers in one thread, with a lossless network and a simulated clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -48,34 +48,34 @@ use crate::switch::names::Answer;
 pub(super) use crate::switch::tests::carrier::{Carrier, Plan, SDP, challenge};
 use crate::switch::tests::ladder::any_instant;
 
-/// Where the switch listens.
+/// The address of the switch.
 pub(super) const SWITCH: &str = "198.51.100.1:5060";
-/// Where the phone of 1001 is.
+/// The address of 1001's phone.
 pub(super) const PHONE: &str = "192.0.2.1:5060";
 const PASSWORD: &str = "secret";
 
-/// All of it.
+/// The simulated network.
 pub(super) struct Net {
     start: Instant,
     now: Instant,
     pub(super) switch: Switch,
     pub(super) ports: Endless,
     pub(super) phone: Ua,
-    /// Where the phone sends from.
+    /// The address that the phone sends from.
     pub(super) phone_at: SocketAddr,
     pub(super) login: Client,
     /// The phone's present leg.
     pub(super) leg: Option<LegKey>,
-    /// What the phone says when it is called, and the requests of that call as they came.
+    /// The phone's response when it is called, and the requests of that call.
     pub(super) refusal: Option<Reply>,
     pub(super) called: Vec<Request>,
-    /// When the phone was offered something anew, in seconds.
+    /// The times of offers to the phone inside its call, in seconds.
     pub(super) reinvited: Vec<u64>,
     /// The last INVITE that the phone has not answered.
     pub(super) ringing: Option<(LegKey, ServerKey)>,
     pub(super) carriers: BTreeMap<SocketAddr, Carrier>,
     wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
-    /// What the phone heard: statuses and `BYE`.
+    /// What the phone received: statuses and `BYE`.
     pub(super) heard: Vec<String>,
     pub(super) records: Vec<Cdr>,
     pub(super) news: Vec<CallNews>,
@@ -83,34 +83,34 @@ pub(super) struct Net {
     /// What rooms and their media are told, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
-    /// The same as it came, with what happened in between.
+    /// The outputs of rooms and the media commands, in their order.
     pub(super) of_rooms: Vec<OfRooms>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
     pub(super) said: Vec<Said>,
-    /// What the phone answers to notes; without a status nothing.
+    /// The phone's response to notes; `None` sends none.
     pub(super) taking: Option<StatusCode>,
-    /// The notes that the phone was sent.
+    /// The notes that the phone received.
     pub(super) noted: Vec<Request>,
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
-    /// Whether the phone is gone: it neither hears nor says anything.
+    /// Whether the phone is gone: it neither receives nor sends.
     pub(super) is_phone_gone: bool,
-    /// Whether the disk is slow, and the answered calls that it has not written yet.
+    /// Whether journal writes are delayed; `unwritten` are the answered calls that wait.
     pub(super) is_disk_slow: bool,
-    /// Whether the relay does not say how legs do.
+    /// Whether the relay leaves requests for reports unanswered.
     pub(super) is_relay_slow: bool,
     pub(super) unwritten: Vec<CallId>,
-    /// Connections that were closed.
+    /// Connections that the switch closed.
     pub(super) closed: Vec<Flow>,
-    /// What the carriers were told of requests of their own.
+    /// The responses to requests of carriers.
     pub(super) told: Vec<Response>,
-    /// Why datagrams were not read.
+    /// Why datagrams were dropped.
     pub(super) dropped: Vec<Dropped>,
-    /// What the switch sent to addresses that are neither the phone's nor a carrier's.
+    /// Datagrams that the switch sent to other addresses than the phone's and the carriers'.
     pub(super) elsewhere: Vec<(SocketAddr, Bytes)>,
 }
 
-/// What rooms say to the world.
+/// Outputs about rooms and media.
 pub(super) enum OfRooms {
     Media(PortId, MediaCommand),
     Mix(MixId, MixOrder),
@@ -118,7 +118,7 @@ pub(super) enum OfRooms {
     Note(RoomNote),
 }
 
-/// The ports that were opened, in order.
+/// Opens ports without a limit, and lists them in order.
 pub(super) struct Endless(pub(super) Vec<PortId>);
 
 impl Ports for Endless {
@@ -176,7 +176,7 @@ pub(super) fn number(n: u128, organisation: u128, text: &str, extension: u128) -
     }
 }
 
-/// A shared trunk with that address; of several the first is tried first.
+/// A shared trunk with that address; among several the first comes first.
 pub(in crate::switch) fn trunk(n: u16, address: &str) -> Trunk {
     Trunk {
         id: Uuid::from_u128(n.into()).into(),
@@ -195,7 +195,7 @@ pub(in crate::switch) fn trunk(n: u16, address: &str) -> Trunk {
     }
 }
 
-/// Acme with 1001 and its number, and these trunks.
+/// Acme with extension 1001 and its number, and these trunks.
 pub(in crate::switch) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
     DirectorySnapshot {
         revision: 1,
@@ -212,7 +212,7 @@ impl Net {
         Net::with_room(directory, TRANSACTIONS_MAX)
     }
 
-    /// With so many places for transactions of either kind, beside those that are kept for dialogs.
+    /// Limits each transaction table to `room` entries, besides those reserved for dialogs.
     pub(super) fn with_room(directory: DirectorySnapshot, room: usize) -> Net {
         let start = any_instant();
         let mut rng = StdRng::seed_from_u64(1);
@@ -292,7 +292,7 @@ impl Net {
         net
     }
 
-    /// A carrier at that address that does so with calls.
+    /// Sets the plans of a carrier at that address for INVITEs.
     pub(super) fn carrier(&mut self, at: &str, invites: impl IntoIterator<Item = Plan>) -> &mut Carrier {
         let carrier = self.carriers.entry(address(at)).or_default();
         carrier.invites = invites.into_iter().collect();
@@ -325,7 +325,7 @@ impl Net {
         assert_eq!(self.switch.bindings(), 1, "{:?}", self.heard);
     }
 
-    /// 1001 says something inside its call.
+    /// 1001 sends an INFO inside its call.
     pub(super) fn inform(&mut self, content_type: &str, body: &str) {
         let content = Content::new(content_type, body.to_owned());
         self.phone.info(self.now, self.leg.unwrap(), content).unwrap();
@@ -340,12 +340,12 @@ impl Net {
         self.run();
     }
 
-    /// The contacts of an extension.
+    /// Returns the contacts of an extension.
     pub(super) fn devices_of(&self, extension: ExtensionId) -> Vec<String> {
         self.switch.devices_of(Now { instant: self.now, wall: Timestamp::from_micros(0) }, extension)
     }
 
-    /// A note is given to the switch.
+    /// Passes a note to the switch.
     pub(super) fn send_note(&mut self, dispatch: Dispatch) {
         self.feed(Input::Ask(Asked::new(move |now, switch| switch.send_note(now, dispatch))));
         self.run();
@@ -355,12 +355,13 @@ impl Net {
         self.now
     }
 
-    /// The way of a datagram from that address.
+    /// Returns the flow of a datagram from that address.
     pub(super) fn flow_of(&self, from: &str) -> Flow {
         Flow::udp(ListenerId(0), address(from))
     }
 
-    /// Takes every place of the switch's own requests that is not kept for dialogs: by some that nobody answers.
+    /// Fills the table of the switch's own requests, except entries reserved for dialogs, with requests that
+    /// get no response.
     pub(super) fn fill_requests(&mut self) {
         let flow = self.flow_of("192.0.2.200:5060");
         let uri = "sip:nobody@192.0.2.200";
@@ -370,7 +371,7 @@ impl Net {
         self.run();
     }
 
-    /// 1001 takes the call that rings.
+    /// 1001 answers the ringing call.
     pub(super) fn pick_up(&mut self) {
         let (leg, key) = self.ringing.take().unwrap();
         let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
@@ -379,14 +380,14 @@ impl Net {
         self.run();
     }
 
-    /// 1001 offers anew inside its call.
+    /// 1001 sends an offer inside its call.
     pub(super) fn offer_anew(&mut self, sdp: &str) {
         let extra = Extra::new().content("application/sdp", sdp.to_owned());
         self.phone.reinvite(self.now, self.leg.unwrap(), &extra).unwrap();
         self.run();
     }
 
-    /// Keys are heard in the media of a port.
+    /// Feeds keys from the media of a port.
     pub(super) fn key(&mut self, port: u64, digits: &str) {
         for digit in digits.chars() {
             self.feed(Input::Digit(PortId(port), digit));
@@ -394,7 +395,7 @@ impl Net {
         }
     }
 
-    /// Something is asked of the switch, and what comes of it is carried out.
+    /// Puts a question to the switch and carries out the outputs.
     pub(super) fn ask<T: Send + 'static>(
         &mut self,
         question: impl FnOnce(Now, &mut Switch) -> T + Send + 'static,
@@ -405,7 +406,7 @@ impl Net {
         answer.recv().unwrap()
     }
 
-    /// What rooms and their media were told since this was asked last.
+    /// Takes the texts about rooms and media since the last call.
     pub(super) fn heard_of_rooms(&mut self) -> String {
         std::mem::take(&mut self.rooms).join("\n")
     }
@@ -421,14 +422,14 @@ impl Net {
         self.switch.handle_input(now, input, &mut self.ports);
     }
 
-    /// A datagram out of nowhere.
+    /// Feeds a datagram from an address, without the admission check.
     pub(super) fn inject(&mut self, from: &str, text: String) {
         let flow = Flow::udp(ListenerId(0), address(from));
         self.feed(Input::Datagram { flow, bytes: text.into() });
         self.run();
     }
 
-    /// A datagram out of nowhere that is let in, or is not.
+    /// Feeds a datagram from an address if it is admitted.
     pub(super) fn knock(&mut self, from: &str, text: &str) -> Result<Rank, Dropped> {
         let flow = Flow::udp(ListenerId(0), address(from));
         let admitted = self.switch.admit(self.now, &flow, text.as_bytes());
@@ -439,7 +440,7 @@ impl Net {
         admitted
     }
 
-    /// The disk has written what it held back.
+    /// Completes the delayed journal writes.
     pub(super) fn write(&mut self) {
         for call in std::mem::take(&mut self.unwritten) {
             self.feed(Input::Journalled(call));
@@ -447,7 +448,7 @@ impl Net {
         self.run();
     }
 
-    /// The carrier at that address says something inside its first call; what it is told.
+    /// The carrier at that address sends a request inside its first call; returns the response's status.
     pub(super) fn carrier_says(&mut self, at: &str, method: &str, cseq: u32, body: Option<&str>) -> u16 {
         let invite = self.carriers[&address(at)].of(&Method::Invite)[0].clone();
         let header = |name| invite.header(name).unwrap().to_owned();
@@ -476,19 +477,19 @@ impl Net {
         self.run();
     }
 
-    /// The relay hears nothing from the party of a port any more, for now.
+    /// Reports that the party of a port is silent.
     pub(super) fn silent(&mut self, port: u64, silent_for: Duration) {
         self.feed(Input::Silent(PortId(port), Some(silent_for)));
         self.run();
     }
 
-    /// The relay hears the party of a port again.
+    /// Reports that the party of a port sends again.
     pub(super) fn heard(&mut self, port: u64) {
         self.feed(Input::Silent(PortId(port), None));
         self.run();
     }
 
-    /// Lets so much time pass.
+    /// Advances the time.
     pub(super) fn wait(&mut self, wait: Duration) {
         let until = self.now + wait;
         loop {
@@ -504,7 +505,7 @@ impl Net {
         }
     }
 
-    /// Delivers whatever is under way.
+    /// Delivers everything under way.
     pub(super) fn run(&mut self) {
         loop {
             while let Some(output) = self.switch.poll_output() {
@@ -519,7 +520,7 @@ impl Net {
                 continue;
             }
             if to == address(SWITCH) {
-                // What is dropped is sent again by its transaction, as on any network.
+                // A dropped datagram is retransmitted by its transaction, as on any network.
                 if let Err(reason) = self.switch.admit(self.now, &flow, &bytes) {
                     self.dropped.push(reason);
                     continue;
@@ -588,7 +589,7 @@ impl Net {
         }
     }
 
-    /// A media engine that plays whatever it is told to in no time.
+    /// Simulates a media engine that plays prompts in no time.
     fn media_hears(&mut self, port: PortId, command: &MediaCommand) {
         if let MediaCommand::Play { token, .. } = command {
             self.feed(Input::Played(port, *token));
@@ -661,7 +662,7 @@ impl Net {
         self.again(&response, request.unwrap());
     }
 
-    /// Sends a challenged request of the phone again.
+    /// Repeats a challenged request of the phone with credentials.
     fn again(&mut self, response: &Response, request: Request) {
         let challenges: Vec<Digest> = response.www_authenticate().filter_map(Result::ok).collect();
         let tried = request.authorization().next().is_some();

@@ -1,4 +1,4 @@
-//! What the switch tells of a call while it is up, and what it answers about it.
+//! News of a live call, and answers to questions about it.
 
 use sidetone_model::access::Scope;
 use sidetone_model::live_call::{CallNews, CallState, LegRole, LiveCallQuery};

@@ -1,4 +1,4 @@
-//! Notes on their way: what phones are sent, what comes of each, and that no call is harmed.
+//! Notes on their way: what phones receive, the result of each, and that no call is affected.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const CARRIER: &str = "203.0.113.1:5060";
 const NOTE: NoteId = NoteId(Uuid::from_u128(7));
 const PAYLOAD: &str = r#"{"id":"7","title":"Owes 900 EUR"}"#;
 
-/// 1001 talks to somebody out in the world.
+/// 1001 talks to an outside party.
 fn talking() -> (Net, CallId, LegId) {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]);
@@ -23,7 +23,7 @@ fn talking() -> (Net, CallId, LegId) {
         net.switch.list_calls(sidetone_model::access::Scope::Everything, &Default::default()).items[0].uuid;
     let phones = net.switch.phones_on(call).unwrap();
     assert!(phones.is_answered);
-    // The carrier's leg is none of a phone of ours.
+    // The carrier's leg does not lead to a phone of ours.
     let [phone] = phones.phones.try_into().unwrap();
     (net, call, phone.leg)
 }
@@ -44,7 +44,7 @@ fn a_note_goes_into_the_dialog_as_it_is() {
     assert_eq!(net.answers, [(NOTE, 0, PhoneAnswer::Status(200))]);
 }
 
-/// Two INFOs that are under way at once may overtake each other: the second waits for the answer to the first.
+/// Two INFOs in progress at once may overtake each other: the second waits for the answer to the first.
 #[test]
 fn a_phone_is_sent_one_note_at_a_time() {
     let (mut net, call, leg) = talking();
@@ -56,7 +56,7 @@ fn a_phone_is_sent_one_note_at_a_time() {
     }
     assert_eq!(net.noted.len(), 1);
     net.wait(Duration::from_secs(33));
-    // A phone that says nothing to one is not asked for the others, too.
+    // If the phone does not answer one note, the waiting notes are not sent.
     let silent = PhoneAnswer::Silence;
     assert_eq!(net.answers, [(NOTE, 0, silent), (second, 0, silent), (third, 0, silent)]);
     assert_eq!(net.noted.len(), 1);
@@ -70,7 +70,7 @@ fn a_phone_is_sent_one_note_at_a_time() {
     assert_eq!((net.noted.len(), net.switch.live_calls()), (4, 1));
 }
 
-/// Whatever a phone answers costs the note at most: a reason that calls were known to break for.
+/// No answer to a note ends the call. Some of these statuses end a call by RFC 5057.
 #[test]
 fn no_answer_to_a_note_costs_the_call() {
     for status in [400, 403, 404, 405, 408, 410, 415, 480, 481, 488, 489, 500, 501, 503, 603] {
@@ -110,7 +110,7 @@ fn a_leg_that_is_gone_gets_nothing() {
     assert_eq!(net.noted.len(), 1);
 }
 
-/// The call ends while the phone has not answered the note: what comes of it is still told.
+/// The call ends before the phone has answered the note: the result is still reported.
 #[test]
 fn a_note_outlives_its_call() {
     let (mut net, call, leg) = talking();
@@ -145,7 +145,7 @@ fn a_message_comes_from_the_events_identity_of_the_domain() {
     assert_eq!(net.devices_of(ExtensionId(Uuid::nil())), Vec::<String>::new());
 }
 
-/// What a device says is known by where it says it from.
+/// A device's message is matched to the contact registered from the same address.
 #[test]
 fn a_device_is_told_by_where_it_speaks_from() {
     let mut net = Net::new(acme(Vec::new()));

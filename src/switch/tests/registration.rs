@@ -1,4 +1,4 @@
-//! Registrations with trunks as the trunks see them.
+//! Registrations with trunks, from the trunks' view.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn registering() -> Trunk {
     Trunk { username: "acme".into(), password: Secret("hush".into()), register: true, ..trunk(1, CARRIER) }
 }
 
-/// A switch whose carrier does so with REGISTERs from the beginning.
+/// A switch whose carrier answers REGISTERs by these plans from the beginning.
 fn net(directory: DirectorySnapshot, registers: impl IntoIterator<Item = Plan>) -> Net {
     let mut net = Net::new(DirectorySnapshot { trunks: Vec::new(), ..directory.clone() });
     net.carrier(CARRIER, [Plan::Accept]).registers = registers.into_iter().collect();
@@ -90,7 +90,7 @@ fn new_credentials_are_used_at_once_and_a_trunk_that_is_gone_is_left() {
     assert_eq!(net.switch.registrations(), 0);
 }
 
-/// Calls come from where we are registered, and from nowhere else.
+/// Calls are accepted from the registrar's address and from no other.
 #[test]
 fn calls_from_the_registrar_are_the_trunks() {
     let mut net = net(acme(vec![registering()]), [Plan::Accept]);
@@ -102,14 +102,14 @@ fn calls_from_the_registrar_are_the_trunks() {
              Call-ID: {source}\r\nCSeq: 1 INVITE\r\nContact: <sip:{source}>\r\nContent-Length: 0\r\n\r\n"
         );
         net.inject(source, text);
-        // 1001 is not registered: the call is known, and leaves a record.
+        // 1001 is not registered: an identified call still leaves a record.
         let new = &net.records[before..];
         assert_eq!(new.len(), expected, "{source}");
         assert!(new.iter().all(|record| record.trunk_id == Some(registering().id)));
     }
 }
 
-/// A registrar calls the account: the number is in To, or it is the only one there is.
+/// A registrar calls the account: the number is in To, or the organisation has only one.
 #[test]
 fn calls_to_our_account_are_for_the_number_behind_it() {
     let own = Trunk { organisation_id: Some(organisation(1, "").id), ..registering() };
@@ -136,7 +136,7 @@ fn calls_to_our_account_are_for_the_number_behind_it() {
     }
 }
 
-/// A name is the affair of its owner: what it resolves to today is checked today.
+/// The owner of a name can change its addresses: each resolved address is checked.
 #[test]
 fn a_tenants_name_that_leads_inside_gets_no_register() {
     let own = organisation(1, "").id;
@@ -166,7 +166,7 @@ fn a_tenants_name_that_leads_inside_gets_no_register() {
     }
 }
 
-/// A carrier that knows us by our address would take the calls of both for calls of one account.
+/// A carrier that identifies us by our address would treat the calls of both tenants as those of one account.
 #[test]
 fn two_tenants_at_one_carrier_address_are_one_too_many() {
     let first = Trunk {

@@ -1,4 +1,4 @@
-//! Whatever people, rooms and carriers do to each other: nobody is forgotten and nothing is left behind.
+//! Random actions of parties, rooms and carriers: every leg ends, and no state is left.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::switch::merging::Merge;
 use crate::switch::tests::conferencing::{CARRIER, WORLD, room_id, with_rooms};
 use crate::switch::tests::network::{Net, Plan, SDP, SWITCH, address, extension};
 
-/// What is going on, as far as the script knows.
+/// The network and the random generator of a run.
 struct Chaos {
     net: Net,
     rng: StdRng,
@@ -107,7 +107,7 @@ impl Chaos {
 }
 
 impl Net {
-    /// 1001 takes the call that rings, if it still does.
+    /// 1001 answers the ringing call, if it still rings.
     pub(super) fn try_pick_up(&mut self) {
         let Some((leg, key)) = self.ringing.take() else { return };
         let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
@@ -117,7 +117,7 @@ impl Net {
         self.run();
     }
 
-    /// 1001 offers anew inside its call, if it has one.
+    /// 1001 sends an offer inside its call, if it has one.
     pub(super) fn try_to_hold(&mut self, sdp: &str) {
         let extra = Extra::new().content("application/sdp", sdp.to_owned());
         if let Some(leg) = self.leg {
@@ -126,7 +126,7 @@ impl Net {
         self.run();
     }
 
-    /// 1001 registers, whether or not it has been.
+    /// 1001 registers, again if it is registered.
     pub(super) fn try_to_register(&mut self) {
         let aor = "<sip:1001@acme.test>";
         let draft = Draft::new(Method::Register, "sip:acme.test", aor, aor).header("Expires", "600");

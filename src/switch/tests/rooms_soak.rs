@@ -1,5 +1,5 @@
-//! Ten simulated minutes in which fifty phones join, leave, hold and key at random while rooms are controlled: nothing
-//! is lost or doubled, and what is read is what the phones were told.
+//! Ten simulated minutes in which fifty phones join, leave, hold and key at random while rooms are
+//! controlled: no news or note is lost or doubled, and the live rooms agree with what the phones received.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -27,10 +27,11 @@ use crate::switch::tests::network::{Net, OfRooms, Plan, SDP, acme, address, exte
 
 const CARRIER: &str = "203.0.113.1:5060";
 const PHONES: usize = 50;
-/// Of them so many are phones of the organisation, which are sent notes.
+/// How many of them are phones of the organisation, which receive notes.
 const INSIDE: usize = 15;
 
-/// 200 is open and rings 1001; 300 has PINs and waits for its moderator; 400 ends with its moderator and is recorded.
+/// Room 200 has no PIN and rings 1001; 300 has PINs and waits for its moderator; 400 ends with its moderator
+/// and is recorded.
 fn directory() -> DirectorySnapshot {
     let mut snapshot = acme(vec![trunk(1, CARRIER)]);
     let pin = |text: &str| rules::pin(text).unwrap();
@@ -61,7 +62,7 @@ enum End {
     Outside { number: String, call: String, tag: String, cseq: u32 },
 }
 
-/// What the media engine was told of a port.
+/// The last media commands to a port.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     mix: MixId,
@@ -75,7 +76,7 @@ struct Soak {
     phones: Vec<Phone>,
     reader: Reader,
     told: BTreeMap<PortId, Told>,
-    /// Recordings that go on, and those that were stopped and are not told yet.
+    /// Running recordings, and those that were stopped and are not reported yet.
     recording: BTreeMap<MixId, ConferenceSessionId>,
     stopped: VecDeque<ConferenceSessionId>,
     calls: usize,
@@ -84,7 +85,7 @@ struct Soak {
     joined: usize,
     left: usize,
     notes: usize,
-    /// Notes that the news of this moment call for, by their room, event and member.
+    /// Notes that the news so far require, by session, event and member.
     due: BTreeSet<(ConferenceSessionId, &'static str, u32)>,
     talks: usize,
     taps: usize,
@@ -275,7 +276,7 @@ impl Soak {
     }
 
     fn pick_up(&mut self) {
-        // Whoever gave up ringing is not there to be answered.
+        // If the call no longer rings, the answer fails.
         let (leg, key) = self.net.ringing.take().unwrap();
         let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
         let now = self.net.now();
@@ -285,7 +286,7 @@ impl Soak {
         }
     }
 
-    /// Reads what was said since, in its order.
+    /// Reads the outputs since the last call, in their order.
     fn read(&mut self) {
         for said in std::mem::take(&mut self.net.of_rooms) {
             match said {
@@ -349,7 +350,7 @@ impl Soak {
                 }
             }
             RoomChange::Talking { .. } => self.talks += 1,
-            // Nobody is told one by one who leaves a room that ends.
+            // A room that ends sends no notes about the members who leave.
             RoomChange::Ended => {
                 self.due.retain(|(session, event, _)| *session != news.session || *event != "member-leave")
             }
@@ -357,7 +358,7 @@ impl Soak {
         }
     }
 
-    /// A note goes to every phone of the organisation in the room, as the room is at that moment.
+    /// A note goes to every phone of the organisation in the room, with the room's present state.
     fn note(&mut self, note: &RoomNote) {
         self.notes += 1;
         let room = self.reader.live().find(|room| room.room == note.room).expect("a note of a live room");
@@ -385,7 +386,7 @@ impl Soak {
         }
     }
 
-    /// What is read is what the news told and what the phones hear.
+    /// Compares the live rooms with the news and with what the phones hear.
     fn compare(&mut self) {
         let live: Vec<LiveRoom> = self.net.ask(|now, switch| switch.live_rooms(now).collect());
         self.reader.agrees(live.clone());
@@ -464,7 +465,7 @@ fn fifty_phones_for_ten_minutes() {
         assert_eq!((soak.net.switch.live_calls(), soak.phones.len()), (0, 0));
         let records: BTreeSet<_> = soak.net.records.iter().map(|record| record.call_uuid).collect();
         assert_eq!(records.len(), soak.net.records.len(), "a call has one record");
-        // Those included that the rooms placed, and those that were refused for their wrong PINs.
+        // The records include calls placed by rooms, and calls refused after wrong PINs.
         assert!(records.len() >= soak.calls, "{} records of {} calls", records.len(), soak.calls);
         println!(
             "seed {seed}: {} calls, {most} members at once, {} joined, {} sessions, {} notes, {} keys, {} times talking",
@@ -485,7 +486,7 @@ fn fifty_phones_for_ten_minutes() {
     }
 }
 
-/// What the news call a person is what a reader of the room is shown.
+/// The person in the news equals the member shown in the live room.
 #[test]
 fn a_person_is_shown_as_told() {
     let mut soak = Soak::new(3);

@@ -1,4 +1,4 @@
-//! Calls with a room on one side, and calls whose parties are put into one.
+//! Calls with a room on one side, and calls whose parties are moved into a room.
 
 use expect_test::expect;
 
@@ -82,7 +82,7 @@ fn a_room_has_no_other_codecs_than_the_mix() {
     );
 }
 
-/// The party hung up, or gave up, while the disk was writing: it was never seated.
+/// The party hung up or cancelled while the journal was being written: it was never seated.
 #[test]
 fn who_gives_up_before_the_answer_is_not_seated() {
     check(
@@ -315,7 +315,8 @@ fn a_room_calls_the_world() {
     );
 }
 
-/// Each party of a merged call leaves on its own; the record tells of the caller's leg and ends with the last.
+/// Each party of a merged call leaves separately; the record describes the caller's leg and ends with the
+/// last party.
 #[test]
 fn merged_parties_leave_one_by_one() {
     check(
@@ -453,7 +454,7 @@ fn who_is_on_hold_is_asked_back_into_the_room() {
     );
 }
 
-/// A party of two calls is seated once: this leg of it is hung up.
+/// A party in both calls is seated once: this leg of it is hung up.
 #[test]
 fn one_leg_may_be_left_out_of_a_merge() {
     check(
@@ -583,7 +584,7 @@ fn a_dialog_that_is_gone_leaves_the_room() {
     );
 }
 
-/// The relay closes a port of itself when something panicked there; nobody is left on a line without sound.
+/// The relay closes a port after a panic: the party would hear nothing more, so it is hung up.
 #[test]
 fn a_party_without_a_port_is_hung_up() {
     check(

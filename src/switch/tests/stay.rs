@@ -1,4 +1,4 @@
-//! How long calls go on whose parties do not end them: dead phones, long calls, and those that only look dead.
+//! Limits of calls that their parties do not end: dead phones, long calls, and phones that only look dead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// 1001 talks to the world over a trunk that is silent to a BYE.
+/// 1001 talks to an outside party over a trunk that does not answer a BYE.
 fn talking() -> Net {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     talk(&mut net);
@@ -41,7 +41,7 @@ fn talk(net: &mut Net) {
     assert_eq!(net.heard.last().unwrap(), "200");
 }
 
-/// The causes of the records that have come.
+/// Returns the hangup causes of the records so far.
 fn causes(net: &Net) -> Vec<HangupCause> {
     net.records.iter().map(|record| record.hangup_cause.unwrap()).collect()
 }
@@ -55,7 +55,7 @@ fn a_call_whose_parties_vanish_ends_a_minute_later() {
     let mut net = talking();
     net.wait(seconds(5));
     net.is_phone_gone = true;
-    // The relay hears of it about a second later.
+    // The relay reports the silence about a second later.
     net.wait(seconds(1));
     net.silent(CALLER, seconds(1));
     net.silent(CALLEE, Duration::from_millis(1_500));
@@ -67,7 +67,7 @@ fn a_call_whose_parties_vanish_ends_a_minute_later() {
     assert_eq!(record.answered_at, Some(Timestamp::from_micros(0)));
     assert_eq!((record.ended_at, record.billsec), (Some(Timestamp::from_micros(65_000_000)), 65));
     assert_eq!((net.switch.live_calls(), byes(&net)), (0, 1), "a carrier that lives is told");
-    // The BYEs that stay without an answer are given up.
+    // The unanswered BYEs time out.
     net.wait(seconds(33));
     assert_eq!(net.switch.legs(), 0);
 }
@@ -106,7 +106,7 @@ fn a_dead_call_is_paid_for_and_its_credit_is_free_again() {
     assert_eq!((record.hangup_cause, record.billsec), (Some(HangupCause::MediaTimeout), 60));
     assert_eq!(record.sell_amount, amount("0.6"));
     assert_eq!(record.billing.credit.map(|draw| draw.amount), Some(amount("0.6")));
-    // Nothing ends a second time, and nothing is metered on.
+    // The call does not end a second time, and no more is charged.
     net.wait(seconds(3_600));
     assert_eq!(net.records.len(), 1);
 }
@@ -117,7 +117,7 @@ fn one_party_that_talks_keeps_the_call() {
     net.silent(CALLER, seconds(1));
     net.wait(seconds(7_200));
     assert_eq!(net.switch.live_calls(), 1, "an announcement");
-    // The other falls silent, too, and is heard again in the last moment: comfort noise, or a report by RTCP.
+    // The other party falls silent too, and sends again at the last moment: comfort noise, or an RTCP report.
     for _ in 0..100 {
         net.silent(CALLEE, seconds(1));
         net.wait(Duration::from_millis(58_900));
@@ -138,7 +138,7 @@ fn a_call_on_hold_may_be_silent_for_half_an_hour() {
     net.silent(CALLER, seconds(1));
     net.silent(CALLEE, seconds(1));
     net.wait(seconds(1_700));
-    // They talk again; what was silent before does not count.
+    // They talk again; earlier silence does not count.
     net.offer_anew(SDP);
     net.wait(seconds(59));
     assert_eq!((net.records.len(), net.switch.live_calls()), (0, 1));
@@ -192,7 +192,7 @@ fn a_call_lasts_for_as_long_as_its_organisation_and_trunk_allow() {
     }
 }
 
-/// What rings costs nothing: the limit is counted from the answer.
+/// Ringing time does not count: the limit runs from the answer.
 #[test]
 fn the_time_that_it_rings_is_not_counted() {
     check(
@@ -234,14 +234,14 @@ fn the_time_that_it_rings_is_not_counted() {
 fn a_phone_in_a_room_that_is_silent_is_asked_whether_it_is_there() {
     let mut net = Net::new(with_rooms());
     net.dial("200");
-    // A muted phone that sends nothing, and answers: whatever it answers.
+    // A muted phone that sends nothing but answers the probe; any status will do except 408 and 481.
     net.taking = Some(StatusCode::METHOD_NOT_ALLOWED);
     net.silent(CALLER, seconds(1));
     net.wait(seconds(600));
     let asked: Vec<&str> = net.noted.iter().map(|request| request.method().as_str()).collect();
     assert_eq!(asked, ["OPTIONS"; 10]);
     assert_eq!(net.switch.live_calls(), 1);
-    // It talks for a while and is not asked.
+    // While it sends, it is not probed.
     net.heard(CALLER);
     net.wait(seconds(600));
     assert_eq!(net.noted.len(), 10);
@@ -265,7 +265,7 @@ fn a_phone_that_knows_its_call_no_more_leaves_the_room() {
     assert!(net.heard_of_rooms().contains("Left"));
 }
 
-/// Each leaves on its own.
+/// Each party leaves separately.
 #[test]
 fn of_two_calls_in_one_room_the_dead_party_alone_leaves() {
     check(
@@ -322,7 +322,7 @@ fn of_two_calls_in_one_room_the_dead_party_alone_leaves() {
     );
 }
 
-/// The phone knows session timers and leaves the refreshes to us.
+/// The phone supports session timers and leaves the refreshes to us.
 fn talking_by_timer() -> Net {
     let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
     net.carrier(CARRIER, [Plan::Accept]);
@@ -346,7 +346,7 @@ fn a_session_is_refreshed_by_what_holds_and_goes_on() {
     assert_eq!(causes(&net), [HangupCause::NormalClearing]);
 }
 
-/// The relay says nothing here: the session timer finds a dead dialog whatever its media do.
+/// The relay reports nothing here: the session timer finds a dead dialog independently of its media.
 #[test]
 fn a_dialog_whose_refresh_stays_without_an_answer_ends_the_call() {
     let mut net = talking_by_timer();

@@ -1,4 +1,5 @@
-//! Whose call it is: by the socket it came from and the number it dials, and by nothing that it says of itself.
+//! The tenant of a call is decided by its source address and its dialled number, not by anything that it
+//! claims.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -17,7 +18,8 @@ use crate::switch::tests::network::{extension, number, organisation, trunk};
 
 const TENANTS: u128 = 4;
 
-/// Four tenants with a number each, and trunks of theirs and of all, whose networks overlap as they like.
+/// Four tenants with one number each, and trunks of single tenants and shared ones, whose networks overlap at
+/// random.
 fn directory(rng: &mut StdRng) -> DirectorySnapshot {
     let domain = |n| format!("tenant{n}.test");
     let trunks = (0..rng.random_range(1..8_u16)).map(|n| {
@@ -40,7 +42,7 @@ fn directory(rng: &mut StdRng) -> DirectorySnapshot {
     }
 }
 
-/// Few addresses, so that networks meet: 192.0.2.0 to 192.0.2.15.
+/// Only a few addresses, 192.0.2.0 to 192.0.2.15, so that networks overlap.
 fn some_address(rng: &mut StdRng) -> Ipv4Addr {
     Ipv4Addr::new(192, 0, 2, rng.random_range(0..16))
 }
@@ -52,7 +54,7 @@ fn some_network(rng: &mut StdRng) -> Network {
     Network { address: IpAddr::V4(address), prefix_len }
 }
 
-/// An INVITE that says of itself whatever helps it.
+/// An INVITE whose headers make false claims.
 fn invite(rng: &mut StdRng, dialled: &str) -> Request {
     let (via, contact, forwarded) = (some_address(rng), some_address(rng), some_address(rng));
     let claimed = rng.random_range(1..=TENANTS);
@@ -71,8 +73,8 @@ fn invite(rng: &mut StdRng, dialled: &str) -> Request {
     }
 }
 
-/// The answer of somebody who reads the rules and looks at every trunk: the owner of the number, if one of the
-/// trunks that cover the address is that owner's or everybody's.
+/// The model, which checks every trunk: the owner of the number, if a trunk that covers the address belongs
+/// to that owner or is shared.
 fn whose(snapshot: &DirectorySnapshot, source: Ipv4Addr, dialled: &str) -> Result<OrganisationId, bool> {
     let covers = |network: &Network| match network.address {
         IpAddr::V4(first) => {
@@ -89,7 +91,7 @@ fn whose(snapshot: &DirectorySnapshot, source: Ipv4Addr, dialled: &str) -> Resul
         .ok_or(!covering.is_empty())
 }
 
-/// S7: a hundred thousand calls, and not one is another tenant's.
+/// S7: of a hundred thousand calls none is assigned to another tenant.
 #[test]
 fn s7_a_call_is_its_tenants_whatever_it_claims() {
     let mut rng = StdRng::seed_from_u64(7);
@@ -103,7 +105,7 @@ fn s7_a_call_is_its_tenants_whatever_it_claims() {
             let source = some_address(&mut rng);
             let dialled = format!("+44207123000{}", rng.random_range(1..=TENANTS + 1));
             let request = invite(&mut rng, &dialled);
-            // What an IPv6 socket says of an IPv4 peer.
+            // An IPv6 socket shows an IPv4 peer as a mapped address.
             let mapped = SocketAddr::new(IpAddr::V6(source.to_ipv6_mapped()), 5060);
             let seen = if rng.random() { IpAddr::V4(source) } else { canonical(mapped).ip() };
             let none = Registered { trunk: &|_| false, line: &|_| false };

@@ -1,4 +1,4 @@
-//! Calls whose sides share no codec, and those that come to share one.
+//! Calls whose sides have no common codec at first, or at all.
 
 use expect_test::expect;
 

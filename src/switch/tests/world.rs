@@ -1,4 +1,5 @@
-//! Calls to the world as carriers see them: who gets credentials, who is tried next, who is never called.
+//! Outbound calls, from the carriers' view: which trunk gets credentials, which is tried next, and which is
+//! never called.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ fn with_login(trunk: Trunk, realm: &str) -> Trunk {
 }
 
 fn credentials(carrier: &Carrier) -> usize {
-    // The ACK of a 2xx repeats those of its INVITE (RFC 3261 §22.1).
+    // The ACK of a 2xx repeats the credentials of its INVITE (RFC 3261 §22.1).
     let has = |request: &&Request| {
         *request.method() != Method::Ack && {
             request.header("Authorization").is_some() || request.header("Proxy-Authorization").is_some()
@@ -41,7 +42,7 @@ fn network(of: &str) -> Network {
     Network { address: address(of).ip(), prefix_len: 32 }
 }
 
-/// An INVITE that claims to be of `from`.
+/// An INVITE that claims to come from `from`.
 fn invite(number: &str, from: &str, more: &str) -> String {
     format!(
         "INVITE sip:{number}@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bK{number}\r\n\
@@ -130,7 +131,7 @@ fn a_challenge_is_answered_and_its_nonce_used_again() {
     }
 }
 
-/// An aged nonce is replaced; a wrong password is tried once and the operator told.
+/// A stale nonce is replaced; a wrong password is tried once, and the operator is notified.
 #[test]
 fn each_nonce_is_answered_once() {
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
@@ -139,7 +140,7 @@ fn each_nonce_is_answered_once() {
     net.dial(WORLD);
     assert_eq!(net.heard, ["200"]);
 
-    // The nonce that was good for the first call is not for the second, and the carrier does not say `stale`.
+    // The nonce of the first call is refused for the second, and the carrier does not send `stale`.
     net.hang_up();
     net.carrier(FIRST, [challenge(407, "carrier", "n3", ", qop=\"auth\""), Plan::Accept]);
     net.dial(WORLD);
@@ -156,24 +157,24 @@ fn each_nonce_is_answered_once() {
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::CallRejected));
 }
 
-/// S3: nobody but the configured peer gets credentials, and not for another realm.
+/// S3: only the configured peer gets credentials, and only for its realm.
 #[test]
 fn s3_credentials_go_to_the_configured_realm_and_peer_alone() {
     let qop = ", qop=\"auth\"";
-    // Another realm than the configured one.
+    // The challenge has another realm than the configured one.
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "carrier.example")]));
     net.carrier(FIRST, [challenge(401, "other", "n1", qop)]);
     net.dial(WORLD);
     assert_eq!(credentials(&net.carriers[&address(FIRST)]), 0);
 
-    // A trunk without credentials beside one that has some.
+    // The trunk that challenges has no credentials; another trunk has.
     let mut net = Net::new(acme(vec![trunk(1, FIRST), with_login(trunk(2, SECOND), "")]));
     net.carrier(FIRST, [challenge(407, "carrier", "n1", qop)]);
     net.carrier(SECOND, [Plan::Accept]);
     net.dial(WORLD);
     assert_eq!(credentials(&net.carriers[&address(FIRST)]), 0);
 
-    // The answer to our BYE asks for another realm, or for one that the call never had.
+    // The challenge to our BYE has another realm, or the call was never challenged before.
     for (realm, invites) in
         [("other", vec![challenge(407, "carrier", "n1", qop), Plan::Accept]), ("carrier", vec![Plan::Accept])]
     {
@@ -192,7 +193,7 @@ fn s3_credentials_go_to_the_configured_realm_and_peer_alone() {
         }
     }
 
-    // Somebody else answers in the trunk's place, with all that the trunk would say.
+    // Another address sends a challenge in the trunk's place, with all the right headers.
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
     net.carrier(FIRST, [Plan::Silence]);
     net.dial(WORLD);
@@ -210,7 +211,7 @@ fn s3_credentials_go_to_the_configured_realm_and_peer_alone() {
     assert_eq!(net.heard, ["480 Temporarily Unavailable"]);
 }
 
-/// S3, the other half: a phone is no trunk, whatever it asks for and wherever it is.
+/// S3, the other half: a phone that challenges never gets a trunk's credentials.
 #[test]
 fn s3_a_called_phone_gets_no_credentials() {
     for status in [401, 407] {
@@ -218,7 +219,7 @@ fn s3_a_called_phone_gets_no_credentials() {
         from_carrier.accept_from = vec![network(FIRST)];
         let mut net = Net::new(acme(vec![from_carrier]));
         net.register();
-        // The trunk's address is the phone's own: only the kind of the call tells them apart.
+        // The trunk has the same address as the phone: only the kind of the call distinguishes them.
         let Plan::Refuse(_, headers) = challenge(status, "carrier", "n1", ", qop=\"auth\"") else { panic!() };
         let reply = Reply::new(StatusCode::new(status).unwrap());
         net.refusal = Some(reply.header(headers[0].0, headers[0].1.clone()));
@@ -229,7 +230,7 @@ fn s3_a_called_phone_gets_no_credentials() {
     }
 }
 
-/// A carrier that wants credentials for the BYE bills on until it gets them.
+/// A carrier that challenges the BYE goes on billing until it gets the credentials.
 #[test]
 fn a_challenged_bye_is_said_again_to_the_realm_of_the_call() {
     let mut net = Net::new(acme(vec![with_login(trunk(1, FIRST), "")]));
@@ -348,7 +349,7 @@ fn a_named_trunk_is_asked_for_once_and_its_servers_tried_in_order() {
     assert_eq!(invite.uri(), format!("sip:{WORLD}@carrier.example"));
     net.hang_up();
 
-    // Within its life the answer serves again; after it, and with the name service away, it goes on to serve.
+    // While it is valid the answer is used again; after that, if DNS does not answer, it stays in use.
     net.dial(WORLD);
     assert_eq!((net.heard.len(), net.questions.len()), (2, 0));
     net.hang_up();
@@ -369,7 +370,7 @@ fn a_name_that_nobody_knows_leads_nowhere() {
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::NetworkOutOfOrder));
 }
 
-/// S11: a trunk that leads back to us, and a call that has been through too much.
+/// S11: a trunk that leads back to us, and a call without hops left.
 #[test]
 fn s11_nothing_goes_round_in_circles() {
     let mut net = Net::new(acme(vec![trunk(1, SWITCH)]));
@@ -389,14 +390,14 @@ fn s11_nothing_goes_round_in_circles() {
     assert!(net.carriers[&address(FIRST)].requests.is_empty());
 }
 
-/// S8: the world is for those who prove who they are.
+/// S8: only authenticated callers can place outbound calls.
 #[test]
 fn s8_strangers_and_carriers_do_not_reach_the_world() {
     let mut from_carrier = trunk(2, SECOND);
     from_carrier.accept_from = vec![network(SECOND)];
     let mut net = Net::new(acme(vec![trunk(1, FIRST), from_carrier]));
     net.carrier(FIRST, [Plan::Accept]);
-    // The stranger claims to be 1001 by every header there is; the carrier is known, and no way out.
+    // The unknown sender claims in every header to be 1001; the carrier is identified but may not call out.
     for source in ["198.51.100.66:5060", SECOND] {
         for number in [WORLD, "0044900900900", "+4490000001"] {
             net.inject(source, invite(number, "192.0.2.1", "P-Asserted-Identity: <sip:1001@acme.test>\r\n"));
@@ -424,7 +425,7 @@ fn an_organisation_has_no_more_calls_to_the_world_than_it_may() {
     assert_eq!(net.heard[2], "200");
 }
 
-/// Help is called whatever else there is: at the limit of calls, and in a tariff that forgot it.
+/// Emergency calls always work: at the limit of calls, and with no rate for the number.
 #[test]
 fn short_numbers_go_out_as_dialled_by_the_trunks_that_name_them() {
     let mut directory = acme(vec![trunk(1, FIRST), trunk(2, SECOND)]);
@@ -475,7 +476,7 @@ fn what_leads_nowhere_says_why() {
     }
 }
 
-/// Whatever three carriers do and whenever the caller gives up: one record a call, and nothing is left of it.
+/// Whatever three carriers answer and whenever the caller cancels: one record per call, and no state is left.
 #[test]
 fn every_call_to_the_world_ends_and_leaves_nothing_behind() {
     let mut rng = StdRng::seed_from_u64(11);

@@ -1,4 +1,4 @@
-//! Keys as apply files declare them and as they are found when they are presented.
+//! Keys as apply files declare them, and the lookup of a presented key.
 
 use sidetone_model::access::Permission;
 use sidetone_model::directory::Network;
@@ -15,32 +15,33 @@ use crate::{Change, Store, StoreError, WriteTransaction};
 /// A key as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyRow {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// Its name, the natural key within the organisation.
     pub name: String,
-    /// The key's text in its stored form; `None` keeps the one that is stored.
+    /// The key's text in its stored form; `None` keeps the stored one.
     pub text: Option<ApiKeyText>,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// The preset that the permissions are copied from; those of a key that has it already stay as they are.
+    /// The preset that the permissions are copied from; a stored key with the same preset keeps its
+    /// permissions.
     pub preset: Option<String>,
-    /// Where it may be used from.
+    /// The networks it may be used from.
     pub allow: Vec<Network>,
     /// Requests a minute.
     pub rate_per_minute: u32,
 }
 
-/// What is stored of a key's text `<prefix>_<short id>_<secret>`.
+/// The stored form of a key's text `<prefix>_<short id>_<secret>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyText {
-    /// Before the short id.
+    /// The part before the short id.
     pub prefix: String,
-    /// Finds the key.
+    /// Identifies the key.
     pub short_id: String,
     /// SHA-256 of the secret.
     pub secret_sha256: [u8; 32],
-    /// The last four characters, for lists.
+    /// The last four characters, shown in lists.
     pub last4: String,
 }
 
@@ -69,10 +70,10 @@ fn key(row: &Row) -> Result<ApiKey, StoreError> {
 }
 
 impl WriteTransaction {
-    /// The key of that name.
+    /// Returns the key of that name.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_api_key(
         &mut self,
         organisation: OrganisationId,
@@ -86,11 +87,11 @@ impl WriteTransaction {
         row.map_or(Ok(None), |row| parsed_opt(&row, "id"))
     }
 
-    /// Makes the key as declared.
+    /// Creates or updates the key as declared.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when another key has the short id, [`StoreError::Corrupt`] when a
-    /// new one has no text; else when the database refuses.
+    /// [`StoreError::Taken`] when another key has the short id, [`StoreError::Corrupt`] when a new one has no
+    /// text; otherwise when the database fails.
     pub async fn declare_api_key(
         &mut self,
         declared: &ApiKeyRow,
@@ -192,7 +193,7 @@ impl WriteTransaction {
     }
 }
 
-/// The permissions of a row; one that a newer version wrote grants nothing here.
+/// The permissions of a row; a permission of a newer version grants nothing here.
 pub(super) fn permissions(row: &Row) -> Result<Vec<Permission>, StoreError> {
     Ok(items(row, "permissions")?.iter().filter_map(|name| Permission::from_name(name)).collect())
 }

@@ -1,4 +1,4 @@
-//! Keys as they are managed.
+//! Keys as the API manages them.
 
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::ids::{ApiKeyId, OrganisationId};
@@ -26,10 +26,10 @@ const TABLE: Table = Table {
 };
 
 impl Store {
-    /// The keys inside `scope` that the listing asks for.
+    /// The keys inside `scope` that the listing selects.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn list_api_keys(
         &self,
         scope: Scope,
@@ -38,10 +38,10 @@ impl Store {
         self.page(scope, listing, &TABLE, record).await
     }
 
-    /// One key, whoever owns it.
+    /// One key, of any organisation.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn api_key(&self, id: ApiKeyId) -> Result<Option<KeyRecord>, StoreError> {
         let row =
             sql("SELECT id, organisation_id, name, prefix, short_id, last4, permissions, preset, allow,
@@ -52,7 +52,7 @@ impl Store {
         row.map(|row| record(&row)).transpose()
     }
 
-    /// Makes a key of that text.
+    /// Creates a key with that text.
     ///
     /// # Errors
     /// As [`sidetone_model::key::Keys::create`].

@@ -1,4 +1,4 @@
-//! Integration keys: everything but the secret.
+//! Integration keys, stored without their secrets.
 
 mod declare;
 mod manage;

@@ -1,4 +1,4 @@
-//! Extensions. A credential comes from outside: this room knows no digest.
+//! Extensions as the API manages them. The caller makes the credentials; nothing here computes a digest.
 
 use sidetone_model::access::Scope;
 use sidetone_model::directory::{Ha1, StrictSource};
@@ -17,7 +17,7 @@ use crate::references::{named, refer};
 use crate::sql::{Row, sql};
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// Makes the credential of a number in a SIP domain.
+/// Makes the credential for a number in a SIP domain.
 pub type MakeHa1<'a> = &'a (dyn Fn(&str, &str) -> Ha1 + Send + Sync);
 
 const TABLE: Table = Table {
@@ -31,7 +31,7 @@ impl Store {
     /// The extensions inside `scope`.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn list_extensions(
         &self,
         scope: Scope,
@@ -40,19 +40,19 @@ impl Store {
         Ok(self.page(scope, listing, &TABLE, extension).await?)
     }
 
-    /// One extension, whoever owns it.
+    /// Returns one extension, of any organisation.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn extension_by_id(&self, id: ExtensionId) -> Result<Option<ExtensionRecord>, Problem> {
         let query = sql("SELECT * FROM extensions WHERE id = $1").bind(id.to_string());
         Ok(self.one(query, extension).await?)
     }
 
-    /// Makes an extension inside `scope` with the credential that `ha1` makes.
+    /// Creates an extension inside `scope` with the credential that `ha1` makes.
     ///
     /// # Errors
-    /// What stands in its way.
+    /// The reason why it is not possible.
     pub async fn create_extension(
         &self,
         scope: Scope,
@@ -98,7 +98,7 @@ impl Store {
     /// Changes an extension inside `scope`; `ha1` makes the credential of a new password.
     ///
     /// # Errors
-    /// What stands in its way.
+    /// The reason why it is not possible.
     pub async fn change_extension(
         &self,
         scope: Scope,
@@ -151,7 +151,7 @@ impl Store {
     /// Removes an extension inside `scope`.
     ///
     /// # Errors
-    /// What stands in its way.
+    /// The reason why it is not possible.
     pub async fn delete_extension(&self, scope: Scope, id: ExtensionId) -> Result<(), Problem> {
         let mut write = self.write().await?;
         let (extension, _) = write.extension_inside(scope, id).await?;
@@ -211,7 +211,7 @@ impl WriteTransaction {
             .ok_or_else(|| Problem::NotFound("there is no such extension".to_owned()))
     }
 
-    /// The SIP domain of an organisation that somebody names.
+    /// Returns the SIP domain of an organisation named in a request.
     async fn domain_of(&mut self, organisation: OrganisationId) -> Result<String, Problem> {
         let row = sql("SELECT sip_domain FROM organisations WHERE id = $1")
             .bind(organisation.to_string())

@@ -1,5 +1,5 @@
-//! Organisations, extensions, numbers and trunks as they are managed one by one; what apply files declare is
-//! beside this room.
+//! Organisations, extensions, numbers and trunks as the API manages them one by one; what apply files declare
+//! is in the parent module.
 
 mod extensions;
 mod numbers;

@@ -18,7 +18,7 @@ use crate::numbers::{destination, stored_destination};
 use crate::sql::{Row, sql};
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// Digits need no folding: the number is what is searched.
+/// Digits need no case folding: the number itself is searched.
 const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM (SELECT *, number AS search FROM numbers) AS own",
     select: "SELECT * FROM (SELECT *, number AS search FROM numbers) AS own",
@@ -119,7 +119,7 @@ impl WriteTransaction {
             .ok_or_else(|| Problem::NotFound("there is no such number".to_owned()))
     }
 
-    /// Nobody else has the number, and the organisation has what it leads to.
+    /// Checks that no other organisation has the number, and that the organisation has its destination.
     async fn require_possible_number(&mut self, scope: Scope, number: &NumberRecord) -> Result<(), Problem> {
         if !scope.covers(number.organisation_id, None) {
             return Err(Problem::Forbidden(
@@ -141,7 +141,7 @@ impl WriteTransaction {
                 message: message.to_owned(),
             }]));
         }
-        // Unique over all organisations: whose it is, is not the caller's business.
+        // Unique over all organisations; the answer does not name the owner.
         let taken = sql("SELECT organisation_id FROM numbers WHERE number = $1 AND id <> $2")
             .bind(&number.number)
             .bind(number.id.to_string())
@@ -154,7 +154,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// What the organisation would need to have for the number to lead there, and has not.
+    /// Returns the destination that the organisation does not have, if any.
     async fn missing_destination(
         &mut self,
         number: &NumberRecord,

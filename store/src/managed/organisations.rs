@@ -19,7 +19,7 @@ use crate::references::named;
 use crate::sql::{Row, sql};
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// An organisation is its own: what `scope` reaches is found by its id.
+/// An organisation's own id is what `scope` is compared with.
 const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
     select: "SELECT * FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
@@ -29,7 +29,7 @@ const TABLE: Table = Table {
 
 impl Organisations for Store {
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<OrganisationRecord>> {
-        // Who sees one team of an organisation sees what the organisation is called.
+        // A user who sees one team of an organisation also sees the organisation's name.
         let scope = scope.organisation().map_or(Scope::Everything, Scope::Organisation);
         Box::pin(async move { Ok(self.page(scope, listing, &TABLE, organisation).await?) })
     }
@@ -125,7 +125,7 @@ impl Organisations for Store {
             if after.sip_domain != domain {
                 write.require_no_passwords(id).await?;
             }
-            // As `OrganisationChange::applied` has it: a credit granted anew is granted whole.
+            // Like `OrganisationChange::applied`: a newly granted credit starts unused.
             let statement = sql("UPDATE organisations SET credit_used_before_scaled =
                  CASE WHEN credit_scaled IS NULL OR currency <> $3 THEN credit_used_scaled
                  ELSE credit_used_before_scaled END,
@@ -197,7 +197,7 @@ impl WriteTransaction {
         Err(Problem::Conflict(format!("{field}: another organisation has this {what}")))
     }
 
-    /// A phone's credential is bound to its domain: it is worth nothing in another one.
+    /// A phone's credential is bound to its domain and is not valid in another one.
     async fn require_no_passwords(&mut self, id: OrganisationId) -> Result<(), Problem> {
         let rows = sql("SELECT number FROM extensions WHERE organisation_id = $1 ORDER BY number")
             .bind(id.to_string())

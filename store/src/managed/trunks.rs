@@ -22,7 +22,7 @@ use crate::sql::{Row, sql};
 use crate::trunks::{CLASH, trunk_search};
 use crate::{Change, Store, StoreError, WriteTransaction};
 
-/// Rows that no organisation has are inside no organisation's scope.
+/// Rows without an organisation are inside no organisation's scope.
 const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM trunks",
     select: "SELECT * FROM trunks",
@@ -156,7 +156,7 @@ impl WriteTransaction {
                 return Err(no_organisation());
             }
         }
-        // Names are unique over all organisations, since apply files name trunks by them.
+        // Names are unique over all organisations, because apply files name trunks by them.
         let taken = sql("SELECT organisation_id FROM trunks WHERE name = $1 AND id <> $2")
             .bind(&trunk.name)
             .bind(trunk.id.to_string())
@@ -224,7 +224,7 @@ impl WriteTransaction {
     }
 }
 
-/// What a tenant newly asks of a trunk is within what tenants may ask; what an operator gave it stays.
+/// Checks that an organisation sets on a trunk only what it may set; what an operator has set is kept.
 fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecord) -> Result<(), Problem> {
     if scope == Scope::Everything {
         return Ok(());
@@ -241,7 +241,7 @@ fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecor
     if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
 }
 
-/// A shared trunk is the operator's.
+/// Whether the caller owns the trunk; a shared one is the operator's.
 fn owned(scope: Scope, owner: Option<OrganisationId>) -> bool {
     owner.map_or(scope == Scope::Everything, |owner| scope.covers(owner, None))
 }

@@ -11,15 +11,15 @@ use crate::{Change, StoreError, WriteTransaction};
 /// A room as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomRow {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// Its number, the natural key within the organisation.
     pub number: String,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What participants key; `None` keeps what is stored, and is none for a new room.
+    /// The participants' PIN; `None` keeps the stored one, and is no PIN for a new room.
     pub participant_pin: Option<Pin>,
-    /// What moderators key.
+    /// The moderators' PIN.
     pub moderator_pin: Pin,
     /// See [`Room`].
     pub wait_for_moderator: bool,
@@ -31,17 +31,17 @@ pub struct RoomRow {
     pub max_members: u32,
     /// See [`Room`].
     pub minutes_email: String,
-    /// Who is rung when it opens, of the organisation; `None` keeps what is stored.
+    /// The organisation's extensions that are rung when it opens; `None` keeps the stored ones.
     pub members: Option<Vec<ExtensionId>>,
-    /// Who enters without a PIN, of the organisation; `None` keeps what is stored.
+    /// The organisation's extensions that enter without a PIN; `None` keeps the stored ones.
     pub exemptions: Option<Vec<Exemption>>,
 }
 
 impl WriteTransaction {
-    /// The room of that number.
+    /// Returns the room of that number.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_room(
         &mut self,
         organisation: OrganisationId,
@@ -50,10 +50,10 @@ impl WriteTransaction {
         Ok(self.room_of_number(organisation, number).await?.map(|room| room.id))
     }
 
-    /// The participant PIN of the room of that number.
+    /// Returns the participant PIN of the room of that number.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn participant_pin(
         &mut self,
         organisation: OrganisationId,
@@ -62,10 +62,10 @@ impl WriteTransaction {
         Ok(self.room_of_number(organisation, number).await?.map(|room| room.participant_pin))
     }
 
-    /// Makes the room as declared.
+    /// Creates or updates the room as declared.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn declare_room(
         &mut self,
         declared: &RoomRow,
@@ -93,7 +93,7 @@ impl WriteTransaction {
         Ok((made.id, change))
     }
 
-    /// Whether other people are rung, or enter without a PIN, than before.
+    /// Stores who is rung and who enters without a PIN; returns whether that changed.
     async fn declare_people(&mut self, declared: &RoomRow, room: &Room) -> Result<bool, StoreError> {
         let stored = rooms(&mut self.transaction).await?.into_iter().find(|stored| stored.id == room.id);
         let RoomConfig { members, exemptions, .. } =
@@ -116,7 +116,7 @@ impl WriteTransaction {
 }
 
 impl RoomRow {
-    /// The room that the row declares, where `stored` is.
+    /// Builds the declared room, based on the stored one if there is one.
     fn room(&self, stored: Option<&Room>, now: Timestamp) -> Room {
         let kept = || stored.map(|stored| stored.participant_pin.clone());
         Room {

@@ -1,4 +1,4 @@
-//! Rooms as they are managed over HTTP.
+//! Rooms as the API manages them.
 
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId, UserId};
@@ -156,7 +156,7 @@ impl Rooms for Store {
 }
 
 impl WriteTransaction {
-    /// The row of a room that is inside `scope`, without what other tables say of it.
+    /// The row of a room inside `scope`, without the data from other tables.
     pub(super) async fn room_inside(&mut self, scope: Scope, id: RoomId) -> Result<Room, Problem> {
         let query = sql("SELECT * FROM conference_rooms WHERE id = $1").bind(id.to_string());
         let found = self.one(query, room).await?;
@@ -226,7 +226,8 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// The organisation is there and the caller's, and no other room of it has the number.
+    /// Checks that the organisation exists and is inside the caller's scope, and that no other room of it has
+    /// the number.
     async fn require_possible_room(&mut self, scope: Scope, own: &Room) -> Result<(), Problem> {
         let organisation = own.organisation_id;
         if !scope.covers(organisation, None) {

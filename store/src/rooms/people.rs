@@ -1,4 +1,4 @@
-//! Who is rung when a room opens, and who enters it without a PIN.
+//! Which extensions are rung when a room opens, and which enter it without a PIN.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,7 @@ impl Store {
         Ok(members)
     }
 
-    /// Replaces who enters a room inside `scope` without a PIN.
+    /// Replaces the exemptions from the PIN of a room inside `scope`.
     pub(super) async fn replace_exemptions(
         &self,
         scope: Scope,
@@ -66,7 +66,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// Rings `extensions` from now on when the room opens.
+    /// Sets the extensions that are rung when the room opens.
     pub(super) async fn set_room_members(
         &mut self,
         room: &Room,
@@ -91,7 +91,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Seats `exemptions` from now on without a PIN, and nobody else.
+    /// Sets the exemptions from the PIN to exactly `exemptions`.
     pub(super) async fn set_room_exemptions(
         &mut self,
         room: &Room,
@@ -121,7 +121,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Refuses extensions that the organisation does not have, each by its place in the list.
+    /// Refuses extensions that the organisation does not have, each by its index in the list.
     async fn require_own_extensions(
         &mut self,
         organisation: OrganisationId,

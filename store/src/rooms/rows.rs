@@ -1,4 +1,4 @@
-//! What the rows of rooms hold.
+//! Reads the rows of rooms.
 
 use std::collections::HashMap;
 
@@ -73,7 +73,7 @@ pub(super) fn room(row: &Row) -> Result<Room, StoreError> {
     })
 }
 
-/// Adds to `rooms` the phone numbers that lead to each and who enters without a PIN.
+/// Adds to each of `rooms` the phone numbers that lead to it and its exemptions from the PIN.
 pub(super) async fn complete(connection: &mut Connection, rooms: &mut [Room]) -> Result<(), StoreError> {
     if rooms.is_empty() {
         return Ok(());
@@ -105,7 +105,7 @@ pub(super) async fn complete(connection: &mut Connection, rooms: &mut [Room]) ->
     Ok(())
 }
 
-/// What a list of rooms searches.
+/// The text that a search in a list of rooms covers.
 pub(super) fn room_search(name: &str, number: &str) -> String {
     searchable([Some(number), Some(name)])
 }

@@ -1,4 +1,4 @@
-//! What letting people in asks: accounts, ended sessions, the secret that signs.
+//! What authentication needs: accounts, ended sessions, the signing secret.
 
 use sidetone_model::access::Role;
 use sidetone_model::ids::UserId;
@@ -11,10 +11,10 @@ use crate::sql::{Row, sql};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The account of that address, disabled or not, and the hash of its password.
+    /// Returns the account with that address, disabled or not, and the hash of its password.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn account_by_email(&self, email: &str) -> Result<Option<(Account, String)>, StoreError> {
         let row =
             sql("SELECT id, organisation_id, team_id, email, name, role, disabled, version, password_hash,
@@ -25,10 +25,10 @@ impl Store {
         row.map(|row| Ok((account(&row)?, row.try_get("password_hash")?))).transpose()
     }
 
-    /// The account of a user, unless `session` was ended.
+    /// Returns the account of a user, unless `session` was ended.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn account_of_session(
         &self,
         user: UserId,
@@ -44,10 +44,10 @@ impl Store {
         row.map(|row| account(&row)).transpose()
     }
 
-    /// The hash of a user's password.
+    /// Returns the hash of a user's password.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn password_hash(&self, user: UserId) -> Result<Option<String>, StoreError> {
         let row = sql("SELECT organisation_id, password_hash FROM users WHERE id = $1")
             .bind(user.to_string())
@@ -59,7 +59,7 @@ impl Store {
     /// Replaces the hash of a user's password and ends their sessions; `false` when `old` is no longer there.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn replace_password(
         &self,
         user: UserId,
@@ -78,10 +78,10 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Ends one session, and forgets those that are over by themselves.
+    /// Ends one session, and deletes those that have expired.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn end_session(
         &self,
         session: Uuid,
@@ -93,7 +93,8 @@ impl Store {
             .bind(expires_at.as_micros())
             .execute(self.writer())
             .await?;
-        // A token is accepted a little beyond its end: an hour more and the clocks of nodes may differ.
+        // A token is accepted for a short time after its end; one hour more allows for clock differences
+        // between nodes.
         sql("DELETE FROM ended_sessions WHERE expires_at_us < $1")
             .bind(now.plus_micros(-ENDED_KEPT_US).as_micros())
             .execute(self.writer())
@@ -101,11 +102,11 @@ impl Store {
         Ok(())
     }
 
-    /// The secret that signs sessions: the stored one, or `fresh` from now on. The same on every node, and after
-    /// every start.
+    /// Returns the secret that signs sessions: the stored one, or `fresh`, which is then stored. It is the
+    /// same on every node, and after every start.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn session_secret(&self, fresh: [u8; 32], now: Timestamp) -> Result<[u8; 32], StoreError> {
         sql("INSERT INTO secrets (name, value, created_at_us) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
             .bind(SESSION_SECRET)
@@ -139,6 +140,6 @@ pub(super) fn user(row: &Row) -> Result<User, StoreError> {
     })
 }
 
-/// How long an ended session is remembered beyond its own end.
+/// How long an ended session is kept after its own end.
 const ENDED_KEPT_US: i64 = 3_600_000_000;
 const SESSION_SECRET: &str = "sessions";

@@ -14,25 +14,25 @@ use crate::{Change, StoreError, WriteTransaction};
 /// A user as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRow {
-    /// Whose it is.
+    /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
     /// Their address, the natural key over all organisations.
     pub email: Email,
-    /// What people call them.
+    /// Their display name.
     pub name: String,
     /// Their role.
     pub role: Role,
     /// Their team.
     pub team_id: Option<TeamId>,
-    /// The hash of a new password; `None` keeps the one that is stored.
+    /// The hash of a new password; `None` keeps the stored one.
     pub password_hash: Option<String>,
 }
 
 impl WriteTransaction {
-    /// The hash of the password of the user with that address.
+    /// Returns the password hash of the user with that address.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn find_user(&mut self, email: &Email) -> Result<Option<(UserId, String)>, StoreError> {
         let row = sql("SELECT id, organisation_id, password_hash FROM users WHERE email = $1")
             .bind(email.as_str())
@@ -41,11 +41,11 @@ impl WriteTransaction {
         row.map(|row| Ok((parsed(&row, "id")?, row.try_get("password_hash")?))).transpose()
     }
 
-    /// Makes the user as declared; who was disabled stays so.
+    /// Creates or updates the user as declared; a disabled user stays disabled.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when a user of another organisation has the address, [`StoreError::Corrupt`] when a
-    /// new one has no password; else when the database refuses.
+    /// [`StoreError::Taken`] when a user of another organisation has the address, [`StoreError::Corrupt`]
+    /// when a new one has no password; otherwise when the database fails.
     pub async fn declare_user(
         &mut self,
         declared: &UserRow,

@@ -1,4 +1,4 @@
-//! Users as they are managed.
+//! Users as the API manages them.
 
 use sidetone_model::access::{Role, Scope};
 use sidetone_model::ids::{OrganisationId, UserId};
@@ -26,18 +26,18 @@ const TABLE: Table = Table {
 };
 
 impl Store {
-    /// The users inside `scope` that the listing asks for.
+    /// The users inside `scope` that the listing selects.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn list_users(&self, scope: Scope, listing: &Listing) -> Result<Page<User>, StoreError> {
         self.page(scope, listing, &TABLE, user).await
     }
 
-    /// One user, whoever owns it.
+    /// One user, of any organisation.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         let row = sql("SELECT id, organisation_id, team_id, email, name, role, disabled, created_at_us,
              updated_at_us FROM users WHERE id = $1")
@@ -47,7 +47,7 @@ impl Store {
         row.map(|row| user(&row)).transpose()
     }
 
-    /// Makes a user with the hash of their password.
+    /// Creates a user with the hash of their password.
     ///
     /// # Errors
     /// As [`sidetone_model::user::Users::create`].
@@ -181,15 +181,15 @@ impl WriteTransaction {
             .fetch_optional(&mut *self.transaction)
             .await
             .map_err(StoreError::from)?;
-        // Whose it is stays unsaid: it may be somebody of another organisation.
+        // The answer does not name the owner, who may belong to another organisation.
         match taken {
             Some(_) => Err(Problem::Conflict("email: somebody already logs in with this address".to_owned())),
             None => Ok(()),
         }
     }
 
-    /// Refuses to leave an organisation without somebody who runs it, or the platform without an operator. An
-    /// operator may take the last one of an organisation away: they run it themselves then.
+    /// Refuses to leave an organisation without an admin, or the platform without an operator. An operator
+    /// may remove the last admin of an organisation, because operators can administer it themselves.
     async fn require_successor(&mut self, scope: Scope, user: &User) -> Result<(), Problem> {
         let organisation: Option<OrganisationId> = match (user.role, scope) {
             _ if user.disabled => return Ok(()),

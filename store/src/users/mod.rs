@@ -1,4 +1,4 @@
-//! Users: who they are, how they are let in, how they are managed and declared.
+//! Users: accounts, authentication, management and declaration.
 
 mod accounts;
 mod declare;

@@ -1,4 +1,4 @@
-//! Deliveries as they are read, and queued by hand.
+//! Reads deliveries, and queues them on request.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ impl Store {
     /// The deliveries of a webhook inside `scope`, those of the newest event first.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn webhook_deliveries(
         &self,
         scope: Scope,
@@ -35,7 +35,7 @@ impl Store {
     ) -> Result<Page<DeliveryRecord>, StoreError> {
         let mut total = Statement::new("SELECT COUNT(*) AS total FROM webhook_deliveries");
         matching(&mut total, scope, webhook, filter);
-        // What was sent is not part of a list.
+        // A list does not contain the bodies.
         let mut items = Statement::new(
             "SELECT id, webhook_id, organisation_id, event_id, kind, status, next_at_us,
              '' AS body, created_at_us, updated_at_us FROM webhook_deliveries",
@@ -56,10 +56,10 @@ impl Store {
         })
     }
 
-    /// One delivery of a webhook inside `scope`, with what is sent.
+    /// Returns one delivery of a webhook inside `scope`, with its body.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn webhook_delivery(
         &self,
         scope: Scope,
@@ -114,7 +114,7 @@ impl Store {
         Ok(made)
     }
 
-    /// Begins the schedule of a delivery anew.
+    /// Restarts the schedule of a delivery.
     ///
     /// # Errors
     /// As [`sidetone_model::webhook::Webhooks::redeliver`].
@@ -130,7 +130,7 @@ impl Store {
         let before = write.delivery_inside(scope, webhook, id).await?;
         require_active(&found)?;
         if before.status == DeliveryStatus::Delivering {
-            // It is being sent again already.
+            // It is already being sent again.
             return Ok(before);
         }
         sql("UPDATE webhook_deliveries SET status = 'pending', next_at_us = $1, round_at_us = $1,

@@ -1,4 +1,4 @@
-//! Webhooks as they are managed.
+//! Webhooks as the API manages them.
 
 use sidetone_model::access::Scope;
 use sidetone_model::directory::Secret;
@@ -26,10 +26,10 @@ const TABLE: Table = Table {
 };
 
 impl Store {
-    /// The webhooks inside `scope` that the listing asks for.
+    /// The webhooks inside `scope` that the listing selects.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn list_webhooks(
         &self,
         scope: Scope,
@@ -38,15 +38,15 @@ impl Store {
         self.page(scope, listing, &TABLE, webhook).await
     }
 
-    /// One webhook, whoever owns it.
+    /// One webhook, of any organisation.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn webhook(&self, id: WebhookId) -> Result<Option<WebhookRecord>, StoreError> {
         self.one(sql("SELECT * FROM webhooks WHERE id = $1").bind(id.to_string()), webhook).await
     }
 
-    /// Makes a webhook that signs with `secret`.
+    /// Creates a webhook that signs with `secret`.
     ///
     /// # Errors
     /// As [`sidetone_model::webhook::Webhooks::create`].
@@ -83,13 +83,13 @@ impl Store {
             .bind(&secret.0)
             .bind(search(&made))
             .bind(now.as_micros());
-        // No switch reads webhooks: the directory's revision stays.
+        // The switch does not read webhooks: the directory's revision stays.
         write.finish(statement, Change::Unchanged).await?;
         Ok(made)
     }
 
-    /// Changes a webhook inside `scope`. Switching it off cancels what waits; switching it on, or another address,
-    /// forgets the failures until now.
+    /// Changes a webhook inside `scope`. Disabling it cancels its waiting deliveries; enabling it, or another
+    /// address, resets its failures.
     ///
     /// # Errors
     /// As [`sidetone_model::webhook::Webhooks::change`].
@@ -132,7 +132,7 @@ impl Store {
         .bind(id.to_string())
         .bind(after.organisation_id.to_string());
         statement.execute(&mut *write.transaction).await.map_err(StoreError::from)?;
-        // Also when it is switched on: what an attempt of a node that died left behind belongs to the time before.
+        // Also when it is enabled: the interrupted attempt of a crashed node belongs to the time before.
         if was_active != after.active {
             cancel_waiting(&mut write.transaction, id, now).await?;
         }
@@ -140,7 +140,7 @@ impl Store {
         Ok(after)
     }
 
-    /// Removes a webhook inside `scope`; what waits or is on its way is cancelled.
+    /// Removes a webhook inside `scope`; waiting and running deliveries are cancelled.
     ///
     /// # Errors
     /// As [`sidetone_model::webhook::Webhooks::delete`].
@@ -164,7 +164,7 @@ impl Store {
         Ok(())
     }
 
-    /// Has a webhook inside `scope` sign with `secret`, and with the one before for a day.
+    /// Makes a webhook inside `scope` sign with `secret`, and also with the previous secret for a day.
     ///
     /// # Errors
     /// As [`sidetone_model::webhook::Webhooks::rotate_secret`].
@@ -191,7 +191,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    /// The webhook, which nobody else delivers to or changes until the transaction ends.
+    /// Returns the webhook, locked against other deliveries and changes until the transaction ends.
     pub(super) async fn webhook_inside(
         &mut self,
         scope: Scope,
@@ -225,7 +225,7 @@ impl WriteTransaction {
     }
 }
 
-/// Keeps others from the webhook and its deliveries until the transaction ends; says whether it is there.
+/// Locks the webhook and its deliveries until the transaction ends; returns whether it exists.
 pub(super) async fn lock(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
     let done = sql("UPDATE webhooks SET updated_at_us = updated_at_us WHERE id = $1")
         .bind(id.to_string())
@@ -234,7 +234,8 @@ pub(super) async fn lock(connection: &mut Connection, id: WebhookId) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Cancels what waits for a webhook that is off. What is being delivered goes on, unless whoever did it is gone.
+/// Cancels the waiting deliveries of a disabled webhook. A running attempt continues, unless its node has
+/// crashed.
 pub(super) async fn cancel_waiting(
     connection: &mut Connection,
     id: WebhookId,

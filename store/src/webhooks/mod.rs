@@ -1,7 +1,7 @@
-//! Webhooks, the deliveries that wait for them, and what became of each.
+//! Webhooks, their waiting deliveries, and the result of each.
 //!
-//! Whoever changes what is delivered to a webhook first writes the webhook's own row: on PostgreSQL that keeps the
-//! others out until the transaction ends, several webhooks in the order of their ids.
+//! A change of a webhook's deliveries first writes the webhook's own row: on PostgreSQL that excludes others
+//! until the transaction ends. Several webhooks are locked in the order of their ids.
 
 mod deliveries;
 mod manage;

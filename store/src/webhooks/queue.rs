@@ -1,4 +1,4 @@
-//! Putting deliveries into the queues of webhooks: those of every event, and one by hand.
+//! Puts deliveries into the queues of webhooks: those of every event, and single ones on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ use crate::sql::{Connection, sql};
 use crate::webhooks::rows::patterns;
 use crate::{Store, StoreError};
 
-/// What one look at the log came to.
+/// The result of one reading of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandedOut {
     /// Deliveries that were queued.
     pub queued: u64,
-    /// Whether there was nothing more in the log.
+    /// Whether the end of the log was reached.
     pub is_last: bool,
 }
 
 impl Store {
-    /// Queues the next events of the log for the webhooks that want them, a bounded number.
+    /// Queues the next events of the log for the webhooks that subscribe to them, a bounded number.
     ///
-    /// The deliveries and the place in the log where it goes on are one transaction: killed at any time, no event is
-    /// left out and none is queued twice. Another node that was faster leaves nothing to do.
+    /// The deliveries and the new position in the log are one transaction: after a crash at any time, no
+    /// event is left out and none is queued twice. If another node was faster, there is nothing to do.
     ///
     /// # Errors
-    /// When the database refuses; nothing is queued then.
+    /// When the database fails; nothing is queued then.
     pub async fn hand_out_events(&self, now: Timestamp) -> Result<HandedOut, StoreError> {
         let row = sql("SELECT position FROM webhook_cursor WHERE id = 1").fetch_one(self.readers()).await?;
         let from = Position(row.try_get("position")?);
@@ -50,7 +50,7 @@ impl Store {
         let mut queued = 0;
         for (webhook, wanting) in wanting(&mut transaction, &batch.events).await? {
             let deliveries = wanting.of(webhook, &batch.events, &bodies);
-            // Switched off since it was read: what happens then is not queued.
+            // Disabled since it was read: its events are not queued.
             if deliveries.is_empty() || !due_at(&mut transaction, webhook, now).await? {
                 continue;
             }
@@ -63,14 +63,14 @@ impl Store {
     }
 }
 
-/// What a webhook wants.
+/// What a webhook subscribes to.
 struct Wanting {
     organisation: OrganisationId,
     patterns: Vec<EventPattern>,
 }
 
 impl Wanting {
-    /// The deliveries to `webhook` among the events, each with its body.
+    /// The deliveries to `webhook` for the events, each with its body.
     fn of<'a>(&self, webhook: WebhookId, events: &'a [PlacedEvent], bodies: &'a [String]) -> Vec<Queued<'a>> {
         let wanted = |event: &Event| {
             event.organisation_id == self.organisation
@@ -90,7 +90,7 @@ impl Wanting {
     }
 }
 
-/// The webhooks of the organisations that the events are of, in the order of their ids.
+/// The webhooks of the events' organisations, in the order of their ids.
 async fn wanting(
     connection: &mut Connection,
     events: &[PlacedEvent],
@@ -117,11 +117,11 @@ pub(super) struct Queued<'a> {
     pub(super) organisation: OrganisationId,
     pub(super) event: EventId,
     pub(super) kind: &'a str,
-    /// What is sent, byte for byte.
+    /// The body, byte for byte.
     pub(super) body: &'a str,
 }
 
-/// Queues a delivery, once for an event and a webhook, however often it is asked; says whether it was new.
+/// Queues a delivery, once for an event and a webhook even if called again; returns whether it was new.
 pub(super) async fn queue(
     connection: &mut Connection,
     queued: &Queued<'_>,
@@ -143,7 +143,7 @@ pub(super) async fn queue(
     Ok(done.rows_affected() == 1)
 }
 
-/// Has a webhook that is on looked at `at` at the latest; says whether it is on. Nobody switches it off or removes it
+/// Schedules an enabled webhook for `at` at the latest; returns whether it is enabled. Its row is locked
 /// until the transaction ends.
 pub(super) async fn due_at(
     connection: &mut Connection,
@@ -159,5 +159,5 @@ pub(super) async fn due_at(
     Ok(done.rows_affected() == 1)
 }
 
-/// Events that one transaction hands out.
+/// Events that one transaction processes.
 const HANDED_OUT_MAX: u32 = 256;

@@ -1,4 +1,4 @@
-//! Reading rows of webhooks and deliveries.
+//! Reads rows of webhooks and deliveries.
 
 use sidetone_model::event::EventPattern;
 use sidetone_model::webhook::{Attempt, DeliveryRecord, DeliveryStatus, DisabledReason, WebhookRecord};

@@ -1,7 +1,8 @@
-//! The work of whoever sends: what is due, whose attempt it is, and how it ended.
+//! Database work of the sender: what is due, which node attempts it, and how it ended.
 //!
-//! An attempt is leased: its node says so before it begins, and another one takes it over when the lease ends without
-//! a word. These functions serve every tenant at once, by the ids of rows that they read themselves.
+//! An attempt is leased: its node takes the lease before it begins, and another node takes over when the
+//! lease expires without a result. These functions serve every organisation at once, by the ids of rows that
+//! they read themselves.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,48 +18,48 @@ use crate::sql::{Connection, Row, sql};
 use crate::webhooks::manage::{cancel_waiting, lock};
 use crate::{Store, StoreError};
 
-/// A delivery that is this node's to attempt, with all that takes.
+/// A delivery that this node attempts, with everything needed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedDelivery {
-    /// Which one.
+    /// The delivery.
     pub id: DeliveryId,
-    /// Whose queue it stands in.
+    /// The webhook.
     pub webhook: WebhookId,
-    /// What is delivered.
+    /// The event.
     pub event: EventId,
     /// The event's type.
     pub kind: String,
-    /// Where to.
+    /// The destination.
     pub url: String,
-    /// What signs, newest first.
+    /// The signing secrets, newest first.
     pub secrets: Vec<Secret>,
-    /// What is sent, byte for byte.
+    /// The body, byte for byte.
     pub body: String,
     /// When its schedule began.
     pub round_at: Timestamp,
-    /// Attempts of the schedule that ended.
+    /// Finished attempts of the schedule.
     pub round_attempts: u32,
-    /// All attempts that ended.
+    /// All finished attempts.
     attempts: i64,
-    /// Known to this attempt alone.
+    /// Known to this attempt only.
     lease: String,
 }
 
-/// Attempts of a delivery in a row, as `webhooks::schedule` has them.
+/// Largest number of attempts of a delivery, as in `webhooks::schedule`.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettledAttempt {
-    /// What was attempted.
+    /// The delivery.
     pub delivery: ClaimedDelivery,
-    /// What happened; it succeeded when it has no error.
+    /// The attempt; it succeeded if it has no error.
     pub attempt: Attempt,
     /// When the next one is due after a failure; `None` after the last.
     pub retry_at: Option<Timestamp>,
 }
 
-/// What attempts came to.
+/// The results of several attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settlement {
     /// Deliveries that arrived.
@@ -67,15 +68,15 @@ pub struct Settlement {
     pub failures: u64,
     /// Deliveries whose last attempt failed.
     pub failed: u64,
-    /// Webhooks that were switched off for it.
+    /// Webhooks that were disabled because of failures.
     pub switched_off: Vec<WebhookId>,
 }
 
 impl Store {
-    /// Frees what an earlier run of `node` was attempting when it ended: it is due again.
+    /// Frees the attempts that an earlier run of `node` left unfinished: they are due again.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn free_webhook_leases(&self, node: NodeId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         sql("UPDATE webhooks SET next_at_us = $1
@@ -94,10 +95,10 @@ impl Store {
         Ok(())
     }
 
-    /// The webhooks with something due, those that wait longest first, at most `limit`.
+    /// The webhooks with something due, the longest waiting first, at most `limit`.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn due_webhooks(&self, now: Timestamp, limit: i64) -> Result<Vec<WebhookId>, StoreError> {
         let rows = sql("SELECT id FROM webhooks WHERE next_at_us <= $1 AND active = 1
              ORDER BY next_at_us, id LIMIT $2")
@@ -108,11 +109,11 @@ impl Store {
         rows.iter().map(|row| parsed(row, "id")).collect()
     }
 
-    /// Has no delivery wait for more than `pause_max` of its attempts: what is due later was put off by a clock that
-    /// has been set back since. Doing it twice, or on several nodes, changes nothing.
+    /// Shortens every wait that is longer than `pause_max` after the last attempt: such a due time comes from
+    /// a clock that has been set back since. Repeating this, also on several nodes, changes nothing.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn shorten_webhook_waits(
         &self,
         now: Timestamp,
@@ -138,10 +139,10 @@ impl Store {
         Ok(())
     }
 
-    /// When the first webhook has something due that has nothing due at `now`.
+    /// Returns when the next webhook becomes due, among those with nothing due at `now`.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn next_webhook_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let row =
             sql("SELECT MIN(next_at_us) AS next_at_us FROM webhooks WHERE next_at_us > $1 AND active = 1")
@@ -151,10 +152,10 @@ impl Store {
         instant_opt(&row, "next_at_us")
     }
 
-    /// How many deliveries wait or are on their way.
+    /// Returns how many deliveries wait or are being sent.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn webhook_queue_len(&self) -> Result<u64, StoreError> {
         let row = sql("SELECT COUNT(*) AS total FROM webhook_deliveries WHERE next_at_us IS NOT NULL")
             .fetch_one(self.readers())
@@ -162,11 +163,11 @@ impl Store {
         number(&row, "total")
     }
 
-    /// Leases what is due of each webhook, at most as many as are granted, and never more than `running_max` attempts
-    /// of one webhook at once on all nodes together.
+    /// Leases what is due of each webhook, at most as many as are granted, and never more than `running_max`
+    /// attempts of one webhook at a time on all nodes together.
     ///
     /// # Errors
-    /// When the database refuses; nothing is leased then.
+    /// When the database fails; nothing is leased then.
     pub async fn claim_deliveries(
         &self,
         node: NodeId,
@@ -184,10 +185,10 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Stores how attempts ended, and switches webhooks off whose endpoints failed for too long.
+    /// Stores how attempts ended, and disables webhooks whose endpoints failed for too long.
     ///
     /// # Errors
-    /// When the database refuses; nothing is stored then, and it may be tried again.
+    /// When the database fails; nothing is stored then, and the call may be repeated.
     pub async fn settle_deliveries(
         &self,
         attempts: &[SettledAttempt],
@@ -207,10 +208,10 @@ impl Store {
         Ok(settlement)
     }
 
-    /// Deletes deliveries that were kept for their time, a bounded number of them; says how many.
+    /// Deletes deliveries whose retention time is over, a bounded number; returns how many.
     ///
     /// # Errors
-    /// When the database refuses.
+    /// When the database fails.
     pub async fn purge_webhook_deliveries(&self, now: Timestamp) -> Result<u64, StoreError> {
         let until = now.plus_micros(-KEPT_FOR_US).as_micros();
         let mut transaction = self.writer().begin_write().await?;
@@ -328,7 +329,7 @@ async fn settle(
             Some(at) => ("retrying", Some(at)),
         };
         if !write_attempt(connection, settled, status, retry_at, now).await? {
-            // The lease ended and another node has it, or the delivery is gone.
+            // The lease expired and another node has it, or the delivery is gone.
             continue;
         }
         failing_since = failed.then_some(since);
@@ -355,7 +356,7 @@ async fn settle(
     look_when_due(connection, webhook).await
 }
 
-/// Stores one attempt; says whether the delivery was still leased for it.
+/// Stores one attempt; returns whether the delivery was still leased for it.
 async fn write_attempt(
     connection: &mut Connection,
     settled: &SettledAttempt,
@@ -401,7 +402,7 @@ async fn write_attempt(
     Ok(true)
 }
 
-/// Has the webhook looked at when the first of its deliveries is due.
+/// Schedules the webhook for the time when the first of its deliveries is due.
 async fn look_when_due(connection: &mut Connection, webhook: WebhookId) -> Result<(), StoreError> {
     sql("UPDATE webhooks SET next_at_us = (SELECT MIN(next_at_us) FROM webhook_deliveries
          WHERE webhook_id = $1 AND next_at_us IS NOT NULL) WHERE id = $1")
@@ -411,6 +412,7 @@ async fn look_when_due(connection: &mut Connection, webhook: WebhookId) -> Resul
     Ok(())
 }
 
-/// Longer than any attempt may take, and how long after a node died another takes its attempts over.
+/// Longer than any attempt may take, and how long after a crash of a node another one takes its attempts
+/// over.
 const LEASE_US: i64 = 60 * 1_000_000;
 const PURGE_ROWS_MAX: i64 = 500;

@@ -1,4 +1,4 @@
-//! Cost rates: what carriers charge for calls.
+//! Cost rates: the prices of carriers.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -1,4 +1,4 @@
-//! What the rates of all kinds have in common.
+//! What all kinds of rates have in common.
 
 use axum::http::{StatusCode, Uri};
 use sidetone_model::access::{Permission, Scope};
@@ -40,7 +40,7 @@ pub(super) struct PrefixParam {
     prefix: Option<String>,
 }
 
-/// What changes of a price; nothing of it is `Some` that was left out.
+/// The changes of a price; a field that was left out is `None`.
 #[derive(Debug, Default)]
 pub(super) struct PriceChange {
     pub(super) prefix: Option<Prefix>,
@@ -63,7 +63,7 @@ impl PriceChange {
         }
     }
 
-    /// The price and when it holds, with what is left out taken from `before`.
+    /// The price and its validity, with missing fields taken from `before`.
     pub(super) fn applied(
         &self,
         fields: &mut Fields,
@@ -83,7 +83,7 @@ impl PriceChange {
         Some((price, Validity { from, to }))
     }
 
-    /// A whole new price.
+    /// A complete new price.
     pub(super) fn whole(self, fields: &mut Fields) -> Option<(Prefix, Price, Validity)> {
         let prefix = fields.require_given("prefix", self.prefix.clone());
         let per_minute = fields.require_given("per_minute", self.per_minute);
@@ -112,7 +112,7 @@ fn increments(fields: &mut Fields) -> Option<Increments> {
     })
 }
 
-/// The filter and the window of a list; which filters it knows, `known` says.
+/// Reads the filter and the window of a list; `known` are its filters.
 pub(super) fn query(uri: &Uri, known: &[&str]) -> Result<(RateFilter, Window), ApiError> {
     let (mut filter, mut window) = (RateFilter::default(), Window::default());
     page::read(uri, |name, value| {
@@ -132,7 +132,7 @@ pub(super) fn query(uri: &Uri, known: &[&str]) -> Result<(RateFilter, Window), A
     Ok((filter, window))
 }
 
-/// Refuses whoever does not set prices: a tenant that set its own would call for nothing.
+/// Refuses a caller who may not set prices: an organisation that set its own could call for nothing.
 pub(super) fn require_operator(caller: &Caller, permission: Permission) -> Result<(), ApiError> {
     caller.require(permission)?;
     if caller.scope() == Scope::Everything {
@@ -141,7 +141,7 @@ pub(super) fn require_operator(caller: &Caller, permission: Permission) -> Resul
     Err(ApiError::forbidden("this is between the operator and its carriers and customers"))
 }
 
-/// The rate at `id`, if the caller may see it.
+/// Returns the rate with `id` if the caller may see it.
 pub(super) async fn visible<R: Rate>(
     book: &dyn RateBook<R>,
     id: &str,
@@ -154,7 +154,7 @@ where
     seen(book.find(id).await?, "rate", may_see)
 }
 
-/// Removes the rate at `id`.
+/// Removes the rate with `id`.
 pub(super) async fn remove<R: Rate>(book: &dyn RateBook<R>, id: &str) -> Result<StatusCode, ApiError>
 where
     R::Id: From<Uuid>,
@@ -165,7 +165,7 @@ where
     Err(ApiError::not_found("there is no such rate"))
 }
 
-/// The same page with every rate as callers see it.
+/// Returns the page with every rate as callers see it.
 pub(super) fn shown<R, V>(page: Page<R>, view: impl FnMut(R) -> V) -> axum::Json<Page<V>> {
     axum::Json(page.map(view))
 }

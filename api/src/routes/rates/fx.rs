@@ -1,4 +1,4 @@
-//! Conversion rates: what one currency is in another.
+//! Conversion rates between currencies.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -1,6 +1,6 @@
-//! What calls cost: sell rates, cost rates, conversion rates.
+//! The prices of calls: sell rates, cost rates, conversion rates.
 //!
-//! Prices are the operator's to set: a tenant reads what it pays, and nothing of what carriers charge.
+//! The operator sets prices: an organisation can read what it pays, and nothing of what carriers charge.
 
 pub(crate) mod cost;
 mod fields;

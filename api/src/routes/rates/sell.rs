@@ -1,4 +1,4 @@
-//! Sell rates: what organisations pay for calls.
+//! Sell rates: the prices that organisations pay.
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};

@@ -10,11 +10,10 @@ use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RData;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_switch::names::{Answer, Server};
 use tokio::sync::Semaphore;
 
-use crate::switch::names::{Answer, Server};
-
-/// Queries name servers.
+/// Asks name servers.
 pub struct Resolver {
     /// Absent if the system has no name server: then no name can be resolved.
     inner: Option<TokioResolver>,

@@ -9,12 +9,12 @@ use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
 
 use crate::clock::{self, ClockCounts, wall_clock};
+use crate::driver::Handle;
 use crate::events::Bus;
 use crate::recorder::{Shelf, retain};
 use crate::sound::{self, Followed, Library};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
-use crate::switch::driver::Handle;
 use crate::watch::{Heard, watch_stored};
 use crate::webhooks::worker::Worker;
 

@@ -13,20 +13,20 @@ use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
 use sidetone_store::Store;
+use sidetone_switch::counters::Messages;
 
 use crate::call_info;
 use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
 use crate::clock::ClockCounts;
 use crate::dead_letters::DeadLetters;
+use crate::driver::Handle;
 use crate::events::Bus;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
 use crate::room_news::RoomNewsCounts;
 use crate::supervise::{Supervisor, Task};
-use crate::switch::counters::Messages;
-use crate::switch::driver::Handle;
 use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sidetone_model::ports::Readiness;
 
 use crate::cdr::journal::Journal;
+use crate::driver::Handle;
 use crate::supervise::{Supervisor, Task};
-use crate::switch::driver::Handle;
 
 /// The parts of a switch that decide whether it is ready.
 pub struct EngineReadiness {

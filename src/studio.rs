@@ -6,12 +6,12 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
+use sidetone_switch::mixing::{Recording, RecordingPlan};
 use tokio::sync::mpsc;
 
+use crate::driver::{Handle, Request, Studio};
 use crate::recorder::{Begins, Ended};
 use crate::sound::Library;
-use crate::switch::driver::{Handle, Request, Studio};
-use crate::switch::mixing::{Recording, RecordingPlan};
 
 /// The prompts and the recorder of a node.
 pub struct NodeStudio {

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use sidetone_model::rating::{Account, Drawn};
 use sidetone_store::{Store, StoreError};
+use sidetone_switch::machine::Input;
+use sidetone_switch::rating::Tariffs;
+use sidetone_switch::routing::Directory;
 use tokio::sync::{mpsc, watch};
 
-use crate::rating::Tariffs;
-use crate::routing::Directory;
-use crate::switch::driver::{Handle, Request};
-use crate::switch::machine::Input;
+use crate::driver::{Handle, Request};
 
 /// The revisions that the switch has.
 #[derive(Debug, Default)]

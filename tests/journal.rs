@@ -21,7 +21,6 @@ use parking_lot::Mutex;
 use records::{TempDir, answered, at, ended};
 use sidetone::cdr::journal::{Journal, JournalError, JournalOptions, Recovery, SteadyClock};
 use sidetone::cdr::writer::CdrWriter;
-use sidetone::rating::{FxTable, settle};
 use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::Report;
 use sidetone_media::stats::Timeline;
@@ -35,6 +34,7 @@ use sidetone_model::problem::Problem;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CreditRate, Increments, Price, Tariff};
 use sidetone_model::time::Timestamp;
+use sidetone_switch::rating::{FxTable, settle};
 
 /// A database in memory that refuses the first `refusals` transactions.
 #[derive(Default)]

@@ -16,16 +16,16 @@ use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
 use sidetone_sip::transport::{Sender, local_address_towards};
 use sidetone_sip::ua::{Ua, UaConfig};
+use sidetone_switch::carriers::AddressPolicy;
+use sidetone_switch::face::{Limits, Reach, Unreachable};
+use sidetone_switch::machine::{Switch, SwitchConfig};
+use sidetone_switch::rooms::RoomsConfig;
+use sidetone_switch::routing::Directory;
 use tokio::sync::Notify;
 
 use crate::clock::instant;
 use crate::config::Config;
-use crate::rooms::RoomsConfig;
-use crate::routing::Directory;
 use crate::supervise::Beat;
-use crate::switch::carriers::AddressPolicy;
-use crate::switch::face::{Limits, Reach, Unreachable};
-use crate::switch::machine::{Switch, SwitchConfig};
 
 /// The relay of calls; its notices ring `notices`.
 pub(super) fn start_relay(

@@ -7,10 +7,10 @@ use sidetone_model::note::{
     Destination, Dispatch, FromRoom, NewNote, NewReceipt, NoteChannel, NoteLevel, NoteSource,
 };
 use sidetone_model::time::Timestamp;
+use sidetone_switch::rooms::RoomNote;
 use uuid::Uuid;
 
 use crate::notes::{Clock, Orders};
-use crate::rooms::RoomNote;
 
 /// Stores the notes of rooms and sends them; clones share the tasks.
 #[derive(Clone)]
@@ -98,7 +98,7 @@ mod tests {
     use sidetone_model::ids::{ConferenceSessionId, OrganisationId, RoomId};
 
     use super::*;
-    use crate::rooms::RoomPhone;
+    use sidetone_switch::rooms::RoomPhone;
 
     fn told(phones: &[(u32, u128)]) -> RoomNote {
         let fields = json!({"title": "Ada joined", "level": "info", "event": "member-join", "member": 1,

@@ -4,12 +4,12 @@ use sidetone_model::ids::NoteId;
 use sidetone_model::note::rules::outcome;
 use sidetone_model::note::{Acknowledgement, Change, PhoneAnswer, Tap, Tapper, Written};
 use sidetone_model::time::Timestamp;
+use sidetone_switch::messaging::{Device, Said, Speaker};
 use tokio::sync::mpsc;
 
+use crate::driver::Handle;
 use crate::notes::{Clock, Orders};
 use crate::supervise::{Supervisor, Task};
-use crate::switch::driver::Handle;
-use crate::switch::messaging::{Device, Said, Speaker};
 
 /// A report of the switch.
 #[derive(Debug)]

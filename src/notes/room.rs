@@ -9,9 +9,9 @@ use sidetone_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use crate::dead_letters::DeadLetters;
+use crate::driver::Handle;
 use crate::notes::{NoteCounters, NoteNews, NoteService, NoteWriter, RoomNotes, courier, follow};
 use crate::supervise::{Running, Supervisor, Task};
-use crate::switch::driver::Handle;
 
 /// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

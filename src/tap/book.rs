@@ -14,10 +14,10 @@ use sidetone_model::ids::{CallId, NodeId, OrganisationId};
 use sidetone_model::media_quality::{Blame, CallQuality, LegQuality, LegSide, QualityState};
 use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
+use sidetone_switch::routing::Directory;
 use uuid::Builder;
 
 use super::session::TappedCall;
-use crate::routing::Directory;
 
 /// The organisation of the records, and the directory for the numbers in them.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::media_quality::CallQuality;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_store::{Store, StoreError};
+use sidetone_switch::routing::Directory;
 use tokio::sync::mpsc;
 
 use super::book::{Book, Entry};
 use super::counters::TapCounters;
 use super::session::TappedCall;
 use crate::cdr::journal::{Journal, JournalFull};
-use crate::routing::Directory;
 
 /// The writer of finished calls.
 pub struct Scribe {

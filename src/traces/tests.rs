@@ -11,11 +11,11 @@ use sidetone_media::time::Micros;
 use sidetone_media::trace::{Replay, TraceSink, TracedSession};
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
+use sidetone_switch::face::LegName;
 use uuid::Uuid;
 
+use crate::driver::Tracing;
 use crate::supervise::Supervisor;
-use crate::switch::driver::Tracing;
-use crate::switch::face::LegName;
 use crate::traces::counters::TraceCounters;
 use crate::traces::sink::{FileSink, TraceFile};
 use crate::traces::{TraceSettings, Traces};

@@ -13,11 +13,11 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use sidetone_media::trace::{BLOCK_BYTES, TraceHead, TraceSink};
 use sidetone_media::verdict::RULES_VERSION;
 use sidetone_model::time::Timestamp;
+use sidetone_switch::face::LegName;
 
+use crate::driver::Tracing;
 use crate::recorder::{DataDisk, Disk as _};
 use crate::supervise::{Beat, Supervisor, Task};
-use crate::switch::driver::Tracing;
-use crate::switch::face::LegName;
 use crate::traces::counters::TraceCounters;
 use crate::traces::days::{Days, day_of};
 use crate::traces::sink::{Block, FileSink, TraceFile};

@@ -2,7 +2,7 @@
 //! act.
 //!
 //! A sentence states only what the figures beside it show, not what a listener heard. Every number that a
-//! rule compares is shown with its limit. `media/tests/sentences.rs` checks this.
+//! rule compares is shown with its limit. `media/tests/integration/sentences.rs` checks this.
 
 use crate::stats::Hundredths;
 use crate::verdict::phrase::{

@@ -1,6 +1,6 @@
 //! What must hold for any bytes, as functions that panic when it does not.
 //!
-//! libFuzzer calls them (`targets/`), and so does `sip/tests/fuzz_targets.rs` on a stable compiler: with what was
+//! libFuzzer calls them (`targets/`), and so does `sip/tests/integration/fuzz_targets.rs` on a stable compiler: with what was
 //! found worth keeping (`corpus/`), with changes of it, and with bytes at random.
 #![allow(dead_code, unreachable_pub, reason = "each of the two callers uses a part")]
 #![allow(

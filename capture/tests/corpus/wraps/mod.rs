@@ -8,7 +8,6 @@
 )]
 
 mod carriers;
-mod excerpts;
 mod files;
 mod layers;
 

@@ -1,0 +1,226 @@
+//! Handle of the running switch for the engine's other tasks: requests, questions with answers, and figures
+//! that can be read at any time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::problem::Problem;
+use sidetone_switch::control::{Asked, Question};
+use sidetone_switch::counters::Counters;
+use sidetone_switch::machine::{Input, Settings};
+use sidetone_switch::mixing::Recording;
+use sidetone_switch::routing::Directory;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+/// What others ask of the running switch.
+#[derive(Debug)]
+pub enum Request {
+    /// New credit accounts or prices, passed on to the switch unchanged.
+    Billing(Input),
+    /// The stored directory changed.
+    Directory(Arc<Directory>),
+    /// The recording of a conference session is closed.
+    Recorded(ConferenceSessionId, Recording),
+    /// The settings changed.
+    Settings(Settings),
+    /// Take no new calls; stop once the last call has ended or this time has passed.
+    Drain(Duration),
+}
+
+/// The handle by which other tasks reach the driver.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    requests: mpsc::Sender<Request>,
+    questions: mpsc::Sender<Asked>,
+    gauges: Arc<Gauges>,
+}
+
+/// Why a question has no answer. The switch has not carried it out and never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Too many questions are waiting.
+    #[error("ask the switch: {QUESTIONS_MAX} questions wait already")]
+    Busy,
+    /// The switch has stopped.
+    #[error("ask the switch: it has stopped")]
+    Stopped,
+    /// The switch did not reach the question in time.
+    #[error("ask the switch: it did not get to it within {} s", ANSWER_MAX.as_secs())]
+    Timeout,
+}
+
+/// The driver's end of a [`Handle`].
+pub(super) struct Mailbox {
+    pub(super) requests: mpsc::Receiver<Request>,
+    pub(super) questions: mpsc::Receiver<Asked>,
+}
+
+/// Figures of a running switch that can be read at any time.
+#[derive(Debug, Default)]
+pub(super) struct Gauges {
+    pub(super) live_calls: AtomicUsize,
+    pub(super) legs: AtomicUsize,
+    pub(super) bindings: AtomicUsize,
+    pub(super) client_transactions: AtomicUsize,
+    pub(super) server_transactions: AtomicUsize,
+    pub(super) ports: AtomicUsize,
+    pub(super) orders: AtomicUsize,
+    pub(super) intake: AtomicUsize,
+    pub(super) unwritten: AtomicUsize,
+    pub(super) counters: Counters,
+}
+
+impl Handle {
+    pub(super) fn new(gauges: Arc<Gauges>) -> (Self, Mailbox) {
+        let (to_requests, requests) = mpsc::channel(REQUESTS_MAX);
+        let (to_questions, questions) = mpsc::channel(QUESTIONS_MAX);
+        let handle = Handle { requests: to_requests, questions: to_questions, gauges };
+        (handle, Mailbox { requests, questions })
+    }
+
+    /// Sends a request to the switch; returns `false` when it has stopped.
+    pub async fn send(&self, request: Request) -> bool {
+        self.requests.send(request).await.is_ok()
+    }
+
+    /// Sends a question to the switch, which carries it out between two datagrams, and waits for the answer.
+    ///
+    /// A question is carried out once or not at all: on an error nothing was done and nothing will be, so the
+    /// client may ask again.
+    ///
+    /// *Bounds*: at most 1,024 questions wait, each for at most two seconds; the switch itself never waits.
+    ///
+    /// # Errors
+    /// [`AskError`]; as a [`Problem`] it is 503 with `Retry-After`.
+    pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, AskError> {
+        self.ask_within(ANSWER_MAX, question).await
+    }
+
+    async fn ask_within<Q: Question>(&self, patience: Duration, question: Q) -> Result<Q::Answer, AskError> {
+        let (reply, mut answer) = oneshot::channel();
+        let claimed = Arc::new(AtomicBool::new(false));
+        let claim = {
+            let claimed = Arc::clone(&claimed);
+            move || !claimed.swap(true, Ordering::AcqRel)
+        };
+        let put = claim.clone();
+        let asked = Asked::new(move |now, switch| {
+            if put() {
+                // Fails if the caller has gone away meanwhile; that is harmless.
+                let _ = reply.send(question.put(now, switch));
+            }
+        });
+        self.questions.try_send(asked).map_err(|error| match error {
+            TrySendError::Closed(_) => AskError::Stopped,
+            TrySendError::Full(_) => AskError::Busy,
+        })?;
+        match tokio::time::timeout(patience, &mut answer).await {
+            Ok(answer) => answer.map_err(|_| AskError::Stopped),
+            Err(_) if claim() => Err(AskError::Timeout),
+            // The switch is carrying it out right now: wait for the answer, because it takes effect.
+            Err(_) => answer.await.map_err(|_| AskError::Stopped),
+        }
+    }
+
+    /// Returns the number of live calls.
+    pub fn live_calls(&self) -> usize {
+        self.gauges.live_calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of registered bindings.
+    pub fn bindings(&self) -> usize {
+        self.gauges.bindings.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of client and server transactions, including those kept only for retransmissions.
+    pub fn transactions(&self) -> (usize, usize) {
+        let read = |gauge: &AtomicUsize| gauge.load(Ordering::Relaxed);
+        (read(&self.gauges.client_transactions), read(&self.gauges.server_transactions))
+    }
+
+    /// Returns the number of SIP legs.
+    pub fn legs(&self) -> usize {
+        self.gauges.legs.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of media ports that are open or closing.
+    pub fn ports(&self) -> usize {
+        self.gauges.ports.load(Ordering::Relaxed)
+    }
+
+    /// Returns the lengths of the queues, by name.
+    pub fn queues(&self) -> [(&'static str, usize); 5] {
+        [
+            ("media_orders", self.gauges.orders.load(Ordering::Relaxed)),
+            ("sip_intake", self.gauges.intake.load(Ordering::Relaxed)),
+            ("switch_mailbox", waiting(&self.requests)),
+            ("switch_questions", waiting(&self.questions)),
+            ("unwritten_records", self.gauges.unwritten.load(Ordering::Relaxed)),
+        ]
+    }
+
+    /// Returns the counters of the switch.
+    pub fn counters(&self) -> &Counters {
+        &self.gauges.counters
+    }
+
+    /// Whether the switch still runs.
+    pub fn is_running(&self) -> bool {
+        !self.requests.is_closed()
+    }
+}
+
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        tracing::warn!(%error, "a request was answered 503");
+        Problem::Busy { retry_after_s: RETRY_AFTER_S }
+    }
+}
+
+fn waiting<T>(queue: &mpsc::Sender<T>) -> usize {
+    queue.max_capacity().saturating_sub(queue.capacity())
+}
+
+/// How long a caller waits for the switch.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Questions that may wait for the driver.
+const QUESTIONS_MAX: usize = 1_024;
+/// Requests that may wait for the driver.
+const REQUESTS_MAX: usize = 1_024;
+/// When a refused client may ask again: a full queue is emptied within milliseconds.
+const RETRY_AFTER_S: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidetone_switch::machine::{Now, Switch};
+
+    struct Nothing;
+
+    impl Question for Nothing {
+        type Answer = ();
+
+        fn put(self, _now: Now, _switch: &mut Switch) {}
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_takes_is_given_up() {
+        let (handle, mailbox) = Handle::new(Arc::default());
+        assert_eq!(handle.ask_within(Duration::ZERO, Nothing).await, Err(AskError::Timeout));
+        drop(mailbox);
+        assert_eq!(handle.ask(Nothing).await, Err(AskError::Stopped));
+    }
+
+    #[tokio::test]
+    async fn a_full_mailbox_refuses_at_once() {
+        let (handle, _mailbox) = Handle::new(Arc::default());
+        for _ in 0..QUESTIONS_MAX {
+            handle.questions.try_send(Asked::new(|_, _| {})).unwrap();
+        }
+        assert_eq!(handle.ask(Nothing).await, Err(AskError::Busy));
+        assert_eq!(Problem::from(AskError::Busy), Problem::Busy { retry_after_s: 1 });
+    }
+}

@@ -1,0 +1,256 @@
+//! The relay as the switch uses it: ports by the switch's own numbers, prompts by name, and commands that
+//! wait while a worker is busy.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use sidetone_media::audio::clip::Clip;
+use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand};
+use sidetone_media::net::{self, Relay};
+use sidetone_media::trace::{TraceHead, TraceSink};
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::prompt::Prompt;
+use sidetone_sip::transport::local_address_towards;
+use sidetone_switch::face::{LegName, MediaCommand, Port, PortId, Ports};
+use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
+
+/// The source of prompts and the target of recordings. Its functions must not wait for a disk.
+pub trait Studio: Send {
+    /// Returns the organisation's clip for a prompt.
+    fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip>;
+
+    /// Begins a recording, which tells the switch itself when it is closed
+    /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
+    ///
+    /// # Errors
+    /// Why there will be no recording, as text for the log and the session.
+    fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String>;
+}
+
+/// The target of leg traces. Its functions must not wait for a disk.
+pub trait Tracing: Send {
+    /// Returns the trace head of a leg and the sink of its trace; `None` when the leg is not traced.
+    fn begin(&self, leg: LegName) -> Option<(TraceHead, Arc<dyn TraceSink>)>;
+}
+
+/// The relay as the switch uses it.
+pub(super) struct Media {
+    relay: Arc<Relay>,
+    external: Option<IpAddr>,
+    ids: HashMap<PortId, Known>,
+    keys: HashMap<net::PortId, PortId>,
+    next: u64,
+    orders: VecDeque<Order>,
+    studio: Option<Box<dyn Studio>>,
+    tracing: Option<Box<dyn Tracing>>,
+    /// The generator of the SSRCs and sequence numbers of our own streams.
+    rng: StdRng,
+}
+
+/// An open port.
+#[derive(Clone, Copy)]
+struct Known {
+    id: net::PortId,
+    /// The organisation whose prompts the party hears, once it has joined a mix.
+    organisation: Option<OrganisationId>,
+}
+
+/// A command that waits for a worker.
+enum Order {
+    Mix(MixId, MixCommand),
+    Port(net::PortId, net::Command),
+}
+
+impl Ports for Media {
+    fn open(&mut self, leg: LegName, group: u64, towards: IpAddr) -> Option<Port> {
+        let local = local_address_towards(towards).ok()?;
+        let port = match self.relay.open(group, local) {
+            Ok(port) => port,
+            Err(error) => {
+                tracing::error!(%error, "no media port for a call");
+                return None;
+            }
+        };
+        let id = PortId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.ids.insert(id, Known { id: port.id, organisation: None });
+        self.keys.insert(port.id, id);
+        if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
+            self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
+            self.flush();
+        }
+        let advertised = match self.external.filter(|_| !local.is_loopback()) {
+            Some(external) => SocketAddr::new(external, port.rtp.port()),
+            None => port.rtp,
+        };
+        Some(Port { id, advertised })
+    }
+}
+
+impl Media {
+    /// Wraps the relay, with no ports open; `external` is the address that SDP gives instead of our own.
+    pub(super) fn new(relay: Arc<Relay>, external: Option<IpAddr>) -> Self {
+        Media {
+            relay,
+            external,
+            ids: HashMap::new(),
+            keys: HashMap::new(),
+            next: 0,
+            orders: VecDeque::new(),
+            studio: None,
+            tracing: None,
+            rng: StdRng::seed_from_u64(0),
+        }
+    }
+
+    /// Enables prompts and recordings; `seed` determines the SSRCs and sequence numbers of our own streams.
+    pub(super) fn sound(&mut self, studio: Box<dyn Studio>, seed: u64) {
+        self.studio = Some(studio);
+        self.rng = StdRng::seed_from_u64(seed);
+    }
+
+    /// Enables traces of legs opened from now on; `tracing` chooses the legs.
+    pub(super) fn trace(&mut self, tracing: Box<dyn Tracing>) {
+        self.tracing = Some(tracing);
+    }
+
+    /// Returns the number of ports that are open or closing.
+    pub(super) fn ports(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether a thread of the relay has died, and its legs with it.
+    pub(super) fn has_lost_a_worker(&self) -> bool {
+        self.relay.has_lost_a_worker()
+    }
+
+    /// Returns the number of commands that wait for a worker.
+    pub(super) fn orders(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// Returns the next notice of a worker.
+    pub(super) fn notice(&self) -> Option<net::Notice> {
+        self.relay.notices().try_recv().ok()
+    }
+
+    /// Sends a command to a port.
+    pub(super) fn order(&mut self, port: PortId, command: MediaCommand) {
+        let Some(known) = self.ids.get(&port).copied() else { return };
+        if let Some(command) = self.command(port, known, command) {
+            self.orders.push_back(Order::Port(known.id, command));
+            self.flush();
+        }
+    }
+
+    /// Sends an order to a mix.
+    ///
+    /// # Errors
+    /// For an order to record: why there will be no recording.
+    pub(super) fn order_mix(&mut self, mix: MixId, order: MixOrder) -> Result<(), String> {
+        let command = match order {
+            MixOrder::Play { organisation, prompts } => {
+                MixCommand::Play(self.clips(Some(organisation), &prompts))
+            }
+            MixOrder::Record(plan) => {
+                let studio = self.studio.as_ref().ok_or("there is nothing to record with")?;
+                MixCommand::Record(studio.record(plan)?)
+            }
+            MixOrder::StopRecording => MixCommand::StopRecording,
+        };
+        self.orders.push_back(Order::Mix(mix, command));
+        self.flush();
+        Ok(())
+    }
+
+    /// Passes waiting commands to the workers, in order, until one is busy.
+    pub(super) fn flush(&mut self) {
+        while let Some(order) = self.orders.pop_front() {
+            let busy = match order {
+                Order::Port(id, command) => match self.relay.command(id, command.clone()) {
+                    Err(net::CommandError::Busy) => Some(Order::Port(id, command)),
+                    _ => None,
+                },
+                Order::Mix(mix, command) => match self.relay.mix(mix, command) {
+                    Err(net::MixRefused { error: net::CommandError::Busy, command }) => {
+                        Some(Order::Mix(mix, command))
+                    }
+                    _ => None,
+                },
+            };
+            if let Some(order) = busy {
+                self.orders.push_front(order);
+                return;
+            }
+        }
+    }
+
+    /// Returns the switch's id of a port of the relay.
+    pub(super) fn port(&self, id: net::PortId) -> Option<PortId> {
+        self.keys.get(&id).copied()
+    }
+
+    pub(super) fn forget(&mut self, id: net::PortId) -> Option<PortId> {
+        let port = self.keys.remove(&id)?;
+        self.ids.remove(&port);
+        Some(port)
+    }
+
+    /// Translates a command for the relay; `None` when its peer no longer exists.
+    fn command(&mut self, port: PortId, known: Known, command: MediaCommand) -> Option<net::Command> {
+        Some(match command {
+            MediaCommand::Answered => net::Command::Answered,
+            MediaCommand::Bridge { peer, payload_map } => {
+                // A peer whose final report has arrived cannot be bridged to.
+                net::Command::Bridge { peer: self.ids.get(&peer)?.id, payload_map }
+            }
+            MediaCommand::Close => net::Command::Close,
+            MediaCommand::Describe(description) => net::Command::Describe(description),
+            MediaCommand::Format(formats) => net::Command::Seat(SeatCommand::Format(formats)),
+            MediaCommand::Hear(hears) => {
+                net::Command::Seat(SeatCommand::Hear(self.hears(known.organisation, hears)))
+            }
+            MediaCommand::Join { mix, organisation, formats, muted, hears } => {
+                if let Some(known) = self.ids.get_mut(&port) {
+                    known.organisation = Some(organisation);
+                }
+                let hears = self.hears(Some(organisation), hears);
+                let seat = Seat { formats: *formats, muted, hears, seed: self.rng.random() };
+                net::Command::Join { mix, seat: Box::new(seat) }
+            }
+            MediaCommand::Leave => net::Command::Leave,
+            MediaCommand::Mute(muted) => net::Command::Seat(SeatCommand::Mute(muted)),
+            MediaCommand::Play { prompts, token } => {
+                let clips = self.clips(known.organisation, &prompts);
+                net::Command::Seat(SeatCommand::Play { clips, token })
+            }
+            MediaCommand::Snapshot => net::Command::Snapshot,
+            MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
+            MediaCommand::Tone => net::Command::Tone,
+            MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
+        })
+    }
+
+    fn hears(&self, organisation: Option<OrganisationId>, hears: SeatHears) -> Hears {
+        match hears {
+            SeatHears::Music => match self.clip(organisation, Prompt::HoldMusic) {
+                Some(music) => Hears::Music(music),
+                None => Hears::Nothing,
+            },
+            SeatHears::Nothing => Hears::Nothing,
+            SeatHears::Room => Hears::Mix,
+        }
+    }
+
+    /// Returns the clips of these prompts; without a studio there are none, and playing ends at once.
+    fn clips(&self, organisation: Option<OrganisationId>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
+        prompts.iter().filter_map(|prompt| self.clip(organisation, *prompt)).collect()
+    }
+
+    fn clip(&self, organisation: Option<OrganisationId>, prompt: Prompt) -> Option<Arc<Clip>> {
+        Some(self.studio.as_ref()?.clip(organisation?, prompt))
+    }
+}

@@ -1,0 +1,16 @@
+//! The driver of the switch, with sockets, a clock and a task: it feeds the machine and carries out what it says.
+//!
+//! [`task`] is the loop, [`handle`] the interface for other tasks, `media` the relay as the switch uses it.
+
+pub mod handle;
+mod intake;
+mod media;
+mod notices;
+mod ports;
+mod quality;
+mod refusals;
+pub mod task;
+
+pub use handle::{AskError, Handle, Request};
+pub use media::{Studio, Tracing};
+pub use task::Driver;

@@ -1,0 +1,546 @@
+//! Runs a [`Switch`]: one task owns the machine, the sockets, the clock, the relay and the journal.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use sidetone_media::mix::MixId;
+use sidetone_media::net::{self, Relay};
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::CallId;
+use sidetone_model::news::News;
+use sidetone_model::room::news::RoomNews;
+use sidetone_model::time::Timestamp;
+use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::admission::Dropped;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::transport::{Arrival, Sender, Sockets};
+use sidetone_switch::control::Asked;
+use sidetone_switch::machine::{Input, Notice, Now, Output, Switch};
+use sidetone_switch::mixing::{MixOrder, Recording};
+use sidetone_switch::names::Answer;
+use sidetone_switch::rooms::RoomNote;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc};
+
+use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
+use crate::dns::Resolver;
+use crate::driver::handle::{self, Gauges, Handle, Request};
+use crate::driver::intake::Intake;
+use crate::driver::media::{Media, Studio, Tracing};
+use crate::driver::notices::NoticeLog;
+use crate::driver::refusals::RefusalLog;
+use crate::notes::NoteNews;
+use crate::supervise::{Supervisor, Task};
+
+/// A name and its answer from DNS.
+type Resolved = (TrunkAddress, Answer);
+
+/// The task around a [`Switch`].
+pub struct Driver {
+    switch: Switch,
+    sockets: Sockets,
+    sender: Sender,
+    media: Media,
+    /// Notified by the relay's workers when notices are waiting.
+    notices: Arc<Notify>,
+    journal: Journal,
+    /// Records of ended calls that did not fit in the journal yet.
+    unwritten: VecDeque<Box<Cdr>>,
+    /// To the task that stores the notes.
+    notes: Option<mpsc::Sender<NoteNews>>,
+    requests: mpsc::Receiver<Request>,
+    questions: mpsc::Receiver<Asked>,
+    journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
+    resolver: Arc<Resolver>,
+    resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
+    news: Option<Box<dyn Fn(News) + Send>>,
+    room_news: Option<Box<dyn Fn(RoomNews) + Send>>,
+    room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
+    refusals: RefusalLog,
+    gauges: Arc<Gauges>,
+    /// Admitted datagrams that wait.
+    intake: Intake,
+    log: NoticeLog,
+    supervisor: Supervisor,
+    /// Whether new calls are accepted, as last fed to the switch.
+    accepts: bool,
+    drain_until: Option<Instant>,
+    /// How long the last CANCELs and BYEs may wait for their answers.
+    last_words: Option<Instant>,
+}
+
+impl Driver {
+    /// Creates a driver and its handle. `external` is the address that SDP gives instead of our own.
+    pub fn new(
+        switch: Switch,
+        sockets: Sockets,
+        relay: Arc<Relay>,
+        notices: Arc<Notify>,
+        external: Option<IpAddr>,
+        journal: Journal,
+        resolver: Resolver,
+    ) -> (Driver, Handle) {
+        let gauges = Arc::new(Gauges::default());
+        let (handle, handle::Mailbox { requests, questions }) = Handle::new(Arc::clone(&gauges));
+        let driver = Driver {
+            switch,
+            sender: sockets.sender(),
+            sockets,
+            media: Media::new(relay, external),
+            notices,
+            journal,
+            unwritten: VecDeque::new(),
+            notes: None,
+            requests,
+            questions,
+            journalled: mpsc::channel(NEWS_MAX),
+            resolver: Arc::new(resolver),
+            resolved: mpsc::channel(NEWS_MAX),
+            news: None,
+            room_news: None,
+            room_notes: None,
+            refusals: RefusalLog::default(),
+            gauges,
+            intake: Intake::default(),
+            log: NoticeLog::default(),
+            supervisor: Supervisor::default(),
+            accepts: true,
+            drain_until: None,
+            last_words: None,
+        };
+        (driver, handle)
+    }
+
+    /// The same driver, which hands `news` what is told at once; that must not wait.
+    #[must_use]
+    pub fn telling(mut self, news: impl Fn(News) + Send + 'static) -> Self {
+        self.news = Some(Box::new(news));
+        self
+    }
+
+    /// Calls `news` for changes in live rooms; `news` must not wait.
+    #[must_use]
+    pub fn telling_of_rooms(mut self, news: impl Fn(RoomNews) + Send + 'static) -> Self {
+        self.room_news = Some(Box::new(news));
+        self
+    }
+
+    /// Calls `notes` for notes to phones in rooms; `notes` must not wait.
+    #[must_use]
+    pub fn noting_rooms(mut self, notes: impl Fn(RoomNote) + Send + 'static) -> Self {
+        self.room_notes = Some(Box::new(notes));
+        self
+    }
+
+    /// Sends phones' answers to notes, and phones' own messages, to `notes`.
+    #[must_use]
+    pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
+        self.notes = Some(notes);
+        self
+    }
+
+    /// Traces the legs that `tracing` chooses.
+    #[must_use]
+    pub fn traced(mut self, tracing: impl Tracing + 'static) -> Self {
+        self.media.trace(Box::new(tracing));
+        self
+    }
+
+    /// Enables the audio of rooms: `studio` provides prompts and recordings, `seed` determines the SSRCs and
+    /// sequence numbers of the mixes' streams.
+    #[must_use]
+    pub fn sounding(mut self, studio: impl Studio + 'static, seed: u64) -> Self {
+        self.media.sound(Box::new(studio), seed);
+        self
+    }
+
+    /// Runs the driver's further tasks under `supervisor`.
+    #[must_use]
+    pub fn supervised(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = supervisor;
+        self
+    }
+
+    /// Called after a panic: passes all remaining records to the journal, and waits until they are written.
+    /// Answered calls are already in the journal; the next start ends them.
+    pub async fn save(&mut self) {
+        while !self.unwritten.is_empty() {
+            self.flush_records();
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        if !self.journal.flush(now().wall, SAVE_MAX).await {
+            tracing::error!("the journal did not take the last records in time");
+        }
+    }
+
+    /// Runs until drained.
+    pub async fn run(&mut self) {
+        let mut tick = tokio::time::interval(TICK_EVERY);
+        self.feed(Input::Begin);
+        loop {
+            let deadline = self.deadline();
+            tokio::select! {
+                arrival = self.sockets.recv() => self.arrived(arrival),
+                // Waiting datagrams are processed in turn with the other events.
+                () = std::future::ready(()), if self.intake.len() > 0 => {}
+                () = self.notices.notified() => self.take_notices(),
+                Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
+                Some((address, answer)) = self.resolved.1.recv() => self.feed(Input::Resolved(address, answer)),
+                Some(request) = self.requests.recv() => self.request(request),
+                Some(asked) = self.questions.recv() => {
+                    self.feed(Input::Ask(asked));
+                    for _ in 0..BURST_MAX {
+                        let Ok(asked) = self.questions.try_recv() else { break };
+                        self.feed(Input::Ask(asked));
+                    }
+                }
+                _ = tick.tick() => self.tick(),
+                () = tokio::time::sleep_until(deadline.into()) => {}
+            }
+            self.work_off();
+            if self.switch.next_timeout().is_some_and(|due| due <= now().instant) {
+                self.feed(Input::Timeout);
+            }
+            self.media.flush();
+            self.flush_records();
+            self.follow_journal();
+            self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
+            self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
+            let (clients, servers) = self.switch.transactions();
+            self.gauges.client_transactions.store(clients, Ordering::Relaxed);
+            self.gauges.server_transactions.store(servers, Ordering::Relaxed);
+            self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
+            self.gauges.ports.store(self.media.ports(), Ordering::Relaxed);
+            self.gauges.orders.store(self.media.orders(), Ordering::Relaxed);
+            self.gauges.intake.store(self.intake.len(), Ordering::Relaxed);
+            self.gauges.unwritten.store(self.unwritten.len(), Ordering::Relaxed);
+            if self.is_drained() {
+                return;
+            }
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        let now = now().instant;
+        let backlog = self.media.orders() > 0 || !self.unwritten.is_empty();
+        let retry = backlog.then(|| now + RETRY_AFTER);
+        [self.switch.next_timeout(), self.last_words.or(self.drain_until), retry]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(now + TICK_EVERY)
+    }
+
+    fn arrived(&mut self, arrival: Arrival) {
+        // `/readyz` reads the journal directly: a call that arrives after it returned 200 must be accepted.
+        self.follow_journal();
+        match arrival {
+            Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
+            Arrival::Datagram { flow, bytes } => self.knocked(flow, bytes),
+            Arrival::Message { flow, message } => {
+                self.gauges.counters.received().note_message(&message);
+                self.feed(Input::Message { flow, message });
+            }
+            Arrival::Rejected { flow, reason } => {
+                self.carry_out(now(), Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
+            }
+        }
+    }
+
+    /// Handles a datagram from a socket: queues it, or drops it after a quick scan.
+    fn knocked(&mut self, flow: Flow, bytes: Bytes) {
+        self.gauges.counters.received().note(&bytes);
+        let now = now();
+        let admitted = self
+            .switch
+            .admit(now.instant, &flow, &bytes)
+            .and_then(|rank| if self.intake.push(rank, flow, bytes) { Ok(()) } else { Err(Dropped::Queue) });
+        if let Err(reason) = admitted {
+            self.carry_out(now, Output::Notice(Notice::Dropped(flow.remote.ip(), reason)));
+        }
+    }
+
+    /// Processes waiting datagrams, and drains the sockets meanwhile, so that datagrams that will be dropped
+    /// do not fill the system's socket buffers.
+    fn work_off(&mut self) {
+        for turn in 0..BURST_MAX {
+            if turn.is_multiple_of(READ_EVERY) {
+                self.empty_sockets();
+            }
+            let Some((flow, bytes)) = self.intake.pop() else { break };
+            self.feed(Input::Datagram { flow, bytes });
+        }
+        for _ in 0..BURST_MAX {
+            let Some(arrival) = self.sockets.try_recv_message() else { break };
+            self.arrived(arrival);
+        }
+    }
+
+    fn empty_sockets(&mut self) {
+        for _ in 0..READ_MAX {
+            let Some((flow, bytes)) = self.sockets.try_recv_datagram() else { break };
+            self.knocked(flow, bytes);
+        }
+    }
+
+    fn feed(&mut self, input: Input) {
+        let now = now();
+        self.switch.handle_input(now, input, &mut self.media);
+        while let Some(output) = self.switch.poll_output() {
+            self.carry_out(now, output);
+        }
+    }
+
+    fn carry_out(&mut self, now: Now, output: Output) {
+        match output {
+            Output::Answered(call, record) => self.note_answer(call, record),
+            Output::Ended(mut record) => {
+                tracing::info!(
+                    call.id = %record.call_uuid,
+                    call.direction = record.direction.as_str(),
+                    call.hangup_cause = record.hangup_cause.map(HangupCause::as_str),
+                    call.billsec = record.billsec,
+                    call.media_verdict = record.quality.verdict.map(|verdict| verdict.as_str()),
+                    call.media_verdict_worse = record.worse_verdict().map(|verdict| verdict.as_str()),
+                    "call ended"
+                );
+                self.gauges.counters.note_end(&record);
+                if self.unwritten.len() + self.journal.queue_len() > DETAILED_LEN_MAX {
+                    record.media = record.media.map(|media| Box::new(media.without_timeline()));
+                }
+                self.unwritten.push_back(record);
+                self.flush_records();
+            }
+            Output::Media(port, command) => self.media.order(port, command),
+            Output::Mix(mix, order) => self.order_mix(now, mix, order),
+            Output::News(news) => {
+                if let Some(tell) = &self.news {
+                    tell(*news);
+                }
+            }
+            Output::Notice(notice) => {
+                self.gauges.counters.note_notice(&notice);
+                match &notice {
+                    Notice::Denied(denied) => self.refusals.write(now.wall, denied),
+                    notice => self.log.note(now.instant, notice),
+                }
+            }
+            Output::Proven(flow) => self.sender.trust(&flow),
+            Output::Close(flow) => self.sender.close(&flow),
+            Output::RoomNews(news) => {
+                if let Some(tell) = &self.room_news {
+                    tell(*news);
+                }
+            }
+            Output::RoomNote(note) => {
+                if let Some(tell) = &self.room_notes {
+                    tell(*note);
+                }
+            }
+            Output::Resolve(address) => self.resolve(address),
+            Output::NoteAnswered(note, place, answer) => {
+                self.tell_notes(now, NoteNews::Answered { note, place, answer });
+            }
+            Output::Said(said) => self.tell_notes(now, NoteNews::Said(said)),
+            Output::Transmit { flow, bytes, key } => {
+                self.gauges.counters.sent().note(&bytes);
+                let failed = self.sender.try_send(&flow, &bytes).is_err();
+                if let Some(key) = key.filter(|_| failed) {
+                    self.switch.handle_input(now, Input::TransportError(key), &mut self.media);
+                }
+            }
+        }
+    }
+
+    /// Sends an order to a mix; reports a recording that cannot begin as ended.
+    fn order_mix(&mut self, now: Now, mix: MixId, order: MixOrder) {
+        let session = if let MixOrder::Record(plan) = &order { Some(plan.session) } else { None };
+        if let Err(error) = self.media.order_mix(mix, order)
+            && let Some(session) = session
+        {
+            tracing::error!(conference.session = %session, error, "a conference is not recorded");
+            let recording = Recording { bytes: 0, error: Some(error) };
+            self.switch.handle_input(now, Input::Recorded(session, recording), &mut self.media);
+        }
+    }
+
+    /// Passes news to the task that stores the notes, without waiting.
+    fn tell_notes(&mut self, now: Now, news: NoteNews) {
+        let refused = match &self.notes {
+            Some(notes) => notes.try_send(news).err().map(TrySendError::into_inner),
+            None => Some(news),
+        };
+        match refused {
+            None => {}
+            // The note's receipt expires when no answer is stored for a while.
+            Some(NoteNews::Answered { note, .. }) => {
+                tracing::error!(note.id = %note, "what a phone answered to a note is lost, too much waits to be stored");
+            }
+            Some(NoteNews::Said(said)) => {
+                let answer = Input::Answer(said.key, SERVICE_UNAVAILABLE);
+                self.switch.handle_input(now, answer, &mut self.media);
+            }
+        }
+    }
+
+    /// Starts a DNS lookup in its own task, because the switch never waits.
+    fn resolve(&self, address: TrunkAddress) {
+        let (resolver, done) = (Arc::clone(&self.resolver), self.resolved.0.clone());
+        let supervisor = self.supervisor.clone();
+        drop(self.supervisor.once(Task::Names, async move {
+            // A lookup that panics counts as an unknown name, so that the waiting call continues.
+            let answer = supervisor.attempt(Task::Names, resolver.lookup(&address)).await;
+            // Fails only when the engine stops and the driver is gone.
+            let _ = done.send((address, answer.unwrap_or_default())).await;
+        }));
+    }
+
+    /// Writes an answered call to the journal; its commit lets the switch answer the caller.
+    fn note_answer(&mut self, call: CallId, record: Box<Cdr>) {
+        match self.journal.answered(*record) {
+            Ok(committed) => {
+                let done = self.journalled.0.clone();
+                drop(self.supervisor.once(Task::Answers, wait_for(committed, call, done)));
+            }
+            // A stalled disk delays records, not calls: the record is written at the call's end.
+            Err(JournalFull { .. }) => {
+                tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
+                let done = self.journalled.0.clone();
+                drop(self.supervisor.once(Task::Answers, async move { done.send(call).await }));
+            }
+        }
+    }
+
+    fn flush_records(&mut self) {
+        while let Some(record) = self.unwritten.pop_front() {
+            if let Err(JournalFull { record }) = self.journal.ended(*record) {
+                self.unwritten.extend(record);
+                self.unwritten.rotate_right(1);
+                return;
+            }
+        }
+    }
+
+    fn take_notices(&mut self) {
+        while let Some(notice) = self.media.notice() {
+            let input = match notice {
+                net::Notice::Closed { id, report } => {
+                    self.media.forget(id).map(|port| Input::Report(port, report))
+                }
+                net::Notice::Digit { id, digit } => self.media.port(id).map(|port| Input::Digit(port, digit)),
+                net::Notice::Played { id, token } => {
+                    self.media.port(id).map(|port| Input::Played(port, token))
+                }
+                net::Notice::Silent { id, since_us } => {
+                    let since = since_us.map(|us| Duration::from_micros(us.unsigned_abs()));
+                    self.media.port(id).map(|port| Input::Silent(port, since))
+                }
+                net::Notice::Snapshot { id, report } => {
+                    self.media.port(id).map(|port| Input::Snapshot(port, report))
+                }
+                net::Notice::Warning { id, warning } => {
+                    self.media.port(id).map(|port| Input::Warning(port, warning))
+                }
+                net::Notice::Talking { id, talking } => {
+                    self.media.port(id).map(|port| Input::Talking(port, talking))
+                }
+                // The recorder reports the end of a recording itself; the driver does not use `Latched`.
+                net::Notice::RecordingEnded { .. } | net::Notice::Latched { .. } => None,
+            };
+            if let Some(input) = input {
+                self.feed(input);
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request) {
+        match request {
+            Request::Billing(input) => self.feed(input),
+            Request::Directory(directory) => {
+                tracing::info!(revision = directory.revision(), "directory changed");
+                self.feed(Input::Directory(directory));
+            }
+            Request::Recorded(session, recording) => self.feed(Input::Recorded(session, recording)),
+            Request::Settings(settings) => self.feed(Input::Settings(settings)),
+            Request::Drain(limit) => {
+                self.feed(Input::Accept(false));
+                self.feed(Input::LeaveTrunks);
+                self.drain_until = Some(now().instant + limit);
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        // A full queue skips one tick; the next follows within seconds.
+        let _ = self.journal.tick(now().wall);
+        if self.media.has_lost_a_worker() {
+            self.supervisor.fail(Task::Relay);
+        }
+    }
+
+    /// Stops accepting new calls while the journal cannot write records, and resumes afterwards.
+    fn follow_journal(&mut self) {
+        let accepts = self.journal.is_healthy();
+        if self.drain_until.is_none() && accepts != self.accepts {
+            self.accepts = accepts;
+            self.feed(Input::Accept(accepts));
+        }
+    }
+
+    fn is_drained(&mut self) -> bool {
+        let Some(until) = self.drain_until else { return false };
+        let now = now().instant;
+        if self.switch.live_calls() > 0 && until <= now {
+            self.drain_until = Some(now + LAST_WORDS);
+            self.feed(Input::EndCalls(HangupCause::NormalClearing));
+        }
+        if self.switch.live_calls() > 0 || !self.unwritten.is_empty() {
+            return false;
+        }
+        // A phone that has not sent a 100 cannot be cancelled yet (RFC 3261 §9.1). Stopping now would leave
+        // it ringing.
+        let last_words = *self.last_words.get_or_insert(now + LAST_WORDS);
+        // Recordings must be closed too, because their session reports their result.
+        let is_silent = self.switch.legs() == 0 && self.switch.registrations() == 0;
+        (is_silent && self.switch.open_recordings() == 0) || last_words <= now
+    }
+}
+
+async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>) {
+    if !committed.await {
+        tracing::error!(call.id = %call, "the journal ended before an answer was on disk");
+    }
+    // Fails only when the engine stops and the driver is gone.
+    let _ = done.send(call).await;
+}
+
+#[expect(clippy::disallowed_methods, reason = "the driver is where the clocks are read")]
+fn now() -> Now {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let micros = i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX);
+    Now { instant: Instant::now(), wall: Timestamp::from_micros(micros) }
+}
+
+/// Messages or questions processed in a row before timers and notices.
+const BURST_MAX: usize = 64;
+/// Messages processed between two reads of the sockets.
+const READ_EVERY: usize = 4;
+/// Datagrams read from the sockets in a row: what a flood delivers in a few milliseconds.
+const READ_MAX: usize = 256;
+/// The answer to a phone's message that no task can take.
+const SERVICE_UNAVAILABLE: u16 = 503;
+/// How long the last BYEs and reports may take after the drain time.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Answers of the journal and of DNS that may wait for the driver.
+const NEWS_MAX: usize = 1_024;
+/// Time until a busy worker or journal is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(5);
+/// How long the last records may take to reach the disk after a panic.
+const SAVE_MAX: Duration = Duration::from_secs(4);
+/// Interval at which live calls are confirmed in the journal.
+const TICK_EVERY: Duration = Duration::from_secs(5);

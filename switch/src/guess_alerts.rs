@@ -1,0 +1,123 @@
+//! Which guessed passwords an organisation is told of, by the event `security.guessing`: a limit that was reached, at
+//! most once a minute for each source and account, and so many a minute in all. The limits themselves are
+//! `sidetone_sip::auth`'s.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use sidetone_model::guessing::{GuessLimit, Guessing};
+use sidetone_model::ids::OrganisationId;
+use sidetone_sip::auth::{Limit, WINDOW};
+use sidetone_sip::flow::{Flow, source_of};
+use sidetone_sip::message::Request;
+
+use crate::gate::{claimed_account, claimed_line};
+use crate::machine::{Notice, Now, Output, Switch};
+
+/// What organisations were told lately.
+///
+/// *Bounds*: [`ALERTS_PER_MINUTE_MAX`] entries for each organisation of the directory.
+#[derive(Debug, Default)]
+pub(super) struct GuessAlerts {
+    organisations: HashMap<OrganisationId, Told>,
+}
+
+/// What one organisation was told within [`EVERY`].
+#[derive(Debug, Default)]
+struct Told {
+    recent: Vec<(Instant, IpAddr, String)>,
+    left_out: u64,
+}
+
+impl GuessAlerts {
+    /// Whether the organisation is told of a limit that was reached now; with how many it was not told of before.
+    fn take(
+        &mut self,
+        now: Instant,
+        organisation: OrganisationId,
+        source: IpAddr,
+        account: &str,
+    ) -> Option<u64> {
+        let told = self.organisations.entry(organisation).or_default();
+        told.recent.retain(|(at, ..)| now.saturating_duration_since(*at) < EVERY);
+        let source = source_of(source);
+        let is_known =
+            told.recent.iter().any(|(_, known, name)| (*known, name.as_str()) == (source, account));
+        if is_known || told.recent.len() >= ALERTS_PER_MINUTE_MAX {
+            told.left_out = told.left_out.saturating_add(1);
+            return None;
+        }
+        told.recent.push((now, source, account.to_owned()));
+        Some(std::mem::take(&mut told.left_out))
+    }
+}
+
+impl Switch {
+    /// A wrong password reached a limit: the operator's log and counters hear of it, and the organisation whose account
+    /// was tried.
+    pub(super) fn guessed(&mut self, now: Now, flow: &Flow, request: &Request, limit: Limit) {
+        let source = flow.remote.ip();
+        let limit_word = word(limit);
+        self.push(Output::Notice(Notice::Guessing(source, limit_word)));
+        // A domain that no organisation has: the log is all there is to tell.
+        let Some((organisation_id, extension_id)) = claimed_line(&self.directory, request) else { return };
+        let account = claimed_account(request);
+        let Some(left_out) = self.guess_alerts.take(now.instant, organisation_id, source, &account) else {
+            return;
+        };
+        let guessing = Guessing {
+            organisation_id,
+            account,
+            extension_id,
+            source: source.to_canonical(),
+            limit: limit_word,
+            failures: limit.failures(),
+            window_seconds: WINDOW.as_secs(),
+            left_out,
+            at: now.wall,
+        };
+        self.push(Output::News(Box::new(guessing.into())));
+    }
+}
+
+fn word(limit: Limit) -> GuessLimit {
+    match limit {
+        Limit::Account => GuessLimit::Account,
+        Limit::AllSources => GuessLimit::AllSources,
+        Limit::Source => GuessLimit::Source,
+    }
+}
+
+/// For how long an organisation is not told again of the same source and account.
+const EVERY: Duration = Duration::from_secs(60);
+/// What an organisation is told of in a minute, so that sources without number fill no event log.
+const ALERTS_PER_MINUTE_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    fn one_alert_a_minute_for_a_source_and_account_and_twenty_in_all() {
+        let zero = Instant::now();
+        let (ours, theirs) = (OrganisationId(Uuid::from_u128(1)), OrganisationId(Uuid::from_u128(2)));
+        let mut alerts = GuessAlerts::default();
+        let mut take = |seconds: u64, organisation, source: &str, account: &str| {
+            let source = source.parse().unwrap();
+            alerts.take(zero + Duration::from_secs(seconds), organisation, source, account)
+        };
+        assert_eq!(take(0, ours, "2001:db8::1", "1001@acme.test"), Some(0));
+        assert_eq!(take(59, ours, "2001:db8::2", "1001@acme.test"), None, "the same /64");
+        assert_eq!(take(59, ours, "2001:db8:0:1::1", "1001@acme.test"), Some(1), "says what was left out");
+        assert_eq!(take(59, ours, "2001:db8::1", "1002@acme.test"), Some(0), "another account");
+        assert_eq!(take(59, theirs, "2001:db8::1", "1001@acme.test"), Some(0), "another organisation");
+        assert_eq!(take(60, ours, "2001:db8::1", "1001@acme.test"), Some(0), "a minute later");
+        let told = (0..100).filter(|n| take(60, ours, &format!("192.0.2.{n}"), "1001@acme.test").is_some());
+        assert_eq!(told.count(), ALERTS_PER_MINUTE_MAX - 3, "three of the last minute");
+        assert_eq!(take(120, ours, "192.0.2.99", "1001@acme.test"), Some(83));
+    }
+}

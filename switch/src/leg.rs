@@ -1,0 +1,250 @@
+//! One party's side of a call: its media port and its offer/answer exchange.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use sidetone_call::media_plan;
+use sidetone_media::mix::Formats;
+use sidetone_media::transcode::TranscodePlan;
+use sidetone_model::media_quality::LegQuality;
+use sidetone_sip::sdp::{
+    self, Codec, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map,
+};
+
+use crate::face::{MediaCommand, Port, PortId};
+
+/// State of one leg.
+#[derive(Debug)]
+pub(super) struct Leg {
+    /// The codecs that this party may use.
+    pub(super) policy: CodecPolicy,
+    /// The source address of its SIP.
+    pub(super) signalling: Option<IpAddr>,
+    pub(super) exchange: OfferAnswer,
+    /// Whether it was asked to resume sending and has not answered yet.
+    pub(super) resumes: bool,
+    port: Port,
+    /// False once the port is released.
+    open: bool,
+    /// Whether it is in a room instead of being relayed to another leg.
+    seated: bool,
+    /// Whether the room was notified that the party is holding.
+    holds: bool,
+    /// Whether packets received on it are transcoded.
+    transcodes: bool,
+    /// The final report of its port.
+    media: Told,
+    /// Since when the party sends nothing.
+    pub(super) silent_since: Option<Instant>,
+    /// The probe of a silent party.
+    pub(super) probe: Probe,
+}
+
+/// Whether a silent party was probed, and with which result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// It answered at this time.
+    Answered(Instant),
+    /// It has not answered yet.
+    Asked,
+    /// It was not probed.
+    None,
+}
+
+/// The final report of a leg's port.
+#[derive(Debug)]
+enum Told {
+    /// Not received yet.
+    Awaited,
+    /// There was no media.
+    None,
+    /// The figures.
+    Reported(Box<LegQuality>),
+}
+
+impl Leg {
+    pub(super) fn new(port: Port, session_id: u64, policy: CodecPolicy, signalling: Option<IpAddr>) -> Self {
+        Leg {
+            policy,
+            signalling,
+            exchange: OfferAnswer::new(session_id),
+            resumes: false,
+            port,
+            open: true,
+            seated: false,
+            holds: false,
+            transcodes: false,
+            media: Told::Awaited,
+            silent_since: None,
+            probe: Probe::None,
+        }
+    }
+
+    pub(super) fn port(&self) -> PortId {
+        self.port.id
+    }
+
+    /// Returns the address that our SDP gives.
+    pub(super) fn local(&self) -> SocketAddr {
+        self.port.advertised
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Releases the port; returns the command for it, only once.
+    pub(super) fn close(&mut self) -> Option<MediaCommand> {
+        std::mem::take(&mut self.open).then_some(MediaCommand::Close)
+    }
+
+    /// Stores the final report of its port; `None` when there was no media.
+    pub(super) fn reported(&mut self, media: Option<LegQuality>) {
+        self.media = media.map_or(Told::None, |media| Told::Reported(Box::new(media)));
+    }
+
+    /// Whether the final report of its port has arrived.
+    pub(super) fn has_reported(&self) -> bool {
+        !matches!(self.media, Told::Awaited)
+    }
+
+    /// Returns the final report of its port.
+    pub(super) fn media(&self) -> Option<&LegQuality> {
+        match &self.media {
+            Told::Awaited | Told::None => None,
+            Told::Reported(media) => Some(media),
+        }
+    }
+
+    /// Takes the final report of its port.
+    pub(super) fn take_media(&mut self) -> Option<LegQuality> {
+        match std::mem::replace(&mut self.media, Told::None) {
+            Told::Awaited | Told::None => None,
+            Told::Reported(media) => Some(*media),
+        }
+    }
+
+    /// Marks the leg as seated in a room.
+    pub(super) fn seat(&mut self) {
+        self.seated = self.open;
+    }
+
+    /// Ends the seat; returns whether there was one.
+    pub(super) fn unseat(&mut self) -> bool {
+        std::mem::take(&mut self.seated)
+    }
+
+    pub(super) fn is_seated(&self) -> bool {
+        self.seated
+    }
+
+    /// Returns whether the party now holds, if that changed; a party that holds does not want to receive.
+    pub(super) fn holding_changed(&mut self) -> Option<bool> {
+        let holds = self.exchange.negotiated().is_some_and(|settled| !settled.direction.sends());
+        let before = std::mem::replace(&mut self.holds, holds);
+        (before != holds).then_some(holds)
+    }
+
+    /// Returns the formats for a mix; `None` when the mix has no codec in common with the party.
+    pub(super) fn formats(&self) -> Option<Formats> {
+        let negotiated = self.exchange.negotiated()?;
+        let formats = media_plan::formats(negotiated)?;
+        // A party that holds may send music for the other side; a room must not mix that.
+        Some(Formats { speaks: formats.speaks && negotiated.direction.sends(), ..formats })
+    }
+
+    /// Returns the offer of a room: the codecs that this party may use and a mix can handle.
+    pub(super) fn offer_to_room(&self) -> SessionDescription {
+        let mut codecs = self.policy.codecs();
+        codecs.retain(media_plan::is_mixable);
+        sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
+    }
+
+    /// Returns the answer of a room to the open offer of the party.
+    ///
+    /// # Errors
+    /// The status to refuse the offer with; the offer stays open.
+    pub(super) fn answer_for_room(&mut self) -> Result<SessionDescription, u16> {
+        let mut offered = self.exchange.remote_offer().cloned().ok_or(491_u16)?;
+        for media in offered.media.iter_mut().filter(|media| media.is_carried()) {
+            media.codecs.retain(media_plan::is_mixable);
+        }
+        let answer = sdp::answer(&offered, self.port.advertised, &self.policy, Direction::SendRecv);
+        let answer = answer.map_err(|refused| refused.status())?;
+        self.exchange.send_answer(answer).map_err(|_| 488)
+    }
+
+    /// Returns the name of the negotiated audio codec.
+    pub(super) fn codec(&self) -> Option<String> {
+        let codec = self.exchange.negotiated().and_then(|negotiated| negotiated.codec())?;
+        Some(media_plan::canonical_name(&codec.name))
+    }
+
+    /// Whether an audio codec of that name is negotiated for this leg.
+    pub(super) fn has_codec(&self, name: &str) -> bool {
+        let negotiated = self.exchange.negotiated();
+        negotiated.is_some_and(|negotiated| negotiated.payloads.iter().any(|payload| payload.codec.is(name)))
+    }
+
+    /// Whether a negotiated audio codec of this leg is in a description.
+    pub(super) fn shares_a_codec_with(&self, description: &SessionDescription) -> bool {
+        let settled = self.exchange.negotiated().map(|negotiated| negotiated.payloads.as_slice());
+        let has = |codec: &Codec| {
+            description
+                .carried_audio()
+                .is_some_and(|(_, audio)| audio.codecs.iter().any(|other| other.matches(codec)))
+        };
+        let settled = settled.unwrap_or_default();
+        settled.iter().any(|payload| !payload.codec.is_auxiliary() && has(&payload.codec))
+    }
+
+    /// Returns the command that passes the negotiated session to the media engine.
+    pub(super) fn describe(&self) -> Option<MediaCommand> {
+        let negotiated = self.exchange.negotiated()?;
+        Some(MediaCommand::Describe(Box::new(media_plan::description(negotiated, self.signalling))))
+    }
+
+    /// Returns the command that relays packets received here to `peer`, as far as the peer negotiated their
+    /// format.
+    pub(super) fn bridge_to(&self, peer: &Leg) -> Option<MediaCommand> {
+        let (own, theirs) = (self.exchange.negotiated()?, peer.exchange.negotiated()?);
+        let mut payload_map = payload_map(own, theirs).map(Box::new);
+        if let Some(plan) = media_plan::transcoding(own, theirs) {
+            // Packets that are transcoded must not be relayed too.
+            let map = payload_map.get_or_insert_with(|| Box::new(std::array::from_fn(|number| number as u8)));
+            let events = plan.events.map(|events| events.from.0);
+            let audio = plan.audio.iter().map(|(number, _)| *number);
+            for number in audio.chain(plan.noise.iter().copied()).chain(events) {
+                map.get_mut(usize::from(number)).into_iter().for_each(|entry| *entry = UNMAPPED);
+            }
+        }
+        Some(MediaCommand::Bridge { peer: peer.port(), payload_map })
+    }
+
+    /// Returns the plan to transcode packets received here for `peer`.
+    pub(super) fn plan_towards(&self, peer: &Leg) -> Option<TranscodePlan> {
+        media_plan::transcoding(self.exchange.negotiated()?, peer.exchange.negotiated()?)
+    }
+
+    /// Sets or ends transcoding; returns the command if one is needed.
+    pub(super) fn transcode(&mut self, plan: Option<TranscodePlan>) -> Option<MediaCommand> {
+        let before = std::mem::replace(&mut self.transcodes, plan.is_some());
+        (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
+    }
+
+    /// Returns the negotiated session as a description from which an answer for the other leg can be made.
+    pub(super) fn settled(&self) -> Option<SessionDescription> {
+        let negotiated = self.exchange.negotiated()?;
+        let codecs = negotiated.payloads.iter().map(|payload| payload.codec.clone()).collect();
+        let audio = Media {
+            direction: negotiated.direction.reversed(),
+            ptime_ms: negotiated.ptime_ms,
+            maxptime_ms: negotiated.maxptime_ms,
+            ..Media::audio(self.port.advertised.port(), codecs)
+        };
+        Some(SessionDescription::new(self.port.advertised.ip(), vec![audio]))
+    }
+}
+
+/// Entry of a payload map for a payload type that is not relayed.
+const UNMAPPED: u8 = 0xff;

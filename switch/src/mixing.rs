@@ -1,0 +1,50 @@
+//! Orders of the switch to the mixes of the media engine: seats, prompts by name, recordings.
+
+use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
+use sidetone_model::prompt::Prompt;
+
+/// What a seated party hears while no prompt plays to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeatHears {
+    /// The hold music of its organisation.
+    Music,
+    /// Nothing.
+    Nothing,
+    /// All other parties in the room.
+    Room,
+}
+
+/// An order to a whole mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MixOrder {
+    /// Play these prompts to all seats, in the organisation's version.
+    Play {
+        /// The organisation of the prompts.
+        organisation: OrganisationId,
+        /// The prompts, in order.
+        prompts: Vec<Prompt>,
+    },
+    /// Record it until [`MixOrder::StopRecording`]; then, or when the recording ends by itself,
+    /// [`Input::Recorded`](crate::machine::Input::Recorded) tells what there is.
+    Record(RecordingPlan),
+    /// Stop recording.
+    StopRecording,
+}
+
+/// Identifies a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingPlan {
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// The organisation.
+    pub organisation: OrganisationId,
+}
+
+/// A recording that is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// The length of its file, in octets.
+    pub bytes: u64,
+    /// Why it ended without an order.
+    pub error: Option<String>,
+}

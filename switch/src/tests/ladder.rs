@@ -1,0 +1,318 @@
+//! Runs text scripts: inputs to a call in one text, its outputs in another.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use expect_test::Expect;
+use sidetone_call::record::Facts;
+use sidetone_media::session::Report;
+use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
+use uuid::Uuid;
+
+use crate::call::Call;
+use crate::face::{
+    Attempt, CalleeSide, Callees, CallerSide, Input, LegName, Limits, MediaCommand, Output, Party, Port,
+    PortId, Ports, Setup, Sides,
+};
+
+#[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+pub(super) fn any_instant() -> Instant {
+    Instant::now()
+}
+
+/// Opens the ports 20000, 20002, … of 198.51.100.1.
+pub(super) struct Counting {
+    pub(super) next: u64,
+    pub(super) left: usize,
+}
+
+impl Ports for Counting {
+    fn open(&mut self, _leg: LegName, _group: u64, _towards: IpAddr) -> Option<Port> {
+        self.left = self.left.checked_sub(1)?;
+        let id = PortId(self.next);
+        self.next += 1;
+        let number = 20_000 + u16::try_from(id.0).unwrap() * 2;
+        Some(Port { id, advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number) })
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        call: CallId(Uuid::from_u128(1)),
+        organisation: OrganisationId(Uuid::from_u128(2)),
+        currency: "EUR".parse().unwrap(),
+        extension: None,
+        agent: None,
+        team: None,
+        called: None,
+        trunk: None,
+        direction: Direction::Internal,
+        node: NodeId(Uuid::from_u128(3)),
+        started_at: Timestamp::from_micros(0),
+        caller_number: Some("1001".into()),
+        destination_number: Some("1002".into()),
+        dialled_number: None,
+        tariff: None,
+    }
+}
+
+pub(super) fn setup(offer: Option<SessionDescription>, callees: Callees) -> Setup {
+    of_sides(Sides::Bridge { caller: calling(offer), callee: called(callees) })
+}
+
+fn of_sides(sides: Sides) -> Setup {
+    Setup { facts: facts(), limits: Limits::default(), sides, session_id: 100, group: 100 }
+}
+
+fn calling(offer: Option<SessionDescription>) -> CallerSide {
+    CallerSide { offer, policy: CodecPolicy::ANY, at: "192.0.2.1".parse().unwrap() }
+}
+
+fn called(callees: Callees) -> CalleeSide {
+    CalleeSide { policy: CodecPolicy::ANY, callees }
+}
+
+/// Callees that ring at once, in this number.
+pub(super) fn forks(count: usize) -> Callees {
+    Callees::AtOnce(vec!["192.0.2.2".parse().unwrap(); count])
+}
+
+/// Parses a party's description: `port codec,codec direction`.
+pub(super) fn description(text: &str) -> SessionDescription {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let [port, codecs, direction] = words.as_slice() else { panic!("a description: {text}") };
+    let numbers: Vec<_> = codecs
+        .split(',')
+        .map(|codec| match codec {
+            "PCMU" => "0",
+            "PCMA" => "8",
+            "G722" => "9",
+            "G729" => "18",
+            other => panic!("codec {other}"),
+        })
+        .collect();
+    let sdp = format!(
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {}\r\na={direction}\r\n",
+        numbers.join(" ")
+    );
+    SessionDescription::parse(sdp.as_bytes()).unwrap()
+}
+
+fn summary(sdp: &SessionDescription) -> String {
+    let audio = &sdp.media[0];
+    let codecs: Vec<_> = audio.codecs.iter().map(|codec| codec.name.as_str()).collect();
+    format!("{} {} {} v{}", audio.port, codecs.join(","), audio.direction.as_str(), sdp.origin.version)
+}
+
+fn party(text: &str) -> Party {
+    match text {
+        "caller" => Party::Caller,
+        fork => Party::Callee(fork.parse().unwrap()),
+    }
+}
+
+fn name(party: &Party) -> String {
+    match party {
+        Party::Caller => "caller".into(),
+        Party::Callee(fork) => format!("fork {fork}"),
+    }
+}
+
+fn record(cdr: &Cdr) -> String {
+    format!(
+        "{} answered {} billsec {} bridge {} status {} codecs {}/{} verdict {}{}",
+        cdr.hangup_cause.map_or("-", HangupCause::as_str),
+        cdr.answered_at.map_or("-".into(), |at| at.to_string()),
+        cdr.billsec,
+        cdr.bridge_cause.map_or("-", HangupCause::as_str),
+        cdr.sip_status.map_or("-".into(), |status| status.to_string()),
+        cdr.codec_a.as_deref().unwrap_or("-"),
+        cdr.codec_b.as_deref().unwrap_or("-"),
+        cdr.quality.verdict.map_or("-", |verdict| verdict.as_str()),
+        cdr.trunk_id.map_or(String::new(), |trunk| format!(" trunk {}", trunk.0.as_u128())),
+    )
+}
+
+fn write_output(log: &mut String, output: &Output) {
+    let text = match output {
+        Output::Answer(Some(sdp)) => format!("200 caller [{}]", summary(sdp)),
+        Output::Answer(None) => "up".into(),
+        Output::Bye(party) => format!("BYE {}", name(party)),
+        Output::Cancel(fork) => format!("CANCEL fork {fork}"),
+        Output::Ended(cdr) => format!("record {}", record(cdr)),
+        Output::Held(party, holds) => format!("{} {}", name(party), if *holds { "holds" } else { "is back" }),
+        Output::Invite(fork, sdp) => format!("INVITE fork {fork} [{}]", summary(sdp)),
+        Output::Journal(_) => "journal".into(),
+        Output::Left(party) => format!("{} left its seat", name(party)),
+        Output::Media(port, command) => match command {
+            MediaCommand::Answered => format!("media {} answered", port.0),
+            MediaCommand::Bridge { peer, payload_map } => {
+                format!(
+                    "media {} to {}{}",
+                    port.0,
+                    peer.0,
+                    if payload_map.is_some() { " renumbered" } else { "" }
+                )
+            }
+            MediaCommand::Close => format!("media {} close", port.0),
+            MediaCommand::Tone => format!("media {} tone", port.0),
+            MediaCommand::Transcode(None) => format!("media {} relayed alone", port.0),
+            MediaCommand::Transcode(Some(plan)) => {
+                let from: Vec<_> = plan.audio.iter().map(|(_, codec)| codec.name()).collect();
+                let keys = plan
+                    .events
+                    .map_or(String::new(), |events| format!(" keys {} as {}", events.from.0, events.to.0));
+                format!("media {} from {} to {}{keys}", port.0, from.join(" "), plan.send.1.name())
+            }
+            MediaCommand::Describe(description) => format!(
+                "media {} party {} receive {} send {}",
+                port.0,
+                description.remote.map_or("-".into(), |remote| remote.port().to_string()),
+                description.receive,
+                description.send
+            ),
+            MediaCommand::Format(formats) => {
+                format!(
+                    "media {} {} hears {} speaks {}",
+                    port.0,
+                    formats.send.1.name(),
+                    formats.hears,
+                    formats.speaks
+                )
+            }
+            MediaCommand::Hear(hears) => format!("media {} hears {hears:?}", port.0),
+            MediaCommand::Join { mix, formats, muted, hears, .. } => format!(
+                "media {} joins mix {} in {}{} hears {hears:?}",
+                port.0,
+                mix.0,
+                formats.send.1.name(),
+                if *muted { " muted" } else { "" }
+            ),
+            MediaCommand::Leave => format!("media {} leaves its mix", port.0),
+            MediaCommand::Mute(muted) => {
+                format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
+            }
+            MediaCommand::Play { prompts, token } => format!("media {} plays {prompts:?} as {token}", port.0),
+            MediaCommand::Snapshot => format!("media {} how it does", port.0),
+            MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
+        },
+        Output::NextAttempt(status) => format!("next after {status}"),
+        Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
+        Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),
+        Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
+        Output::Probe(party) => format!("are you there, {}", name(party)),
+        Output::Reject(status) => format!("{status} caller"),
+        Output::Ring(status, sdp) => {
+            format!(
+                "{status} caller{}",
+                sdp.as_ref().map_or(String::new(), |sdp| format!(" [{}]", summary(sdp)))
+            )
+        }
+        Output::Seat(party) => format!("seat {}", name(party)),
+    };
+    writeln!(log, "          {text}").unwrap();
+}
+
+/// Runs a script on a call and compares the outputs. The first line is `call OFFER -> FORKS` (`-` without an
+/// offer, `room` in place of either side, `trunks` for attempts in turn); each further line is `MS event…`.
+pub(super) fn check(script: &str, expect: Expect) {
+    expect.assert_eq(&play(script));
+}
+
+/// Returns the outputs of a script.
+pub(super) fn play(script: &str) -> String {
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (offer, whom) = lines
+        .next()
+        .and_then(|l| l.strip_prefix("call "))
+        .and_then(|line| line.split_once(" -> "))
+        .expect("call OFFER -> FORKS");
+    let start = any_instant();
+    let mut log = String::new();
+    let callees = || if whom == "trunks" { Callees::InTurn } else { forks(whom.parse().unwrap()) };
+    let mut ports = Counting { next: 0, left: 8 };
+    let offered = || (offer != "-").then(|| description(offer));
+    let setup = match (offer, whom) {
+        ("room", _) => of_sides(Sides::FromRoom { callee: called(callees()) }),
+        (_, "room") => of_sides(Sides::IntoRoom { caller: calling(offered()) }),
+        _ => setup(offered(), callees()),
+    };
+    let call = Call::new(start, setup, &mut ports);
+    let mut call = match call {
+        Ok(call) => call,
+        Err(stillborn) => {
+            writeln!(log, "stillborn {} ports {}", stillborn.status, stillborn.ports.len()).unwrap();
+            return log;
+        }
+    };
+    while let Some(output) = call.poll_output() {
+        write_output(&mut log, &output);
+    }
+    for line in lines {
+        writeln!(log, "{line}").unwrap();
+        let (ms, what) = line.split_once(' ').expect("MS what");
+        let now = start + Duration::from_millis(ms.parse().unwrap());
+        let input = match what.strip_prefix("attempt ") {
+            Some(trunk) => attempt(trunk.parse().unwrap(), &mut ports),
+            None => input(what),
+        };
+        call.handle_input(now, input);
+        while let Some(output) = call.poll_output() {
+            write_output(&mut log, &output);
+        }
+    }
+    log
+}
+
+/// Returns the next attempt, over a trunk with that number.
+pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
+    let at = "192.0.2.9".parse().unwrap();
+    let trunk = TrunkId(Uuid::from_u128(trunk));
+    Input::Attempt(Attempt {
+        trunk,
+        at,
+        port: ports.open(LegName { call: CallId(Uuid::nil()), fork: None }, 0, at).unwrap(),
+        cost: None,
+        limit: None,
+    })
+}
+
+pub(super) fn input(what: &str) -> Input {
+    let words: Vec<_> = what.split_whitespace().collect();
+    let sdp = |from: usize| (words.len() > from).then(|| description(&words[from..].join(" ")));
+    match words[0] {
+        "ack" => Input::Acknowledged(party(words[1]), sdp(2)),
+        "answered" => Input::Answered(words[1].parse().unwrap(), sdp(2)),
+        "bye" => Input::HungUp(party(words[1]), HangupCause::NormalClearing),
+        "cancel" => Input::Cancelled,
+        "dismiss" => Input::Dismiss(party(words[1]), HangupCause::NormalClearing),
+        "due" => Input::OfferDue(party(words[1])),
+        "end" => Input::End(HangupCause::NormalClearing),
+        "exhausted" => Input::Exhausted(503, HangupCause::NetworkOutOfOrder),
+        "failed" => Input::Failed(words[1].parse().unwrap(), words[2].parse().unwrap()),
+        "journalled" => Input::Journalled,
+        "merge" => Input::Merge(words.get(2).map(|without| party(without))),
+        "offer" => Input::Offer(party(words[1]), sdp(2)),
+        "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
+        "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
+        "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
+        "silent" => {
+            let silent_for = Duration::from_millis(words[2].parse().unwrap());
+            Input::Silent(PortId(words[1].parse().unwrap()), Some(silent_for))
+        }
+        "ringing" => Input::Provisional(words[1].parse().unwrap(), words[2].parse().unwrap(), sdp(3)),
+        "report" => {
+            let codec = words.get(2).map(|name| (*name).to_owned());
+            Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report { codec, ..Report::default() }))
+        }
+        "timeout" => Input::Timeout,
+        "unreached" => Input::Unreached(words[1].parse().unwrap(), words[2].parse().unwrap()),
+        other => panic!("input {other}"),
+    }
+}

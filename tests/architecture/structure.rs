@@ -152,7 +152,7 @@ fn crates() -> &'static [Crate] {
         let read = |path: &str| fs::read_to_string(crate::root().join(path)).ok();
         let crates: Vec<Crate> = crate_roots().iter().map(|root| read_crate(root, &read)).collect();
         for read in &crates {
-            assert!(read.modules.len() > 5, "{} has few modules", read.modules[0].file);
+            assert!(read.modules.len() > 2, "{} declares no modules", read.modules[0].file);
         }
         crates
     })

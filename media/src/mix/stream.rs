@@ -8,10 +8,10 @@ use super::sender::UNIT_MS;
 use super::words::SeatError;
 use crate::codec::{Codec, Encoder};
 
-/// What a seat hears when no clip plays for it.
+/// What a seat hears when no clip plays for this seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Everybody else.
+    /// All other parties.
     Mix,
     /// One of the mix's tunes.
     Music(usize),
@@ -19,7 +19,7 @@ pub(super) enum Source {
     Silence,
 }
 
-/// What an encoding is of: everybody who hears the same, so coded, can share it.
+/// Codec and packet length of an encoding. Seats with the same audio and the same coding can share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     pub(super) codec: Codec,

@@ -29,21 +29,21 @@ pub(super) enum Handover {
     Recall(PortId),
 }
 
-/// How one worker is reached by the others.
+/// How the other workers reach one worker.
 pub(super) struct Peer {
     pub(super) inbox: Sender<Handover>,
     pub(super) waker: Arc<Waker>,
 }
 
 impl Peer {
-    /// How a worker is reached, and where it finds what it is handed.
+    /// An inbox and an alarm: the side for the other workers, and the receiving end.
     pub(super) fn new() -> io::Result<(Peer, Receiver<Handover>)> {
         let (inbox, handed) = bounded(HANDOVERS_MAX);
         Ok((Peer { inbox, waker: Arc::new(Waker::new()?) }, handed))
     }
 }
 
-/// The legs of a worker that are elsewhere, and what is on its way to the other workers.
+/// Legs of this worker that are elsewhere, and messages to other workers.
 pub(super) struct Handovers {
     away: HashMap<PortId, Away>,
     /// Messages to each worker, oldest first.
@@ -61,7 +61,7 @@ struct Away {
 }
 
 impl Handovers {
-    /// Nothing on its way between `workers`.
+    /// No leg elsewhere; outboxes for this number of workers.
     pub(super) fn new(workers: usize) -> Handovers {
         let outboxes = std::iter::repeat_with(VecDeque::new).take(workers).collect();
         Handovers { away: HashMap::new(), outboxes, queued: 0 }
@@ -78,7 +78,7 @@ impl Handovers {
         self.outboxes.iter().any(|outbox| !outbox.is_empty())
     }
 
-    /// Hands over what the other workers have room for.
+    /// Sends messages as far as the other workers have room.
     pub(super) fn flush(&mut self, peers: &[Peer]) {
         if self.queued == 0 {
             return;
@@ -152,12 +152,12 @@ impl Handovers {
         self.push(leg.id.worker(), Handover::Leg(leg));
     }
 
-    /// Informs the home of a leg that the leg is over.
+    /// Reports the end of a leg to its home.
     pub(super) fn report_end(&mut self, id: PortId) {
         self.push(id.worker(), Handover::Gone(id));
     }
 
-    /// What was held for a leg that is back, or over.
+    /// Returns the commands held for a leg that is back or has ended.
     pub(super) fn release(&mut self, id: PortId) -> VecDeque<Command> {
         let held = self.away.remove(&id).map(|away| away.held).unwrap_or_default();
         self.queued = self.queued.saturating_sub(held.len());
@@ -177,7 +177,7 @@ pub(super) fn worker_of(mix: MixId, workers: usize) -> usize {
     usize::try_from(mix.0 % workers.max(1) as u64).unwrap_or(0)
 }
 
-/// What waits for one worker to take it over from the others.
+/// Messages from other workers that wait for one worker.
 const HANDOVERS_MAX: usize = 8_192;
-/// What waits on its way between workers before no further orders are taken.
+/// Messages and held commands before no further orders are taken.
 const QUEUED_MAX: usize = 8_192;

@@ -27,11 +27,11 @@ pub(super) struct Leg {
     pub(super) forward: Option<Forward>,
     /// The mix in which it has a seat; while it has one, nothing is relayed from or to it.
     pub(super) seat: Option<MixId>,
-    /// The RTCP reports on the stream that a mix makes for the party.
+    /// Sender of RTCP reports about the stream that we make for the party.
     pub(super) reports: Option<Reports>,
     /// The mix reported that the party talks.
     pub(super) talking: bool,
-    /// The talking state that was not sent to the switch, while the leg is on its way to another worker.
+    /// A change of `talking` that the switch has not received yet, kept while the leg moves to another worker.
     pub(super) untold: Option<bool>,
     /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
@@ -44,7 +44,7 @@ pub(super) struct Leg {
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if snapshots are wanted.
     pub(super) next_snapshot: Micros,
-    /// The warnings on its media that were sent to the switch.
+    /// Detects media faults of the leg for the switch.
     pub(super) watch: Watch,
     /// Whether packets of the party arrive at all.
     pub(super) presence: Presence,

@@ -23,7 +23,7 @@ pub(super) struct Mixes {
     seats: usize,
     /// Mixes and seats as they were reported last.
     reported: (usize, usize),
-    /// What the mixes did that have ended.
+    /// Totals of the mixes that have ended.
     ended: MixingCounts,
 }
 
@@ -78,7 +78,7 @@ impl Mixes {
         None
     }
 
-    /// Looks again when the mix is to tick, and ends it when it is of no more use.
+    /// Updates when the mix has its next tick, and removes a mix that is no longer used.
     fn reschedule(&mut self, id: MixId, clock: &Clock) {
         let Some(entry) = self.mixes.get_mut(&id) else { return };
         if entry.seats == 0 && !entry.recording {
@@ -139,7 +139,7 @@ impl Mixes {
         io.current = Some(At::Leg(id));
     }
 
-    /// Takes a leg's seat away, if it has one.
+    /// Removes a leg's seat, if it has one.
     pub(super) fn unseat(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: PortId) {
         let Some(leg) = legs.get_mut(id) else {
             return;
@@ -208,7 +208,7 @@ impl Mixes {
         io.current = None;
     }
 
-    /// Hands a mix what a leg received and its session accepted.
+    /// Feeds the packets of a leg that its session accepted to a mix.
     pub(super) fn receive(
         &mut self,
         io: &mut WorkerIo,
@@ -231,7 +231,7 @@ impl Mixes {
         io.current = None;
     }
 
-    /// Lets every mix tick whose time has come, and sends what comes of it.
+    /// Runs the due ticks of all mixes and sends their packets.
     pub(super) fn tick(&mut self, io: &mut WorkerIo, legs: &mut Legs) {
         for _ in 0..TICKS_PER_TURN {
             let now = io.shared.clock.now();

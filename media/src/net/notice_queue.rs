@@ -42,7 +42,8 @@ impl NoticeChannel {
 /// Notices of one worker that are not in the channel yet.
 #[derive(Default)]
 pub(super) struct NoticeQueue {
-    /// Notices that found the channel full. Bounded: while many wait no port is opened, and digits are dropped.
+    /// Notices that found the channel full. Bounded: while many wait, no port is opened and digits are
+    /// dropped.
     waiting: VecDeque<Notice>,
     /// Whether a party talks, where the last notice to the switch was the opposite. One for each leg at most.
     untold: HashMap<PortId, bool>,
@@ -73,7 +74,7 @@ impl NoticeQueue {
         self.untold.remove(&id)
     }
 
-    /// Delivers what waits as far as there is room, and wakes the reader when there is something new.
+    /// Sends waiting notices as far as there is room, and wakes the reader when there are new ones.
     pub(super) fn deliver(&mut self, channel: &NoticeChannel, batch: &mut Batch) {
         while let Some(notice) = self.waiting.pop_front() {
             match channel.sender.try_send(notice) {
@@ -105,7 +106,7 @@ impl NoticeQueue {
     }
 
     fn tell_talking(&mut self, id: PortId, talking: bool, channel: &NoticeChannel) {
-        // States alternate: one that follows an untold one is what the switch believes already.
+        // States alternate: a state after an undelivered one equals the last state that the switch received.
         if self.untold.remove(&id).is_some() {
             return;
         }
@@ -127,7 +128,7 @@ impl NoticeQueue {
     }
 
     fn wait(&mut self, notice: Notice, channel: &NoticeChannel, batch: &mut Batch) {
-        // Reports have a bound of their own: their legs'.
+        // Reports have their own bound: one per leg.
         if self.waiting.len() >= WAITING_MAX && !matches!(notice, Notice::Closed { .. }) {
             return batch.add(Count::NoticesDropped, 1);
         }

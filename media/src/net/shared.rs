@@ -24,14 +24,14 @@ pub(super) struct Shared {
     pub(super) guard: Guard,
     /// Microseconds between two snapshots of a leg; 0 for none.
     pub(super) snapshot_us: AtomicI64,
-    /// Whether legs are watched.
+    /// Whether legs are watched for media faults.
     pub(super) warns: AtomicBool,
     pub(super) stop: AtomicBool,
-    /// A worker ended without an order to stop.
+    /// Whether a worker ended without a stop command.
     pub(super) lost: AtomicBool,
     pub(super) tallies: Vec<Tally>,
     pub(super) notices: NoticeChannel,
-    /// How each worker is handed something by another.
+    /// The inbox and alarm of each worker.
     pub(super) peers: Vec<Peer>,
     /// Read when a leg opens, never on the packet path.
     session: Mutex<SessionConfig>,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What the workers behind `peers`, of this configuration share, and where their notices come out.
+    /// The state shared by the workers `peers`, and the receiving end of their notices.
     pub(super) fn new(
         config: RelayConfig,
         peers: Vec<Peer>,
@@ -68,7 +68,8 @@ impl Shared {
         Ok((shared, notices))
     }
 
-    /// A bound pair. Ports that another program holds rest like used ones, so the next try meets others.
+    /// A bound pair. Ports that another program holds rest like used ones, so that the next attempt takes
+    /// others.
     pub(super) fn bind_pair(&self, ip: IpAddr) -> Result<Pair, OpenError> {
         for _ in 0..BIND_TRIES_MAX {
             let taken = {
@@ -102,17 +103,17 @@ impl Shared {
         Box::new(Leg::new(id, Session::new(self.session().clone()), pair, self.clock.now()))
     }
 
-    /// Gives a pair back to rest. Its sockets must be closed.
+    /// Returns a pair to rest. Its sockets must be closed.
     pub(super) fn release(&self, port: u16) {
         self.guard.closed(port);
         lock(&self.ports).release(self.clock.now(), port);
     }
 }
 
-/// A thread that panicked while it held the lock left the data whole: every change is one push or pop.
+/// A panic while the lock was held leaves the data consistent: every change is one push or pop.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many pairs of a crowded range are tried for one leg.
+/// How many pairs are tried for one leg when other programs use the range.
 const BIND_TRIES_MAX: usize = 64;

@@ -22,7 +22,7 @@ impl Transcoding {
         self.transcoder.plan()
     }
 
-    /// Whether there was something to transcode within the last second.
+    /// Whether there was audio to transcode within the last second.
     pub(super) fn is_active(&self) -> bool {
         self.due.is_some()
     }

@@ -32,7 +32,7 @@ impl Transcodings {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes in what a leg received and its peer does not know as it is.
+    /// Feeds the transcoder with the leg's packets that the peer's party does not understand.
     pub(super) fn receive(
         &mut self,
         io: &mut WorkerIo,
@@ -53,7 +53,7 @@ impl Transcodings {
         self.put_back(legs, id, transcoding);
     }
 
-    /// Lets every transcoding tick whose time has come, and sends what comes of it.
+    /// Runs the due ticks of all transcodings and sends their packets.
     pub(super) fn tick(&mut self, io: &mut WorkerIo, legs: &mut Legs) {
         for _ in 0..TICKS_PER_TURN {
             let now = io.shared.clock.now();
@@ -83,7 +83,7 @@ impl Transcodings {
     }
 }
 
-/// Transcodes what a leg's peer does not know, or no longer; what runs by the same plan goes on.
+/// Sets or ends the transcoding of a leg's packets for its peer; one with the same plan continues.
 pub(super) fn transcode_by(
     io: &WorkerIo,
     legs: &mut Legs,
@@ -104,14 +104,14 @@ pub(super) fn transcode_by(
             None
         }
     });
-    // The stream that the peer's party gets is ours, or is relayed again with its own reports.
+    // The peer's party now receives our own stream with our reports, or again a relayed stream with relayed reports.
     let now = io.shared.clock.now();
     if let Some(leg) = legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
         leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
     }
 }
 
-/// The party of a leg hears a beep: in the audio that is transcoded for it, or in what is sent to it anyway.
+/// Plays the party of a leg a beep: in the audio transcoded for it, or in the audio that is sent to it anyway.
 pub(super) fn beep(legs: &mut Legs, id: PortId) {
     let peer = legs.get_mut(id).and_then(|leg| leg.forward.as_ref()).map(|forward| forward.peer);
     let towards = peer.and_then(|peer| legs.get_mut(peer)).and_then(|leg| leg.forward.as_mut());
@@ -122,7 +122,7 @@ pub(super) fn beep(legs: &mut Legs, id: PortId) {
     }
 }
 
-/// Takes a leg's transcoding out, so that its peer can be written to; see [`Transcodings::put_back`].
+/// Takes a leg's transcoding out, so that its peer can be borrowed; see [`Transcodings::put_back`].
 fn take(legs: &mut Legs, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
     let forward = legs.get_mut(id)?.forward.as_mut()?;
     forward.transcoding.take().map(|transcoding| (forward.peer, transcoding))
@@ -131,7 +131,7 @@ fn take(legs: &mut Legs, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
 /// Sends what a transcoding has made to the party of `peer`.
 fn send(io: &mut WorkerIo, legs: &mut Legs, peer: PortId, transcoding: &mut Transcoding, now: Micros) {
     while let Some(datagram) = transcoding.poll_packet() {
-        // One that has a seat meanwhile hears its mix and nothing else.
+        // A leg that has joined a mix meanwhile hears only the mix.
         match legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
             Some(leg) => leg.send_own(&mut io.wire, datagram, now, &mut io.batch),
             None => io.batch.add(Count::Held, 1),

@@ -20,7 +20,7 @@ impl Waker {
         Ok(Waker { event, pending: AtomicBool::new(false) })
     }
 
-    /// Wakes the worker; what was queued before is seen by it. Never blocks.
+    /// Wakes the worker; it then sees everything queued before this call. Never blocks.
     pub(super) fn wake(&self) {
         if !self.pending.swap(true, Ordering::SeqCst) {
             // The counter of a non-blocking eventfd overflows after 2^64 - 2 wakes; nothing else can fail.

@@ -41,7 +41,7 @@ pub(super) struct Worker {
     mixes: Mixes,
     transcodings: Transcodings,
     handovers: Handovers,
-    /// The clock as it was read last.
+    /// The clock's last reading.
     seen: Micros,
     next_sweep: Micros,
     sweep: usize,
@@ -175,7 +175,7 @@ impl Worker {
         } else if let Some(peer) = peer {
             self.io.current = Some(At::Leg(peer));
             match self.legs.get_mut(peer) {
-                // One that has a seat meanwhile hears its mix and nothing else.
+                // A leg that has joined a mix meanwhile hears only the mix.
                 Some(leg) if leg.seat.is_none() => {
                     leg.send(&mut self.io.wire, &picked, sample.now, &mut self.io.batch);
                 }
@@ -244,7 +244,7 @@ impl Worker {
         }
     }
 
-    /// Reads what came before a command that is about to be obeyed.
+    /// Reads packets that arrived before a command that is about to run.
     fn drain_described(&mut self, id: PortId) {
         let leg = self.legs.get_mut(id);
         if leg.is_some_and(|leg| leg.described) {
@@ -301,7 +301,7 @@ impl Worker {
         self.io.current = None;
     }
 
-    /// Obeys a command to a port that has its home here, or passes it on to where the leg is.
+    /// Runs a command for a port whose home is here, or forwards it to the worker that has the leg.
     fn command(&mut self, id: PortId, command: Command) {
         match self.handovers.route(id, command) {
             Some(Command::Join { mix, seat }) if worker_of(mix, self.io.shared.peers.len()) != self.index => {
@@ -312,7 +312,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what another worker handed over.
+    /// Processes a message from another worker.
     fn take_over(&mut self, handover: Handover) {
         match handover {
             Handover::Command(id, command) => self.obey(id, command),
@@ -326,14 +326,14 @@ impl Worker {
         }
     }
 
-    /// Hands a leg to the worker of the mix that it is to join.
+    /// Sends a leg to the worker of the mix that it joins.
     fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
         if let Some(leg) = self.detach(id) {
             self.handovers.lend(leg, mix, seat);
         }
     }
 
-    /// Takes a leg out of everything here; what came before counts as come before.
+    /// Removes a leg from this worker; packets received before are processed first.
     fn detach(&mut self, id: PortId) -> Option<Box<Leg>> {
         self.drain_described(id);
         self.unseat(id);
@@ -346,7 +346,7 @@ impl Worker {
         Some(leg)
     }
 
-    /// A leg came: to its mix, or back home.
+    /// Takes a leg that arrived: into its mix, or back home.
     fn take_in(&mut self, mut leg: Box<Leg>) {
         let (id, described, untold) = (leg.id, leg.described, leg.untold.take());
         self.legs.insert(leg);
@@ -369,7 +369,8 @@ impl Worker {
         self.mixes.tick(&mut self.io, &mut self.legs);
     }
 
-    /// Begins to read a leg's sockets. A leg that cannot be heard is closed: its owner learns of it by the notice.
+    /// Starts reading a leg's sockets. When epoll refuses them, the leg is closed and [`Notice::Closed`]
+    /// informs the switch.
     fn watch(&mut self, id: PortId) {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
@@ -421,7 +422,7 @@ impl Worker {
         }
     }
 
-    /// Closes a leg's sockets, gives its ports back and reports its end.
+    /// Closes a leg's sockets, releases its ports and reports its end.
     fn close(&mut self, id: PortId) {
         let now = self.io.shared.clock.now();
         self.unseat(id);
@@ -533,7 +534,7 @@ pub(super) fn listen(waker: &Waker) -> io::Result<Epoll> {
     Ok(epoll)
 }
 
-/// Ceases to read a leg's sockets. The kernel can refuse only what it does not watch.
+/// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
 fn unwatch(epoll: &Epoll, leg: &Leg) {
     for endpoint in [&leg.rtp, &leg.rtcp] {
         if let Err(errno) = epoll.delete(&endpoint.socket) {
@@ -542,9 +543,9 @@ fn unwatch(epoll: &Epoll, leg: &Leg) {
     }
 }
 
-/// No leg has it: its serial number would need the top bit.
+/// No leg has this token: its serial number would need the top bit.
 const WAKER_TOKEN: u64 = u64::MAX;
-/// Batches that are read from a socket before a command; more than a receive buffer holds by default.
+/// Batches read from a socket before a command; more than a default receive buffer holds.
 const DRAINS_MAX: usize = 64;
 /// Sockets handled in one turn.
 const EVENTS_MAX: usize = 256;

@@ -15,16 +15,16 @@ pub(super) struct WorkerIo {
     pub(super) wire: Wire,
     pub(super) batch: Batch,
     pub(super) notices: NoticeQueue,
-    /// What is at work: what a panic costs.
+    /// The leg or mix being processed: it ends when a panic occurs.
     pub(super) current: Option<At>,
 }
 
-/// Where a worker is at work.
+/// What a worker is processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// At one leg.
+    /// One leg.
     Leg(PortId),
-    /// At a mix, for all legs in it.
+    /// A mix, with all legs in it.
     Mix(MixId),
 }
 

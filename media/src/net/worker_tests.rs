@@ -77,7 +77,7 @@ fn a_panic_costs_the_leg_at_work_and_no_other() {
     assert!(matches!(notices.try_recv(), Ok(Notice::Closed { id, .. }) if id == broken));
     assert_eq!(worker.legs.open(), 1);
     assert_eq!(crate::net::counters::sum(&worker.io.shared.tallies).panics, 1);
-    // Its ports are closed for certain: somebody else may bind them.
+    // Its ports must be closed: another socket can bind them.
     UdpSocket::bind((LOCALHOST, broken.port())).unwrap();
     worker.obey(broken, Command::Snapshot);
     worker.obey(healthy, Command::Snapshot);
@@ -180,7 +180,7 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     }
     assert_eq!((home.legs.open(), away.legs.open(), away.mixes.changed_size()), (0, 1, Some((1, 1))));
     assert!(!home.handovers.is_waiting() && is_told(&notices));
-    // It comes home: what is ordered meanwhile waits for it, what concerns it there is forgotten.
+    // The leg returns home; commands that arrive at home meanwhile wait for it.
     home.command(id, Command::Leave);
     home.command(id, Command::Snapshot);
     home.handovers.flush(&home.io.shared.peers);

@@ -7,11 +7,11 @@ use super::link_type::LinkType;
 /// One UDP datagram of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Where it was sent.
+    /// Its destination.
     pub destination: SocketAddr,
-    /// The bytes of the payload that the capture kept.
+    /// The captured bytes of the payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in bytes; at least `payload.len()`.
     pub payload_len: usize,
@@ -20,47 +20,47 @@ pub struct Datagram<'a> {
 /// One TCP segment of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Where it was sent.
+    /// Its destination.
     pub destination: SocketAddr,
     /// The sequence number of its first byte, or of the SYN.
     pub sequence: u32,
-    /// The next byte that its sender expects from the other side; absent before the handshake.
+    /// The next byte that its sender expects from the other side; `None` before the handshake.
     pub acknowledges: Option<u32>,
-    /// It opens the connection.
+    /// Whether it opens the connection.
     pub syn: bool,
-    /// It is the last that its sender has to say.
+    /// Whether it is its sender's last one.
     pub fin: bool,
-    /// It aborts the connection.
+    /// Whether it aborts the connection.
     pub rst: bool,
-    /// The bytes of the payload that the capture kept.
+    /// The captured bytes of the payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in bytes; at least `payload.len()`.
     pub payload_len: usize,
 }
 
-/// What a frame holds, as far as this product is interested.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// A fragment that waits for the others of its packet.
     Fragment,
-    /// The first fragment of a UDP datagram, cut off where the next one begins. Where the rest comes, the whole
-    /// datagram follows as [`Content::Udp`]; filters that look for ports never let it pass.
+    /// The first fragment of a UDP datagram, cut off where the next fragment begins. When the rest is
+    /// captured, the whole datagram follows as [`Content::Udp`]; a capture filter for ports drops the rest.
     Head(Datagram<'a>),
-    /// A frame that carries no IP packet, or a link layer that is not read here.
+    /// A frame without an IP packet, or with an unsupported link layer.
     NotIp,
-    /// IP that carries something else than UDP and TCP.
+    /// IP with a protocol other than UDP and TCP.
     Other,
     /// A TCP segment.
     Tcp(Segment<'a>),
-    /// Too short for the headers that it announces.
+    /// Shorter than its headers state.
     Truncated,
     /// A UDP datagram.
     Udp(Datagram<'a>),
 }
 
-/// What a layer has behind it.
+/// The next layer after the one that was removed.
 pub(super) enum Layer<'a> {
     Found(Found<'a>),
     Frame(LinkType, &'a [u8]),
@@ -77,18 +77,10 @@ impl Layer<'_> {
     }
 }
 
-/// Where the layers of a frame end.
+/// The innermost content of a frame.
 pub(super) enum Found<'a> {
     Content(Content<'a>),
     Piece(Piece<'a>),
-}
-
-/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FragmentKey {
-    pub(super) ends: Ends,
-    pub(super) protocol: u8,
-    pub(super) id: u32,
 }
 
 /// A fragment of an IP packet.
@@ -97,14 +89,29 @@ pub(super) struct Piece<'a> {
     pub(super) ends: Ends,
     pub(super) protocol: u8,
     pub(super) id: u32,
-    /// Its place in the payload of the whole packet.
+    /// Its offset in the payload of the whole packet.
     pub(super) offset: usize,
-    /// It is not the last one.
+    /// Whether more fragments follow it.
     pub(super) more: bool,
-    /// The bytes that the capture kept.
+    /// The captured bytes.
     pub(super) payload: &'a [u8],
     /// Its length on the wire.
     pub(super) len: usize,
+}
+
+impl Piece<'_> {
+    /// The packet that it is a part of.
+    pub(super) fn key(&self) -> FragmentKey {
+        FragmentKey { ends: self.ends, protocol: self.protocol, id: self.id }
+    }
+}
+
+/// What the fragments of one IP packet share (RFC 791 §2.3, RFC 8200 §4.5): addresses, protocol and identification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FragmentKey {
+    pub(super) ends: Ends,
+    pub(super) protocol: u8,
+    pub(super) id: u32,
 }
 
 /// The two ends of a packet.

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::bytes::{array, be16, be32};
-use super::content::{Content, Datagram, Ends, Found, FragmentKey, Layer, Piece, Segment};
+use super::content::{Content, Datagram, Ends, Found, Layer, Piece, Segment};
 use super::link;
 use super::link_type::LinkType;
 
@@ -23,11 +23,6 @@ pub fn dissect(link: LinkType, frame: &[u8]) -> Content<'_> {
 }
 
 impl<'a> Piece<'a> {
-    /// The packet that it is a part of.
-    pub(super) fn key(&self) -> FragmentKey {
-        FragmentKey { ends: self.ends, protocol: self.protocol, id: self.id }
-    }
-
     /// The datagram of which it is the first fragment.
     pub(super) fn head(&self) -> Option<Datagram<'a>> {
         if self.offset != 0 {
@@ -40,7 +35,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Takes layer off layer until a datagram, a fragment or an end is found.
+/// Removes layer after layer until it finds a datagram, a fragment or the end.
 #[inline]
 pub(super) fn follow(mut layer: Layer<'_>) -> Found<'_> {
     for _ in 0..LAYERS_MAX {

@@ -1,6 +1,6 @@
 //! The link types that are read here.
 
-/// What the first byte of a frame is, as the registry of link types numbers it.
+/// The type of a frame's first header, as numbered in the registry of link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u16);
 

@@ -12,7 +12,7 @@ use super::link_type::LinkType;
 use super::record::{FRAME_LEN_MAX, Fault, Progress, Record};
 use crate::time::Micros;
 
-/// What [`Decoder::drain`] did with the bytes it was given.
+/// The result of one call of [`Decoder::drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     /// Bytes to drop before the next call.
@@ -69,8 +69,7 @@ impl Decoder {
 
     /// Reads the element at the start of `bytes`.
     ///
-    /// *Errors*: [`Damage`] when nothing behind this place can be read.
-    /// *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
+    /// *Errors*: [`Damage`] when nothing after this position can be read. *Bounds*: never asks for more than [`ELEMENT_LEN_MAX`](super::ELEMENT_LEN_MAX) bytes.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Progress<'a>, Damage> {
         let result = match &mut self.state {
             State::Broken(damage) => return Err(damage.clone()),
@@ -210,7 +209,7 @@ enum State {
     Start,
 }
 
-/// What the file header of a classic capture says about all of its records.
+/// The file header of a classic capture, which applies to all of its records.
 #[derive(Debug)]
 struct Classic {
     order: Order,

@@ -10,7 +10,7 @@ use crate::playout::voice::{LONGEST_US, Voice};
 use crate::rtp::{Packet, RtpPacket};
 use crate::time::Micros;
 
-/// What became of a packet.
+/// The result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
     /// Its codec cannot decode it.

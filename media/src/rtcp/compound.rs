@@ -72,14 +72,14 @@ pub struct Block {
     pub delay: u32,
 }
 
-/// What a sender report says of its sender.
+/// The sender info of a sender report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
-    /// The sender's source.
+    /// The sender's SSRC.
     pub ssrc: u32,
     /// Its wall clock as an NTP time.
     pub ntp: u64,
-    /// The same moment by the RTP clock.
+    /// The same moment on the RTP clock.
     pub timestamp: u32,
     /// RTP packets sent so far, modulo 2³².
     pub packets: u32,
@@ -154,12 +154,12 @@ impl SenderInfo {
     }
 }
 
-/// The middle 32 bits of an NTP time, as reports repeat them.
+/// The middle 32 bits of an NTP time, which reports repeat.
 pub(super) fn middle(ntp: u64) -> u32 {
     (ntp >> 16) as u32
 }
 
-/// The first packet and what follows it; `None` at the end, and for what cannot be a packet.
+/// The first packet and what follows it; `None` at the end, and when there is no valid packet.
 fn split_packet(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     match *datagram {
         [128..=191, 192..=223, high, low, ..] => {

@@ -200,7 +200,7 @@ impl State {
     }
 }
 
-/// Sources that went to one party and may still be reported about.
+/// SSRCs sent to one party that reports may still be about.
 const SOURCES_MAX: usize = 4;
 
 #[cfg(test)]

@@ -2,20 +2,20 @@
 
 use crate::time::{ClockRate, Micros};
 
-/// What a leg knows of the party's RTP when RTCP comes.
+/// The leg's data about the party's RTP when RTCP arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heard {
-    /// The confirmed source.
+    /// The confirmed SSRC.
     pub ssrc: Option<u32>,
-    /// Unique packets of it.
+    /// Unique packets of that SSRC.
     pub received: u64,
-    /// Packets of it that should have arrived by their numbers.
+    /// Packets of that SSRC that were sent according to their numbers.
     pub expected: u64,
-    /// Packets of the leg that were refused for their payload.
+    /// Packets of the leg that were discarded because of their payload.
     pub refused: u64,
-    /// When the last packet came.
+    /// Arrival of the last packet.
     pub last: Option<Micros>,
-    /// How long the source can have sent before its first packet came, without having been seen.
+    /// How long the source can have sent unseen before its first packet arrived.
     pub unseen_us: i64,
     /// RTP packets sent to the party.
     pub sent: u64,

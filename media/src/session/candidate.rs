@@ -12,7 +12,7 @@ pub(crate) struct Arrived {
     pub(crate) packet: Packet,
 }
 
-/// How much signalling says for a source; a greater one is better.
+/// How well signalling supports a source; greater is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// Neither SDP nor signalling names its address.
@@ -24,7 +24,7 @@ pub(crate) enum Rank {
     Exact,
 }
 
-/// One source on probation, or none.
+/// The candidate source, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Candidate {
     /// `None` while there is no candidate.

@@ -6,8 +6,9 @@ use crate::time::Micros;
 
 /// Counts of packets from and to addresses that are not the party's.
 ///
-/// An address is foreign when its packets are refused, when it loses the leg to a source of a better rank or to the one
-/// that had it before, or when neither SDP nor signalling names it although [`StrictSource::Any`](crate::session::StrictSource::Any) admits it.
+/// An address is foreign in three cases: its packets are rejected; it loses the leg to a source of a better
+/// rank or to the previous source; or neither SDP nor signalling names it although
+/// [`StrictSource::Any`](crate::session::StrictSource::Any) admits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
     /// RTP packets rejected because of their source.
@@ -37,7 +38,7 @@ impl Foreign {
 pub(super) struct ForeignFold {
     /// Without the packets of the accepted source.
     pub(super) past: Foreign,
-    /// Packets received and sent before the accepted source was accepted.
+    /// Packets received and sent before the current source was accepted.
     received_before: u64,
     sent_before: u64,
 }
@@ -64,7 +65,7 @@ impl ForeignFold {
         u32::try_from(self.past.sent_packets.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    /// The same with the packets of the accepted source.
+    /// The counts plus the packets of the accepted source.
     pub(super) fn with_accepted(&self, source: SocketAddr, received: u64, sent: u64) -> Foreign {
         let Foreign { accepted_packets, sent_packets, .. } = self.past;
         Foreign {
@@ -76,5 +77,5 @@ impl ForeignFold {
     }
 }
 
-/// Packets that must be refused before it is worth a warning, as many as rule `rejected_source` asks for.
+/// Rejected packets before a warning is sent; the same number as in rule `rejected_source`.
 const NOTABLE_MIN: u64 = 10;

@@ -279,16 +279,16 @@ impl Session {
         Disposition::Relay
     }
 
-    /// RTCP went to the party: a report of ours, or one that was relayed.
+    /// Records RTCP sent to the party: our own report, or a relayed one.
     ///
-    /// With it the party's answer gives the round trip.
+    /// The party's next report then gives the round trip.
     pub fn sent_rtcp(&mut self, now: Micros, datagram: &[u8]) {
         if !self.is_closed {
             self.state.rtcp.sent(now, datagram);
         }
     }
 
-    /// The RTP that goes to the party is of this source now; reports about others are not believed.
+    /// Sets the SSRC of the RTP sent to the party; report blocks about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
         self.state.rtcp.sends(ssrc);
@@ -300,7 +300,7 @@ impl Session {
         self.state.report_block(&mut self.packets, now)
     }
 
-    /// The clock of the audio last received, or of the first that was negotiated.
+    /// The clock of the audio last received; before any, of the first that was negotiated.
     pub fn clock_rate(&self) -> Option<ClockRate> {
         rtcp::clock_rate(&self.packets)
     }
@@ -310,7 +310,7 @@ impl Session {
         self.state.foreign(&self.packets)
     }
 
-    /// Signalling settled `description`, for the first time or anew.
+    /// Processes an SDP result, the first or a later one.
     pub fn describe(&mut self, now: Micros, mut description: Description) {
         let payloads = std::mem::take(&mut description.payloads);
         self.describe_shared(now, description, payloads.into());

@@ -6,8 +6,8 @@ use crate::session::state::LegState;
 use crate::time::{ClockRate, Micros};
 
 impl LegState {
-    /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
-    /// here. `None` while nothing has come.
+    /// The report block about the party's stream for a report sent at `now`; the next block counts from here.
+    /// `None` while no packet has arrived.
     pub(super) fn report_block(&mut self, packets: &mut Packets, now: Micros) -> Option<Block> {
         let clock = audio_clock(packets);
         let Settled { gate, stream, .. } = packets.settled();
@@ -44,7 +44,7 @@ impl LegState {
         let mut heard = Heard { sent: counters.sent, clock, ..Heard::default() };
         let refused = counters.payload_type.saturating_add(counters.empty);
         let Settled { gate, stream, .. } = packets.settled();
-        // Those whose numbers the stream took in are among the received.
+        // Packets whose sequence numbers the stream counts are already among the received ones.
         heard.refused = refused.saturating_sub(stream.refused()).saturating_sub(self.noise_unannounced);
         if let Some(source) = gate.source() {
             let since = source.last_before.or(self.described_at).unwrap_or(source.begun_at);

@@ -50,7 +50,7 @@ struct Search {
     changes: u32,
 }
 
-/// What the filter says of one packet.
+/// The filter's decision about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The party sent it.

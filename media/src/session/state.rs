@@ -11,10 +11,10 @@ use crate::session::{Description, SessionConfig, SessionCounters, StrictSource};
 use crate::stats::AudioFold;
 use crate::time::Micros;
 
-/// What signalling, sending and strangers tell of the leg.
+/// State from signalling, sending, RTCP and other sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LegState {
-    /// Shared where many sessions are alike.
+    /// Shared between sessions with the same settings.
     pub(super) config: Arc<SessionConfig>,
     /// The current description without its payloads; `None` before the first.
     pub(super) description: Option<Description>,
@@ -27,24 +27,24 @@ pub(super) struct LegState {
     pub(super) sent_to: Option<SocketAddr>,
     pub(super) rejected_source: Option<SocketAddr>,
     pub(super) foreign: ForeignFold,
-    /// The accepted source of RTCP, and when it was heard last.
+    /// The accepted source of RTCP, and its last arrival.
     pub(super) rtcp_source: Option<(SocketAddr, Micros)>,
     pub(super) rtcp: RtcpFold,
-    /// When signalling first described the party; before that it cannot have sent.
+    /// When signalling first described the party; it cannot have sent before that.
     pub(super) described_at: Option<Micros>,
     pub(super) counters: SessionCounters,
-    /// Comfort noise among the packets whose payload type was not negotiated.
+    /// Comfort noise packets among those whose payload type was not negotiated.
     pub(super) noise_unannounced: u64,
     pub(super) closed: Option<Micros>,
-    /// What was heard; boxed, since most sessions do not listen.
+    /// Results of decoded payloads; boxed, because most sessions do not decode any.
     pub(super) audio: Option<Box<AudioFold>>,
     pub(super) latched: Option<SocketAddr>,
-    /// What [`Output::Latched`] says beside it.
+    /// The count to report with [`Output::Latched`].
     pub(super) foreign_sent: u32,
 }
 
 impl LegState {
-    /// What came from, and went to, addresses that are not the party's; `None` when nothing did, and of a capture.
+    /// Counts of packets from and to foreign addresses; `None` when there are none, and for a capture.
     pub(super) fn foreign(&self, packets: &Packets) -> Option<Foreign> {
         let description = self.description.as_ref()?;
         if self.strict_source(description) == StrictSource::Observed {
@@ -53,16 +53,17 @@ impl LegState {
         let fold = &self.foreign;
         let foreign = packets.source().stranger().map_or(fold.past, |stranger| {
             let foreign = fold.with_accepted(stranger, packets.received(), self.counters.sent);
-            // Packets that were refused say more.
+            // A rejected source is the more useful address to report.
             Foreign { source: fold.past.source.or(foreign.source), ..foreign }
         });
         (foreign != Foreign::default()).then_some(foreign)
     }
 
-    /// Whether RTCP from `source` is the party's.
+    /// Whether RTCP from `source` belongs to the party.
     ///
-    /// It comes from the address of the party's RTP. The port of a party behind NAT cannot be known: the first one that is
-    /// heard is the party's until it is silent for fifteen seconds, or until the port that SDP names is heard.
+    /// It must come from the address of the party's RTP. The RTCP port of a party behind NAT is unknown in
+    /// advance: the first port from which RTCP arrives is accepted until it is silent for fifteen seconds, or
+    /// until RTCP arrives from the port that SDP names.
     pub(super) fn admits_rtcp(&self, packets: &Packets, now: Micros, source: SocketAddr) -> bool {
         let filter = packets.source();
         let Some(party) = filter.accepted().or(filter.described()) else { return false };
@@ -90,6 +91,6 @@ impl LegState {
     }
 }
 
-/// A source of RTCP this long silent may be replaced by one of the same address: reports come every five seconds
-/// (RFC 3550 §6.2), so two are missing.
+/// A source of RTCP that is silent for this time may be replaced by another port of the same address. Reports
+/// are sent every five seconds (RFC 3550 §6.2), so two are missing.
 const RTCP_SILENT_US: i64 = 15_000_000;

@@ -11,7 +11,7 @@ use crate::stats::decimal::Hundredths;
 use crate::stats::figures::{EModel, Figures, PhoneRating};
 use crate::stats::players::{LONG_BUFFER_MS, SHORT_BUFFER_MS};
 
-/// The score of audio in the codec that SDP calls `name`; the round trip is RTCP's, if it told one.
+/// The score of audio in the codec that SDP calls `name`; `round_trip_ms` is RTCP's, if it was measured.
 ///
 /// `heard` counts the audio packets of the encodings whose names match. `None` without enough packets, for
 /// codecs without published values, and when fewer than nine in ten packets use the codec, because one

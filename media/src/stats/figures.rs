@@ -173,48 +173,48 @@ pub struct Sums {
     pub ends_in_audio: bool,
 }
 
-/// The ten seconds in which the largest share of packets was lost or late; of equals, the first.
+/// The ten seconds with the largest share of lost or late packets; among equals, the first.
 ///
-/// Where no packet was, those with the highest jitter.
+/// When no packet was lost or late, those with the highest jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worst {
-    /// When they began, in seconds after the first packet.
+    /// Their start, in seconds after the first packet.
     pub at_s: u32,
-    /// Packets lost in them, in percent of those that should have come.
+    /// Packets lost in them, in percent of the expected.
     pub loss_pct: Hundredths,
     /// Peak of the smoothed jitter in them, in milliseconds.
     pub jitter_ms: Hundredths,
-    /// Packets in them that were neither lost nor late, in percent of those that should have come.
+    /// Packets in them that were neither lost nor late, in percent of the expected.
     pub quality_pct: Hundredths,
 }
 
-/// What a score by the E-model rests on.
+/// A score by the E-model and its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EModel {
     /// The score, 1.00 to 4.50.
     pub mos: Hundredths,
-    /// The codec whose values were taken, as G.113 names it.
+    /// The codec whose values were used, as G.113 names it.
     pub codec: &'static str,
     /// Its equipment impairment factor Ie.
     pub impairment: u32,
     /// Its robustness against packet loss Bpl.
     pub robustness: Hundredths,
-    /// Whether the network's part of the delay was measured by RTCP; otherwise it is taken for 30 ms.
+    /// Whether the network delay was measured by RTCP; otherwise 30 ms are assumed.
     pub is_delay_measured: bool,
-    /// What a phone with a buffer of 80 ms would have heard, and one of 200 ms.
+    /// The result for a phone with a buffer of 80 ms, and for one of 200 ms.
     pub phones: [PhoneRating; 2],
 }
 
-/// What one phone would have heard.
+/// The result for one phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhoneRating {
     /// The phone's buffer in milliseconds.
     pub buffer_ms: u32,
     /// The transmission rating R, 0.00 to 93.20.
     pub rating: Hundredths,
-    /// Packets that never arrived or came too late for the buffer, in percent of the expected.
+    /// Packets that did not arrive or came too late for the buffer, in percent of the expected.
     pub effective_loss_pct: Hundredths,
-    /// The burst ratio BurstR: mean run of such packets against that of random loss; 1.00 to 8.00.
+    /// The burst ratio BurstR: mean run of such packets relative to that of random loss; 1.00 to 8.00.
     pub burst_ratio: Hundredths,
     /// Delay from mouth to ear in milliseconds.
     pub delay_ms: Hundredths,

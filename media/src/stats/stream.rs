@@ -419,7 +419,7 @@ fn mean_millis(sum_us: i64, count: u64) -> Option<Hundredths> {
     Hundredths::ratio(i128::from(sum_us), i128::from(count) * 1000)
 }
 
-/// After signalling, a packet of the old segment may come this much later.
+/// For this time after signalling, a packet of the old segment may still arrive.
 const STRAGGLER_US: i64 = 1_000_000;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::stats::Hundredths;
 use crate::time::ClockRate;
 use crate::verdict::Thresholds;
 
-/// What a stream must know before its first packet.
+/// Settings of a stream before its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
     /// The RTP clock of the audio.
@@ -17,16 +17,16 @@ pub struct StreamConfig {
     pub high_jitter_us: u32,
     /// Lateness that counts as late, in microseconds.
     pub late_us: u32,
-    /// A gap below this share of the packet duration is back to back, in percent.
+    /// A gap below this share of the packet duration counts as back to back, in percent.
     pub short_gap_pct: u32,
-    /// Deviation of the media rate that is off pace, in percent.
+    /// Deviation of the media rate that counts as off pace, in percent.
     pub pace_pct: u32,
-    /// Rows of the timeline for which memory is taken at once, with the first.
+    /// Rows of the timeline for which memory is allocated at once, when the first row ends.
     pub timeline_reserve: u16,
 }
 
 impl StreamConfig {
-    /// The configuration for a clock and an advertised duration, counting by `thresholds`.
+    /// The configuration for a clock and an advertised packet duration, with these thresholds.
     pub fn new(clock: ClockRate, ptime_ms: u32, thresholds: &Thresholds) -> Self {
         StreamConfig {
             clock,
@@ -61,7 +61,7 @@ fn whole_percent(pct: Hundredths) -> u32 {
 
 /// RTP's slowest clock in use, text (RFC 4103); the conversion to microseconds stays within 64 bits.
 const CLOCK_MIN_HZ: i64 = 1_000;
-/// A longer advertised packet is none.
+/// A longer advertised packet duration is ignored.
 const PTIME_MAX_MS: u32 = 10_000;
-/// A minute of rows, so that the timeline of a live leg grows no more often than once a minute.
+/// A minute of rows, so that the timeline of a live leg allocates at most once a minute.
 const TIMELINE_RESERVE: u16 = 64;

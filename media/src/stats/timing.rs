@@ -16,8 +16,8 @@ use crate::time::Micros;
 /// The running sums of arrival times, packed. Between two packets of a leg there are packets of thousands of
 /// other legs, so each cache line costs more than all the arithmetic.
 ///
-/// What can be told from something else is not kept, sums that outgrow 32 bits go on in [`ColdTiming`], and what a
-/// packet in the middle of talk does not change is there too.
+/// Values that can be derived are not stored. [`ColdTiming`] holds the overflow of the 32-bit sums and everything
+/// that in-step packets do not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     /// The previous arrival.
@@ -216,7 +216,7 @@ impl Timing {
         self.apart.first.map(|first| (first, self.at))
     }
 
-    /// What happened rarely.
+    /// The rarely used part.
     pub(crate) fn apart(&self) -> &ColdTiming {
         &self.apart
     }

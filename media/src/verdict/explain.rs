@@ -58,7 +58,7 @@ fn checks(report: &Report) -> Vec<RuleCheck> {
         .collect()
 }
 
-/// The sentences on `report`, as far as `explanation` has been made.
+/// The sentences about `report`; the other fields of `explanation` are already filled.
 fn sentence(report: &Report, explanation: &Explanation, party: Party) -> String {
     let wording = Wording { report, explanation, party, who: Name::of(party) };
     let mut text = wording.verdict();

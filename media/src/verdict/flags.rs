@@ -38,7 +38,8 @@ fn heard(report: &Report) -> (bool, bool) {
     (silent && !announced, !silent && audio.clipped_share_pct >= Some(CLIPPED_MIN_PCT))
 }
 
-/// Whether more is missing by the sender's count than by the numbers, and as much as would be a verdict.
+/// Whether the sender's count shows more missing packets than the sequence numbers do, and as many as would
+/// be a verdict.
 pub(super) fn short_of(sent: &SenderCount, report: &Report) -> bool {
     let limits = &report.thresholds;
     let beyond = i128::from(sent.missing.saturating_sub(report.figures.lost)) * 100;

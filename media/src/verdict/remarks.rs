@@ -34,7 +34,7 @@ pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
 }
 
 impl Wording<'_> {
-    /// What the flags say, as far as a customer should hear it.
+    /// The remarks for the flags that matter to a customer.
     pub(super) fn remarks(&self) -> Vec<String> {
         let flags = &self.explanation.flags;
         let dropped = self.report.figures.local_drop;

@@ -7,7 +7,7 @@ use crate::verdict::flags::short_of;
 use crate::verdict::phrase::{Name, grouped, packets, seconds_of_ms};
 use crate::verdict::{Explanation, Party};
 
-/// One leg, put into words.
+/// Produces the sentences about one leg.
 pub(super) struct Wording<'a> {
     pub(super) report: &'a Report,
     pub(super) explanation: &'a Explanation,
@@ -16,13 +16,14 @@ pub(super) struct Wording<'a> {
 }
 
 impl Wording<'_> {
-    /// Whether a good part of the audio never came although no number between two packets is missing.
+    /// Whether a notable part of the audio did not arrive although no number between two packets is missing.
     pub(super) fn is_short(&self) -> bool {
         self.short_by_reports().is_some() || self.short_by_time().is_some()
     }
 
-    /// What no gap in the numbers tells: packets before the first that came, and after the last. By the sender's own
-    /// count where there is one, otherwise by the time in which audio was expected.
+    /// Packets missing before the first one that arrived and after the last one, which leave no gap in the
+    /// numbers. Computed from the sender's own count when there is one, otherwise from the time in which
+    /// audio was expected.
     pub(super) fn uncounted(&self) -> Option<String> {
         if let Some(sent) = self.short_by_reports() {
             let ends = match (sent.head_missing.unwrap_or(0), sent.tail_missing) {
@@ -60,20 +61,22 @@ impl Wording<'_> {
         ))
     }
 
-    /// The sender's count, where more is missing by it than by the numbers, and as much as would be a verdict.
+    /// The sender's count, when it shows more missing packets than the sequence numbers do, and as many as
+    /// would be a verdict.
     fn short_by_reports(&self) -> Option<SenderCount> {
         let report = self.report;
         let sent = report.rtcp.sent_by_party.filter(|_| self.speaks_of_what_came())?;
         short_of(&sent, report).then_some(sent)
     }
 
-    /// Packets that were due by the time, where a second of them or more did not come at the beginning and the end.
+    /// The number of packets expected in the time, when packets for at least a second are missing at the
+    /// start and the end together.
     fn short_by_time(&self) -> Option<u64> {
         let (report, figures) = (self.report, &self.report.figures);
         if report.rtcp.sent_by_party.is_some() || !self.speaks_of_what_came() {
             return None;
         }
-        // A sender that pauses, or has a pace of its own, owes no packet at any given time.
+        // For a sender that pauses, or has its own pace, the expected number cannot be computed.
         let paused = figures.pauses > 0 || figures.interruptions > 0 || figures.comfort_noise > 0;
         let is_steady = figures.pace_ratio.is_some_and(|pace| (STEADY_MIN..=STEADY_MAX).contains(&pace));
         let ptime = figures.ptime_ms.filter(|ptime| ptime.0 > 0 && !paused && is_steady)?;
@@ -85,7 +88,7 @@ impl Wording<'_> {
         u64::try_from(due).ok().filter(|due| notable && *due > report.counters.received_after_answer)
     }
 
-    /// Whether the sentence is about packets that came; of silence it says all there is to say.
+    /// Whether the sentence is about packets that arrived; a sentence about silence needs no such remark.
     fn speaks_of_what_came(&self) -> bool {
         let report = self.report;
         let ended = report.evidence.reason == "dead_tail";
@@ -94,12 +97,13 @@ impl Wording<'_> {
     }
 }
 
-/// Silence at the beginning and the end together that is reported.
+/// Silence at the start and the end together from which it is reported.
 const UNCOUNTED_MIN_MS: i64 = 1_000;
-/// Silence at the beginning or at the end that is reported by itself: of a second together one has half.
+/// Silence at the start or at the end that is mentioned separately: when both together reach the limit, at
+/// least one has half of it.
 const EDGE_MIN_MS: i64 = UNCOUNTED_MIN_MS / 2;
-/// Fewer packets after the answer are no audio.
+/// Fewer packets after the answer do not count as audio.
 const HEARD_MIN: u64 = 5;
-/// Media to real time of a sender whose packets can be counted by the time, in percent.
+/// Media time to real time of a sender for which the expected number can be computed, in percent.
 const STEADY_MIN: Hundredths = Hundredths::from_integer(95);
 const STEADY_MAX: Hundredths = Hundredths::from_integer(105);

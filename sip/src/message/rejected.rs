@@ -2,12 +2,12 @@
 
 use crate::message::{Rejection, Response};
 
-/// A message the guard refused.
+/// A message that the guard refused.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to accept the message: {reason}")]
 pub struct Rejected {
     /// The rule it broke.
     pub reason: Rejection,
-    /// The response to send back; `None` for a response, an ACK, and what names no Via to answer along.
+    /// The response to send back; `None` for a response, an ACK, and a message without a Via to answer along.
     pub reply: Option<Box<Response>>,
 }

@@ -141,7 +141,7 @@ impl Rejection {
     }
 }
 
-/// Text that a view cannot read; the field names what was expected.
+/// Text that a view cannot parse; the field names what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {0}")]
 pub struct Malformed(pub &'static str);

@@ -34,7 +34,7 @@ impl Request {
         Ok(Self { method, uri: Bytes::from(uri), headers: Headers::new(), body: Bytes::new() })
     }
 
-    /// A request of the wire; the guard has checked every part.
+    /// A received request; the guard has checked every part.
     pub(crate) const fn from_parts(method: Method, uri: Bytes, headers: Headers, body: Bytes) -> Self {
         Self { method, uri, headers, body }
     }

@@ -26,7 +26,8 @@ impl Response {
         Self { status, reason, headers: Headers::new(), body: Bytes::new() }
     }
 
-    /// The response to a request by RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte for byte.
+    /// The response to a request according to RFC 3261 §8.2.6: Via, From, To, Call-ID and CSeq copied byte
+    /// for byte.
     ///
     /// The caller adds a To tag with [`Response::set_to_tag`]; a 100 has none and copies Timestamp.
     #[must_use]

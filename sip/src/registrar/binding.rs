@@ -107,7 +107,7 @@ fn is_behind_nat(contact: &Uri, flow: &Flow) -> bool {
     device_ip(contact) != Some(flow.remote.ip()) || port != flow.remote.port()
 }
 
-/// Whole seconds, rounded up: a binding is never said to end before it does.
+/// Whole seconds, rounded up: a binding never ends after the time that was reported.
 pub(super) fn seconds_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -426,5 +426,6 @@ fn sort(bindings: &mut [Binding]) {
     bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
 }
 
-/// Due bindings handled by one [`Input::Timeout`], so that outputs stay few after a long pause.
+/// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
+/// once.
 const WAKES_AT_ONCE: usize = 1_024;

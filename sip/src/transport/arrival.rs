@@ -5,28 +5,28 @@ use bytes::Bytes;
 use crate::flow::Flow;
 use crate::message::{Message, Rejection};
 
-/// What the network brought.
+/// An arrival from the network.
 #[derive(Debug)]
 pub enum Arrival {
-    /// A connection ended that somebody trusts or that we opened: what was sent by it and is not answered will not be.
+    /// A connection ended that was trusted or that we opened; unanswered messages on it will not be answered.
     Closed(Flow),
     /// A datagram.
     Datagram {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// Its bytes.
         bytes: Bytes,
     },
     /// A message of a stream.
     Message {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
-        /// The message, as it passed the guard.
+        /// The message, which the guard accepted.
         message: Message,
     },
-    /// What came in a stream was no message; it was answered where that is possible.
+    /// The stream contained an invalid message; it was answered if possible.
     Rejected {
-        /// Where it came from.
+        /// Its flow.
         flow: Flow,
         /// The rule it broke.
         reason: Rejection,

@@ -22,7 +22,7 @@ pub enum Input {
         /// One datagram.
         bytes: Bytes,
     },
-    /// A connection is closed: what was sent by it gets no answer by it any more.
+    /// A connection has closed: requests sent on it get no response any more.
     FlowClosed {
         /// The connection.
         flow: Flow,
@@ -44,7 +44,7 @@ pub enum Input {
 }
 
 impl Ua {
-    /// Feeds one event of the driver.
+    /// Processes one event of the driver.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         match input {
             Input::Datagram { flow, bytes } => {
@@ -183,5 +183,5 @@ impl Ua {
     }
 }
 
-/// How many timers of legs fire for one input; the others wait for the next.
+/// Timers of legs that fire for one input; the others wait for the next.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

@@ -272,7 +272,7 @@ fn way(flow: Flow, wide: Option<Flow>, request: &Request) -> Flow {
     }
 }
 
-/// Why a request outside dialogs is sent.
+/// The purpose of a request outside dialogs.
 fn outside(method: &Method) -> Purpose {
     match method {
         Method::Message => Purpose::Message,
@@ -288,5 +288,5 @@ fn within(leg: LegKey, method: &Method) -> Purpose {
     }
 }
 
-/// The longest request that is sure to fit into a datagram, without the Via that is added to it.
+/// The longest request that fits into a datagram in any case, without the Via that is added to it.
 const SHORT_BYTES_MAX: usize = 1_300 - 120;

@@ -1,8 +1,9 @@
 //! Refreshes of sessions (RFC 4028), and the end of one that is not refreshed.
 //!
-//! A refresh is an UPDATE without a body where the peer takes one, and else an INVITE with the session description that
-//! holds, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481 or 408, or not at all,
-//! ends the leg at once; one that is refused otherwise is tried again until the session expires.
+//! A refresh is an UPDATE without a body if the peer supports it. Otherwise it is an INVITE with the current
+//! session description, which only the user knows: [`Event::RefreshDue`]. A refresh that is answered with 481
+//! or 408, or not at all, ends the leg at once; after another refusal it is tried again until the session
+//! expires.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::ua::session::min_se;
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Looks at the timer of a leg.
+    /// Handles the outputs of a leg's timer.
     pub(super) fn poll_timer(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(timer) = &mut leg.timer else { return };
@@ -49,7 +50,7 @@ impl Ua {
         }
     }
 
-    /// The peer sent an UPDATE without an offer, which is a refresh and no more (RFC 3311 §5.2).
+    /// Answers an UPDATE of the peer without an offer, which is only a refresh (RFC 3311 §5.2).
     pub(super) fn refreshed(&mut self, now: Instant, key: LegKey, server: ServerKey, request: &Request) {
         if let Some(reply) = self.refuse_small(Some(key), request) {
             return self.answer_with(now, &server, &reply);
@@ -58,7 +59,7 @@ impl Ua {
         self.answer_with(now, &server, &reply);
     }
 
-    /// Our UPDATE came to its end; without a response it timed out.
+    /// Processes the end of our UPDATE; without a response it timed out.
     pub(super) fn on_refresh_done(&mut self, now: Instant, key: LegKey, response: Option<&Response>) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         leg.update = None;
@@ -78,10 +79,11 @@ impl Ua {
                     self.refresh(now, key);
                 }
             }
-            // Busy with something else: later.
+            // The peer is busy with another request: try later.
             (StatusCode::REQUEST_PENDING | StatusCode::SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, _) => {
             }
-            // It takes none after all, or wants credentials, which go with an INVITE.
+            // The peer does not support UPDATE after all, or requires credentials, which are sent with an
+            // INVITE.
             _ => {
                 leg.peer_updates = false;
                 self.refresh(now, key);

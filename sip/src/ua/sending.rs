@@ -55,7 +55,7 @@ impl Ua {
         self.release(key, cause);
     }
 
-    /// §15.1.2: an INVITE of the peer that is not answered when the dialog ends gets 487.
+    /// §15.1.2: an INVITE of the peer that is unanswered when the dialog ends gets 487.
     pub(super) fn refuse_reinvite(&mut self, now: Instant, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(server) = leg.usage.received() else { return };
@@ -74,7 +74,7 @@ impl Ua {
         if let Some(reason) = reason {
             let _ = request.push(Name::Reason, reason); // A constant, fit for a header.
         }
-        // A full table is no reason to keep the leg: the peer's own timers find out.
+        // When the table is full the leg ends without a BYE; the peer's own timers detect it.
         if let Ok(client) = self.layer.request(now, flow, request) {
             self.purposes.insert(client, Purpose::Bye(key));
             if let Some(leg) = self.legs.get_mut(&key) {
@@ -83,7 +83,7 @@ impl Ua {
         }
     }
 
-    /// Sends the ACK of a 2xx and keeps it, because the 2xx may come again (§13.2.2.4).
+    /// Sends the ACK of a 2xx and stores it, because the 2xx may be repeated (§13.2.2.4).
     pub(super) fn send_ack(&mut self, key: LegKey, at: usize, cseq: u32, extra: &Extra) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(dialog) = leg.dialogs.get_mut(at) else { return };
@@ -104,7 +104,7 @@ impl Ua {
         }
     }
 
-    /// The leg whose INVITE, first or later, this transaction is.
+    /// The leg of a transaction's INVITE, the first one or a later one.
     pub(super) fn leg_of_invite(&self, key: &ServerKey) -> Option<LegKey> {
         let request = self.layer.server_request(key).filter(|request| *request.method() == Method::Invite)?;
         match request.to().ok()?.tag() {
@@ -113,7 +113,7 @@ impl Ua {
         }
     }
 
-    /// What an answer of ours to an INVITE does to its leg.
+    /// Updates the leg after our response to an INVITE.
     pub(super) fn answered(
         &mut self,
         now: Instant,
@@ -223,5 +223,5 @@ fn add_extra(request: &mut Request, extra: &Extra) -> Result<(), InvalidValue> {
     }
 }
 
-/// Why a BYE ends a session that was not refreshed (RFC 3326, Q.850 "recovery on timer expiry").
+/// The Reason of a BYE for a session that was not refreshed (RFC 3326, Q.850 "recovery on timer expiry").
 const EXPIRED: &str = "Q.850;cause=102;text=\"Session timer expired\"";

@@ -10,7 +10,7 @@ use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Offers a timer in an INVITE or UPDATE of ours; of a leg by what holds in its dialog.
+    /// Offers a timer in our INVITE or UPDATE; for a leg with the terms of its dialog.
     pub(super) fn offer_timer(&self, key: Option<LegKey>, request: &mut Request) -> Result<(), InvalidValue> {
         let own = key.and_then(|key| self.legs.get(&key)).and_then(|leg| leg.timer.clone());
         let Some(timer) = own.or_else(|| self.session_timer()) else { return Ok(()) };
@@ -103,7 +103,7 @@ impl Ua {
         Some(request)
     }
 
-    /// An INVITE of ours inside the dialog was answered with 422: the next one asks for more.
+    /// Processes a 422 to our INVITE inside the dialog: the next one requests a longer interval.
     pub(super) fn on_small_reinvite(&mut self, key: LegKey, response: &Response) {
         if let Some(timer) = self.legs.get_mut(&key).and_then(|leg| leg.timer.as_mut()) {
             timer.raise(min_se(response));

@@ -18,9 +18,9 @@ pub struct Ua {
     pub(super) config: UaConfig,
     pub(super) layer: Layer,
     pub(super) legs: HashMap<LegKey, Leg>,
-    /// Every dialog of a leg has our one tag.
+    /// All dialogs of a leg have the same local tag.
     pub(super) legs_by_tag: HashMap<String, LegKey>,
-    /// Why a client transaction was begun, until its final response.
+    /// The purpose of each client transaction, until its final response.
     pub(super) purposes: HashMap<ClientKey, Purpose>,
     pub(super) deadlines: Deadlines<LegKey>,
     pub(super) outputs: VecDeque<Output>,
@@ -32,15 +32,15 @@ pub struct Ua {
 pub struct UaConfig {
     /// Settings of the transaction layer.
     pub layer: LayerConfig,
-    /// How many legs may live at once; an INVITE beyond is answered 503.
+    /// The largest number of legs; a further INVITE is answered 503.
     pub legs_len_max: usize,
-    /// The option tags that may stand in Require; any other is answered 420.
+    /// The option tags that are accepted in Require; any other is answered 420.
     pub extensions: Vec<String>,
-    /// What is asked of session timers; without, no leg has one.
+    /// Settings of session timers; `None` means that no leg has one.
     pub session_timer: Option<SessionTimerConfig>,
 }
 
-/// Why a client transaction was begun.
+/// The purpose of a client transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Bye(LegKey),
@@ -59,7 +59,7 @@ pub(super) enum Purpose {
 }
 
 impl UaConfig {
-    /// Room for [`LEGS_MAX`] legs, no extension.
+    /// Space for [`LEGS_MAX`] legs, no extensions.
     pub fn new(layer: LayerConfig) -> Self {
         Self { layer, legs_len_max: LEGS_MAX, extensions: Vec::new(), session_timer: None }
     }
@@ -101,7 +101,7 @@ impl Ua {
         key
     }
 
-    /// Tells the user that the leg is over, once.
+    /// Reports the end of the leg to the user, once.
     pub(super) fn release(&mut self, key: LegKey, cause: Cause) {
         if let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) {
             leg.released = true;
@@ -112,7 +112,7 @@ impl Ua {
     pub(super) fn remove_leg(&mut self, now: Instant, key: LegKey) {
         if let Some(leg) = self.legs.remove(&key) {
             self.legs_by_tag.remove(&leg.local_tag);
-            // A peer that said 100 and died would keep the INVITE's transaction for ever.
+            // Otherwise the transaction of the INVITE stays for ever when the peer sent 100 and then failed.
             if let Some(client) = &leg.reinvite {
                 self.layer.cancel(now, client);
             }
@@ -121,7 +121,7 @@ impl Ua {
         self.deadlines.set(key, None);
     }
 
-    /// Forgets a leg that owes nothing any more, and else notes when it wants to be woken.
+    /// Removes a leg that has nothing left to do; otherwise updates its timeout.
     pub(super) fn settle(&mut self, now: Instant, key: LegKey) {
         match self.legs.get(&key) {
             Some(leg) if matches!(leg.phase, Phase::Ending) && leg.byes == 0 => self.remove_leg(now, key),
@@ -130,7 +130,7 @@ impl Ua {
         }
     }
 
-    /// Our Contact towards the peer of a flow.
+    /// Our Contact for the peer of a flow.
     pub(super) fn contact(&self, flow: &Flow, user: Option<&str>) -> String {
         let local = self.config.layer.local.address(flow);
         let mut uri = Uri::sip(local.host, local.port);
@@ -148,14 +148,14 @@ impl Ua {
         self.config.session_timer.map(SessionTimer::new)
     }
 
-    /// Forgets the UPDATE of a leg that is removed.
+    /// Removes the UPDATE of a leg that is removed.
     pub(super) fn drop_refresh(&mut self, client: Option<ClientKey>) {
         if let Some(client) = client {
             self.purposes.remove(&client);
         }
     }
 
-    /// Hands a due retry of an INVITE to the user.
+    /// Passes a due retry of an INVITE to the user.
     pub(super) fn poll_usage(&mut self, key: LegKey) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         if let Some(InviteOutput::Retry) = leg.usage.poll_output()

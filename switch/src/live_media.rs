@@ -79,7 +79,12 @@ impl Switch {
         let open = |(_, leg): &(LegSide, &Leg)| leg.is_open();
         let missing: Vec<PortId> = live.call.sides().filter(open).map(|(_, leg)| leg.port()).collect();
         // A party that has left a conference has its final report already.
-        let legs = live.call.sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
+        let legs: Vec<LegQuality> = live.call.sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
+        if missing.is_empty() {
+            // No report can come: a room rings the party, whose leg is not open yet, or all legs are closed.
+            tell(quality_of(call, live, now, legs));
+            return AskedMedia::Soon;
+        }
         for port in &missing {
             self.push(Output::Media(*port, MediaCommand::Snapshot));
         }
@@ -107,11 +112,8 @@ impl Switch {
                 self.media_questions.0.push(waiting);
             }
         }
-        let facts = live.call.facts();
-        for Waiting { mut legs, tell, .. } in ready {
-            legs.sort_by_key(|leg| leg.leg);
-            let quality = quality::call(call, QualityState::Live, now.wall, legs);
-            tell(LiveCallQuality { organisation_id: facts.organisation, team_id: facts.team, quality });
+        for Waiting { legs, tell, .. } in ready {
+            tell(quality_of(call, live, now, legs));
         }
     }
 
@@ -123,6 +125,14 @@ impl Switch {
         let warning: MediaWarning = quality::warning(warning, side, live.call.whom(side), party, now.wall);
         self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)).into())));
     }
+}
+
+/// Builds the quality of a live call from that of its legs.
+fn quality_of(call: CallId, live: &LiveCall, now: Now, mut legs: Vec<LegQuality>) -> LiveCallQuality {
+    let facts = live.call.facts();
+    legs.sort_by_key(|leg| leg.leg);
+    let quality = quality::call(call, QualityState::Live, now.wall, legs);
+    LiveCallQuality { organisation_id: facts.organisation, team_id: facts.team, quality }
 }
 
 /// Builds the figures of a leg of a live call.

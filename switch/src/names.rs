@@ -69,8 +69,11 @@ impl Names {
             return Some(vec![SocketAddr::new(ip.to_canonical(), address.port.unwrap_or(SIP_PORT))]);
         }
         if !self.entries.contains_key(address) && self.entries.len() >= NAMES_MAX {
-            // Drop names without a valid answer; they are queried again when needed.
-            self.entries.retain(|_, entry| entry.fresh_until.is_some_and(|until| until > now));
+            // Drop names without a valid answer; they are queried again when needed. A name whose query is
+            // pending stays: calls and trunks wait for its answer.
+            self.entries.retain(|_, entry| {
+                entry.waiting.is_some() || entry.fresh_until.is_some_and(|until| until > now)
+            });
             if self.entries.len() >= NAMES_MAX {
                 return Some(Vec::new());
             }
@@ -215,6 +218,26 @@ mod tests {
         assert_eq!(names.lookup(at(76), &name, call(5), &mut rng), Some(known));
         assert_eq!(names.lookup(at(77), &name, call(6), &mut rng), None);
         assert_eq!(names.poll_question(), Some(name));
+    }
+
+    #[test]
+    fn a_full_table_keeps_the_names_whose_query_is_pending() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let now = Instant::now();
+        let (mut names, mut rng) = (Names::default(), StdRng::seed_from_u64(1));
+        let call = Waiter::Call(CallId(Uuid::nil()));
+        for n in 0..NAMES_MAX {
+            let name: TrunkAddress = format!("sip:carrier-{n}.example").parse().unwrap();
+            assert_eq!(names.lookup(now, &name, call, &mut rng), None);
+            if n > 0 {
+                names.answered(now, &name, Answer::default());
+            }
+        }
+        let later = now + Duration::from_secs(3_600);
+        let one_more: TrunkAddress = "sip:another.example".parse().unwrap();
+        assert_eq!(names.lookup(later, &one_more, call, &mut rng), None);
+        let first: TrunkAddress = "sip:carrier-0.example".parse().unwrap();
+        assert_eq!(names.answered(later, &first, answer(vec![server(0, 0, 1)])), [call]);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) enum Alarm {
     Caller(LegId),
     /// A default member is to be rung again.
     Invite(RoomName, ExtensionId),
+    /// The result of a PIN that a member keyed in the room is due.
+    Claim(LegId),
     /// A recorder has not reported the end of a recording.
     Recording(ConferenceSessionId),
 }

@@ -183,6 +183,12 @@ impl Guard {
         self.places.retain(|place, _| is_kept(place));
     }
 
+    /// Returns how many wrong PINs were counted.
+    #[cfg(test)]
+    pub(super) fn failures_total(&self) -> u64 {
+        self.turn
+    }
+
     /// Returns how many callers are remembered.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

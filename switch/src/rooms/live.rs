@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, TeamId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::news::{Person, RoomChange, RoomNews};
 use sidetone_model::room::{LiveMember, LiveRoom, Role, RoomName};
@@ -14,7 +14,7 @@ use sidetone_model::time::{Now, Timestamp};
 use crate::rooms::desk::Desk;
 use crate::rooms::invites::Ringing;
 use crate::rooms::keypad::Keypad;
-use crate::rooms::{Arrival, Hears, MixId, Output};
+use crate::rooms::{Arrival, Hears, MixId, Output, Who};
 
 /// A room with at least one member.
 #[derive(Debug)]
@@ -66,6 +66,10 @@ pub(super) struct Member {
     pub(super) unasked: bool,
     /// Wrong PINs keyed in the room.
     pub(super) tries: u8,
+    /// A PIN keyed in the room whose result is due later, because the room or the trunk is slow.
+    pub(super) claim: Option<String>,
+    /// The trunk that the call came by.
+    pub(super) trunk: Option<TrunkId>,
     pub(super) keypad: Keypad,
     /// The seat as the media engine last received it.
     seat: Seat,
@@ -75,6 +79,13 @@ pub(super) struct Member {
 pub(super) struct Seat {
     pub(super) muted: bool,
     pub(super) hears: Hears,
+}
+
+impl Member {
+    /// The identity for which wrong PINs are counted.
+    pub(super) fn counted(&self) -> Who {
+        Who::new(self.extension, &self.number)
+    }
 }
 
 impl Live {
@@ -150,6 +161,8 @@ impl Live {
             held: false,
             unasked,
             tries: 0,
+            claim: None,
+            trunk: who.trunk,
             keypad: Keypad::default(),
             seat: Seat { muted, hears: Hears::Room },
         };

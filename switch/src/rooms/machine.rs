@@ -256,6 +256,7 @@ impl Rooms {
                 Alarm::Caller(leg) if self.leaving.contains_key(&leg) => self.hang_up(leg),
                 Alarm::Caller(leg) => self.caller_due(now, leg),
                 Alarm::Invite(name, extension) => self.ring(now, name, extension),
+                Alarm::Claim(leg) => self.claim_due(now, leg),
                 Alarm::Recording(session) => drop(self.recordings.remove(&session)),
             }
         }

@@ -9,6 +9,7 @@ use sidetone_model::time::Now;
 
 use crate::rooms::desk::Alarm;
 use crate::rooms::entry::{TRIES_MAX, is_pin};
+use crate::rooms::live::Member;
 use crate::rooms::live::{Live, Rules};
 use crate::rooms::machine::Afterwards;
 use crate::rooms::{Arrival, Output, Rooms};
@@ -169,26 +170,67 @@ impl Rooms {
         }
     }
 
-    /// Handles a PIN keyed in the room by a participant who was seated without being asked for one.
+    /// Handles a PIN keyed in the room by a participant who was seated without being asked for one. The same
+    /// limits apply as on the way in.
     pub(super) fn claim(&mut self, now: Now, leg: LegId, digits: &str) {
-        let Some((name, id)) = self.seats.get(&leg).copied() else { return };
-        let Some(room_id) = name.room_id() else { return };
-        let Some(config) = self.book.room(room_id).filter(|config| !config.moderator_pin.is_empty()) else {
-            return;
-        };
-        let Some(room) = self.rooms.get_mut(&name) else { return };
-        let Some(member) = room.members.get_mut(&id) else { return };
-        let who = crate::rooms::Who::new(member.extension, &member.number);
-        let may_try = member.unasked && member.role == Role::Participant && member.tries < TRIES_MAX;
-        if !may_try || self.guard.refuses(now.instant, room_id, &who) {
+        let Some((room_id, member)) = self.claimant(leg) else { return };
+        let who = member.counted();
+        let tries_max = if self.guard.is_slow(now.instant, room_id) { 1 } else { TRIES_MAX };
+        let Some((_, member)) = self.claimant(leg) else { return };
+        if member.claim.is_some() || member.tries >= tries_max {
             return;
         }
-        if !bool::from(is_pin(&config.moderator_pin, digits)) {
-            member.tries += 1;
-            self.guard.failed(now.instant, room_id, &who);
+        let trunk = member.trunk;
+        if self.guard.refuses(now.instant, room_id, &who) {
+            return;
+        }
+        match self.guard.verdict_at(now.instant, room_id, &who, trunk) {
+            None => self.judge_claim(now, leg, digits),
+            Some(Some(due)) => {
+                if let Some((_, member)) = self.claimant(leg) {
+                    member.claim = Some(digits.to_owned());
+                    self.desk.set(Alarm::Claim(leg), due);
+                }
+            }
+            // Too many results are due before this one: the PIN is not checked.
+            Some(None) => {}
+        }
+    }
+
+    /// The result of a PIN keyed in a slow room is due.
+    pub(super) fn claim_due(&mut self, now: Now, leg: LegId) {
+        let digits = self.claimant(leg).and_then(|(_, member)| member.claim.take());
+        if let Some(digits) = digits {
+            self.judge_claim(now, leg, &digits);
+        }
+    }
+
+    /// The room of a participant who may key the moderator PIN there.
+    fn claimant(&mut self, leg: LegId) -> Option<(RoomId, &mut Member)> {
+        let (name, id) = self.seats.get(&leg).copied()?;
+        let room_id = name.room_id()?;
+        self.book.room(room_id).filter(|config| !config.moderator_pin.is_empty())?;
+        let member = self.rooms.get_mut(&name)?.members.get_mut(&id)?;
+        (member.unasked && member.role == Role::Participant).then_some((room_id, member))
+    }
+
+    /// Checks the PIN: makes the member a moderator, or counts the wrong PIN.
+    fn judge_claim(&mut self, now: Now, leg: LegId, digits: &str) {
+        let Some((name, id)) = self.seats.get(&leg).copied() else { return };
+        let Some((room_id, member)) = self.claimant(leg) else { return };
+        let (who, trunk) = (member.counted(), member.trunk);
+        let is_right =
+            self.book.room(room_id).is_some_and(|config| is_pin(&config.moderator_pin, digits).into());
+        if !is_right {
+            if let Some((_, member)) = self.claimant(leg) {
+                member.tries += 1;
+            }
+            self.guard.failed_by(now.instant, room_id, &who, trunk);
             self.desk.play(leg, vec![Prompt::WrongPin]);
             return;
         }
+        self.guard.succeeded(room_id, &who);
+        let Some(room) = self.rooms.get_mut(&name) else { return };
         let Some((before, new)) = room.promote(now, id, &mut self.desk) else { return };
         self.seats.insert(leg, (name, new));
         if let Some(member) = room.members.get(&new) {

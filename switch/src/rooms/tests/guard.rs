@@ -106,6 +106,45 @@ fn fifty_who_take_turns_make_the_room_slow_and_not_unusable() {
 }
 
 #[test]
+fn a_moderator_pin_is_guessed_in_the_room_no_faster_than_on_the_way_in() {
+    let mut room = plain();
+    room.moderator_pin = pin("9876");
+    let mut world = World::new(&[room], RoomsConfig::default(), 7);
+    let begun = world.now.instant;
+    // Twelve calls at once, each with a number of its own, which hang up after their tries and call again.
+    for round in 0..150 {
+        let callers: Vec<String> = (0..12).map(|place| format!("eve-{round}-{place}")).collect();
+        for (place, caller) in callers.iter().enumerate() {
+            let leg = World::leg(caller);
+            let mut who = World::arrival(caller, Goal::Room(ROOM));
+            who.number = format!("+44{round:05}{place:02}");
+            world.feed(Input::Arrived(who));
+            for digit in "5000#5001#5002#".chars() {
+                world.feed(Input::Digit(leg, digit));
+            }
+        }
+        world.outputs.clear();
+        world.pass(Duration::from_secs(4));
+        for caller in &callers {
+            world.feed(Input::Gone(World::leg(caller)));
+        }
+    }
+    // Fifty until the room is slow, and then one every three seconds; without the limit there are 5,400.
+    let seconds = world.now.instant.duration_since(begun).as_secs();
+    let checked = world.rooms.guard.failures_total();
+    assert!(checked <= 60 + seconds / 3, "{checked} PINs checked in {seconds} s");
+    let (leg, who) = (World::leg("chair"), World::arrival("chair", Goal::Room(ROOM)));
+    world.feed(Input::Arrived(who));
+    for digit in "9876#".chars() {
+        world.feed(Input::Digit(leg, digit));
+    }
+    world.pass(Duration::from_secs(31));
+    let members = world.rooms.rooms.values().flat_map(|room| room.members.values());
+    let role = members.filter(|member| member.leg == leg).map(|member| member.role).next();
+    assert_eq!(role, Some(Role::Moderator), "who has the PIN becomes moderator all the same");
+}
+
+#[test]
 fn a_failure_is_forgotten_after_ten_minutes() {
     let mut world = guarded();
     for _ in 0..3 {

@@ -96,7 +96,7 @@ impl Supervisor {
         loop {
             self.set(task, Condition::Running);
             let began = Instant::now();
-            if self.caught(task, run(&mut state)).await.is_ok() {
+            if self.caught(task, Waked::Always, run(&mut state)).await.is_ok() {
                 self.set(task, Condition::Ended);
                 return state;
             }
@@ -121,11 +121,13 @@ impl Supervisor {
         let supervisor = self.clone();
         tokio::spawn(async move {
             supervisor.set(task, Condition::Running);
-            if supervisor.caught(task, run(&mut state)).await.is_ok() {
+            if supervisor.caught(task, Waked::Always, run(&mut state)).await.is_ok() {
                 supervisor.set(task, Condition::Ended);
                 return;
             }
-            let saved = tokio::time::timeout(SAVE_MAX, supervisor.caught(task, save(&mut state))).await;
+            let saved =
+                tokio::time::timeout(SAVE_MAX, supervisor.caught(task, Waked::Always, save(&mut state)))
+                    .await;
             if !matches!(saved, Ok(Ok(()))) {
                 tracing::error!(task = task.as_str(), "what the task held could not be saved");
             }
@@ -145,7 +147,7 @@ impl Supervisor {
 
     /// Runs one unit of work in the task of the caller; `None` after a panic.
     pub async fn attempt<T>(&self, task: Task, work: impl Future<Output = T>) -> Option<T> {
-        self.caught(task, work).await.ok()
+        self.caught(task, Waked::IfAlone, work).await.ok()
     }
 
     /// Runs a thread that is started again after a panic, with the state that survived.
@@ -324,11 +326,19 @@ impl Supervisor {
     }
 
     /// Runs a future under the name of its task.
-    async fn caught<T>(&self, task: Task, work: impl Future<Output = T>) -> Result<T, Panicked> {
+    async fn caught<T>(
+        &self,
+        task: Task,
+        waked: Waked,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Panicked> {
         let mut work = pin!(work);
         poll_fn(|context| {
             if cfg!(debug_assertions) {
-                *self.place(task).waker.lock() = Some(context.waker().clone());
+                let mut waker = self.place(task).waker.lock();
+                if waked == Waked::Always || waker.is_none() {
+                    *waker = Some(context.waker().clone());
+                }
             }
             let polled = self.caught_here(task, || {
                 self.panic_if_due(task);
@@ -364,6 +374,15 @@ impl Supervisor {
             std::panic::panic_any(INJECTED);
         }
     }
+}
+
+/// Whether [`Supervisor::inject`] wakes a future.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waked {
+    /// The task itself: it is woken whatever units of work run beside it.
+    Always,
+    /// A unit of work: it must not take the place of its task, since it may have ended when the task is to be woken.
+    IfAlone,
 }
 
 impl Beat {

@@ -13,6 +13,9 @@ use tokio::sync::watch;
 
 use crate::cdr::journal::SteadyClock;
 
+/// A source of the current wall time; tests pass one of their own.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
 /// The wall clock.
 #[expect(clippy::disallowed_methods, reason = "the edge where the engine reads the wall clock")]
 pub fn wall_clock() -> Timestamp {

@@ -1,9 +1,8 @@
 //! What the database refuses permanently: one file for each item, with the reason, so that nothing else waits
 //! for it.
 //!
-//! A failure that can pass (no connection, a lock, a full disk) is retried for as long as it lasts. A row
-//! that the database refuses three times on its own is written as a dead letter below the data directory and
-//! skipped. `sidetone dead-letters` lists the letters and stores them again once the cause is removed.
+//! `storing.rs` decides what is refused. A letter is a file below the data directory. `sidetone dead-letters`
+//! lists the letters and stores them again once the cause is removed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,13 +10,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{EventId, OrganisationId, TeamId};
-use sidetone_model::ports::{CdrSink, PortFuture};
+use sidetone_model::ports::CdrSink;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
@@ -35,12 +33,6 @@ pub trait Letter: Sync {
     /// # Errors
     /// When it cannot be written as JSON.
     fn content(&self) -> Result<Value, serde_json::Error>;
-}
-
-/// Stores items, many in one transaction.
-pub trait Storing<T, R>: Sync {
-    /// Stores all of `items` or none.
-    fn store<'a>(&'a self, items: &'a [T]) -> PortFuture<'a, R>;
 }
 
 /// A dead letter, as in its file.
@@ -113,10 +105,19 @@ impl DeadLetters {
         Ok(files)
     }
 
+    /// Writes a refused item; `false` when it must be tried again, because letters are not written or the disk
+    /// fails.
+    pub(crate) fn bury(&self, letter: &impl Letter, error: &Problem) -> bool {
+        self.write(letter, &error.to_string()).unwrap_or_else(|failed| {
+            tracing::error!(error = %failed, "a dead letter cannot be written, trying again; check the disk");
+            false
+        })
+    }
+
     /// Writes a refused item that the command cannot store again, in its log form; `false` when it must be
     /// tried again.
     pub(crate) fn bury_text(&self, kind: &'static str, what: &impl std::fmt::Debug, error: &Problem) -> bool {
-        buried(self, &Shown { kind, text: format!("{what:?}") }, error)
+        self.bury(&Shown { kind, text: format!("{what:?}") }, error)
     }
 
     /// Writes `letter` durably; `false` when letters are not written.
@@ -143,95 +144,6 @@ impl DeadLetters {
         );
         Ok(true)
     }
-}
-
-/// Stores `items` however long the database is unavailable. Items that it refuses permanently become dead
-/// letters; the result of the others is returned.
-pub async fn store_all<T: Letter, R>(
-    storing: &impl Storing<T, R>,
-    items: &[T],
-    pause: Duration,
-    letters: &DeadLetters,
-    waiting: &str,
-) -> Vec<R> {
-    let mut failing = false;
-    loop {
-        let error = match storing.store(items).await {
-            Ok(result) => {
-                if failing {
-                    tracing::info!("the database goes on: {waiting} are stored");
-                }
-                return vec![result];
-            }
-            Err(error) => error,
-        };
-        if failing {
-            tracing::debug!(%error, "{waiting} still wait for the database");
-        } else {
-            tracing::error!(%error, "{waiting} wait for the database");
-        }
-        failing = true;
-        tokio::time::sleep(pause).await;
-        if Fault::of(&error) != Fault::Passing {
-            return one_by_one(storing, items, pause, letters).await;
-        }
-    }
-}
-
-/// Stores each of `items` separately.
-async fn one_by_one<T: Letter, R>(
-    storing: &impl Storing<T, R>,
-    items: &[T],
-    pause: Duration,
-    letters: &DeadLetters,
-) -> Vec<R> {
-    let mut results = Vec::new();
-    let mut pending: Vec<(&T, u32)> = items.iter().map(|item| (item, 0)).collect();
-    // Whether the database stores anything at all: if not, a refusal is not the fault of an item.
-    let mut works = false;
-    let mut rounds = 0_u32;
-    while !pending.is_empty() {
-        let mut left = Vec::new();
-        for (item, tries) in pending {
-            let error = match patiently(storing, std::slice::from_ref(item), pause).await {
-                Ok(result) => {
-                    works = true;
-                    results.push(result);
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let tries = if works || Fault::of(&error) == Fault::Refused { tries + 1 } else { tries };
-            if tries < TRIES_MAX || !buried(letters, item, &error) {
-                left.push((item, tries));
-            }
-        }
-        pending = left;
-        if !pending.is_empty() {
-            rounds = rounds.saturating_add(1);
-            works = works || rounds >= ROUNDS_MAX && patiently(storing, &[], pause).await.is_ok();
-            tokio::time::sleep(pause).await;
-        }
-    }
-    results
-}
-
-/// Stores `items` as soon as the database is available; returns its result.
-async fn patiently<T, R>(storing: &impl Storing<T, R>, items: &[T], pause: Duration) -> Result<R, Problem> {
-    loop {
-        match storing.store(items).await {
-            Err(error) if Fault::of(&error) == Fault::Passing => tokio::time::sleep(pause).await,
-            outcome => return outcome,
-        }
-    }
-}
-
-/// Writes a dead letter; if the disk fails, the item is tried again.
-fn buried(letters: &DeadLetters, item: &impl Letter, error: &Problem) -> bool {
-    letters.write(item, &error.to_string()).unwrap_or_else(|failed| {
-        tracing::error!(error = %failed, "a dead letter cannot be written, trying again; check the disk");
-        false
-    })
 }
 
 /// An event as stored in a dead letter, including its team and its full timestamp.
@@ -298,122 +210,5 @@ impl Letter for Shown {
     }
 }
 
-/// The cause of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The database, temporarily.
-    Passing,
-    /// The item.
-    Refused,
-    /// Not known.
-    Unknown,
-}
-
-impl Fault {
-    /// Returns the cause of `problem`.
-    pub(crate) fn of(problem: &Problem) -> Self {
-        match problem {
-            Problem::Busy { .. } | Problem::Unavailable { .. } => Fault::Passing,
-            Problem::Internal(_) => Fault::Unknown,
-            Problem::Conflict(_)
-            | Problem::Forbidden(_)
-            | Problem::InvalidRequest(_)
-            | Problem::NotFound(_)
-            | Problem::Refused(_) => Fault::Refused,
-        }
-    }
-}
-
 /// Below the data directory.
 const DIR: &str = "dead-letters";
-/// How often an item is tried separately before it becomes a dead letter.
-const TRIES_MAX: u32 = 3;
-/// Rounds without a success after which the database is checked for whether it stores anything at all.
-const ROUNDS_MAX: u32 = 10;
-
-#[cfg(test)]
-mod tests {
-    use parking_lot::Mutex;
-
-    use super::*;
-
-    struct Number(u32);
-
-    impl Letter for Number {
-        fn kind(&self) -> &'static str {
-            "number"
-        }
-
-        fn content(&self) -> Result<Value, serde_json::Error> {
-            Ok(self.0.into())
-        }
-    }
-
-    /// A database with a result for each number, by the index of the attempt; every other attempt succeeds.
-    struct Sink {
-        refuses: fn(number: u32, tries: usize) -> Option<Problem>,
-        tries: Mutex<Vec<u32>>,
-        stored: Mutex<Vec<u32>>,
-    }
-
-    impl Storing<Number, usize> for Sink {
-        fn store<'a>(&'a self, items: &'a [Number]) -> PortFuture<'a, usize> {
-            Box::pin(async move {
-                for Number(number) in items {
-                    let mut tries = self.tries.lock();
-                    tries.push(*number);
-                    let count = tries.iter().filter(|tried| *tried == number).count();
-                    if let Some(problem) = (self.refuses)(*number, count) {
-                        return Err(problem);
-                    }
-                }
-                self.stored.lock().extend(items.iter().map(|Number(number)| number));
-                Ok(items.len())
-            })
-        }
-    }
-
-    /// Stores 0 to 9; returns what was stored, and the numbers of the dead letters.
-    fn store(refuses: fn(u32, usize) -> Option<Problem>) -> (Vec<u32>, Vec<Value>) {
-        let dir = std::env::temp_dir().join(format!("sidetone-letters-{}", Uuid::new_v4()));
-        let letters = DeadLetters::below(&dir);
-        let sink = Sink { refuses, tries: Mutex::default(), stored: Mutex::default() };
-        let items: Vec<Number> = (0..10).map(Number).collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(store_all(&sink, &items, Duration::ZERO, &letters, "numbers"));
-        let dead = letters.list().unwrap();
-        assert_eq!(letters.written(), dead.len() as u64);
-        let _ = fs::remove_dir_all(&dir);
-        let mut stored = sink.stored.into_inner();
-        stored.sort_unstable();
-        (stored, dead.into_iter().map(|(_, letter)| letter.content).collect())
-    }
-
-    fn refused() -> Option<Problem> {
-        Some(Problem::Refused("too long".to_owned()))
-    }
-
-    fn unavailable() -> Option<Problem> {
-        Some(Problem::Unavailable { reason: "away".to_owned(), retry_after_s: 1 })
-    }
-
-    #[test]
-    fn what_is_refused_for_good_becomes_a_letter_and_the_rest_is_stored() {
-        let all: Vec<u32> = (0..10).collect();
-        let but_3: Vec<u32> = all.iter().copied().filter(|number| *number != 3).collect();
-        let none: [Value; 0] = [];
-        assert_eq!(store(|_, _| None), (all.clone(), none.to_vec()), "no fault");
-        assert_eq!(
-            store(|number, _| if number == 3 { refused() } else { None }),
-            (but_3.clone(), vec![3.into()])
-        );
-        let unknown = |number, _| (number == 3).then(|| Problem::Internal("corrupt".to_owned()));
-        assert_eq!(store(unknown), (but_3, vec![3.into()]), "the others are stored: it is its own fault");
-        let passing = |number, tries| if number == 3 && tries < 50 { unavailable() } else { None };
-        assert_eq!(store(passing), (all.clone(), none.to_vec()), "however long it takes");
-        let twice = |number, tries| if number == 3 && tries < 3 { refused() } else { None };
-        assert_eq!(store(twice), (all, none.to_vec()), "refused once by itself, then taken");
-        let every = |_, _| refused();
-        assert_eq!(store(every).1.len(), 10);
-    }
-}

@@ -9,8 +9,8 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RData;
-use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_switch::names::{Answer, Server};
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
+use sidetone_switch::trunk_dns::{Answer, Server};
 use tokio::sync::Semaphore;
 
 /// Asks name servers.
@@ -35,7 +35,7 @@ impl Resolver {
             builder.build()
         });
         if let Err(error) = &built {
-            tracing::warn!(%error, "no name server is configured; trunks are reached by numeric addresses alone");
+            tracing::warn!(%error, "no name server is configured; only trunks with numeric addresses can be reached");
         }
         Resolver { inner: built.ok(), permits: Semaphore::new(LOOKUPS_MAX) }
     }
@@ -46,9 +46,9 @@ impl Resolver {
             let _permit = self.permits.acquire().await.ok()?;
             match address.port {
                 Some(port) => self.addresses(&address.host, port).await,
-                None => match self.services(&address.host).await {
+                None => match self.services(address).await {
                     Some(answer) => Some(answer),
-                    None => self.addresses(&address.host, SIP_PORT).await,
+                    None => self.addresses(&address.host, address.default_port()).await,
                 },
             }
         };
@@ -60,8 +60,13 @@ impl Resolver {
     }
 
     /// Returns the servers in the SRV records of a name; `None` without such records.
-    async fn services(&self, host: &str) -> Option<Answer> {
-        let found = self.inner.as_ref()?.srv_lookup(format!("_sip._udp.{host}")).await.ok()?;
+    async fn services(&self, address: &TrunkAddress) -> Option<Answer> {
+        let service = match address.transport {
+            TrunkTransport::Tcp => "_sip._tcp",
+            TrunkTransport::Tls => "_sips._tcp",
+            TrunkTransport::Udp => "_sip._udp",
+        };
+        let found = self.inner.as_ref()?.srv_lookup(format!("{service}.{}", address.host)).await.ok()?;
         let mut servers = Vec::new();
         let mut ttl = u32::MAX;
         for record in found.answers() {
@@ -117,5 +122,3 @@ const LOOKUPS_MAX: usize = 64;
 const LOOKUP_MAX: Duration = Duration::from_secs(10);
 /// SRV records of one name that are followed.
 const SERVICES_MAX: usize = 16;
-/// The port of a name without SRV records (RFC 3263 §4.2).
-const SIP_PORT: u16 = 5060;

@@ -4,15 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sidetone_api::HttpServer;
+use sidetone_media::net::Relay;
 use sidetone_model::ids::NodeId;
 use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
 
+use crate::call_log_texts;
+use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
 use crate::driver::Handle;
 use crate::events::Bus;
-use crate::recorder::{Shelf, retain};
-use crate::sound::{self, Followed, Library};
+use crate::load::{self, Load};
+use crate::prompts::{self, Followed, Library};
+use crate::recorder::{Playback, retain};
+use crate::registrations::KeptRegistrations;
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::watch::{Heard, watch_stored};
@@ -20,6 +25,8 @@ use crate::webhooks::worker::Worker;
 
 /// What these tasks need.
 pub struct Followers {
+    /// What serves calls of programs: the sender of their callbacks, and the load, measured at the relay.
+    pub calls: (CallbackSender, Arc<Load>, Arc<Relay>),
     /// The counters of the wall clock's watch.
     pub clock: Arc<ClockCounts>,
     /// Whether the last query of the database failed.
@@ -33,7 +40,9 @@ pub struct Followers {
     /// This node.
     pub node: NodeId,
     /// Recordings.
-    pub shelf: Shelf,
+    pub playback: Playback,
+    /// The file of registrations.
+    pub registrations: KeptRegistrations,
     /// The prompts in memory, and which were read.
     pub sounds: (Library, Followed),
     /// The database.
@@ -48,9 +57,18 @@ impl Followers {
     /// Starts every task; each ends once `stopped` turns true.
     pub fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
         let stop = || stopped.clone();
-        let Followers { clock, database_away, directory, events, handle, node, shelf, .. } = self;
+        let Followers { clock, database_away, directory, events, handle, node, playback, .. } = self;
         let (store, sounds, sweeper, webhooks) = (self.store, self.sounds, self.sweeper, self.webhooks);
+        let (callbacks, load, relay) = self.calls;
+        let (callbacks, load) = ((callbacks, stop()), (load, relay, stop()));
+        let registrations = (self.registrations, handle.clone(), stop());
         vec![
+            supervisor.keep(Task::CallCallbacks, callbacks, |(callbacks, stop)| {
+                Box::pin(callbacks.run(stop.clone()))
+            }),
+            supervisor.keep(Task::CallLogTexts, (store.clone(), stop()), |(store, stop)| {
+                Box::pin(call_log_texts::fill(store, stop.clone()))
+            }),
             supervisor.keep(Task::Clock, (clock, stop()), |(counts, stop)| {
                 Box::pin(clock::watch(counts, stop.clone()))
             }),
@@ -64,11 +82,17 @@ impl Followers {
             supervisor.keep(Task::Events, (events, stop()), |((bus, heard), stop)| {
                 Box::pin(bus.run(heard, stop.clone()))
             }),
-            supervisor.keep(Task::Retention, (shelf, stop()), move |(shelf, stop)| {
-                Box::pin(retain(shelf.clone(), node, wall_clock, stop.clone()))
+            supervisor.keep(Task::Load, load, |(load, relay, stop)| {
+                Box::pin(load::watch(load, relay, stop.clone()))
+            }),
+            supervisor.keep(Task::Registrations, registrations, |(registrations, switch, stop)| {
+                Box::pin(registrations.run(switch, wall_clock, stop.clone()))
+            }),
+            supervisor.keep(Task::Retention, (playback, stop()), move |(playback, stop)| {
+                Box::pin(retain(playback.clone(), node, wall_clock, stop.clone()))
             }),
             supervisor.keep(Task::Sounds, (store, sounds, stop()), |(store, (library, followed), stop)| {
-                Box::pin(sound::follow(store, library, followed, stop.clone()))
+                Box::pin(prompts::follow(store, library, followed, stop.clone()))
             }),
             supervisor
                 .keep(Task::Sweep, (sweeper, stop()), |(sweeper, stop)| Box::pin(sweeper.run(stop.clone()))),

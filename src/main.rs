@@ -10,7 +10,7 @@ use sidetone::log::{Format, Log};
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 80)]
 struct Cli {
-    /// How log lines are written to stderr; RUST_LOG says which.
+    /// The format of log lines on stderr; RUST_LOG selects their level.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
     #[command(subcommand)]
@@ -19,27 +19,27 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find calls and RTP streams in captures, with the figures and verdicts of a live call.
+    /// Find calls and RTP streams in captures, and judge them like live calls.
     Analyze(cli::analyze::AnalyzeArgs),
-    /// Make impaired calls to order, as a capture or as live RTP.
+    /// Generate test calls with chosen faults, as a capture or as live RTP.
     Simulate(cli::simulate::SimulateArgs),
-    /// Declare organisations and all they own.
+    /// Create or change organisations and their resources from files.
     Apply(cli::apply::ApplyArgs),
-    /// Look at the configuration, the ports, the limits and the database, and name every problem.
+    /// Check the configuration, the ports, the limits and the database; list every problem.
     Check(cli::check::CheckArgs),
     /// Print a script that completes this program's command line in a shell.
     Completions(cli::completions::CompletionsArgs),
-    /// List what the database refused to store, and store it again.
+    /// List records that the database refused, and store them again.
     DeadLetters(cli::dead_letters::DeadLettersArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
     /// Write the manual pages of this program.
     Man(cli::man::ManArgs),
-    /// Be a phone: register, call, answer, see notes and acknowledge them, by hand or by a script.
+    /// Run a command-line phone: register, call, answer, show and acknowledge notes; interactive or scripted.
     Phone(cli::phone::PhoneArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
     Serve(cli::serve::ServeArgs),
-    /// Listen on an interface and write a record for every call that passes, whoever carries it.
+    /// Listen on an interface and write a record for every call on it, on any switch.
     Tap(cli::tap::TapArgs),
 }
 

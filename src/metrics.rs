@@ -13,19 +13,20 @@ use sidetone_model::metrics::{Family, Kind, Metrics, Sample, Value};
 use sidetone_model::ports::PortFuture;
 use sidetone_sip::transport::{TcpCounters, TcpSender};
 use sidetone_store::Store;
-use sidetone_switch::counters::Messages;
+use sidetone_switch::counters::{self, Messages};
 
 use crate::call_info;
-use crate::call_news::NewsCounts;
 use crate::cdr::journal::Journal;
-use crate::clock::ClockCounts;
+use crate::clock::{ClockCounts, instant};
+use crate::conference_history::HistoryCounters;
 use crate::dead_letters::DeadLetters;
 use crate::driver::Handle;
 use crate::events::Bus;
+use crate::events::call_events::CallEventCounters;
+use crate::load::Load;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
-use crate::room_news::RoomNewsCounts;
 use crate::supervise::{Supervisor, Task};
 use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
@@ -34,6 +35,8 @@ use crate::webhooks::counters::WebhookCounters;
 pub struct EngineMetrics {
     /// Media.
     pub relay: Arc<Relay>,
+    /// The load of the node.
+    pub load: Arc<Load>,
     /// Signalling and calls.
     pub switch: Handle,
     /// SIP connections.
@@ -51,11 +54,11 @@ pub struct EngineMetrics {
     /// Traces of legs.
     pub traces: Arc<TraceCounters>,
     /// The events of live rooms.
-    pub sessions: Arc<RoomNewsCounts>,
+    pub sessions: Arc<HistoryCounters>,
     /// Records that this run added to the database.
     pub stored: Arc<AtomicU64>,
     /// The events of live calls.
-    pub news: Arc<NewsCounts>,
+    pub call_events: Arc<CallEventCounters>,
     /// The results of call-info callbacks.
     pub call_info: Arc<call_info::Counts>,
     /// The database.
@@ -81,6 +84,7 @@ impl Metrics for EngineMetrics {
             let relay = self.relay.counters();
             families.extend(media(&relay));
             families.extend(mixes(&relay));
+            families.push(self.load.family(instant()));
             families.extend(self.records());
             families.extend(notes(&self.notes));
             families.extend(self.recordings.families());
@@ -136,66 +140,8 @@ impl EngineMetrics {
 
     fn signalling(&self) -> Vec<Family> {
         let counters = self.switch.counters();
-        let mut dropped = Family::counter(
-            "sidetone_sip_dropped_total",
-            "SIP messages not served, by reason: docs/configuration.md says what each means.",
-        );
-        let mut refused = Family::counter(
-            "sidetone_trunk_credentials_refused_total",
-            "Times that a trunk did not take our credentials, or asked for some that it may not have.",
-        );
-        let mut addresses = Family::counter(
-            "sidetone_trunk_addresses_refused_total",
-            "Times that a trunk led to an inside address, or to another organisation's, and was not used.",
-        );
-        for (notice, count) in counters.notices() {
-            if notice == "credentials" {
-                refused = refused.is(count);
-            } else if notice == "trunk_address" {
-                addresses = addresses.is(count);
-            } else {
-                dropped = dropped.with([("reason", notice)], count);
-            }
-        }
-        for (reason, count) in counters.dropped() {
-            dropped = dropped.with([("reason", reason)], count);
-        }
-        let denied = counters.denied();
-        let mut failures = Family::counter(
-            "sidetone_sip_auth_failures_total",
-            "SIP requests whose sender could not prove who it is, by reason.",
-        );
-        for (reason, count) in denied.authentication {
-            failures = failures.with([("reason", reason)], count);
-        }
-        let mut calls_refused = Family::counter(
-            "sidetone_sip_calls_refused_total",
-            "Calls of known senders that were refused, by hangup cause.",
-        );
-        for (cause, count) in denied.calls {
-            calls_refused = calls_refused.with([("hangup_cause", cause)], count);
-        }
-        let mut guessed = Family::counter(
-            "sidetone_sip_guessing_total",
-            "Limits that wrong passwords reached: account (one source at one account), source (one source over all accounts), all_sources (one account over all sources).",
-        );
-        for (limit, count) in counters.guessed() {
-            guessed = guessed.with([("limit", limit)], count);
-        }
-        let mut queues = Family::gauge("sidetone_queue_length", "What waits in a queue.")
-            .with([("queue", "call_news")], self.news.waiting())
-            .with([("queue", "journal")], self.journal.queue_len() as u64)
-            .with([("queue", "room_news")], self.sessions.waiting());
-        for (queue, length) in self.switch.queues() {
-            queues = queues.with([("queue", queue)], length as u64);
-        }
-        let (clients, servers) = self.switch.transactions();
-        let transactions = Family::gauge(
-            "sidetone_sip_transactions",
-            "SIP transactions that live now, those included whose answer is kept for retransmissions.",
-        )
-        .with([("role", "client")], clients as u64)
-        .with([("role", "server")], servers as u64);
+        let [dropped, refused, addresses] = notices(counters);
+        let [failures, calls_refused, guessed, pins_guessed] = denials(counters);
         vec![
             requests(
                 "sidetone_sip_requests_received_total",
@@ -211,15 +157,37 @@ impl EngineMetrics {
             responses("sidetone_sip_responses_sent_total", "SIP responses sent, by class.", counters.sent()),
             Family::gauge("sidetone_sip_bindings", "Bindings registered now.")
                 .is(self.switch.bindings() as u64),
-            transactions,
+            self.transactions(),
             dropped,
             failures,
             guessed,
+            pins_guessed,
             calls_refused,
             refused,
             addresses,
-            queues,
+            self.queues(),
         ]
+    }
+
+    fn queues(&self) -> Family {
+        let mut queues = Family::gauge("sidetone_queue_length", "Items waiting in a queue.")
+            .with([("queue", "call_news")], self.call_events.waiting())
+            .with([("queue", "journal")], self.journal.queue_len() as u64)
+            .with([("queue", "room_news")], self.sessions.waiting());
+        for (queue, length) in self.switch.queues() {
+            queues = queues.with([("queue", queue)], length as u64);
+        }
+        queues
+    }
+
+    fn transactions(&self) -> Family {
+        let (clients, servers) = self.switch.transactions();
+        Family::gauge(
+            "sidetone_sip_transactions",
+            "SIP transactions, including those kept for retransmissions.",
+        )
+        .with([("role", "client")], clients as u64)
+        .with([("role", "server")], servers as u64)
     }
 
     fn callbacks(&self) -> Family {
@@ -232,7 +200,7 @@ impl EngineMetrics {
         ];
         let family = Family::counter(
             "sidetone_call_info_total",
-            "Answered calls that a call-info URL was asked about, by what came of it; dropped: it was not asked.",
+            "Answered calls with a call-info URL, by result; dropped: no request was sent.",
         );
         results.into_iter().fold(family, |family, (result, count)| {
             family.with([("result", result)], count.load(Ordering::Relaxed))
@@ -247,7 +215,7 @@ impl EngineMetrics {
                 "sidetone_call_news_dropped_total",
                 "Events call.ringing, call.answered, call.media_warning and security.guessing that were lost because too many waited for the database.",
             )
-            .is(self.news.dropped()),
+            .is(self.call_events.dropped()),
             journal_healthy(&self.journal),
             Family::gauge(
                 "sidetone_journal_bytes",
@@ -284,19 +252,19 @@ pub fn disk(journal: &Journal) -> Vec<Family> {
     let mut families = vec![
         Family::gauge(
             "sidetone_disk_full",
-            "Whether the disk of the data directory is full but for the journal's reserve: new calls are refused.",
+            "Whether the disk of the data directory is full except for the journal's reserve: new calls are refused.",
         )
-        .is((!journal.has_room()).into()),
+        .is((!journal.has_space()).into()),
         Family::gauge("sidetone_journal_reserve_ready", "Whether the journal's reserve is untouched.")
             .is(journal.has_reserve().into()),
         Family::counter(
             "sidetone_journal_segments_failed_total",
-            "Segments of the journal that were given up because a write or its synchronisation failed.",
+            "Journal segments that were abandoned because a write or sync failed.",
         )
         .is(journal.failed_segments()),
     ];
     if let Some(free) = journal.free_bytes() {
-        let help = "Octets that the disk of the data directory has left.";
+        let help = "Free octets on the disk of the data directory.";
         families.push(Family::gauge("sidetone_disk_free_bytes", help).is(free));
     }
     families
@@ -307,7 +275,7 @@ pub fn dead_letters(letters: &DeadLetters) -> Family {
     let count = letters.files().map_or(0, |files| files.len() as u64);
     Family::gauge(
         "sidetone_dead_letters",
-        "Call records, events and notes that the database refused and that lie in files; anything but 0 needs a look.",
+        "Call records, events and notes that the database refused and that are stored in files; check any value but 0.",
     )
     .is(count)
 }
@@ -325,7 +293,7 @@ async fn is_up(store: &Store) -> bool {
 }
 
 fn build_info() -> Family {
-    Family::gauge("sidetone_build_info", "The version that runs; the value says nothing.")
+    Family::gauge("sidetone_build_info", "The running version; the value has no meaning.")
         .with([("version", env!("CARGO_PKG_VERSION"))], 1)
 }
 
@@ -333,7 +301,70 @@ fn database(is_up: bool) -> Family {
     Family::gauge("sidetone_database_up", "Whether the database answers.").is(is_up.into())
 }
 
-fn rooms(counts: &RoomNewsCounts) -> Vec<Family> {
+/// Messages that were not served, and refusals of trunks.
+fn notices(counters: &counters::Counters) -> [Family; 3] {
+    let mut dropped = Family::counter(
+        "sidetone_sip_dropped_total",
+        "SIP messages not served, by reason: docs/configuration.md describes them.",
+    );
+    let mut refused = Family::counter(
+        "sidetone_trunk_credentials_refused_total",
+        "Times that a trunk refused our credentials, or challenged for a realm that may not have them.",
+    );
+    let mut addresses = Family::counter(
+        "sidetone_trunk_addresses_refused_total",
+        "Times that a trunk was not used because it resolved to an internal or another organisation's address.",
+    );
+    for (notice, count) in counters.notices() {
+        if notice == "credentials" {
+            refused = refused.is(count);
+        } else if notice == "trunk_address" {
+            addresses = addresses.is(count);
+        } else {
+            dropped = dropped.with([("reason", notice)], count);
+        }
+    }
+    for (reason, count) in counters.dropped() {
+        dropped = dropped.with([("reason", reason)], count);
+    }
+    [dropped, refused, addresses]
+}
+
+/// Requests and calls that were refused, and limits on wrong passwords that were reached.
+fn denials(counters: &counters::Counters) -> [Family; 4] {
+    let denied = counters.denied();
+    let mut failures = Family::counter(
+        "sidetone_sip_auth_failures_total",
+        "SIP requests that failed authentication, by reason.",
+    );
+    for (reason, count) in denied.authentication {
+        failures = failures.with([("reason", reason)], count);
+    }
+    let mut calls_refused = Family::counter(
+        "sidetone_sip_calls_refused_total",
+        "Calls of known senders that were refused, by hangup cause.",
+    );
+    for (cause, count) in denied.calls {
+        calls_refused = calls_refused.with([("hangup_cause", cause)], count);
+    }
+    let mut guessed = Family::counter(
+        "sidetone_sip_guessing_total",
+        "Limits that wrong passwords reached: account (one source at one account), source (one source over all accounts), all_sources (one account over all sources).",
+    );
+    for (limit, count) in counters.guessed() {
+        guessed = guessed.with([("limit", limit)], count);
+    }
+    let mut pins_guessed = Family::counter(
+        "sidetone_room_pin_guessing_total",
+        "Limits that wrong PINs of rooms reached: caller, known, organisation, room, trunk and withheld.",
+    );
+    for (limit, count) in counters.pins_guessed() {
+        pins_guessed = pins_guessed.with([("limit", limit)], count);
+    }
+    [failures, calls_refused, guessed, pins_guessed]
+}
+
+fn rooms(counts: &HistoryCounters) -> Vec<Family> {
     vec![
         Family::gauge("sidetone_room_sessions_live", "Sessions of conference rooms that are live.")
             .is(counts.live()),
@@ -341,7 +372,7 @@ fn rooms(counts: &RoomNewsCounts) -> Vec<Family> {
             .is(counts.stored()),
         Family::counter("sidetone_room_changes_lost_total", "Changes of live rooms that were not stored.")
             .with([("what", "change")], counts.dropped())
-            .with([("what", "event")], counts.unheard())
+            .with([("what", "event")], counts.discarded())
             .with([("what", "talk")], counts.talk_dropped()),
     ]
 }
@@ -355,13 +386,13 @@ fn notes(counters: &NoteCounters) -> Vec<Family> {
         family("sidetone_notes_total", "Notes stored to be sent, by channel.", "channel", counters.sent()),
         family(
             "sidetone_note_receipts_total",
-            "What phones answered to notes: sent is those that took one.",
+            "Answers of phones to notes; sent: accepted.",
             "status",
             counters.receipts(),
         ),
         family(
             "sidetone_note_acknowledgements_total",
-            "Acknowledgements by phones: those that counted, and those that were forged, repeated or not asked for.",
+            "Acknowledgements by phones: accepted ones, and forged, repeated or unrequested ones.",
             "result",
             counters.acknowledgements(),
         ),
@@ -372,12 +403,17 @@ impl EngineMetrics {
     fn events(&self) -> Vec<Family> {
         let mut gaps = Family::counter(
             "sidetone_event_stream_gaps_total",
-            "Times that a stream could not show all events, by reason; it was told so.",
+            "Times that a stream could not deliver all events and sent stream.gap, by reason.",
         );
         for (reason, count) in self.events.gaps_total() {
             gaps = gaps.with([("reason", reason)], count);
         }
         vec![
+            Family::counter(
+                "sidetone_database_transactions_total",
+                "Writing transactions that this node committed; many calls share one.",
+            )
+            .is(self.store.event_bell().writes_total()),
             Family::counter("sidetone_events_written_total", "Events that this node stored.")
                 .is(self.store.event_bell().events_total()),
             Family::gauge("sidetone_event_streams_open", "Live streams of events open now.")
@@ -406,7 +442,8 @@ fn connections(tcp: &TcpCounters) -> [Family; 3] {
             .with([("reason", "displaced")], tcp.displaced)
             .with([("reason", "no_place")], tcp.refused)
             .with([("reason", "no_descriptor")], tcp.accept_errors)
-            .with([("reason", "timeout")], tcp.timeouts),
+            .with([("reason", "timeout")], tcp.timeouts)
+            .with([("reason", "unsecured")], tcp.unsecured),
         Family::counter(
             "sidetone_sip_tcp_dropped_total",
             "SIP messages that a TCP connection could not take.",
@@ -437,7 +474,7 @@ fn media(counters: &Counters) -> Vec<Family> {
     }
     let foreign = Family::counter(
         "sidetone_rtp_foreign_total",
-        "RTP and RTCP refused because of where it came from, and RTP sent to a source that lost its leg again.",
+        "RTP and RTCP refused because of its source, and RTP sent to a source that lost its leg again.",
     )
     .with([("direction", "received")], counters.discarded_for(Reason::Source))
     .with([("direction", "sent")], counters.foreign_sent);
@@ -450,6 +487,16 @@ fn media(counters: &Counters) -> Vec<Family> {
         drops,
         foreign,
         one("sidetone_rtp_unstamped_total", "Datagrams without a kernel receive time.", counters.unstamped),
+        one(
+            "sidetone_rtp_waited_total",
+            "Datagrams of batches whose first one waited 5 ms or longer for the relay.",
+            counters.waited,
+        ),
+        one(
+            "sidetone_rtp_system_calls_total",
+            "System calls of the relay that wait, receive or send.",
+            counters.system_calls,
+        ),
         one("sidetone_rtp_unreachable_total", "ICMP errors about RTP that was sent.", counters.unreachable),
         one(
             "sidetone_media_commands_refused_total",
@@ -458,7 +505,7 @@ fn media(counters: &Counters) -> Vec<Family> {
         ),
         one(
             "sidetone_media_notices_dropped_total",
-            "Notices of workers that nobody took; never the report of a call.",
+            "Notices of workers that were discarded; never the report of a call.",
             counters.notices_dropped,
         ),
     ]
@@ -481,11 +528,11 @@ fn mixes(counters: &Counters) -> Vec<Family> {
     vec![
         Family::gauge(
             "sidetone_mixes",
-            "Conferences and callers on their way into one, as they are mixed now.",
+            "Conferences, and callers joining one, that are being mixed.",
         )
         .is(counters.mixes as u64),
-        Family::gauge("sidetone_mix_seats", "Legs that sit in a mix now.").is(counters.seats as u64),
-        Family::gauge("sidetone_mix_speakers", "Legs that were heard in the last tick of their mix.")
+        Family::gauge("sidetone_mix_seats", "Legs in a mix.").is(counters.seats as u64),
+        Family::gauge("sidetone_mix_speakers", "Legs with audio in the last tick of their mix.")
             .is(figures.speakers),
         one("sidetone_mix_received_total", "RTP and RTCP datagrams of legs in a mix.", counters.mixed),
         one("sidetone_mix_sent_total", "RTP and RTCP datagrams that mixes sent.", counters.originated),
@@ -498,7 +545,7 @@ fn mixes(counters: &Counters) -> Vec<Family> {
         one("sidetone_mix_encoded_packets_total", "Packets that mixes encoded.", figures.encoded_packets),
         one(
             "sidetone_mix_skipped_ticks_total",
-            "Ticks of 20 ms that were left out because a worker came too late; that is heard.",
+            "Ticks of 20 ms that were skipped because a worker was late; audible.",
             figures.skipped_ticks,
         ),
         Family::counter(
@@ -514,7 +561,7 @@ fn mixes(counters: &Counters) -> Vec<Family> {
             }],
             ..Family::counter(
                 "sidetone_mix_concealed_seconds_total",
-                "Audio that stood in for what was missing of parties in a mix.",
+                "Concealed audio of parties in a mix.",
             )
         },
         Family {

@@ -19,12 +19,16 @@ pub struct Usage {
     pub open_files_max: u64,
 }
 
-/// Returns the current usage of this process.
-pub fn usage() -> Usage {
-    let cpu_us = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| {
+/// Returns the processor time that this process has used, in microseconds.
+pub fn cpu_us() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         u64::try_from(micros).unwrap_or_default()
-    });
+    })
+}
+
+/// Returns the current usage of this process.
+pub fn usage() -> Usage {
     // The second word of statm: resident pages.
     let resident_pages: u64 = std::fs::read_to_string("/proc/self/statm")
         .ok()
@@ -32,7 +36,7 @@ pub fn usage() -> Usage {
         .unwrap_or_default();
     let page_bytes = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
     Usage {
-        cpu_us,
+        cpu_us: cpu_us(),
         resident_bytes: resident_pages
             * page_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(4096),
         open_files: std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64),
@@ -51,7 +55,7 @@ pub fn raise_open_files() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
     if let Err(error) = raised {
-        tracing::warn!(%error, "the limit of open files stays as it is; it bounds the calls that can be up");
+        tracing::warn!(%error, "the limit of open files cannot be raised; it limits the number of calls");
     }
 }
 

@@ -29,7 +29,7 @@ impl Readiness for EngineReadiness {
         if self.draining.load(Ordering::Relaxed) {
             unready.push("draining: the node takes no new calls and stops".to_owned());
         }
-        if !self.journal.has_room() {
+        if !self.journal.has_space() {
             unready.push("journal: the disk is full, only the journal's reserve is left".to_owned());
         } else if !self.journal.is_healthy() {
             unready.push("journal: the disk takes no records".to_owned());

@@ -19,13 +19,14 @@ pub struct Sweeper {
 /// The kinds of data with a retention time.
 #[derive(Debug, Clone, Copy)]
 enum Kept {
+    CallRequests,
     Events,
     IdempotencyKeys,
     WebhookDeliveries,
 }
 
 impl Kept {
-    const ALL: [Kept; 3] = [Kept::Events, Kept::IdempotencyKeys, Kept::WebhookDeliveries];
+    const ALL: [Kept; 4] = [Kept::CallRequests, Kept::Events, Kept::IdempotencyKeys, Kept::WebhookDeliveries];
 }
 
 impl Sweeper {
@@ -42,7 +43,7 @@ impl Sweeper {
                 match self.purge(kept).await {
                     Ok(true) => pause = BATCH_PAUSE,
                     Ok(false) => {}
-                    Err(error) => tracing::warn!(%error, ?kept, "what is old cannot be deleted now"),
+                    Err(error) => tracing::warn!(%error, ?kept, "expired rows cannot be deleted now"),
                 }
             }
         }
@@ -52,6 +53,7 @@ impl Sweeper {
     async fn purge(&self, kept: Kept) -> Result<bool, StoreError> {
         let now = (self.clock)();
         Ok(match kept {
+            Kept::CallRequests => self.store.purge_requests(now).await? == Store::REQUEST_PURGE_BATCH,
             Kept::Events => self.store.purge_events(now).await? == Store::EVENT_PURGE_BATCH,
             Kept::IdempotencyKeys => self.keys.purge(now).await? == IdempotencyKeys::PURGE_BATCH,
             Kept::WebhookDeliveries => {

@@ -7,36 +7,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::SeedableRng;
 use rand::rngs::{StdRng, SysRng};
-use sidetone_api::{ApiState, HttpServer};
+use sidetone_api::Ports;
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::{Family, Metrics};
 use sidetone_model::ports::{PortFuture, Readiness};
 use sidetone_store::{IdempotencyKeys, Store};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::app::{
-    HTTP_STOP_MAX, StartError, WRITER_STOP_MAX, directory_ports, panel, rate_ports, wall_clock,
+    HTTP_STOP_MAX, Senders, StartError, WRITER_STOP_MAX, api_state, directory_ports, http_server, open_tls,
+    panel, rate_ports, wall_clock,
 };
 use crate::cdr::journal::{Journal, JournalOptions};
+use crate::cdr::reader::JournalReader;
 use crate::cdr::writer::CdrWriter;
 use crate::clock::steady_clock;
 use crate::config::Config;
 use crate::dead_letters::DeadLetters;
-use crate::events::Bus;
 use crate::followers::serve_http;
 use crate::metrics;
 use crate::outbound_http::Client;
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
-use crate::tap::book::{Book, OwnerError};
+use crate::tap::cdr_mapper::{CdrMapper, OwnerError};
+use crate::tap::cdr_writer::{RecordedCall, TapWriter};
 use crate::tap::counters::TapCounters;
-use crate::tap::scribe::{Scribe, Told};
-use crate::tap::session::TapSession;
+use crate::tap::session::{TapSession, TappedCall};
 use crate::tap::thread::{TapOptions, TapThread, TapThreadError};
 use crate::webhooks::counters::WebhookCounters;
-use crate::webhooks::desk::Desk;
-use crate::webhooks::worker::Worker;
 
 /// A running tap.
 pub struct TapNode {
@@ -51,14 +50,105 @@ pub struct TapNode {
     /// Its counters.
     pub counters: Arc<TapCounters>,
     thread: TapThread,
-    scribe: Running,
-    writer: Running,
+    running: RunningTasks,
     web: Option<Running>,
+    stop: watch::Sender<bool>,
+    supervisor: Supervisor,
+}
+
+/// What the tasks of a tap work on, before they run.
+struct Tasks {
+    call_writer: TapWriter,
+    ended: mpsc::Receiver<TappedCall>,
+    writer: CdrWriter,
+    sweeper: Sweeper,
+    senders: Senders,
+}
+
+/// The tasks of a tap.
+struct RunningTasks {
+    call_writer: Running,
+    writer: Running,
     sweeper: Running,
     events: Running,
     webhooks: Running,
-    stop: watch::Sender<bool>,
-    supervisor: Supervisor,
+}
+
+impl Tasks {
+    fn start(self, supervisor: &Supervisor, store: &Store, stopped: &watch::Receiver<bool>) -> RunningTasks {
+        let Tasks { call_writer, ended, writer, sweeper, senders } = self;
+        let Senders { events, listener, webhooks, .. } = senders;
+        let stop = || stopped.clone();
+        RunningTasks {
+            call_writer: supervisor
+                .keep(Task::TapWriter, (call_writer, ended), |(writer, ended)| Box::pin(writer.run(ended))),
+            writer: supervisor.keep(Task::RecordWriter, (writer, store.clone()), |(writer, store)| {
+                Box::pin(writer.run(store))
+            }),
+            sweeper: supervisor
+                .keep(Task::Sweep, (sweeper, stop()), |(sweeper, stop)| Box::pin(sweeper.run(stop.clone()))),
+            webhooks: supervisor.keep(Task::Webhooks, (webhooks, stop()), |(sender, stop)| {
+                Box::pin(sender.run(stop.clone()))
+            }),
+            events: supervisor.keep(Task::Events, (events, listener, stop()), |(bus, heard, stop)| {
+                Box::pin(bus.run(heard, stop.clone()))
+            }),
+        }
+    }
+}
+
+/// Opens the journal of a tap, which is apart from that of a switch in the same directory.
+fn open_journal(config: &Config, supervisor: &Supervisor) -> Result<(Journal, JournalReader), StartError> {
+    let options = JournalOptions {
+        reserve_bytes: config.node.journal_reserve_bytes,
+        storage: None,
+        supervisor: supervisor.clone(),
+        clock: Some(steady_clock()),
+    };
+    let dir = config.node.data_dir.join("tap-journal");
+    let (journal, reader, _) = Journal::open_with(&dir, &|_| {}, options)?;
+    Ok((journal, reader))
+}
+
+/// The ports of a process that carries no calls: the database, and what a tap reports of itself.
+async fn ports(
+    store: &Store,
+    metrics: TapMetrics,
+    senders: &Senders,
+    outbound: &Client,
+    idempotency: IdempotencyKeys,
+    rng: &mut StdRng,
+) -> Result<Ports, StartError> {
+    let (shared, metrics) = (Arc::new(store.clone()), Arc::new(metrics));
+    Ok(Ports {
+        ai_prices: Some(shared.clone()),
+        call_requests: None,
+        cdrs: shared.clone(),
+        conversations: Some(shared.clone()),
+        panel: Some(Arc::new(panel(store, rng).await?)),
+        directory: Some(directory_ports(store, StdRng::from_rng(rng))),
+        events: Some(Arc::new(senders.events.clone())),
+        idempotency: Arc::new(idempotency),
+        keys: shared.clone(),
+        leg_traces: None,
+        live_calls: None,
+        live_quality: None,
+        live_rooms: None,
+        metrics: metrics.clone(),
+        notes: None,
+        outgoing_urls: Some(Arc::new(outbound.policy().clone())),
+        prompts: None,
+        rates: Some(rate_ports(store)),
+        readiness: metrics,
+        recordings: None,
+        registrations: None,
+        trunk_statuses: None,
+        room_history: None,
+        rooms: None,
+        stored_quality: Some(shared.clone()),
+        tenants: shared,
+        webhooks: Some(senders.webhook_service.clone()),
+    })
 }
 
 /// The parameters of a tap, in addition to the configuration.
@@ -70,7 +160,7 @@ pub struct TapStart {
     /// Whether HTTP is served.
     pub http: bool,
     /// Called for every finished call.
-    pub tell: Box<dyn Fn(&Told) + Send + Sync>,
+    pub tell: Box<dyn Fn(&RecordedCall) + Send + Sync>,
 }
 
 /// Why a tap cannot start; one line with the cause and what to do.
@@ -101,29 +191,22 @@ impl TapNode {
         let node = store.node(&name, wall_clock()).await.map_err(StartError::from)?;
         let snapshot = store.directory().await.map_err(StartError::from)?;
         let named = start.organisation.as_deref().or(config.tap.organisation.as_deref());
-        let book = Book::new(snapshot, named, node)?;
-        let organisation = book.organisation_name().to_owned();
+        let mapper = CdrMapper::new(snapshot, named, node)?;
+        let organisation = mapper.organisation_name().to_owned();
 
+        let tls = open_tls(config).map_err(StartError::from)?;
         let web = if start.http { Some(listen(config).await?) } else { None };
         let http = web.as_ref().and_then(|web| web.local_addr().ok());
-        let journal_dir = config.node.data_dir.join("tap-journal");
         let supervisor = Supervisor::default();
-        let options = JournalOptions {
-            reserve_bytes: config.node.journal_reserve_bytes,
-            storage: None,
-            supervisor: supervisor.clone(),
-            clock: Some(steady_clock()),
-        };
-        let opened = Journal::open_with(&journal_dir, &|_| {}, options).map_err(StartError::from)?;
-        let (journal, reader, _) = opened;
+        let (journal, reader) = open_journal(config, &supervisor)?;
         let counters = Arc::new(TapCounters::default());
         let (calls, ended) = mpsc::channel(CALLS_LEN_MAX);
         let session = TapSession::with_thresholds(config.tap.verdict.clone());
         let thread = TapThread::start(start.tap, session, Arc::clone(&counters), calls, &supervisor)?;
 
         let (stop, stopped) = watch::channel(false);
-        let scribe = Scribe {
-            book,
+        let call_writer = TapWriter {
+            mapper,
             journal: journal.clone(),
             store: store.clone(),
             counters: Arc::clone(&counters),
@@ -131,70 +214,30 @@ impl TapNode {
         };
         let letters = DeadLetters::below(&config.node.data_dir);
         let writer = CdrWriter::new(reader).with_letters(letters.clone());
-        let stored = writer.stored();
         let outbound = Client::new(&config.outbound_http, Vec::new()).map_err(StartError::from)?;
-        let wake = Arc::new(Notify::new());
-        let desk = Desk::new(store.clone(), StdRng::from_rng(&mut rng), Arc::clone(&wake));
-        let carrier = Arc::new(outbound.clone());
-        let sender =
-            Worker::new(store.clone(), node, carrier, Arc::new(wall_clock), StdRng::from_rng(&mut rng), wake);
-        let (bus, heard_events) = (Bus::new(&store), store.event_bell().listen());
+        let senders = Senders::new(&store, node, &outbound, &mut rng);
         let idempotency = IdempotencyKeys::open(store.clone(), node).await.map_err(StartError::from)?;
         let sweeper = Sweeper { store: store.clone(), keys: idempotency.clone(), clock: wall_clock };
-        let seen = Arc::new(TapMetrics {
+        let metrics = TapMetrics {
             counters: Arc::clone(&counters),
-            journal: journal.clone(),
-            stored,
+            journal,
+            stored: writer.stored(),
             letters,
             store: store.clone(),
             supervisor: supervisor.clone(),
-            webhooks: sender.counters(),
-        });
-        let served = match web {
+            webhooks: senders.webhooks.counters(),
+        };
+        let web = match web {
             None => None,
             Some(web) => {
-                let shared = Arc::new(store.clone());
-                let state = ApiState::new(shared.clone(), shared.clone(), seen.clone(), Arc::new(wall_clock))
-                    .with_tenants(Arc::new(store.clone()))
-                    .with_stored_quality(shared.clone())
-                    .with_panel(panel(&store, &mut rng).await?)
-                    .with_settings(config.http.settings.clone())
-                    .with_conversations(shared.clone(), shared)
-                    .with_idempotency(Arc::new(idempotency))
-                    .with_events(Arc::new(bus.clone()))
-                    .with_directory(directory_ports(&store, StdRng::from_rng(&mut rng)))
-                    .with_rates(rate_ports(&store))
-                    .with_outgoing_urls(Arc::new(outbound.policy().clone()))
-                    .with_webhooks(Arc::new(desk))
-                    .with_metrics(seen);
-                Some(serve_http(&supervisor, HttpServer::new(web, state), stopped.clone()))
+                let ports = ports(&store, metrics, &senders, &outbound, idempotency, &mut rng).await?;
+                let server = http_server(config, &tls, web, api_state(config, ports));
+                Some(serve_http(&supervisor, server, stopped.clone()))
             }
         };
-        let (written, counted) = (store.clone(), Arc::clone(&counters));
-        Ok(TapNode {
-            http,
-            node,
-            organisation,
-            store,
-            counters: counted,
-            thread,
-            scribe: supervisor
-                .keep(Task::TapScribe, (scribe, ended), |(scribe, ended)| Box::pin(scribe.run(ended))),
-            writer: supervisor
-                .keep(Task::RecordWriter, (writer, written), |(writer, store)| Box::pin(writer.run(store))),
-            web: served,
-            sweeper: supervisor.keep(Task::Sweep, (sweeper, stopped.clone()), |(sweeper, stop)| {
-                Box::pin(sweeper.run(stop.clone()))
-            }),
-            webhooks: supervisor.keep(Task::Webhooks, (sender, stopped.clone()), |(sender, stop)| {
-                Box::pin(sender.run(stop.clone()))
-            }),
-            events: supervisor.keep(Task::Events, (bus, heard_events, stopped), |(bus, heard, stop)| {
-                Box::pin(bus.run(heard, stop.clone()))
-            }),
-            stop,
-            supervisor,
-        })
+        let tasks = Tasks { call_writer, ended, writer, sweeper, senders };
+        let running = tasks.start(&supervisor, &store, &stopped);
+        Ok(TapNode { http, node, organisation, store, counters, thread, running, web, stop, supervisor })
     }
 
     /// Completes with the task whose failure stops the tap; the process has to end then.
@@ -207,17 +250,17 @@ impl TapNode {
         self.supervisor.stopping();
         let thread = self.thread;
         let _ = tokio::task::spawn_blocking(move || thread.stop()).await;
-        // The scribe ends when the thread drops its channel, and the writer when the scribe drops its
+        // The call writer ends when the thread drops its channel, and the record writer when the call writer drops its
         // journal.
-        let _ = self.scribe.await;
+        let _ = self.running.call_writer.await;
         let _ = self.stop.send(true);
-        let _ = self.sweeper.await;
-        let _ = self.events.await;
-        let _ = self.webhooks.await;
+        let _ = self.running.sweeper.await;
+        let _ = self.running.events.await;
+        let _ = self.running.webhooks.await;
         if let Some(web) = self.web {
             let _ = tokio::time::timeout(HTTP_STOP_MAX, web).await;
         }
-        if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
+        if tokio::time::timeout(WRITER_STOP_MAX, self.running.writer).await.is_err() {
             tracing::warn!(
                 "the database did not take the last records; the journal keeps them for the next start"
             );

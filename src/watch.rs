@@ -33,10 +33,14 @@ pub async fn watch_stored(
     away: &AtomicBool,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut changes = store.changes();
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        if !changes.may_have_come() {
+            continue;
         }
         let news = news(store, heard).await;
         away.store(news.is_err(), Ordering::Relaxed);
@@ -49,7 +53,10 @@ pub async fn watch_stored(
                 }
             }
             // Calls continue with the known data; the next reading follows soon.
-            Err(error) => tracing::warn!(%error, "the directory cannot be read again"),
+            Err(error) => {
+                changes.forget();
+                tracing::warn!(%error, "the directory cannot be read again");
+            }
         }
     }
 }
@@ -88,7 +95,7 @@ pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Hand
     }
 }
 
-/// How often the stored revisions are read; a change is known within two seconds.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often the task looks for changes; one is known within two seconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Batches of the writer that wait to be reported.
 pub const DRAWN_LEN_MAX: usize = 64;

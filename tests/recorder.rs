@@ -30,7 +30,13 @@ fn a_mix_is_not_held_up_and_a_full_disk_ends_the_recording() {
     a_disk_of_8_mb_fills_up();
 }
 
+/// The harness has a thread of its own, which may allocate meanwhile: what a frame allocates is there in every round.
 fn no_frame_allocates() {
+    let rounds: Vec<(usize, usize)> = (0..5).map(|_| allocations_of_frames()).collect();
+    assert!(rounds.contains(&(0, 0)), "{rounds:?}");
+}
+
+fn allocations_of_frames() -> (usize, usize) {
     let (begin, mut sink) = Begin::new(ACME, SESSION, &Arc::default());
     let pcm = [7; 320];
     sink.frame(Micros(0), &pcm);
@@ -40,8 +46,8 @@ fn no_frame_allocates() {
         assert!(sink.frame(Micros(n * 20_000), &pcm));
     }
     let change = region.change();
-    assert_eq!((change.allocations, change.reallocations), (0, 0));
     drop(begin);
+    (change.allocations, change.reallocations)
 }
 
 fn a_disk_of_8_mb_fills_up() {

@@ -21,6 +21,8 @@ mod database;
 mod dead_letters;
 #[path = "store/events.rs"]
 mod events;
+#[path = "store/groups.rs"]
+mod groups;
 #[path = "store/idempotency.rs"]
 mod idempotency;
 #[path = "store/money.rs"]
@@ -33,6 +35,8 @@ mod recordings;
 mod records;
 #[path = "store/sessions.rs"]
 mod sessions;
+#[path = "store/text_blocks.rs"]
+mod text_blocks;
 
 use std::sync::atomic::Ordering;
 
@@ -41,9 +45,10 @@ use records::{TempDir, answered, at, ended, organisation};
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, StrictSource};
+use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::forwarding::{ForwardReason, Forwarding};
 use sidetone_model::ids::{
     AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
@@ -52,6 +57,7 @@ use sidetone_model::page::Window;
 use sidetone_model::ports::{ApiKeys, CdrLog, CdrSink};
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
+use sidetone_model::trunk_interop::TrunkInterop;
 use sidetone_store::{
     ApiKeyRow, ApiKeyText, Change, ExtensionRow, NumberRow, OrganisationRow, Store, StoreError, TrunkRow,
 };
@@ -93,6 +99,11 @@ fn everything() -> Cdr {
         node_id: Some(NodeId(id(7))),
         bridge_cause: Some(HangupCause::UserBusy),
         sip_status: Some(486),
+        ended_by: Some(EndedBy::System),
+        transferred_from: Some(ended(3).call_uuid),
+        transferred_to: Some(ended(4).call_uuid),
+        forwarded_by: Some("1001".into()),
+        forward_reason: Some(ForwardReason::DoNotDisturb),
         sell_amount: Amount::from_scaled(123_456_789),
         cost_amount: Amount::from_scaled(-1),
         ..ended(1)
@@ -220,6 +231,9 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         ha1: Some(Ha1 { md5: "m".to_owned(), sha256: "s".to_owned() }),
         codecs: vec!["PCMA".to_owned(), "PCMU".to_owned()],
         strict_source: Some(StrictSource::Sdp),
+        srtp: Srtp::Required,
+        forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
+        do_not_disturb: Some(true),
     }
 }
 
@@ -268,7 +282,9 @@ fn the_directory_is_what_was_declared() {
             register: true,
             short_numbers: vec!["112".to_owned(), "999".to_owned()],
             strict_source: Some(StrictSource::Any),
+            srtp: Srtp::Optional,
             max_call_seconds: Some(600),
+            interop: TrunkInterop::default(),
         };
         write.declare_trunk(&trunk, at(0)).await.unwrap();
         assert_eq!(store.directory().await.unwrap().organisations.len(), 0, "not before the commit");
@@ -285,13 +301,17 @@ fn the_directory_is_what_was_declared() {
         assert_eq!(directory.organisations[0].numbering, acme().numbering);
         assert_eq!(directory.organisations[0].max_outbound_calls, Some(30));
         assert_eq!(directory.organisations[0].max_call_seconds, Some(7_200));
-        assert_eq!(extension_row.strict_source, Some(StrictSource::Sdp));
+        assert_eq!(
+            (extension_row.strict_source, extension_row.srtp),
+            (Some(StrictSource::Sdp), Srtp::Required)
+        );
         let stored = &directory.trunks[0];
         assert_eq!((&stored.accept_from, &stored.address), (&trunk.accept_from, &trunk.address));
         assert_eq!((stored.username.as_str(), stored.realm.as_str()), ("acme", "carrier.example"));
         assert_eq!((stored.register, &stored.short_numbers), (true, &trunk.short_numbers));
         assert_eq!(stored.password, Secret("hush".to_owned()));
         assert_eq!((stored.strict_source, stored.max_call_seconds), (Some(StrictSource::Any), Some(600)));
+        assert_eq!(stored.srtp, Srtp::Optional);
 
         // A password that is not given again stays; an empty one goes.
         let mut write = store.write().await.unwrap();
@@ -300,18 +320,30 @@ fn the_directory_is_what_was_declared() {
         let none = TrunkRow { password: Some(Secret::default()), ..trunk };
         assert_eq!(write.declare_trunk(&none, at(1)).await.unwrap().1, Change::Changed);
         // A bound that is not declared again goes.
-        let loose = TrunkRow { strict_source: None, max_call_seconds: None, ..none };
+        let loose = TrunkRow { strict_source: None, srtp: Srtp::Off, max_call_seconds: None, ..none };
         assert_eq!(write.declare_trunk(&loose, at(2)).await.unwrap().1, Change::Changed);
         let unbounded = OrganisationRow { max_call_seconds: None, ..acme() };
         assert_eq!(write.declare_organisation(&unbounded, at(2)).await.unwrap().1, Change::Changed);
-        let plain = ExtensionRow { strict_source: None, ..line(organisation, Some(team)) };
+        // Forwarding that is not declared stays: people change it by their phones.
+        let plain = ExtensionRow {
+            strict_source: None,
+            forwarding: None,
+            do_not_disturb: None,
+            ..line(organisation, Some(team))
+        };
         assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);
         write.commit().await.unwrap();
         let directory = store.directory().await.unwrap();
         assert_eq!(directory.trunks[0].password, Secret::default());
         assert_eq!((directory.trunks[0].strict_source, directory.trunks[0].max_call_seconds), (None, None));
         assert_eq!(directory.organisations[0].max_call_seconds, None);
-        assert_eq!(directory.extensions[0].strict_source, None);
+        assert_eq!(
+            (directory.extensions[0].strict_source, directory.extensions[0].srtp),
+            (None, Srtp::Required)
+        );
+        let line = &directory.extensions[0];
+        assert_eq!((line.forwarding.busy.as_deref(), line.do_not_disturb), (Some("1002"), true));
+        assert_eq!(directory.trunks[0].srtp, Srtp::Off);
     });
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
     /// A strong entity tag, with its quotes.
     pub(crate) etag: String,
-    /// When it was written last.
+    /// The last change of the file.
     pub(crate) modified: SystemTime,
 }
 

@@ -62,6 +62,11 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
+    /// The resource was changed since the caller read it.
+    pub(crate) fn precondition_failed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
@@ -72,6 +77,20 @@ impl ApiError {
         let texts: Vec<String> =
             fields.iter().map(|field| format!("{}: {}", field.field, field.message)).collect();
         Self { fields, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", texts.join("; ")) }
+    }
+
+    /// The request cannot be carried out as it is; every wrong field is named.
+    pub(crate) fn unprocessable(fields: Vec<FieldProblem>) -> Self {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self { status, code: "unprocessable", ..Self::invalid(fields) }
+    }
+
+    /// The same failure as [`ApiError::unprocessable`], if it names wrong fields.
+    pub(crate) fn of_placement(self) -> Self {
+        match self.fields.is_empty() {
+            true => self,
+            false => Self::unprocessable(self.fields),
+        }
     }
 
     /// Too many requests; the same one may be sent again after `retry_after_s` seconds.
@@ -151,7 +170,7 @@ impl ApiError {
             ..Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "node_busy",
-                format!("there is too much to do, try again in {retry_after_s} s"),
+                format!("the node is overloaded, try again in {retry_after_s} s"),
             )
         }
     }
@@ -259,6 +278,8 @@ impl From<Problem> for ApiError {
             }
             Problem::InvalidRequest(fields) => Self::invalid(fields),
             Problem::NotFound(message) => Self::not_found(message),
+            Problem::PreconditionFailed(message) => Self::precondition_failed(message),
+            Problem::Unprocessable(fields) => Self::unprocessable(fields),
             // The store has logged it, once for all affected requests.
             Problem::Unavailable { retry_after_s, .. } => Self::unavailable(retry_after_s),
         }
@@ -268,21 +289,21 @@ impl From<Problem> for ApiError {
 /// The envelope, for answers that an operation declares itself: `body = ErrorBody`.
 pub(crate) type ErrorBody = Envelope<'static>;
 
-/// Every failure, whatever the status.
+/// The body of every failure.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Error)]
+#[schema(as = ErrorBody)]
 pub(crate) struct Envelope<'a> {
     error: Detail<'a>,
 }
 
-/// What went wrong.
+/// The failure.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorDetail)]
 struct Detail<'a> {
-    /// For programs; the list is open.
+    /// An error code for programs; more codes may follow.
     #[schema(example = "invalid_request")]
     code: &'a str,
-    /// For people; names every field that is wrong.
+    /// A message for people; names every wrong field.
     #[schema(example = "limit: must be between 1 and 500")]
     message: &'a str,
     /// The wrong fields one by one, in the order of the request.
@@ -294,9 +315,9 @@ struct Detail<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorField)]
 struct Field<'a> {
-    /// Its name as it was written.
+    /// The name as it was written.
     field: &'a str,
-    /// What is wrong with it.
+    /// The problem.
     message: &'a str,
 }
 

@@ -1,140 +1,163 @@
-//! The query of a list of managed resources: the same for all of them.
+//! The query of a list of managed resources.
+//!
+//! A handler names its parameters as a type, such as
+//! `With<ListParams, With<OrganisationParam, NameSortParam>>`, once for the document and for [`read`].
 
 use axum::http::Uri;
+use serde::Deserialize;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::listing::{Listing, ListingSort};
-use utoipa::{IntoParams, ToSchema};
+use sidetone_model::page::Order;
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page;
+use crate::params::{self, Parameters, With, query, sort_key, word};
 
-/// The parameters of one list in addition to the common ones.
-pub(crate) struct Kind {
-    /// The keys of `sort`.
-    pub(crate) sorts: &'static [(&'static str, ListingSort)],
-    /// Whether its resources belong to organisations.
-    pub(crate) organisation_id: bool,
-    /// Whether its resources belong to teams.
-    pub(crate) team_id: bool,
+/// Parameters that determine a listing.
+pub(crate) trait ListingPart: Parameters {
+    /// Puts the parameters that were given into `listing`.
+    fn put(self, listing: &mut Listing);
+}
+
+impl<A: ListingPart, B: ListingPart> ListingPart for With<A, B> {
+    fn put(self, listing: &mut Listing) {
+        self.0.put(listing);
+        self.1.put(listing);
+    }
 }
 
 /// Reads the query of `uri`.
 ///
 /// # Errors
 /// `invalid_request` with every wrong parameter; `forbidden` when it filters by a foreign organisation.
-pub(crate) fn read(uri: &Uri, caller: &Caller, kind: &Kind) -> Result<Listing, ApiError> {
+pub(crate) fn read<P: ListingPart>(uri: &Uri, caller: &Caller) -> Result<Listing, ApiError> {
     let mut listing = Listing::default();
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => listing.window.limit = page::limit(value)?,
-            "offset" => listing.window.offset = page::count(value)?,
-            "order" => listing.order = page::order(value)?,
-            "organisation_id" if kind.organisation_id => {
-                listing.organisation_id = Some(page::uuid(value)?.into());
-            }
-            "q" => listing.q = page::text(value)?,
-            "sort" => listing.sort = sort(value, kind.sorts)?,
-            "team_id" if kind.team_id => listing.team_id = Some(page::uuid(value)?.into()),
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
+    params::read::<P>(uri)?.put(&mut listing);
     caller.narrow(listing.organisation_id)?;
     Ok(listing)
 }
 
-fn sort(value: &str, known: &[(&str, ListingSort)]) -> Result<ListingSort, page::Wrong> {
-    known.iter().find(|(name, _)| *name == value).map(|(_, sort)| *sort).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        format!("unknown key '{}', must be one of {}", page::shown(value), names.join(", "))
-    })
+query! {
+    /// The parameters of every list.
+    pub(crate) struct ListParams {
+        /// Items on a page.
+        #[param(value_type = Option<i64>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Items to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+        /// Sort direction; `asc` by default.
+        #[param(inline)]
+        order: OrderKey = word,
+        /// Searches names and numbers, ignoring case; `%` and `_` match literally.
+        #[param(max_length = 1000)]
+        q: String = page::text,
+    }
 }
 
-/// The parameters of every list, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct ListParams {
-    /// Items of a page.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
-    /// Items to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
-    /// Which way; `asc` unless given.
-    #[param(inline)]
-    order: Option<OrderKey>,
-    /// Free text, in any case, over names and numbers; `%` and `_` match themselves.
-    #[param(max_length = 1000)]
-    q: Option<String>,
+impl ListingPart for ListParams {
+    fn put(self, listing: &mut Listing) {
+        listing.window = params::window(self.limit, self.offset);
+        listing.order = self.order.map_or(listing.order, Order::from);
+        listing.q = params::search(self.q);
+    }
 }
 
-/// The parameter of lists whose things belong to organisations, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct OrganisationParam {
-    /// One organisation; outside the caller's scope answers 403.
-    organisation_id: Option<OrganisationId>,
+query! {
+    /// The parameter of lists whose resources belong to organisations.
+    pub(crate) struct OrganisationParam {
+        /// One organisation; 403 outside the caller's scope.
+        organisation_id: OrganisationId = page::id,
+    }
 }
 
-/// The parameter of lists whose things belong to teams, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct TeamParam {
-    /// One team.
-    team_id: Option<TeamId>,
+impl ListingPart for OrganisationParam {
+    fn put(self, listing: &mut Listing) {
+        listing.organisation_id = self.organisation_id;
+    }
 }
 
-/// The sort of lists whose things have names, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct NameSortParam {
-    /// Sorted by what; `id` decides between equals.
-    #[param(inline)]
-    sort: Option<NameSortKey>,
+query! {
+    /// The parameter of lists whose resources belong to teams.
+    pub(crate) struct TeamParam {
+        /// One team.
+        team_id: TeamId = page::id,
+    }
 }
 
-/// The sort of lists whose things have numbers, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct NumberSortParam {
-    /// Sorted by what; `id` decides between equals.
-    #[param(inline)]
-    sort: Option<NumberSortKey>,
+impl ListingPart for TeamParam {
+    fn put(self, listing: &mut Listing) {
+        listing.team_id = self.team_id;
+    }
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "name")]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-enum NameSortKey {
+query! {
+    /// The sort of lists whose resources have names.
+    pub(crate) struct NameSortParam {
+        /// Sort key; equal values are sorted by `id`.
+        #[param(inline)]
+        sort: NameSortKey = sort_key,
+    }
+}
+
+impl ListingPart for NameSortParam {
+    fn put(self, listing: &mut Listing) {
+        listing.sort = match self.sort {
+            Some(NameSortKey::CreatedAt) => ListingSort::CreatedAt,
+            Some(NameSortKey::Name) | None => ListingSort::Name,
+        };
+    }
+}
+
+query! {
+    /// The sort of lists whose resources have numbers.
+    pub(crate) struct NumberSortParam {
+        /// Sort key; equal values are sorted by `id`.
+        #[param(inline)]
+        sort: NumberSortKey = sort_key,
+    }
+}
+
+impl ListingPart for NumberSortParam {
+    fn put(self, listing: &mut Listing) {
+        listing.sort = match self.sort {
+            Some(NumberSortKey::CreatedAt) => ListingSort::CreatedAt,
+            Some(NumberSortKey::Number) | None => ListingSort::Name,
+        };
+    }
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(default = "name")]
+pub(crate) enum NameSortKey {
     CreatedAt,
     Name,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "number")]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-enum NumberSortKey {
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(default = "number")]
+pub(crate) enum NumberSortKey {
     CreatedAt,
     Number,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "asc")]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-enum OrderKey {
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(default = "asc")]
+pub(crate) enum OrderKey {
     Asc,
     Desc,
 }
 
-/// The sorts of [`NameSortParam`].
-pub(crate) const BY_NAME: &[(&str, ListingSort)] =
-    &[("created_at", ListingSort::CreatedAt), ("name", ListingSort::Name)];
-/// The sorts of [`NumberSortParam`].
-pub(crate) const BY_NUMBER: &[(&str, ListingSort)] =
-    &[("created_at", ListingSort::CreatedAt), ("number", ListingSort::Name)];
+impl From<OrderKey> for Order {
+    fn from(key: OrderKey) -> Self {
+        match key {
+            OrderKey::Asc => Order::Ascending,
+            OrderKey::Desc => Order::Descending,
+        }
+    }
+}

@@ -5,9 +5,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sidetone_model::rules;
 
-use crate::body::Fields;
 use crate::error::ApiError;
 
 /// Returns the resource if the caller may see it: 404 if it does not exist, 403 if it is another
@@ -28,11 +26,4 @@ pub(crate) fn created(collection: &str, id: impl std::fmt::Display, body: impl S
         response.headers_mut().insert(LOCATION, location);
     }
     response
-}
-
-/// Reads the longest duration of an answered call of an organisation or over a trunk.
-pub(crate) fn max_call_seconds(fields: &mut Fields) -> Option<Option<u32>> {
-    fields.or_null("max_call_seconds", |fields, name| {
-        fields.integer(name, rules::CALL_SECONDS).and_then(|seconds| u32::try_from(seconds).ok())
-    })
 }

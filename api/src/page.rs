@@ -3,8 +3,9 @@
 use axum::extract::Query;
 use axum::http::Uri;
 pub(crate) use sidetone_model::json::shown;
-use sidetone_model::page::{Order, Window};
+use sidetone_model::page::Window;
 use sidetone_model::problem::FieldProblem;
+use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::error::ApiError;
@@ -39,12 +40,6 @@ pub(crate) fn read(uri: &Uri, mut take: impl FnMut(&str, &str) -> Result<(), Wro
     if problems.is_empty() { Ok(()) } else { Err(ApiError::invalid(problems)) }
 }
 
-/// The error for an unknown parameter: it is most often a misspelt filter, and an answer that ignores a
-/// filter would be wrong.
-pub(crate) fn unknown() -> Result<(), Wrong> {
-    Err("is not a parameter of this list".to_owned())
-}
-
 /// Reads `limit`.
 pub(crate) fn limit(value: &str) -> Result<u32, Wrong> {
     whole_number(value)
@@ -66,18 +61,21 @@ pub(crate) fn uuid(value: &str) -> Result<Uuid, Wrong> {
     uuid.ok_or_else(|| "must be a UUID".to_owned())
 }
 
+/// Reads the UUID of an id.
+pub(crate) fn id<T: From<Uuid>>(value: &str) -> Result<T, Wrong> {
+    uuid(value).map(T::from)
+}
+
 /// Returns the id in the path under `name`.
 ///
 /// # Errors
 /// `invalid_request` when it is not a hyphenated UUID.
 pub(crate) fn path_id<T: From<Uuid>>(name: &str, value: &str) -> Result<T, ApiError> {
-    uuid(value)
-        .map(T::from)
-        .map_err(|message| ApiError::invalid(vec![FieldProblem { field: name.to_owned(), message }]))
+    id(value).map_err(|message| ApiError::invalid(vec![FieldProblem { field: name.to_owned(), message }]))
 }
 
-/// Reads a text to search for; `None` when it is empty, because every text contains it.
-pub(crate) fn text(value: &str) -> Result<Option<String>, Wrong> {
+/// Reads a text to search for.
+pub(crate) fn text(value: &str) -> Result<String, Wrong> {
     if value.chars().count() > TEXT_LEN_MAX {
         return Err(format!("must be at most {TEXT_LEN_MAX} characters"));
     }
@@ -85,12 +83,22 @@ pub(crate) fn text(value: &str) -> Result<Option<String>, Wrong> {
     if value.chars().any(char::is_control) {
         return Err("must not contain control characters".to_owned());
     }
-    Ok(Some(value).filter(|text| !text.is_empty()).map(str::to_owned))
+    Ok(value.to_owned())
 }
 
-/// Reads `order`.
-pub(crate) fn order(value: &str) -> Result<Order, Wrong> {
-    Order::from_name(value).ok_or_else(|| "must be asc or desc".to_owned())
+/// Reads a timestamp or a date, as a bound in time.
+pub(crate) fn bound(value: &str) -> Result<Timestamp, Wrong> {
+    Timestamp::parse_bound(value)
+        .map_err(|_| "must be an RFC 3339 timestamp, its + written as %2B, or a date YYYY-MM-DD".to_owned())
+}
+
+/// Reads `true` or `false`.
+pub(crate) fn boolean(value: &str) -> Result<bool, Wrong> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
 }
 
 /// Reads only digits: `parse` would accept a sign.

@@ -40,13 +40,14 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, call_conference, call_quality, call_trace, calls, cdr_export, cdrs,
-    conference_controls, conference_people, conference_rooms, conferences, conversations, docs, events,
-    extensions, health, notes, numbers, openapi as reference, organisations, prompts, rates, recordings,
-    room_meetings, room_sessions, start, totals, trunks,
+    ai_prices, auth as login, call_conference, call_operations, call_quality, call_requests, call_trace,
+    calls, cdr_export, cdrs, conference_controls, conference_people, conference_rooms, conferences,
+    conversation_list, conversations, docs, events, extensions, health, notes, numbers, openapi as reference,
+    organisations, prompts, rates, recordings, registrations, room_meetings, room_sessions, start, totals,
+    trunks,
 };
 use crate::state::ApiState;
-use crate::{arrival, auth, idempotency};
+use crate::{arrival, auth, compression, cors, idempotency};
 
 /// All routes, with these ports.
 pub fn router(state: ApiState) -> Router {
@@ -65,7 +66,9 @@ pub fn router(state: ApiState) -> Router {
     Router::from(probes())
         .nest("/api/v1", v1)
         .layer(catch_panic)
+        .layer(from_fn_with_state(state.clone(), cors::share))
         .layer(from_fn_with_state(state.clone(), finish))
+        .layer(compression::layer())
         .with_state(state)
 }
 
@@ -74,13 +77,25 @@ pub fn openapi() -> Value {
     complete(probes().nest("/api/v1", v1()).get_openapi())
 }
 
+/// What changes live calls.
+fn call_control() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default()
+        .routes(routes!(call_conference::merge))
+        .routes(routes!(call_operations::move_to_room))
+        .routes(routes!(call_operations::transfer))
+}
+
 /// The routes of the API, under `/api/v1`.
 fn v1() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(ai_prices::list, ai_prices::create))
         .routes(routes!(ai_prices::find, ai_prices::change, ai_prices::remove))
-        .routes(routes!(calls::find))
-        .routes(routes!(calls::list))
+        .routes(routes!(calls::find, call_requests::end))
+        .routes(routes!(calls::list, call_requests::place))
+        .routes(routes!(call_requests::find, call_requests::cancel))
+        .routes(routes!(call_requests::list))
+        .routes(routes!(registrations::list))
+        .routes(routes!(trunks::status))
         .routes(routes!(call_quality::of_call))
         .routes(routes!(call_quality::of_record))
         .routes(routes!(call_trace::of_record))
@@ -108,7 +123,6 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(recordings::play))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
-        .routes(routes!(call_conference::merge))
         .routes(routes!(conference_controls::end))
         .routes(routes!(conference_controls::kick))
         .routes(routes!(conference_controls::lock))
@@ -125,8 +139,6 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(conferences::by_call))
         .routes(routes!(conferences::find))
         .routes(routes!(conferences::list))
-        .routes(routes!(conversations::find, conversations::report))
-        .routes(routes!(conversations::find_by_call))
         .routes(routes!(reference::document))
         .routes(routes!(rates::cost::list, rates::cost::create))
         .routes(routes!(rates::cost::find, rates::cost::change, rates::cost::delete))
@@ -139,7 +151,17 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(room_sessions::find))
         .routes(routes!(room_sessions::list))
         .routes(routes!(totals::totals))
+        .merge(call_control())
+        .merge(conversation_routes())
         .merge(management())
+}
+
+/// The routes of conversations, under `/api/v1`.
+fn conversation_routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default()
+        .routes(routes!(conversation_list::list))
+        .routes(routes!(conversations::find, conversations::report))
+        .routes(routes!(conversations::find_by_call))
 }
 
 /// The routes of trunks, teams, people, keys and webhooks, under `/api/v1`.

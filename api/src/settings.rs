@@ -14,6 +14,8 @@ pub struct HttpSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// Networks that may read `/metrics`, in addition to this host.
     pub metrics_allow: Vec<IpNet>,
+    /// Origins whose pages may call the API from a browser, such as `https://panel.example.com`.
+    pub cors_origins: Vec<String>,
     /// Open connections; a further one gets 503.
     pub connections_max: usize,
     /// Open connections per address; a further one gets 503.
@@ -36,6 +38,7 @@ impl Default for HttpSettings {
         Self {
             trusted_proxies: Vec::new(),
             metrics_allow: Vec::new(),
+            cors_origins: Vec::new(),
             connections_max: 1_024,
             connections_per_address_max: 64,
             header_time: Duration::from_secs(10),

@@ -8,6 +8,8 @@
     reason = "a helper of a test may fail the test"
 )]
 
+#[path = "http/browser.rs"]
+mod browser;
 #[path = "http/stream.rs"]
 mod stream;
 
@@ -22,7 +24,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use sidetone_api::{ApiState, HttpSettings, router};
+use sidetone_api::{ApiState, HttpSettings, Ports, router};
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use sidetone_model::cdr::Cdr;
@@ -148,8 +150,9 @@ impl Api {
         let now = Arc::clone(&clock);
         let now = Arc::new(move || Timestamp::from_micros(now.load(Ordering::Relaxed)));
         let keys = Arc::new(Keys::default());
-        let state = ApiState::new(Arc::new(Log), keys.clone(), Arc::new(NotReady(unready)), now)
-            .with_trusted_proxies(vec!["10.0.0.0/8".parse().unwrap()]);
+        let state =
+            ApiState::new(Ports::of_log(Arc::new(Log), keys.clone(), Arc::new(NotReady(unready))), now)
+                .with_trusted_proxies(vec!["10.0.0.0/8".parse().unwrap()]);
         Self { router: router(state), keys, clock }
     }
 
@@ -327,7 +330,7 @@ fn the_message_names_every_wrong_field_in_the_order_of_the_request() {
         (
             "limt=5&sort=foo'&team_id=x",
             "limt: is not a parameter of this list; sort: unknown key 'foo'', must be one of billsec, \
-             caller_number, destination_number, direction, ended_at, sell_amount, started_at; \
+             caller_number, destination_number, direction, ended_at, mos, sell_amount, started_at; \
              team_id: must be a UUID",
         ),
     ];
@@ -443,9 +446,7 @@ fn the_root_is_a_page_whose_links_lead_somewhere() {
     check(async {
         let send = async |path: &str| {
             let state = ApiState::new(
-                Arc::new(Log),
-                Arc::new(Keys::default()),
-                Arc::new(NotReady(vec![])),
+                Ports::of_log(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![]))),
                 Arc::new(|| Timestamp::from_micros(0)),
             );
             let mut request = Request::get(path).body(Body::empty()).unwrap();
@@ -489,9 +490,7 @@ async fn metrics_are_for_this_host_and_whom_it_allows() {
         ..HttpSettings::default()
     };
     let state = ApiState::new(
-        Arc::new(Log),
-        Arc::new(Keys::default()),
-        Arc::new(NotReady(vec![])),
+        Ports::of_log(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![]))),
         Arc::new(|| Timestamp::from_micros(0)),
     )
     .with_settings(settings);
@@ -543,8 +542,11 @@ async fn what_is_no_request_has_the_envelope_and_the_headers_of_every_answer() {
     let settings =
         HttpSettings { header_time: std::time::Duration::from_millis(300), ..HttpSettings::default() };
     let clock = Arc::new(|| Timestamp::from_micros(1_767_225_600_000_000));
-    let state = ApiState::new(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![])), clock)
-        .with_settings(settings);
+    let state = ApiState::new(
+        Ports::of_log(Arc::new(Log), Arc::new(Keys::default()), Arc::new(NotReady(vec![]))),
+        clock,
+    )
+    .with_settings(settings);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(

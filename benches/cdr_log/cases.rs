@@ -74,6 +74,7 @@ pub fn cases(organisation: OrganisationId) -> Vec<Case> {
         ("sort destination_number", CdrSort::DestinationNumber, "destination_number", "destination_number"),
         ("sort direction", CdrSort::Direction, "direction", "direction"),
         ("sort ended_at", CdrSort::EndedAt, "ended_at", "ended_at_us"),
+        ("sort mos", CdrSort::Mos, "mos", "mos_hundredths"),
         ("sort sell_amount", CdrSort::SellAmount, "sell_amount", "sell_scaled"),
     ] {
         add(
@@ -199,6 +200,30 @@ fn filters() -> Vec<Asked> {
         search("q, frequent", "q", "normal", CdrFilter { q: text("normal"), ..any() }),
         search("q, one customer", "q", "4477000331", CdrFilter { q: text("4477000331"), ..any() }),
         search("q, nothing", "q", "nobody", CdrFilter { q: text("nobody"), ..any() }),
+        search("q, one character", "q", "7", CdrFilter { q: text("7"), ..any() }),
+        search("q, three digits", "q", "331", CdrFilter { q: text("331"), ..any() }),
+        Asked::new(
+            "did and direction",
+            "did=442071000007&direction=inbound".to_owned(),
+            CdrFilter { did: text("442071000007"), direction: Some(Direction::Inbound), ..any() },
+            "did_search LIKE '%442071000007%' AND direction = 'inbound'".to_owned(),
+        ),
+        Asked::new(
+            "q in a month",
+            format!("q=331&from={}&to={}", rfc3339(from), rfc3339(to)),
+            CdrFilter { q: text("331"), from: Some(from), to: Some(to), ..any() },
+            format!(
+                "search LIKE '%331%' AND started_at_us >= {} AND started_at_us < {}",
+                from.as_micros(),
+                to.as_micros()
+            ),
+        ),
+        Asked::new(
+            "q and agent_id",
+            format!("q=4477000331&agent_id={agent}"),
+            CdrFilter { q: text("4477000331"), agent_id: Some(AgentId(agent)), ..any() },
+            format!("search LIKE '%4477000331%' AND agent_id = '{agent}'"),
+        ),
         Asked::new(
             "agent_id and direction",
             format!("agent_id={agent}&direction=inbound"),

@@ -7,10 +7,11 @@ use sidetone_media::codec;
 use sidetone_media::mix::Formats;
 use sidetone_media::rtp::PayloadKind;
 use sidetone_media::session::{Description, Payload, StrictSource};
+use sidetone_media::srtp::{MasterKey, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
 use sidetone_model::directory;
-use sidetone_sip::sdp::{Codec, Negotiated};
+use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule};
 
 /// The description of a leg's RTP session; `signalling` is the source of the party's SIP.
 pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
@@ -31,6 +32,32 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
         strict_source: None,
+    }
+}
+
+/// The keys of a leg; `None` for plain RTP.
+pub fn srtp_keys(negotiated: &Negotiated) -> Option<SrtpKeys> {
+    let terms = negotiated.srtp.as_ref()?;
+    Some(SrtpKeys { receive: master_key(&terms.receive)?, send: master_key(&terms.send)? })
+}
+
+fn master_key(line: &Crypto) -> Option<MasterKey> {
+    let suite = match line.suite {
+        CryptoSuite::AeadAes128Gcm => Suite::AeadAes128Gcm,
+        CryptoSuite::AeadAes256Gcm => Suite::AeadAes256Gcm,
+        CryptoSuite::AesCm128HmacSha1Tag32 => Suite::AesCm128HmacSha1Tag32,
+        CryptoSuite::AesCm128HmacSha1Tag80 => Suite::AesCm128HmacSha1Tag80,
+    };
+    // Both crates have the same lengths, so that every line becomes a key.
+    MasterKey::new(suite, line.key.material()).map(|key| key.with_mki_bytes(line.mki_bytes))
+}
+
+/// The stored rule for SRTP, as a type of the SIP core.
+pub fn srtp_rule(rule: directory::Srtp) -> SrtpRule {
+    match rule {
+        directory::Srtp::Off => SrtpRule::Off,
+        directory::Srtp::Optional => SrtpRule::Optional,
+        directory::Srtp::Required => SrtpRule::Required,
     }
 }
 
@@ -211,6 +238,19 @@ mod tests {
                 (13, PayloadKind::ComfortNoise, None),
             ]
         );
+    }
+
+    #[test]
+    fn every_suite_becomes_a_key() {
+        assert_eq!(srtp_keys(&negotiated(OFFER, ANSWER)), None);
+        for suite in CryptoSuite::ALL {
+            let key = "A".repeat((suite.material_bytes() * 4).div_ceil(3));
+            let line = format!("a=crypto:7 {} inline:{key}|1:4\n", suite.as_str());
+            let agreed = negotiated(&format!("{OFFER}{line}"), &format!("{ANSWER}{line}"));
+            let keys = srtp_keys(&agreed).unwrap();
+            assert_eq!(keys.receive.suite().as_str(), suite.as_str());
+            assert_eq!(keys.send.suite(), keys.receive.suite());
+        }
     }
 
     #[test]

@@ -264,6 +264,7 @@ pub fn inbound(report: &Report, clock: WallClock) -> InboundMedia {
         datagrams: Some(counters.datagrams),
         rejected_source: Some(counters.rejected_source),
         rejected_payload_type: Some(counters.payload_type),
+        srtp_failed: (counters.srtp_failed > 0).then_some(counters.srtp_failed),
         malformed: Some(counters.malformed),
         foreign: Some(counters.foreign),
         empty: Some(counters.empty),

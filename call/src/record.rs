@@ -1,7 +1,8 @@
 //! Builds the record of a finished call from what the switch knows; pure.
 
-use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::quality::Quality;
@@ -39,8 +40,19 @@ pub struct Facts {
     pub destination_number: Option<String>,
     /// The digits dialled, when routing converted them to another number.
     pub dialled_number: Option<String>,
+    /// The last extension that forwarded the call.
+    pub forwarded: Option<Forwarded>,
     /// The prices of a call that is rated.
     pub tariff: Option<Tariff>,
+}
+
+/// An extension that forwarded a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Its number.
+    pub by: String,
+    /// Why it did.
+    pub reason: ForwardReason,
 }
 
 /// The course of the call.
@@ -60,6 +72,12 @@ pub struct Outcome {
     pub bridge_cause: Option<HangupCause>,
     /// The far end's final response of the last attempt.
     pub sip_status: Option<u16>,
+    /// Which side ended the call.
+    pub ended_by: Option<EndedBy>,
+    /// The call whose party this call was placed for by a transfer.
+    pub transferred_from: Option<CallId>,
+    /// The call whose party took over from a party of this one.
+    pub transferred_to: Option<CallId>,
     /// Media of the caller's leg.
     pub quality: Quality,
     /// Media of the called party's leg, once there is one.
@@ -100,10 +118,16 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         hangup_cause: outcome.hangup_cause,
         bridge_cause: outcome.bridge_cause,
         sip_status: outcome.sip_status,
+        ended_by: outcome.ended_by,
+        transferred_from: outcome.transferred_from,
+        transferred_to: outcome.transferred_to,
+        forwarded_by: facts.forwarded.as_ref().map(|forwarded| forwarded.by.clone()),
+        forward_reason: facts.forwarded.as_ref().map(|forwarded| forwarded.reason),
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         called: facts.called,
         ai_tokens: None,
+        reference: None,
         currency: Some(facts.tariff.map_or(facts.currency, |tariff| tariff.sell.currency)),
         billing: Billing { tariff: facts.tariff, ..Billing::default() },
         quality: outcome.quality,
@@ -134,6 +158,7 @@ mod tests {
             caller_number: Some("1001".into()),
             destination_number: Some("1002".into()),
             dialled_number: None,
+            forwarded: None,
             tariff: None,
         }
     }

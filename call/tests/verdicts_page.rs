@@ -53,6 +53,13 @@ const CASES: &[Case] = &[
         let count = SenderCount { reports: 2, packets: 500, ..SenderCount::default() };
         with(played("no-inbound"), |it| it.rtcp.sent_by_party = Some(count))
     }),
+    ("no_inbound", "Packets came that could not be authenticated (SRTP)", || {
+        let mut leg = default_leg();
+        leg.connect();
+        leg.session.unauthenticated(1_200);
+        leg.at_ms += 10_000;
+        leg.session.close(leg.now())
+    }),
     ("no_outbound", "A leg of this switch", || played("no-outbound")),
     ("no_outbound", "A call of a capture", || {
         let config = SessionConfig { observed: true, ..SessionConfig::default() };

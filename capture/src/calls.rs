@@ -12,10 +12,11 @@ use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::SessionDescription;
 
 use super::analysis::{CallLeg, CallReport, EvidenceReport, Shared, verdict, worse};
-use super::dialog::{Announcement, Dialog, announcements, described};
+use super::dialog::{Announcement, Dialog, announcements};
+use super::embedded_sdp::described;
 use super::flows::Binding;
 use super::leg::LegReport;
-use super::lenient;
+use super::lenient_sip;
 use super::payloads::{Announced, Meanings, is_same};
 use super::registrations::{Registrations, is_registration};
 use super::signal::LegSignal;
@@ -108,7 +109,7 @@ impl Calls {
         let message = match parse_datagram(Bytes::copy_from_slice(payload)) {
             Ok(Datagram::Message(message)) => message,
             Ok(Datagram::Ping | Datagram::Pong) => return Ok(None),
-            Err(_) => lenient::read(payload).ok_or(Refused::Malformed)?,
+            Err(_) => lenient_sip::read(payload).ok_or(Refused::Malformed)?,
         };
         self.take(at, hop, &message)
     }

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nobody_answers_is_cancelled() {
+    fn an_unanswered_call_is_cancelled() {
         let analysis = analyze(&"unanswered".parse().unwrap());
         let call = &analysis.calls[0];
         assert_eq!((call.billsec, call.sip_status, call.answered_at), (0, Some(487), None));

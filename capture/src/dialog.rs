@@ -15,10 +15,10 @@ use sidetone_sip::message::{Message, Method};
 use sidetone_sip::sdp::{Negotiated, Role, SessionDescription, audio_place};
 
 use super::attempt::Attempt;
+use super::embedded_sdp::described;
 use super::ladder::{Ladder, short};
 use super::payloads::{Announced, Meanings, is_same};
 use super::signal::LegSignal;
-use super::text::session_description;
 
 /// One call between the party that sent the first INVITE and the party that answered it.
 #[derive(Debug)]
@@ -414,17 +414,6 @@ fn silenced(settled: &mut Option<(Description, Meanings)>) -> Option<(Box<Descri
     Some((Box::new(description.clone()), Arc::clone(payloads)))
 }
 
-/// The session description of a message: its body, or a part of it (RFC 5621 §3).
-pub(super) fn described(message: &Message) -> Option<SessionDescription> {
-    let headers = message.headers();
-    if headers.is_content_type("application/sdp") {
-        return SessionDescription::parse(message.body()).ok();
-    }
-    let kind = headers.content_type().and_then(|kind| kind.trim_ascii_start().get(..MULTIPART.len()));
-    let is_multipart = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(MULTIPART));
-    is_multipart.then(|| session_description(message.body().trim_ascii_start())).flatten()
-}
-
 /// A description without the fields that are not needed later: calls keep theirs as long as they last.
 fn kept(mut sdp: SessionDescription) -> Arc<SessionDescription> {
     (sdp.origin.username, sdp.origin.session_id, sdp.name) = Default::default();
@@ -471,5 +460,3 @@ const EXCHANGES_MAX: u32 = 1_000;
 const CODECS_MAX: usize = 12;
 /// Encodings that are not the audio itself.
 const NO_AUDIO: [&str; 2] = ["CN", "telephone-event"];
-/// Prefix of the types that contain others (RFC 2046 §5.1).
-const MULTIPART: &str = "multipart/";

@@ -1,6 +1,6 @@
 //! The analysis machine: frames in, calls and streams out.
 //!
-//! The [`Router`] determines what each frame is and which call or stream it belongs to; the [`Folder`] keeps
+//! The [`Router`] determines what each frame is and which call or stream it belongs to; the [`Accumulator`] keeps
 //! the statistics.
 
 use std::collections::{HashMap, VecDeque};
@@ -9,16 +9,16 @@ use sidetone_media::pcap::Record;
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::Thresholds;
 
+use super::accumulator::Accumulator;
 use super::analysis::{Analysis, CallReport, StreamReport};
 use super::calls;
 use super::dialog::Dialog;
+use super::eviction::{self, EndedStream, Judged, JudgedStream};
 use super::flows::Binding;
-use super::folder::Folder;
 use super::frames::{Frames, Read};
 use super::leg::{LegReport, config_with};
 use super::parts::Parts;
 use super::router::Router;
-use super::taking::{self, EndedStream, Judged, JudgedStream};
 
 /// Options of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct EngineOptions {
 pub struct Engine {
     options: EngineOptions,
     router: Router,
-    folder: Folder,
+    accumulator: Accumulator,
     finished: VecDeque<FinishedCall>,
     /// When [`Engine::poll_finished`] last looked for finished calls, and when for idle ones.
     swept: Option<Micros>,
@@ -75,7 +75,7 @@ impl Engine {
         Engine {
             options,
             router,
-            folder: Folder::default(),
+            accumulator: Accumulator::default(),
             finished: VecDeque::new(),
             swept: None,
             swept_idle: None,
@@ -85,14 +85,14 @@ impl Engine {
     /// Returns an empty engine that judges the legs of calls by these thresholds.
     pub fn with_thresholds(options: EngineOptions, thresholds: Thresholds) -> Self {
         let mut engine = Engine::new(options);
-        engine.folder.config = Some(config_with(thresholds));
+        engine.accumulator.config = Some(config_with(thresholds));
         engine
     }
 
     /// Takes one frame.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) {
-        self.router.record(record, &mut self.folder);
+        self.router.record(record, &mut self.accumulator);
     }
 
     /// Takes frames that were read ahead of time.
@@ -102,8 +102,8 @@ impl Engine {
         self.router.bytes += bytes;
         for frame in frames.iter() {
             match frame {
-                Read::Rtp(at, rtp) => self.router.ahead(at, rtp, &mut self.folder),
-                Read::Whole(record) => self.router.record(&record, &mut self.folder),
+                Read::Rtp(at, rtp) => self.router.ahead(at, rtp, &mut self.accumulator),
+                Read::Whole(record) => self.router.record(&record, &mut self.accumulator),
             }
         }
     }
@@ -144,8 +144,8 @@ impl Engine {
 
     /// The same, call by call.
     pub fn close(mut self, file: &str) -> Parts {
-        self.router.finish(&mut self.folder);
-        Parts::of(self.router, self.folder, file)
+        self.router.finish(&mut self.accumulator);
+        Parts::of(self.router, self.accumulator, file)
     }
 
     /// Queues what is over at `now`.
@@ -169,7 +169,7 @@ impl Engine {
             }
             let ended: Vec<EndedStream> =
                 streams.iter().filter_map(|stream| EndedStream::of(&self.router, *stream)).collect();
-            let taken = taking::take(&mut self.router, &mut self.folder, &calls, &ended);
+            let taken = eviction::take(&mut self.router, &mut self.accumulator, &calls, &ended);
             self.hand_out(&calls, taken.judge());
         }
         if self.swept_idle == Some(now) {

@@ -1,7 +1,7 @@
-//! Calls taken out of a capture: which of its frames are whose, found when the capture is read again.
+//! Splits a capture into excerpts: finds the frames of each call when the capture is read again.
 //!
-//! A frame of media belongs to a call by its addresses and its time, a frame of SIP by its Call-ID. Whose fragments and
-//! segments of TCP are is found by a `survey` of the whole capture first.
+//! A media frame belongs to a call by its addresses and its time, a SIP frame by its Call-ID. IP fragments
+//! and TCP segments are assigned before, by a [`Survey`](crate::Survey) of the whole capture.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -15,9 +15,9 @@ use super::analysis::StreamReport;
 use super::feed::Feed;
 use super::groups::Group;
 use super::gzip::Plain;
-use super::source::Broken;
+use super::outcome::Broken;
 
-/// What is known of a call, or of streams without signalling, to find its frames.
+/// The properties by which the frames of a call, or of streams without signalling, are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// The index of the call; `None` for streams without signalling.
@@ -32,7 +32,7 @@ pub struct Excerpt {
     window: (Micros, Micros),
 }
 
-/// What is known of one stream.
+/// The properties of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcerptStream {
     /// Its index in the analysis.
@@ -116,7 +116,7 @@ pub fn each_frame(file: File, mut each: impl FnMut(&Record<'_>) -> io::Result<()
     }
 }
 
-/// Whose addresses and Call-IDs are whose: excerpts by their places.
+/// Finds the excerpts of addresses and Call-IDs; an excerpt is named by its index.
 ///
 /// *Bounds*: a few hundred bytes for each excerpt and stream.
 #[derive(Debug, Default)]
@@ -164,14 +164,14 @@ impl Owners {
         }
     }
 
-    /// Adds those that have media between two addresses at that time.
+    /// Adds the excerpts that have media between two addresses at this time.
     pub(super) fn media(&self, at: Micros, (one, other): (SocketAddr, SocketAddr), found: &mut Vec<usize>) {
         if let Some(places) = self.by_ends.get(&sorted(one, other)) {
             found.extend(places.iter().filter(|place| self.is_within(**place, at)));
         }
     }
 
-    /// Adds those whose Call-ID stands in a text.
+    /// Adds the excerpts whose Call-ID a text contains.
     pub(super) fn text(&self, at: Micros, text: &[u8], found: &mut Vec<usize>) {
         for id in call_ids(text) {
             if let Ok(id) = std::str::from_utf8(id) {
@@ -180,7 +180,7 @@ impl Owners {
         }
     }
 
-    /// Adds the one of that Call-ID.
+    /// Adds the excerpt with this Call-ID.
     pub(super) fn call_id(&self, at: Micros, id: &str, found: &mut Vec<usize>) {
         let place = self.by_call_id.get(id);
         found.extend(place.filter(|place| self.is_within(**place, at) && !found.contains(place)));
@@ -191,7 +191,7 @@ impl Owners {
     }
 }
 
-/// Hands the frames of a capture out to the excerpts that they belong to.
+/// Assigns the frames of a capture to excerpts.
 #[derive(Debug)]
 pub struct Splitter {
     owners: Owners,
@@ -204,13 +204,13 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// A splitter of a capture whose fragments and segments are in `surveyed`, by their frames.
+    /// Returns a splitter; `surveyed` has the excerpts of fragments and segments by their frames.
     pub(super) fn new(owners: Owners, surveyed: VecDeque<(u64, usize)>) -> Self {
         let links = vec![None; owners.windows.len()];
         Splitter { owners, surveyed, frame: 0, links, found: Vec::new() }
     }
 
-    /// The places of the excerpts that the next frame of the capture belongs to.
+    /// Returns the indices of the excerpts that the next frame of the capture belongs to.
     pub fn whose(&mut self, record: &Record<'_>) -> &[usize] {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -276,7 +276,7 @@ mod tests {
     use sidetone_media::pcap::Records;
     use sidetone_media::simulate::Scenario;
 
-    use super::super::{Analysis, EngineOptions, Source, Survey, compose_calls, read, read_parts};
+    use super::super::{Analysis, EngineOptions, Groups, Source, Survey, compose_calls, read, read_parts};
     use super::*;
 
     fn told(analysis: &Analysis) -> Vec<String> {
@@ -293,7 +293,7 @@ mod tests {
         let whole = read("x", &mut &file[..], &mut |_| {}).analysis;
         let options = EngineOptions { ladder: true, ..EngineOptions::default() };
         let parts = read_parts(options, "x", Source::Stream(&mut &file[..]), &mut |_, _| {}).parts;
-        let excerpts: Vec<Excerpt> = parts.into_groups().map(|group| Excerpt::of(&group)).collect();
+        let excerpts: Vec<Excerpt> = Groups::from(parts).map(|group| Excerpt::of(&group)).collect();
         let mut survey = Survey::new(&excerpts);
         Records::new(&file).for_each(|record| survey.record(&record.unwrap()));
         let (mut splitter, left_out) = survey.finish();

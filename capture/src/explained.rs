@@ -141,16 +141,25 @@ impl Serialize for Rule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let RuleCheck { verdict, reason, outcome, not_judged: _, measures, reached_pct } = &self.0;
         let mut rule = serializer.serialize_struct("RuleCheck", 5)?;
-        rule.serialize_field("rule", verdict.as_str())?;
+        rule.serialize_field("rule", &Word(verdict.as_str()))?;
         if !reason.is_empty() {
-            rule.serialize_field("reason", reason)?;
+            rule.serialize_field("reason", &Word(reason))?;
         }
-        rule.serialize_field("outcome", outcome.as_str())?;
+        rule.serialize_field("outcome", &Word(outcome.as_str()))?;
         if let Some(reached) = reached_pct {
             rule.serialize_field("reached_pct", &reached.as_f64())?;
         }
         rule.serialize_field("measures", &Measures(measures))?;
         rule.end()
+    }
+}
+
+/// A word of the rules, written as the name of a variant: a serializer need not look for characters to escape.
+struct Word(&'static str);
+
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit_variant("Word", 0, self.0)
     }
 }
 
@@ -169,7 +178,7 @@ impl Serialize for Number<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Measure { name, value, threshold } = self.0;
         let mut number = serializer.serialize_struct("RuleMeasure", 3)?;
-        number.serialize_field("name", name)?;
+        number.serialize_field("name", &Word(name))?;
         if !quality::is_absent(value) {
             number.serialize_field("value", &ValueReport(value))?;
         }
@@ -181,7 +190,7 @@ impl Serialize for Number<'_> {
 }
 
 /// Leaves out the figures that every stream already has at its top level.
-fn without_stream_figures(inbound: InboundMedia) -> InboundMedia {
+pub(crate) fn without_stream_figures(inbound: InboundMedia) -> InboundMedia {
     InboundMedia {
         ssrc: None,
         payload_types: None,

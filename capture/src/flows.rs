@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use sidetone_media::time::Micros;
 
-use super::key::Key;
+use super::flow_key::Key;
 use super::probation::Probation;
 use super::signal::{LegEnd, NONE};
 
@@ -65,7 +65,7 @@ impl Binding {
 
     /// The leg that the packets are counted for.
     pub(super) fn leg(self) -> LegEnd {
-        if self.audio { LegEnd::new(self.call, self.from_caller) } else { LegEnd::NOBODY }
+        if self.audio { LegEnd::new(self.call, self.from_caller) } else { LegEnd::NONE }
     }
 }
 
@@ -149,7 +149,7 @@ impl Flows {
         if self.len() >= FLOWS_MAX {
             return None;
         }
-        let hot = Hot { key: *key, ssrc: 0, stream: NONE, leg: LegEnd::NOBODY, last: at };
+        let hot = Hot { key: *key, ssrc: 0, stream: NONE, leg: LegEnd::NONE, last: at };
         let number = match self.free.pop() {
             Some(number) => {
                 if let Some(slot) = self.hot.get_mut(number as usize) {

@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_is_told_behind_the_same_frames(
+        fn damage_is_reported_behind_the_same_frames(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             ends in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
             next_generation: bool,

@@ -3,7 +3,14 @@
 
 use std::fmt::Write;
 
-use super::table::Look;
+/// The layout of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Columns of the terminal; `None` writes every row on one line, however long.
+    pub width: Option<usize>,
+    /// Whether verdicts have colours (ANSI escape sequences).
+    pub colour: bool,
+}
 
 /// Rows of cells, each with remarks below it. The last cell of a row is its verdict.
 #[derive(Debug)]

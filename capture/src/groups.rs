@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use super::analysis::{Analysis, CallReport, Head, StreamReport};
 use super::calls;
-use super::parts::{Part, Rest};
-use super::taking::{self, EndedStream, Judged, JudgedStream};
+use super::eviction::{self, EndedStream, Judged, JudgedStream};
+use super::parts::{Part, Parts, Rest};
 
 /// A call and the streams that are shown with it, or streams that no call announced.
 ///
@@ -46,6 +46,16 @@ pub struct Groups {
     rest: Option<Judging>,
 }
 
+impl From<Parts> for Groups {
+    fn from(parts: Parts) -> Self {
+        let Parts { head, ready, rest } = parts;
+        match rest {
+            Some(rest) => Groups::judging(head, rest),
+            None => Groups::judged(head, ready),
+        }
+    }
+}
+
 /// What is still to be judged.
 #[derive(Debug)]
 struct Judging {
@@ -62,7 +72,7 @@ struct Judging {
 
 impl Groups {
     /// Groups that are small enough to be judged at once.
-    pub(super) fn judged(head: Head, parts: VecDeque<Part>) -> Self {
+    fn judged(head: Head, parts: VecDeque<Part>) -> Self {
         let (mut calls, mut streams) = (Vec::new(), Vec::new());
         for part in parts {
             match part {
@@ -92,7 +102,7 @@ impl Groups {
     }
 
     /// Groups that are judged shortly before they are needed.
-    pub(super) fn judging(head: Head, mut rest: Box<Rest>) -> Self {
+    fn judging(head: Head, mut rest: Box<Rest>) -> Self {
         let streams: Vec<_> = std::mem::take(&mut rest.streams).into_iter().rev().map(Some).collect();
         let mut owners = vec![None; streams.len()];
         for (place, call) in rest.calls.iter().rev().enumerate() {
@@ -211,7 +221,7 @@ impl Judging {
             ended.push(stream);
         }
         let listed: Vec<Vec<usize>> = calls.iter().map(|call| self.rest.places(*call)).collect();
-        let taken = taking::take(&mut self.rest.router, &mut self.rest.folder, calls, &ended);
+        let taken = eviction::take(&mut self.rest.router, &mut self.rest.accumulator, calls, &ended);
         let Judged { calls, streams } = taken.judge();
         let has_media = self.rest.router.has_media;
         let reports = calls.into_iter().zip(listed);
@@ -304,7 +314,7 @@ mod tests {
             super::super::Parts::from(read_with(options, "x", &mut &*file, &mut |_, _| {}).analysis)
                 .collect(),
         );
-        for groups in [parts.into_groups(), already] {
+        for groups in [Groups::from(parts), already] {
             assert_eq!((groups.calls, groups.streams), (analysis.calls.len(), analysis.streams.len()));
             let (mut calls, mut streams) = (Vec::new(), Vec::new());
             for group in groups {
@@ -341,7 +351,7 @@ mod tests {
     fn a_choice_is_an_analysis_of_its_own() {
         let file = capture("lossy duration=2s", 3);
         let read = read_parts(EngineOptions::default(), "x", Source::Stream(&mut &*file), &mut |_, _| {});
-        let mut groups = read.parts.into_groups();
+        let mut groups = Groups::from(read.parts);
         let chosen: Vec<Group> = groups.by_ref().skip(1).collect();
         let ids: Vec<String> =
             chosen.iter().filter_map(|group| Some(group.call.as_ref()?.1.call_id.clone())).collect();

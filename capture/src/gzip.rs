@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_behind_what_could_be_read() {
+    fn damage_is_reported_behind_what_could_be_read() {
         let text: Vec<u8> =
             (0..60_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
         let whole = pack(&text);

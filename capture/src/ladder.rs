@@ -8,7 +8,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::message::Message;
 use sidetone_sip::sdp::SessionDescription;
 
-use super::dialog::described;
+use super::embedded_sdp::described;
 
 /// The first messages of a call, and how many came after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

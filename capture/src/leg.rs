@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use sidetone_media::rtp::Packet;
-use sidetone_media::session::{AudioSample, Description, Report, Run, Session, SessionConfig, StrictSource};
+use sidetone_media::session::{AudioSample, Description, Report, Session, SessionConfig, StrictSource};
 use sidetone_media::time::Micros;
 use sidetone_media::verdict::Thresholds;
 
 use super::payloads::Meanings;
 use super::signal::{Ends, LegEnd, LegSignal};
-use super::stream::{SECONDS_RESERVED, tighten};
+use super::stream::{SECONDS_RESERVED, Stream, tighten};
 
 /// A call's leg as seen in the packets.
 #[derive(Debug, Default)]
@@ -84,24 +84,28 @@ impl Leg {
         }
     }
 
-    /// The packets of a run sent by that end, as if each came by itself.
-    pub(super) fn run(&mut self, end: LegEnd, ends: Ends, run: &Run) {
+    /// Processes the packets that wait in the run of a stream that this end of the leg sends, as if each came by
+    /// itself; the run is empty afterwards.
+    pub(super) fn run(&mut self, end: LegEnd, stream: &mut Stream) {
+        let run = stream.run();
         let Some((first, _)) = run.packets().next() else { return };
-        let (source, destination) = ends;
+        let (ssrc, packets, (_, destination)) = (run.ssrc(), run.len().into(), stream.ends());
         self.last = self.last.max(run.last());
-        if end.is_from_caller() {
-            if let Some(session) = self.counted(first) {
-                session.receive_run(source, run);
-            }
-            if let Some(far) = self.far_counted() {
-                far.sends(run.ssrc());
-                far.sent(first, run.len().into(), destination);
-            }
+        let receiver = if end.is_from_caller() {
+            self.counted(first)
         } else {
-            self.count_sent(first, destination, run.ssrc(), run.len().into());
-            if let Some(far) = self.far_counted() {
-                far.receive_run(source, run);
-            }
+            self.count_sent(first, destination, ssrc, packets);
+            self.far_counted()
+        };
+        match receiver {
+            Some(session) => stream.go_on_with(session),
+            None => stream.go_on(),
+        }
+        if end.is_from_caller()
+            && let Some(far) = self.far_counted()
+        {
+            far.sends(ssrc);
+            far.sent(first, packets, destination);
         }
     }
 

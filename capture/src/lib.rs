@@ -5,50 +5,52 @@
 //! streams need, so a capture of any length takes bounded memory. Every stream and every caller's leg is
 //! judged by the `media::session::Session` that live calls use.
 
-mod ahead;
+mod accumulator;
 mod analysis;
 mod attempt;
 mod calls;
-mod carrier;
-mod clock;
+mod clock_inference;
 mod compose;
 mod dialog;
+mod direction_pairs;
+mod embedded_sdp;
 mod engine;
+mod eviction;
 mod excerpt;
 mod explained;
 mod feed;
+mod flow_key;
 mod flows;
-mod folder;
 mod frames;
 pub mod golden;
 mod grid;
 mod groups;
 mod gzip;
-mod key;
 mod ladder;
 mod leg;
-mod lenient;
-mod mirror;
+mod lenient_sip;
+mod outcome;
 mod parts;
+mod payload_kind;
 mod payloads;
 mod playback;
 mod probation;
+mod read_ahead;
+mod read_schedule;
+mod reassembly;
 mod registrations;
 pub mod report;
-mod retrace;
 mod router;
 mod rtcp;
+mod segment_owners;
 mod signal;
 mod source;
 mod stream;
 mod survey;
 mod table;
-mod taking;
-mod text;
-mod track;
-mod turn;
-mod turns;
-mod wire;
+mod tcp_framing;
+mod trace_replay;
+mod turn_protocol;
 
 pub use analysis::{
     Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
@@ -56,15 +58,17 @@ pub use analysis::{
 pub use compose::{CALLS_MAX, STAGGER_MS, compose, compose_calls, scenario_of_call};
 pub use engine::{Engine, EngineOptions, FinishedCall};
 pub use excerpt::{Excerpt, ExcerptStream, Splitter, each_frame};
+pub use grid::Look;
 pub use groups::{Elsewhere, Group, Groups, analysis_of};
 pub use gzip::{GzipDamage, Plain};
 pub use ladder::{Ladder, LadderMessage};
+pub use outcome::{Broken, Outcome, PartsOutcome};
 pub use parts::{Part, Parts};
 pub use playback::Playback;
 pub use registrations::RegistrationReport;
-pub use source::{Broken, Outcome, PartsOutcome, Source, read, read_parts, read_with};
+pub use source::{Source, read, read_parts, read_with};
 pub use survey::Survey;
-pub use table::{Look, Table, table};
+pub use table::{Table, table};
 pub(crate) use table::{counted, grouped};
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::accumulator::Accumulator;
 use super::analysis::{Analysis, CallReport, Head, StreamReport};
 use super::calls;
+use super::direction_pairs::{Side, mirrors};
+use super::eviction::{self, EndedStream, Judged, JudgedStream};
 use super::flows::Binding;
-use super::folder::Folder;
-use super::groups::Groups;
-use super::mirror::{Side, mirrors};
 use super::router::Router;
 use super::stream::Outline;
-use super::taking::{self, EndedStream, Judged, JudgedStream};
 
 /// An analysis in parts: its calls in the order of their first INVITEs, then its streams.
 ///
@@ -21,8 +20,8 @@ pub struct Parts {
     /// The figures of the capture as a whole.
     pub head: Head,
     /// Judged, and not returned yet.
-    ready: VecDeque<Part>,
-    rest: Option<Box<Rest>>,
+    pub(super) ready: VecDeque<Part>,
+    pub(super) rest: Option<Box<Rest>>,
 }
 
 /// A part of an analysis.
@@ -38,7 +37,7 @@ pub enum Part {
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) router: Router,
-    pub(super) folder: Folder,
+    pub(super) accumulator: Accumulator,
     /// The numbers of the calls; the next one is last.
     pub(super) calls: Vec<u32>,
     /// Calls, each with the index of one of its streams, sorted: one entry per pair, which is smaller than a
@@ -50,7 +49,7 @@ pub(super) struct Rest {
 
 impl Parts {
     /// Everything that the tables of an engine hold.
-    pub(super) fn of(router: Router, folder: Folder, file: &str) -> Self {
+    pub(super) fn of(router: Router, accumulator: Accumulator, file: &str) -> Self {
         let head = Head {
             file: file.to_owned(),
             packets: router.packets,
@@ -58,19 +57,11 @@ impl Parts {
             skipped: router.skipped,
             registrations: router.calls.registrations.reports(),
         };
-        let mut rest = Rest { router, folder, calls: Vec::new(), places: Vec::new(), streams: Vec::new() };
+        let mut rest =
+            Rest { router, accumulator, calls: Vec::new(), places: Vec::new(), streams: Vec::new() };
         rest.find_streams();
         rest.find_calls();
         Parts { head, ready: VecDeque::new(), rest: Some(Box::new(rest)) }
-    }
-
-    /// The same, each call with the streams that are shown with it.
-    pub fn into_groups(self) -> Groups {
-        let Parts { head, ready, rest } = self;
-        match rest {
-            Some(rest) => Groups::judging(head, rest),
-            None => Groups::judged(head, ready),
-        }
     }
 
     /// Collects all parts.
@@ -121,7 +112,7 @@ impl Rest {
     /// Determines which streams there are and pairs them with their mirrors. Streams that no call announced
     /// end now.
     fn find_streams(&mut self) {
-        let Rest { router, folder, .. } = self;
+        let Rest { router, accumulator, .. } = self;
         let mut numbers = router.streams.numbers();
         numbers.sort_by_key(|number| router.streams.get(*number).map(|known| known.serial));
         let mut outlines: HashMap<u32, Option<Outline>> = HashMap::new();
@@ -129,7 +120,7 @@ impl Rest {
             let Some(known) = router.streams.get(*number) else { continue };
             if !known.bindings.iter().any(Binding::has_call) {
                 let announced = !known.bindings.is_empty();
-                outlines.insert(*number, folder.conclude(*number, announced));
+                outlines.insert(*number, accumulator.conclude(*number, announced));
             }
         }
         let (mut sides, mut alone) = (Vec::new(), Vec::new());
@@ -183,7 +174,7 @@ impl Rest {
         if calls.is_empty() && streams.is_empty() {
             return false;
         }
-        let taken = taking::take(&mut self.router, &mut self.folder, &calls, &streams);
+        let taken = eviction::take(&mut self.router, &mut self.accumulator, &calls, &streams);
         let Judged { calls, streams } = taken.judge();
         let has_media = self.router.has_media;
         for (number, dialog, leg) in calls {

@@ -1,8 +1,8 @@
 //! Decodes the audio of streams as a phone plays it, when a capture is read a second time.
 //!
-//! All streams of a call begin together, so that two files of one call are in step. What the playout conceals or drops
-//! is what its listener heard of the stream at the place of the capture. Packets come out of fragments, TCP and TURN as
-//! they do for the analysis.
+//! All streams of a call begin at the same time, so the audio files of one call have the same time axis. The
+//! playout conceals and drops what a phone at the capture point would conceal and drop. Packets in fragments,
+//! TCP and TURN are found in the same way as by the analysis.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use sidetone_media::rtp::RtpPacket;
 use sidetone_media::time::{ClockRate, Micros};
 
 use super::excerpt::{Excerpt, ExcerptStream};
-use super::turn;
-use super::wire::{Arrival, Wire};
+use super::reassembly::{Arrival, Reassembly};
+use super::turn_protocol;
 
 /// The streams that are decoded.
 ///
@@ -25,7 +25,7 @@ pub struct Playback {
     players: Vec<Player>,
     by_stream: HashMap<(SocketAddr, SocketAddr, u32), usize>,
     /// Fragments and segments that wait for the others.
-    wire: Wire,
+    reassembly: Reassembly,
     /// The players that the last frame had packets for.
     touched: Vec<usize>,
 }
@@ -58,7 +58,7 @@ impl Playback {
                 players.push(player);
             }
         }
-        Playback { players, by_stream, wire: Wire::default(), touched: Vec::new() }
+        Playback { players, by_stream, reassembly: Reassembly::default(), touched: Vec::new() }
     }
 
     /// Returns the player of a stream; `None` when its codec is not supported.
@@ -66,51 +66,54 @@ impl Playback {
         self.by_stream.get(&(stream.source, stream.destination, stream.ssrc)).copied()
     }
 
-    /// Takes a frame; the players that have more samples now.
+    /// Takes a frame; returns the players that have more samples now.
     pub fn record(&mut self, record: &Record<'_>) -> &[usize] {
         self.touched.clear();
         match dissect(record.link, record.frame) {
             Content::Udp(datagram) => self.datagram(record.at, &datagram),
             Content::Fragment | Content::Head(_) => {
-                self.on_wire(|wire, sink| wire.fragment(record, sink));
+                self.reassemble(|reassembly, sink| reassembly.fragment(record, sink));
             }
-            Content::Tcp(segment) => self.on_wire(|wire, sink| wire.segment(record.at, &segment, sink)),
+            Content::Tcp(segment) => {
+                self.reassemble(|reassembly, sink| reassembly.segment(record.at, &segment, sink))
+            }
             Content::NotIp | Content::Other | Content::Truncated => {}
         }
         &self.touched
     }
 
-    /// Takes what waited for others that did not come: the capture has ended.
+    /// Takes the end of the capture: packets that still wait for fragments or segments are read as far as
+    /// possible.
     pub fn end(&mut self) {
-        self.on_wire(Wire::finish);
+        self.reassemble(Reassembly::finish);
     }
 
-    /// Hands something to the wire, and takes the datagrams that this completes.
-    fn on_wire(&mut self, take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>))) {
-        let mut wire = std::mem::take(&mut self.wire);
-        take(&mut wire, &mut |at, arrival| {
+    /// Passes a frame to the reassembly, and takes the datagrams that it completes.
+    fn reassemble(&mut self, take: impl FnOnce(&mut Reassembly, &mut dyn FnMut(Micros, Arrival<'_>))) {
+        let mut reassembly = std::mem::take(&mut self.reassembly);
+        take(&mut reassembly, &mut |at, arrival| {
             if let Arrival::Datagram(datagram) = arrival {
                 self.datagram(at, &datagram);
             }
         });
-        self.wire = wire;
+        self.reassembly = reassembly;
     }
 
     fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>) {
-        // What is relayed is not relayed again, whatever it looks like.
+        // Relayed data is not unpacked again, whatever it looks like.
         if !self.packet(at, datagram)
-            && let Some((payload, payload_len)) = turn::relayed(datagram.payload)
+            && let Some((payload, payload_len)) = turn_protocol::relayed(datagram.payload)
         {
             self.packet(at, &Datagram { payload, payload_len, ..*datagram });
         }
     }
 
-    /// Takes a datagram; false where it is no packet of a stream that is listened to.
+    /// Takes a datagram; returns false when it is not a packet of a decoded stream.
     fn packet(&mut self, at: Micros, datagram: &Datagram<'_>) -> bool {
         let Ok(packet) = RtpPacket::parse(datagram.payload) else { return false };
         let key = (datagram.source, datagram.destination, packet.header.ssrc);
         let Some(place) = self.by_stream.get(&key).copied() else { return false };
-        // A payload that was cut off cannot be heard.
+        // A truncated payload cannot be decoded.
         if datagram.payload.len() == datagram.payload_len
             && let Some(player) = self.players.get_mut(place)
         {
@@ -127,7 +130,7 @@ impl Playback {
         self.players.get(player).map_or(0, |player| player.rate_hz)
     }
 
-    /// Takes the samples of a player since the last call, mono, 16 bits, little-endian.
+    /// Returns the samples of a player since the last call: mono, 16 bits, little-endian.
     pub fn samples(&mut self, player: usize) -> Vec<u8> {
         self.players.get_mut(player).map(|player| std::mem::take(&mut player.samples)).unwrap_or_default()
     }
@@ -142,7 +145,7 @@ impl Playback {
         self.players.get(player).is_some_and(|player| player.has_audio)
     }
 
-    /// Plays a minute more of a stream; false once its call has ended.
+    /// Plays one more minute of a stream; returns false after the end of its call.
     pub fn play_on(&mut self, player: usize) -> bool {
         let Some(player) = self.players.get_mut(player) else { return false };
         let end = player.end + TAIL_US;
@@ -228,7 +231,7 @@ mod tests {
     use sidetone_media::pcap::Records;
     use sidetone_media::simulate::Scenario;
 
-    use super::super::{EngineOptions, Source, compose, read_parts};
+    use super::super::{EngineOptions, Groups, Source, compose, read_parts};
     use super::*;
 
     /// The duration in ms and the loudness of each stream of a simulated call.
@@ -236,7 +239,7 @@ mod tests {
         let mut file = Vec::new();
         compose(&text.parse::<Scenario>().unwrap(), &mut file).unwrap();
         let read = read_parts(EngineOptions::default(), "x", Source::Stream(&mut &file[..]), &mut |_, _| {});
-        let excerpts: Vec<Excerpt> = read.parts.into_groups().map(|group| Excerpt::of(&group)).collect();
+        let excerpts: Vec<Excerpt> = Groups::from(read.parts).map(|group| Excerpt::of(&group)).collect();
         let mut playback = Playback::new(&excerpts);
         for record in Records::new(&file).map(Result::unwrap) {
             playback.record(&record);

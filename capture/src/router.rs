@@ -1,4 +1,4 @@
-//! The router determines what a frame is and what it belongs to, and passes the event to the folder.
+//! The router determines what a frame is and what it belongs to, and passes the event to the accumulator.
 //!
 //! A UDP payload is SIP when it begins with a SIP start line, and RTP when signalling announced its
 //! destination or when it is recognised (see [`super::probation`]). Ports have no influence.
@@ -12,18 +12,19 @@ use sidetone_media::rtp::{Header, Packet};
 use sidetone_media::session::AudioSample;
 use sidetone_media::time::Micros;
 
+use super::accumulator::Accumulator;
 use super::analysis::Skipped;
 use super::calls::{Calls, News, Refused};
+use super::embedded_sdp::session_description;
+use super::flow_key::Key;
 use super::flows::{Binding, Flows};
-use super::folder::Folder;
-use super::key::Key;
+use super::payload_kind::{is_rtp, is_sip, unpadded};
 use super::payloads::{self, Meanings};
 use super::probation::{CONTINUED_ANNOUNCED, CONTINUED_UNANNOUNCED, Waiting, is_known_type};
+use super::reassembly::{Arrival, Reassembly};
 use super::rtcp::{RTCP_BYTES_MAX, about};
 use super::signal::{LegEnd, LegSignal, NONE, StreamSignal};
-use super::text::session_description;
-use super::turn;
-use super::wire::{Arrival, Wire};
+use super::turn_protocol;
 
 /// All state between frames, except statistics.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub(super) struct Router {
     /// A datagram being reassembled.
     scratch: Vec<u8>,
     /// Fragments and segments that wait for the others.
-    wire: Wire,
+    reassembly: Reassembly,
 }
 
 /// The streams as the router knows them, by number.
@@ -131,13 +132,13 @@ impl Router {
             has_media: false,
             unannounced: payloads::meanings(None),
             scratch: Vec::new(),
-            wire: Wire::default(),
+            reassembly: Reassembly::default(),
         }
     }
 
     /// Takes one frame.
     #[inline]
-    pub(super) fn record(&mut self, record: &Record<'_>, folder: &mut Folder) {
+    pub(super) fn record(&mut self, record: &Record<'_>, accumulator: &mut Accumulator) {
         self.packets += 1;
         self.bytes += u64::from(record.wire_len);
         if let Some(plain) = dissect_plain(record.link, record.frame)
@@ -145,28 +146,28 @@ impl Router {
         {
             let Some((header, len)) = Header::split(plain.payload) else { return };
             let ends = (plain.addresses, plain.ports);
-            if self.listens || !self.continues(record.at, ends, header, len, folder) {
-                self.plain(record.at, plain, folder);
+            if self.listens || !self.continues(record.at, ends, header, len, accumulator) {
+                self.plain(record.at, plain, accumulator);
             }
         } else {
-            self.unusual(record, folder);
+            self.unusual(record, accumulator);
         }
     }
 
     /// RTP that is not the next packet of its stream, or any RTP when payloads are decoded.
     #[inline(never)]
-    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, folder: &mut Folder) {
+    fn plain(&mut self, at: Micros, plain: PlainDatagram<'_>, accumulator: &mut Accumulator) {
         let Ok(packet) = Packet::parse(plain.payload) else { return };
         let rtp = Rtp { packet, kept: plain.payload, len: plain.payload.len() };
-        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, folder);
+        self.rtp(at, &Key::v4(plain.addresses, plain.ports), &rtp, accumulator);
     }
 
     /// Takes an RTP packet that was read ahead; its payload is not decoded, and its frame is already counted.
     #[inline(always)]
-    pub(super) fn ahead(&mut self, at: Micros, rtp: PlainRtp, folder: &mut Folder) {
+    pub(super) fn ahead(&mut self, at: Micros, rtp: PlainRtp, accumulator: &mut Accumulator) {
         let PlainRtp { addresses, ports, header, payload_len } = rtp;
-        if !self.continues(at, (addresses, ports), header, payload_len.into(), folder) {
-            self.closer_ahead(at, &rtp, folder);
+        if !self.continues(at, (addresses, ports), header, payload_len.into(), accumulator) {
+            self.closer_ahead(at, &rtp, accumulator);
         }
     }
 
@@ -179,97 +180,99 @@ impl Router {
         ends: (u64, u32),
         header: Header,
         payload_len: usize,
-        folder: &mut Folder,
+        accumulator: &mut Accumulator,
     ) -> bool {
         let stream = self.flows.continued(at, ends, header.ssrc());
-        stream.is_some_and(|stream| folder.continues(at, header, payload_len, stream))
+        stream.is_some_and(|stream| accumulator.continues(at, header, payload_len, stream))
     }
 
     /// A packet that is not the next of its stream.
     #[inline(never)]
-    fn closer_ahead(&mut self, at: Micros, rtp: &PlainRtp, folder: &mut Folder) {
+    fn closer_ahead(&mut self, at: Micros, rtp: &PlainRtp, accumulator: &mut Accumulator) {
         let packet = rtp.header.packet(rtp.payload_len);
-        self.rtp(at, &Key::v4(rtp.addresses, rtp.ports), &Rtp { packet, kept: &[], len: 0 }, folder);
+        self.rtp(at, &Key::v4(rtp.addresses, rtp.ports), &Rtp { packet, kept: &[], len: 0 }, accumulator);
     }
 
     /// A frame that is not RTP in its most frequent form.
     #[cold]
-    fn unusual(&mut self, record: &Record<'_>, folder: &mut Folder) {
+    fn unusual(&mut self, record: &Record<'_>, accumulator: &mut Accumulator) {
         match dissect(record.link, record.frame) {
-            Content::Udp(datagram) => self.datagram(record.at, &datagram, folder),
+            Content::Udp(datagram) => self.datagram(record.at, &datagram, accumulator),
             Content::Other => {}
             Content::NotIp => self.skipped.not_ip += 1,
             Content::Fragment | Content::Head(_) => {
-                self.on_wire(folder, |wire, sink| wire.fragment(record, sink));
+                self.reassemble(accumulator, |reassembly, sink| reassembly.fragment(record, sink));
             }
             Content::Tcp(segment) => {
-                self.on_wire(folder, |wire, sink| wire.segment(record.at, &segment, sink))
+                self.reassemble(accumulator, |reassembly, sink| reassembly.segment(record.at, &segment, sink))
             }
             Content::Truncated => self.skipped.truncated += 1,
         }
     }
 
     /// Processes what still waits for missing fragments and segments.
-    pub(super) fn finish(&mut self, folder: &mut Folder) {
-        self.on_wire(folder, Wire::finish);
-        self.skipped.fragments = self.wire.fragments_left();
+    pub(super) fn finish(&mut self, accumulator: &mut Accumulator) {
+        self.reassemble(accumulator, Reassembly::finish);
+        self.skipped.fragments = self.reassembly.fragments_left();
     }
 
-    /// Passes a fragment or segment to the wire, and processes what it completes.
-    fn on_wire(
+    /// Passes a fragment or segment to the reassembly, and processes what it completes.
+    fn reassemble(
         &mut self,
-        folder: &mut Folder,
-        take: impl FnOnce(&mut Wire, &mut dyn FnMut(Micros, Arrival<'_>)),
+        accumulator: &mut Accumulator,
+        take: impl FnOnce(&mut Reassembly, &mut dyn FnMut(Micros, Arrival<'_>)),
     ) {
-        let mut wire = std::mem::take(&mut self.wire);
-        take(&mut wire, &mut |at, arrival| match arrival {
-            Arrival::Datagram(datagram) => self.datagram(at, &datagram, folder),
+        let mut reassembly = std::mem::take(&mut self.reassembly);
+        take(&mut reassembly, &mut |at, arrival| match arrival {
+            Arrival::Datagram(datagram) => self.datagram(at, &datagram, accumulator),
             Arrival::Malformed => self.skipped.malformed_sip += 1,
             Arrival::Message(source, destination, message) => {
                 let news = self.calls.take(at, (source, destination), message);
-                self.news(at, news, folder);
+                self.news(at, news, accumulator);
             }
             Arrival::OverLimit => self.skipped.over_limit += 1,
             Arrival::Truncated => self.skipped.truncated += 1,
         });
-        self.wire = wire;
+        self.reassembly = reassembly;
     }
 
-    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
+    fn datagram(&mut self, at: Micros, datagram: &Datagram<'_>, accumulator: &mut Accumulator) {
         let (source, destination) = (datagram.source, datagram.destination);
         let is_whole = datagram.payload.len() == datagram.payload_len;
         if is_rtp(datagram.payload) {
             let payload = if is_whole { datagram.payload } else { pad(datagram, &mut self.scratch) };
             if let Ok(packet) = Packet::parse(payload) {
                 let rtp = Rtp { packet, kept: datagram.payload, len: payload.len() };
-                self.rtp(at, &Key::new(source, destination), &rtp, folder);
+                self.rtp(at, &Key::new(source, destination), &rtp, accumulator);
             }
         } else if is_sip(unpadded(datagram.payload)) {
-            if self.wire.has_heads() {
-                self.on_wire(folder, |wire, sink| wire.release_heads(source.ip(), destination.ip(), sink));
+            if self.reassembly.has_heads() {
+                self.reassemble(accumulator, |reassembly, sink| {
+                    reassembly.release_heads(source.ip(), destination.ip(), sink)
+                });
             }
             let payload = if is_whole { datagram.payload } else { pad_lines(datagram, &mut self.scratch) };
             let news = self.calls.message(at, (source, destination), payload);
-            self.news(at, news, folder);
+            self.news(at, news, accumulator);
         } else if is_whole && datagram.payload.len() <= RTCP_BYTES_MAX && is_plausible(datagram.payload) {
-            self.rtcp(at, datagram, folder);
-        } else if let Some((payload, payload_len)) = turn::relayed(datagram.payload) {
+            self.rtcp(at, datagram, accumulator);
+        } else if let Some((payload, payload_len)) = turn_protocol::relayed(datagram.payload) {
             // Relayed data is not unpacked again, whatever it looks like.
-            if turn::relayed(payload).is_none() {
-                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, folder);
+            if turn_protocol::relayed(payload).is_none() {
+                self.datagram(at, &Datagram { payload, payload_len, ..*datagram }, accumulator);
             }
         } else if let Some(description) = session_description(datagram.payload) {
             let news = self.calls.describe(&description);
-            self.news(at, Ok(Some(news)), folder);
+            self.news(at, Ok(Some(news)), accumulator);
         }
     }
 
     /// Passes the changes of a message on to flows and legs.
-    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, folder: &mut Folder) {
+    fn news(&mut self, at: Micros, news: Result<Option<News>, Refused>, accumulator: &mut Accumulator) {
         match news {
             Ok(Some(news)) => {
                 for signal in news.leg {
-                    folder.leg(at, LegEnd::new(news.call, true), signal);
+                    accumulator.leg(at, LegEnd::new(news.call, true), signal);
                 }
                 for address in news.announced {
                     self.flows.announced(address);
@@ -285,7 +288,7 @@ impl Router {
     }
 
     /// Passes RTCP to the leg of its call, and to the streams that it reports on.
-    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, folder: &mut Folder) {
+    fn rtcp(&mut self, at: Micros, datagram: &Datagram<'_>, accumulator: &mut Accumulator) {
         let (source, destination) = self.rtp_ends(datagram.source, datagram.destination);
         if let Some(binding) = self.calls.binding(source, destination) {
             self.has_media |= binding.has_call();
@@ -296,7 +299,7 @@ impl Router {
             } else {
                 LegSignal::SentRtcp { source, datagram }
             };
-            folder.leg(at, leg, signal);
+            accumulator.leg(at, leg, signal);
         }
         for about in about(datagram.payload) {
             let ends = if about.by_sender { (source, destination) } else { (destination, source) };
@@ -304,7 +307,11 @@ impl Router {
             let streams = flow.and_then(|number| self.flows.get(number)).map(|flow| &flow.streams);
             let stream = streams.into_iter().flatten().find(|(ssrc, _)| *ssrc == about.ssrc);
             if let Some((_, stream)) = stream {
-                folder.stream(at, *stream, StreamSignal::Rtcp { about, datagram: datagram.payload.into() });
+                accumulator.stream(
+                    at,
+                    *stream,
+                    StreamSignal::Rtcp { about, datagram: datagram.payload.into() },
+                );
             }
         }
     }
@@ -321,7 +328,7 @@ impl Router {
 
     /// An RTP packet, or what looks like one.
     #[inline]
-    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
+    fn rtp(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, accumulator: &mut Accumulator) {
         let packet = rtp.packet;
         if let Some((_, hot)) = self.flows.find(key)
             && hot.ssrc == packet.ssrc
@@ -329,18 +336,18 @@ impl Router {
         {
             hot.last = at;
             if self.listens {
-                folder.packet(at, &packet, key.ends(), rtp.heard().as_ref(), hot.stream, hot.leg);
-            } else if !folder.continues(at, packet.header(), packet.payload_len as usize, hot.stream) {
-                folder.packet(at, &packet, key.ends(), None, hot.stream, hot.leg);
+                accumulator.packet(at, &packet, key.ends(), rtp.heard().as_ref(), hot.stream, hot.leg);
+            } else if !accumulator.continues(at, packet.header(), packet.payload_len as usize, hot.stream) {
+                accumulator.packet(at, &packet, key.ends(), None, hot.stream, hot.leg);
             }
         } else {
-            self.look_closely(at, key, rtp, folder);
+            self.look_closely(at, key, rtp, accumulator);
         }
     }
 
     /// A packet of a new flow, of another SSRC than the one before, or the first after an announcement.
     #[cold]
-    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, folder: &mut Folder) {
+    fn look_closely(&mut self, at: Micros, key: &Key, rtp: &Rtp<'_>, accumulator: &mut Accumulator) {
         let packet = rtp.packet;
         let Some(number) = self.flows.find_or_make(at, key) else {
             self.skipped.over_limit += 1;
@@ -356,12 +363,12 @@ impl Router {
             flow.streams.swap(0, place);
             flow.streams.first().map(|(_, stream)| (*stream, before))
         });
-        let leg = binding.map_or(LegEnd::NOBODY, Binding::leg);
+        let leg = binding.map_or(LegEnd::NONE, Binding::leg);
         let Some((stream, before)) = found else {
-            self.unknown_ssrc(at, number, ends, packet, folder);
+            self.unknown_ssrc(at, number, ends, packet, accumulator);
             // The leg counts it whether it belongs to a stream or not.
             let heard = if self.listens { rtp.heard() } else { None };
-            folder.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
+            accumulator.leg(at, leg, LegSignal::packet(leg, ends, packet, heard));
             return;
         };
         if let Some(before) = before.and_then(|before| self.streams.get_mut(before)) {
@@ -373,12 +380,12 @@ impl Router {
                 known.generation = generation;
                 let payloads = self.calls.payloads(ends.0, ends.1);
                 if let Some(payloads) = binding.and_then(|binding| known.bind(binding, payloads)) {
-                    folder.stream(at, stream, StreamSignal::Described(payloads));
+                    accumulator.stream(at, stream, StreamSignal::Described(payloads));
                 }
             }
         }
         let heard = if self.listens { rtp.heard() } else { None };
-        folder.packet(at, &packet, ends, heard.as_ref(), stream, leg);
+        accumulator.packet(at, &packet, ends, heard.as_ref(), stream, leg);
         let is_listed = self.flows.list(number);
         if let Some(hot) = self.flows.hot_mut(number).filter(|_| is_listed) {
             hot.ssrc = packet.ssrc;
@@ -408,7 +415,7 @@ impl Router {
         number: u32,
         (source, destination): (SocketAddr, SocketAddr),
         packet: Packet,
-        folder: &mut Folder,
+        accumulator: &mut Accumulator,
     ) {
         let Some(flow) = self.flows.get_mut(number) else { return };
         let binding = flow.binding;
@@ -445,9 +452,9 @@ impl Router {
         });
         flow.streams.insert(0, (packet.ssrc, stream));
         let begin = waiting.first().map_or(at, |first| first.at);
-        folder.stream(begin, stream, StreamSignal::Opened { ends: (source, destination), payloads });
+        accumulator.stream(begin, stream, StreamSignal::Opened { ends: (source, destination), payloads });
         for Waiting { at, packet } in waiting {
-            folder.packet(at, &packet, (source, destination), None, stream, LegEnd::NOBODY);
+            accumulator.packet(at, &packet, (source, destination), None, stream, LegEnd::NONE);
         }
     }
 }
@@ -517,12 +524,6 @@ impl Known {
     }
 }
 
-/// Whether a payload looks like RTP: version 2, and no payload type that collides with RTCP (RFC 5761 §4).
-#[inline]
-fn is_rtp(payload: &[u8]) -> bool {
-    matches!(payload, [0x80..=0xbf, second, ..] if !(192..=223).contains(second))
-}
-
 /// Extends a datagram that the snap length has cut to its length on the wire.
 #[cold]
 fn pad<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
@@ -548,25 +549,6 @@ fn pad_lines<'a>(datagram: &Datagram<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] 
     scratch
 }
 
-/// A payload without the leading empty lines, which serve as keep-alives and sometimes precede a message (RFC
-/// 3261 §7.5).
-fn unpadded(payload: &[u8]) -> &[u8] {
-    let begin = payload.iter().take(PADDING_MAX).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    payload.get(begin..).unwrap_or_default()
-}
-
-/// Whether a payload begins with a SIP request line or status line (RFC 3261 §7.1, §7.2).
-pub(super) fn is_sip(payload: &[u8]) -> bool {
-    if !payload.first().is_some_and(u8::is_ascii_uppercase) {
-        return false;
-    }
-    if payload.starts_with(b"SIP/2.0 ") {
-        return true;
-    }
-    let line = payload.iter().take(START_LINE_LEN_MAX).position(|byte| matches!(byte, b'\r' | b'\n'));
-    line.and_then(|len| payload.get(..len)).is_some_and(|line| line.ends_with(b" SIP/2.0"))
-}
-
 /// Streams of one flow; further SSRCs are ignored.
 const STREAMS_PER_FLOW_MAX: usize = 256;
 /// Streams of one capture.
@@ -575,7 +557,3 @@ const STREAMS_MAX: usize = 100_000;
 const BINDINGS_MAX: usize = 64;
 /// The largest UDP payload.
 const PAYLOAD_LEN_MAX: usize = 65_535;
-/// Line ends before a message.
-const PADDING_MAX: usize = 64;
-/// The longest SIP start line that is recognised.
-const START_LINE_LEN_MAX: usize = 1_024;

@@ -84,5 +84,5 @@ impl ReceiverView {
 
 /// A datagram about more streams than any call has is ignored.
 const ABOUT_MAX: usize = 16;
-/// A longer datagram is not read: what waits for a folder stays bounded.
+/// A longer datagram is not read: what waits for an accumulator stays bounded.
 pub(super) const RTCP_BYTES_MAX: usize = 1_472;

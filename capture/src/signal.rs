@@ -1,4 +1,4 @@
-//! Events, other than packets, that the router passes to the folder: changes in signalling, and RTCP.
+//! Events, other than packets, that the router passes to the accumulator: changes in signalling, and RTCP.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub(super) struct LegEnd(u32);
 
 impl LegEnd {
     /// The packet counts for no leg.
-    pub(super) const NOBODY: LegEnd = LegEnd(NONE);
+    pub(super) const NONE: LegEnd = LegEnd(NONE);
 
     /// The leg of the call with `number`: sent by the caller, or to the caller.
     pub(super) fn new(number: u32, from_caller: bool) -> Self {
@@ -24,7 +24,7 @@ impl LegEnd {
     /// Returns the number of the call.
     #[inline]
     pub(super) fn number(self) -> Option<u32> {
-        (self != LegEnd::NOBODY).then_some(self.0 >> 1)
+        (self != LegEnd::NONE).then_some(self.0 >> 1)
     }
 
     /// Returns whether the caller sent it.
@@ -97,6 +97,6 @@ mod tests {
             let end = LegEnd::new(number, from_caller);
             assert_eq!((end.number(), end.is_from_caller()), (Some(number), from_caller));
         }
-        assert_eq!(LegEnd::NOBODY.number(), None);
+        assert_eq!(LegEnd::NONE.number(), None);
     }
 }

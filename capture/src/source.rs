@@ -3,17 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use sidetone_media::pcap::Damage;
-use sidetone_media::trace::TraceDamage;
-use thiserror::Error;
-
-use super::ahead::Ahead;
-use super::analysis::Analysis;
 use super::engine::{Engine, EngineOptions};
 use super::feed::Feed;
-use super::gzip::{GzipDamage, Plain};
-use super::parts::Parts;
-use super::retrace::{beginning, is_trace, read_trace};
+use super::gzip::Plain;
+use super::outcome::{Broken, Outcome, PartsOutcome};
+use super::read_ahead::ReadAhead;
+use super::trace_replay::{beginning, is_trace, read_trace};
 
 /// Where a capture is read from.
 pub enum Source<'a> {
@@ -21,50 +16,6 @@ pub enum Source<'a> {
     File(File),
     /// Any other source of bytes, read in order.
     Stream(&'a mut dyn Read),
-}
-
-/// The result of reading a capture.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The result up to where reading stopped.
-    pub analysis: Analysis,
-    /// Why reading stopped; `None` when the end was reached.
-    pub broken: Option<Broken>,
-}
-
-/// As [`Outcome`], before the calls and streams are judged.
-#[derive(Debug)]
-pub struct PartsOutcome {
-    /// What was read up to where reading stopped.
-    pub parts: Parts,
-    /// Why reading stopped; `None` when the end was reached.
-    pub broken: Option<Broken>,
-}
-
-/// Why a capture could not be read to its end.
-#[derive(Debug, Error)]
-pub enum Broken {
-    /// From here on the bytes are not a capture.
-    #[error(transparent)]
-    Damage(#[from] Damage),
-    /// From here on the bytes are not gzip.
-    #[error(transparent)]
-    Gzip(#[from] GzipDamage),
-    /// The bytes could not be read.
-    #[error("cannot be read: {0}")]
-    Io(#[source] io::Error),
-    /// From here on the bytes are not a trace.
-    #[error(transparent)]
-    Trace(TraceDamage),
-    /// A trace from which its own writer had to omit inputs.
-    #[error("the trace does not hold the last {missing} things that happened: its disk was full or slow")]
-    TraceWithGap {
-        /// Number of inputs that were not written.
-        missing: u64,
-    },
-    /// A trace without an end record.
-    #[error("the trace has no end, as when the leg goes on or its node was stopped at once")]
-    TraceWithoutEnd,
 }
 
 /// Reads a capture, or the trace of a leg, from `input`, which may be compressed with gzip, to its end or as
@@ -100,7 +51,9 @@ pub fn read_parts(
     progress: &mut dyn FnMut(u64, u64),
 ) -> PartsOutcome {
     match source {
-        Source::File(file) => read_file(options, Ahead::with_threads(options.threads), name, &file, progress),
+        Source::File(file) => {
+            read_file(options, ReadAhead::with_threads(options.threads), name, &file, progress)
+        }
         Source::Stream(input) => read_plain(options, name, Plain::new(input), progress, drive),
     }
 }
@@ -108,7 +61,7 @@ pub fn read_parts(
 /// Reads a file, with threads where that is faster.
 pub(super) fn read_file(
     options: EngineOptions,
-    ahead: Ahead,
+    ahead: ReadAhead,
     name: &str,
     file: &File,
     progress: &mut dyn FnMut(u64, u64),
@@ -169,12 +122,6 @@ fn drive<R: Read>(
         progress(input.taken(), engine.packets());
     }
     Ok(feed.finish()?)
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Self {
-        error.downcast::<GzipDamage>().map_or_else(Broken::Io, Broken::Gzip)
-    }
 }
 
 /// Small enough to stay in the cache between the kernel that fills it and the engine that reads it.

@@ -8,7 +8,7 @@ use sidetone_media::session::{
 };
 use sidetone_media::time::Micros;
 
-use super::clock::{self, Inferred};
+use super::clock_inference::{self, Inferred};
 use super::payloads::{self, Meanings};
 use super::rtcp::{About, ReceiverView};
 use super::signal::{Ends, LegEnd};
@@ -76,7 +76,7 @@ impl Stream {
         session.reserve_seconds(SECONDS_RESERVED);
         let mut stream = Stream {
             session,
-            leg: LegEnd::NOBODY,
+            leg: LegEnd::NONE,
             ends,
             packets: 0,
             last: at,
@@ -117,10 +117,10 @@ impl Stream {
     /// Infers the clock if enough packets wait for it.
     fn consider(&mut self) {
         let Some(undecided) = &self.undecided else { return };
-        let stage = clock::STAGES.iter().find(|(packets, _)| *packets == undecided.packets);
+        let stage = clock_inference::STAGES.iter().find(|(packets, _)| *packets == undecided.packets);
         let Some((packets, within_pct)) = stage else { return };
         let inferred = undecided.infer(*within_pct);
-        let is_last = clock::STAGES.last().is_some_and(|(last, _)| last == packets);
+        let is_last = clock_inference::STAGES.last().is_some_and(|(last, _)| last == packets);
         if is_last || undecided.is_full() || inferred.is_some() {
             self.decide(inferred);
         }
@@ -146,7 +146,8 @@ impl Stream {
 
     /// Infers the clock from the packets so far.
     fn settle_clock(&mut self) {
-        let inferred = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
+        let inferred =
+            self.undecided.as_ref().and_then(|undecided| undecided.infer(clock_inference::LEAST_PCT));
         self.decide(inferred);
     }
 
@@ -169,10 +170,20 @@ impl Stream {
 
     /// Processes the packets that wait.
     pub(super) fn go_on(&mut self) {
+        self.count_run();
+        self.session.go_on();
+    }
+
+    /// Processes the packets that wait, for the session of a leg too.
+    pub(super) fn go_on_with(&mut self, leg: &mut Session) {
+        self.count_run();
+        self.session.go_on_with(self.ends.0, leg);
+    }
+
+    fn count_run(&mut self) {
         let run = self.session.run();
         self.packets += u64::from(run.len());
         self.last = self.last.max(run.last().unwrap_or(self.last));
-        self.session.go_on();
     }
 
     /// Makes the next packet take the slow path, so that none waits in the run before it.
@@ -213,7 +224,8 @@ impl Stream {
         self.payloads = payloads;
         self.advertise(at, (None, None));
         // It applies to the packets that waited as well.
-        let unknown = self.undecided.as_ref().and_then(|undecided| undecided.infer(clock::LEAST_PCT));
+        let unknown =
+            self.undecided.as_ref().and_then(|undecided| undecided.infer(clock_inference::LEAST_PCT));
         self.decide(unknown.filter(|(number, _)| payloads::is_unannounced(&self.payloads, *number)));
     }
 
@@ -323,7 +335,7 @@ impl Undecided {
         let of_it: Vec<(Micros, Packet)> =
             packets().filter(|(_, packet)| packet.payload_type == number).collect();
         let is_most = of_it.len() * 2 > self.packets;
-        clock::infer(&of_it, within_pct).filter(|_| is_most).map(|inferred| (number, inferred))
+        clock_inference::infer(&of_it, within_pct).filter(|_| is_most).map(|inferred| (number, inferred))
     }
 }
 

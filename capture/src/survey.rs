@@ -1,9 +1,16 @@
-//! Whose fragments and segments of TCP are: found for a whole capture before its frames are handed out.
+//! Finds the excerpts that IP fragments and TCP segments belong to, before the frames of a capture are
+//! written.
 //!
-//! What a fragment is a part of, and which message a segment carries, is often known only later than its frame. A
-//! fragment belongs to the excerpts of its packet, which is known by addresses, protocol and identification; a segment to
-//! those of the messages and packets that it holds a byte of; an acknowledgement to those of the last byte that it
-//! acknowledges, and what opens a connection to those of its first bytes. What is never completed goes by what is known of its beginning.
+//! The content of a fragment or a segment is often known only after a later frame. So the whole capture is
+//! read once before it is split:
+//!
+//! - A fragment belongs to the excerpts of its packet. Addresses, protocol and identification name the
+//!   packet.
+//! - A segment belongs to the excerpts of every message and packet of which it carries a byte.
+//! - An acknowledgement belongs to the excerpts of the last byte that it acknowledges.
+//! - The segments that open a connection belong to the excerpts of its first bytes.
+//! - A packet that is never complete belongs to the excerpts of its first fragment. Segments of an incomplete
+//!   message belong to the excerpts whose Call-ID they contain.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,14 +19,21 @@ use sidetone_media::pcap::tcp::{Connections, Interest, Part, Stretch};
 use sidetone_media::pcap::{Content, Dissector, FragmentKey, Record, Segment, dissect, fragment_of};
 use sidetone_media::time::Micros;
 
-use super::carrier::{Carrier, Load, LoadKind};
 use super::excerpt::{Excerpt, Owners, Splitter};
-use super::track::{Found, Span, Track};
+use super::segment_owners::{Found, SegmentOwners, Span};
+use super::tcp_framing::{TcpReader, Unit, UnitKind};
 
-/// A survey of a capture under way.
+/// The first reading of a capture that is split into excerpts.
 ///
-/// *Bounds*: the limits of [`Dissector`] and [`Connections`], 32 MiB of unfinished messages, and 16 bytes for each
-/// fragment and segment that belongs to an excerpt, of which 8 million are remembered.
+/// *Bounds*, in addition to those of [`Dissector`] and [`Connections`]:
+///
+/// - 32 MiB of unfinished messages in all connections.
+/// - 2,048 packets that wait for fragments, with 8,192 fragments of 8 bytes each: 128 MiB.
+/// - For each direction of a connection, of which there are 16,384, 4,096 segments whose message is not
+///   complete, 64 complete messages and 16 segments that opened it. A segment takes 48 bytes, and 8 bytes for
+///   each excerpt whose Call-ID it contains.
+/// - 8,388,608 pairs of a fragment or segment and its excerpt, of 16 bytes each: 128 MiB. More are counted
+///   and left out.
 #[derive(Debug, Default)]
 pub struct Survey {
     owners: Owners,
@@ -28,12 +42,12 @@ pub struct Survey {
     found: Found,
     dissector: Dissector,
     packets: HashMap<FragmentKey, Pieces>,
-    /// The packets in the order in which they began; those that were completed are left in place.
+    /// The packets in the order of their first fragments; completed ones stay in the queue.
     order: VecDeque<(u64, FragmentKey)>,
     begun: u64,
-    connections: Connections<Carrier>,
-    tracks: HashMap<Ends, Track>,
-    /// Bytes that all carriers hold.
+    connections: Connections<TcpReader>,
+    tracks: HashMap<Ends, SegmentOwners>,
+    /// Bytes that all readers hold.
     held: usize,
 }
 
@@ -49,13 +63,13 @@ struct Pieces {
     head: Vec<usize>,
 }
 
-/// What a fragment completed.
+/// The result of a fragment.
 enum Whole {
     /// A datagram of these excerpts.
     Datagram(Vec<usize>),
     /// The first fragment of a datagram of these excerpts.
     Head(Vec<usize>),
-    /// Nothing that is looked at.
+    /// Something that is not examined.
     Other,
     /// A segment, and its payload.
     Segment(Segment<'static>, Vec<u8>),
@@ -64,7 +78,7 @@ enum Whole {
 }
 
 impl Survey {
-    /// A survey of a capture that has these excerpts.
+    /// Returns a survey for these excerpts.
     pub fn new(excerpts: &[Excerpt]) -> Self {
         Survey { owners: Owners::new(excerpts), ..Survey::default() }
     }
@@ -80,17 +94,17 @@ impl Survey {
         }
     }
 
-    /// Ends the survey: the splitter for the same frames from the first one on, and how many fragments and segments
-    /// were too many to be remembered.
+    /// Ends the survey. Returns the splitter, which takes the same frames from the first one on, and the
+    /// number of fragments and segments beyond the limit.
     pub fn finish(mut self) -> (Splitter, u64) {
         let keys: Vec<FragmentKey> = self.packets.keys().copied().collect();
         for key in keys {
             self.give_up(&key);
         }
         let Survey { owners, mut found, mut connections, mut tracks, mut held, .. } = self;
-        connections.finish(&mut |carrier, stretch| {
+        connections.finish(&mut |reader, stretch| {
             let known = Known { owners: &owners, tracks: &mut tracks, found: &mut found, held: &mut held };
-            known.stretch(carrier, &stretch, &mut None)
+            known.stretch(reader, &stretch, &mut None)
         });
         let (surveyed, left_out) = found.finish();
         (Splitter::new(owners, surveyed), left_out)
@@ -164,7 +178,7 @@ impl Survey {
         pieces
     }
 
-    /// The frames of the packets that the last fragment completed; `key` is what it is a part of.
+    /// The frames of the packets that the last fragment completed; `key` is the packet of that fragment.
     fn completed(&mut self, key: FragmentKey) -> Vec<u64> {
         let joined = self.dissector.joined().iter().copied();
         let keys: Vec<FragmentKey> = joined.chain([key]).collect();
@@ -172,7 +186,7 @@ impl Survey {
         packets.flat_map(|pieces| pieces.frames).collect()
     }
 
-    /// A packet that is not completed goes by its first fragment.
+    /// Assigns the fragments of an incomplete packet to the excerpts of its first fragment.
     fn give_up(&mut self, key: &FragmentKey) {
         let Some(pieces) = self.packets.remove(key) else { return };
         for frame in pieces.frames {
@@ -180,7 +194,7 @@ impl Survey {
         }
     }
 
-    /// Takes a segment, which came in these frames.
+    /// Takes a segment; `frames` are the frames that carried it.
     fn segment(&mut self, frames: &[u64], at: Micros, segment: &Segment<'_>) {
         let ends = (segment.source, segment.destination);
         let mut named = Vec::new();
@@ -189,9 +203,9 @@ impl Survey {
         let (opens, len) = (segment.syn, segment.payload_len);
         let mut arrived = Some(Arrived { ends, first, opens, len, frames, named });
         let Survey { owners, found, connections, tracks, held, .. } = self;
-        connections.segment(at, segment, &mut |carrier, stretch| {
+        connections.segment(at, segment, &mut |reader, stretch| {
             let known = Known { owners, tracks: &mut *tracks, found: &mut *found, held: &mut *held };
-            known.stretch(carrier, &stretch, &mut arrived)
+            known.stretch(reader, &stretch, &mut arrived)
         });
         if let (Some(arrived), Some(track)) = (arrived, tracks.get_mut(&ends)) {
             arrived.enter(track, found);
@@ -212,21 +226,21 @@ impl Pieces {
     }
 }
 
-/// The segment at hand, until it is in its track.
+/// The current segment, until it is recorded for its direction.
 struct Arrived<'a> {
     ends: Ends,
     /// The sequence number of its first byte.
     first: u32,
-    /// It opens the connection.
+    /// Whether it opens the connection.
     opens: bool,
     len: usize,
     frames: &'a [u64],
-    /// The excerpts whose Call-ID stands in it.
+    /// The excerpts whose Call-ID it contains.
     named: Vec<usize>,
 }
 
 impl Arrived<'_> {
-    fn enter(self, track: &mut Track, found: &mut Found) {
+    fn enter(self, track: &mut SegmentOwners, found: &mut Found) {
         for frame in self.frames.iter().filter(|_| self.opens) {
             track.opens(*frame, found);
         }
@@ -237,10 +251,10 @@ impl Arrived<'_> {
     }
 }
 
-/// What a stretch of a connection changes.
+/// The state that a part of a connection changes.
 struct Known<'a> {
     owners: &'a Owners,
-    tracks: &'a mut HashMap<Ends, Track>,
+    tracks: &'a mut HashMap<Ends, SegmentOwners>,
     found: &'a mut Found,
     held: &'a mut usize,
 }
@@ -248,7 +262,7 @@ struct Known<'a> {
 impl Known<'_> {
     fn stretch(
         self,
-        carrier: &mut Carrier,
+        reader: &mut TcpReader,
         stretch: &Stretch<'_>,
         arrived: &mut Option<Arrived<'_>>,
     ) -> Interest {
@@ -257,9 +271,9 @@ impl Known<'_> {
         let ends = (source, destination);
         let len = match part {
             Part::Begin => {
-                // A direction begins with the segment at hand.
+                // A direction begins with the current segment.
                 let first = arrived.as_ref().map_or(0, |arrived| arrived.first);
-                tracks.insert(ends, Track::new(first));
+                tracks.insert(ends, SegmentOwners::new(first));
                 return Interest::Some;
             }
             Part::Bytes(bytes) => bytes.len(),
@@ -276,30 +290,30 @@ impl Known<'_> {
             arrived.enter(track, found);
         }
         track.go_on(len);
-        let before = carrier.held();
+        let before = reader.held();
         let mut places = Vec::new();
-        let mut loads = |load: Load<'_>| {
+        let mut units = |unit: Unit<'_>| {
             places.clear();
-            match load.kind {
-                LoadKind::Datagram(_) => owners.media(at, ends, &mut places),
-                LoadKind::Malformed => {}
-                LoadKind::Message(message) => {
+            match unit.kind {
+                UnitKind::Datagram(_) => owners.media(at, ends, &mut places),
+                UnitKind::Malformed => {}
+                UnitKind::Message(message) => {
                     owners.call_id(at, message.headers().call_id(), &mut places);
                 }
             }
-            track.load(load.behind, &places, found);
+            track.unit(unit.behind, &places, found);
         };
         let goes_on = match part {
-            Part::Bytes(bytes) => carrier.take(bytes, &mut loads),
+            Part::Bytes(bytes) => reader.take(bytes, &mut units),
             _ => {
-                carrier.lose(len, &mut loads);
+                reader.lose(len, &mut units);
                 true
             }
         };
-        *held = (*held + carrier.held()).saturating_sub(before);
+        *held = (*held + reader.held()).saturating_sub(before);
         if *held > HELD_MAX {
-            *held = held.saturating_sub(carrier.held());
-            carrier.forget();
+            *held = held.saturating_sub(reader.held());
+            reader.forget();
         }
         if goes_on {
             Interest::Some
@@ -316,11 +330,12 @@ fn without_payload(segment: &Segment<'_>) -> Segment<'static> {
     Segment { source, destination, sequence, acknowledges, syn, fin, rst, payload: &[], payload_len }
 }
 
-/// Packets that wait for fragments, as many as in the [`Dissector`] and their predecessors; the oldest one gives way.
+/// Packets that wait for fragments: twice as many as in the [`Dissector`], since a predecessor may be among
+/// them. When there are more, the oldest one is given up.
 const PACKETS_MAX: usize = 2_048;
-/// Places in the queue of packets, completed ones among them.
+/// Entries of the queue of packets, including completed ones.
 const ORDER_MAX: usize = 4 * PACKETS_MAX;
-/// Fragments of one packet that are remembered: eight bytes in each.
+/// Fragments of one packet: 65,535 bytes in fragments of eight bytes.
 const PIECES_MAX: usize = 8_192;
 /// How long fragments wait for the others, in microseconds, as in the [`Dissector`].
 const AGE_MAX_US: i64 = 30_000_000;

@@ -7,19 +7,10 @@ use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::Hundredths;
 
 use super::analysis::{CallDirection, CallReport, Head, StreamReport};
-use super::grid::{Grid, MIN_WIDTH, Row, printable, wrapped};
-use super::groups::Group;
+use super::grid::{Grid, Look, MIN_WIDTH, Row, printable, wrapped};
+use super::groups::{Group, Groups};
 use super::parts::Parts;
 use super::registrations::RegistrationReport;
-
-/// The layout of a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    /// Columns of the terminal; `None` writes every row on one line, however long.
-    pub width: Option<usize>,
-    /// Whether verdicts have colours (ANSI escape sequences).
-    pub colour: bool,
-}
 
 /// A table under construction: a summary, the calls, the streams, and below each of them the remarks.
 ///
@@ -31,12 +22,12 @@ pub struct Table {
     calls: Grid,
     streams: Grid,
     /// The sentences of earlier rows, with the name of the row.
-    said: HashMap<String, String>,
+    shown_sentences: HashMap<String, String>,
 }
 
 /// Renders an analysis as aligned text, every row on one line.
 pub fn table(parts: Parts) -> String {
-    let mut groups = parts.into_groups();
+    let mut groups = Groups::from(parts);
     let mut table = Table::new(Look::default());
     for group in groups.by_ref() {
         table.push(&group);
@@ -52,7 +43,7 @@ impl Table {
             shown_calls: 0,
             calls: Grid::new(&[&CALL_COLUMNS[..], &FIGURE_COLUMNS].concat()),
             streams: Grid::new(&[&STREAM_COLUMNS[..], &FIGURE_COLUMNS].concat()),
-            said: HashMap::new(),
+            shown_sentences: HashMap::new(),
         }
     }
 
@@ -130,13 +121,13 @@ impl Table {
         name: impl FnOnce() -> String,
     ) -> Vec<String> {
         let mut remarks = Vec::new();
-        match self.said.get(&quality.sentence) {
+        match self.shown_sentences.get(&quality.sentence) {
             Some(_) if matches!(verdict, None | Some("ok")) => {}
             Some(earlier) => remarks.push(format!("as {earlier}")),
             None => {
                 remarks.push(quality.sentence.clone());
-                if self.said.len() < SAID_MAX {
-                    self.said.insert(quality.sentence.clone(), name());
+                if self.shown_sentences.len() < SENTENCES_MAX {
+                    self.shown_sentences.insert(quality.sentence.clone(), name());
                 }
             }
         }
@@ -303,7 +294,7 @@ const FIGURE_COLUMNS: [&str; 6] = ["loss %", "jitter ms", "interval ms", "qualit
 /// Largest number of rules shown in addition to the verdict.
 const NEAR_MISSES_MAX: usize = 3;
 /// Sentences that are remembered, to find repetitions.
-const SAID_MAX: usize = 10_000;
+const SENTENCES_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -316,7 +307,7 @@ mod tests {
         let mut file = Vec::new();
         compose_calls(&text.parse::<Scenario>().unwrap(), calls, &mut file).unwrap();
         let read = read_parts(EngineOptions::default(), "x", Source::Stream(&mut &file[..]), &mut |_, _| {});
-        let mut groups = read.parts.into_groups();
+        let mut groups = Groups::from(read.parts);
         let mut table = Table::new(look);
         groups.by_ref().for_each(|group| table.push(&group));
         table.finish(&groups.head, groups.calls, groups.streams)
@@ -344,10 +335,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_is_said_once() {
+    fn a_sentence_is_shown_once() {
         let text = rendered("no-inbound duration=5s noise=0", 3, Look::default());
-        let said: Vec<&str> = text.lines().filter(|line| line.contains('↳')).collect();
-        assert_eq!(said.iter().filter(|line| line.contains("as call 1")).count(), 4, "{text}");
+        let shown: Vec<&str> = text.lines().filter(|line| line.contains('↳')).collect();
+        assert_eq!(shown.iter().filter(|line| line.contains("as call 1")).count(), 4, "{text}");
         let clean = rendered("clean duration=5s noise=0", 3, Look::default());
         assert_eq!(clean.matches("as call").count(), 0, "{clean}");
     }

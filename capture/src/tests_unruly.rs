@@ -77,7 +77,7 @@ fn a_description_among_other_parts_counts() {
 
 /// RFC 3264 §8.4: a party that offers `0.0.0.0` does not want to receive, and the other side stops sending.
 #[test]
-fn a_hold_by_address_is_nobodys_silence() {
+fn a_hold_by_address_is_no_missing_audio() {
     let media = nine_seconds_of_media();
     let (caller, called) = (Some((4_000, "sendrecv")), Some((20_000, "sendrecv")));
     let invite = "INVITE sip:c@d SIP/2.0";
@@ -135,7 +135,7 @@ fn a_call_id_that_is_used_again_is_another_call() {
 
 /// A fax (T.38) or a disabled section removes the audio: no audio is reported as missing after it.
 #[test]
-fn audio_that_is_taken_away_is_nobodys_silence() {
+fn removed_audio_is_no_missing_audio() {
     let media = nine_seconds_of_media();
     let (caller, called) = (Some((4_000, "sendrecv")), Some((20_000, "sendrecv")));
     let invite = "INVITE sip:c@d SIP/2.0";

@@ -16,6 +16,7 @@ pub mod rtcp;
 pub mod rtp;
 pub mod session;
 pub mod simulate;
+pub mod srtp;
 pub mod stats;
 pub mod time;
 pub mod trace;

@@ -1,7 +1,8 @@
-//! No relayed packet allocates once a call is up, also with a trace: the whole path, from socket to socket.
+//! No relayed packet allocates once a call is up, also with a trace and with SRTP: the whole path, from socket to
+//! socket.
 
 #![cfg(feature = "net")]
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::alloc::System;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_media::net::{Command, Notice, Port, Relay, RelayConfig};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
+use sidetone_media::srtp::{Inbound, MasterKey, Outbound, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
 use sidetone_media::trace::{TraceHead, TraceSink};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -35,8 +37,14 @@ impl TraceSink for Recycling {
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// A phone, and its SRTP.
+struct Party {
+    socket: UdpSocket,
+    srtp: Option<(Outbound, Inbound)>,
+}
+
 /// A described and answered port and its phone, whose port is outside the relay's range.
-fn party(relay: &Relay, sink: &Arc<Recycling>) -> (UdpSocket, Port) {
+fn party(relay: &Relay, sink: &Arc<Recycling>, suite: Option<Suite>) -> (Party, Port) {
     let phone = loop {
         let phone = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         if phone.local_addr().unwrap().port() > 31_999 {
@@ -62,18 +70,33 @@ fn party(relay: &Relay, sink: &Arc<Recycling>) -> (UdpSocket, Port) {
         signalling: Some(LOCALHOST),
         ..Description::default()
     };
+    let srtp = suite.map(|suite| {
+        let key = MasterKey::new(suite, &vec![7; suite.key_bytes() + suite.salt_bytes()]).unwrap();
+        let keys = SrtpKeys { receive: key.clone(), send: key.clone() };
+        relay.command(port.id, Command::Secure(Some(Box::new(keys)))).unwrap();
+        (Outbound::new(&key), Inbound::new(&key))
+    });
     relay.command(port.id, Command::Describe(Box::new(description))).unwrap();
     relay.command(port.id, Command::Answered).unwrap();
-    (phone, port)
+    (Party { socket: phone, srtp }, port)
 }
 
 /// Sends the next packet and receives it at the other end.
-fn pass(packet: &mut [u8; 172], seq: u16, from: &UdpSocket, port: Port, to: &UdpSocket) {
+fn pass(packet: &mut [u8; 172], seq: u16, from: &mut Party, port: Port, to: &mut Party) {
     packet[2..4].copy_from_slice(&seq.to_be_bytes());
     packet[4..8].copy_from_slice(&(u32::from(seq) * 160).to_be_bytes());
-    from.send_to(packet, port.rtp).unwrap();
+    let mut sent = [0; 200];
+    sent[..packet.len()].copy_from_slice(packet);
+    let len = match &mut from.srtp {
+        Some((sender, _)) => sender.protect(&mut sent, packet.len()).unwrap(),
+        None => packet.len(),
+    };
+    from.socket.send_to(&sent[..len], port.rtp).unwrap();
     let mut received = [0; 200];
-    let (len, _) = to.recv_from(&mut received).unwrap();
+    let (mut len, _) = to.socket.recv_from(&mut received).unwrap();
+    if let Some((_, receiver)) = &mut to.srtp {
+        len = receiver.unprotect(&mut received[..len]).unwrap();
+    }
     assert_eq!(received.get(..len), Some(&packet[..]));
 }
 
@@ -87,8 +110,19 @@ fn rows(relay: &Relay, port: Port) -> usize {
     }
 }
 
+// Only one test here, because the counter counts all threads of this binary.
 #[test]
 fn a_relayed_packet_allocates_nothing() {
+    for suites in [
+        [None, None],
+        [Some(Suite::AesCm128HmacSha1Tag80), None],
+        [Some(Suite::AesCm128HmacSha1Tag32), Some(Suite::AeadAes256Gcm)],
+    ] {
+        relay_without_allocating(suites);
+    }
+}
+
+fn relay_without_allocating(suites: [Option<Suite>; 2]) {
     let config = RelayConfig {
         bind: LOCALHOST,
         ports: 16_000..=31_999,
@@ -98,8 +132,8 @@ fn a_relayed_packet_allocates_nothing() {
     };
     let relay = Relay::start(config, Arc::new(|| {})).unwrap();
     let sink = Arc::new(Recycling::default());
-    let (caller, one) = party(&relay, &sink);
-    let (callee, other) = party(&relay, &sink);
+    let (mut caller, one) = party(&relay, &sink, suites[0]);
+    let (mut callee, other) = party(&relay, &sink, suites[1]);
     let payload_map = Some(Box::new(std::array::from_fn(|number| number as u8)));
     relay.command(one.id, Command::Bridge { peer: other.id, payload_map }).unwrap();
     relay.command(other.id, Command::Bridge { peer: one.id, payload_map: None }).unwrap();
@@ -110,8 +144,8 @@ fn a_relayed_packet_allocates_nothing() {
     let mut seq = 0;
     let mut both_ways = |packets: u16| {
         for _ in 0..packets {
-            pass(&mut packet, seq, &caller, one, &callee);
-            pass(&mut packet, seq, &callee, other, &caller);
+            pass(&mut packet, seq, &mut caller, one, &mut callee);
+            pass(&mut packet, seq, &mut callee, other, &mut caller);
             seq = seq.wrapping_add(1);
         }
         u64::from(packets) * 2

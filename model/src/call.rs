@@ -8,6 +8,9 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)* }
 
         impl $name {
+            /// Every value with its name.
+            pub const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $text),)*];
+
             /// The name that the API and the database use.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
@@ -30,7 +33,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Where a call came from and went to.
+    /// The direction of a call.
     Direction {
         /// From a trunk to the organisation.
         Inbound = "inbound",
@@ -42,7 +45,7 @@ words! {
 }
 
 words! {
-    /// What carried the call.
+    /// The transport of the call.
     Transport {
         /// SIP.
         Sip = "sip",
@@ -58,6 +61,18 @@ words! {
         Free = "free",
         /// Priced by a tariff.
         Rated = "rated",
+    }
+}
+
+words! {
+    /// Which side ended a call.
+    EndedBy {
+        /// The called side: it hung up or refused the call.
+        Callee = "callee",
+        /// The caller: it hung up or cancelled.
+        Caller = "caller",
+        /// The switch: a limit, a timer, a failure, an operator, or no party that could be reached.
+        System = "system",
     }
 }
 
@@ -84,6 +99,8 @@ words! {
         MaxCallDuration = "MAX_CALL_DURATION",
         /// Neither RTP nor RTCP arrived for too long.
         MediaTimeout = "MEDIA_TIMEOUT",
+        /// The device of the party cannot be reached.
+        DestinationOutOfOrder = "DESTINATION_OUT_OF_ORDER",
         /// The far end's network failed.
         NetworkOutOfOrder = "NETWORK_OUT_OF_ORDER",
         /// It rang without an answer.
@@ -92,10 +109,14 @@ words! {
         NoRouteDestination = "NO_ROUTE_DESTINATION",
         /// The destination is there and does not respond.
         NoUserResponse = "NO_USER_RESPONSE",
+        /// The network of the far end has no free circuit.
+        NormalCircuitCongestion = "NORMAL_CIRCUIT_CONGESTION",
         /// A party hung up.
         NormalClearing = "NORMAL_CLEARING",
         /// A failure without a better name.
         NormalTemporaryFailure = "NORMAL_TEMPORARY_FAILURE",
+        /// The call ended for a reason that the party did not give.
+        NormalUnspecified = "NORMAL_UNSPECIFIED",
         /// The number is another one now.
         NumberChanged = "NUMBER_CHANGED",
         /// The caller gave up before the answer.
@@ -104,6 +125,8 @@ words! {
         OutgoingCallBarred = "OUTGOING_CALL_BARRED",
         /// A timer of the protocol ran out.
         RecoveryOnTimerExpire = "RECOVERY_ON_TIMER_EXPIRE",
+        /// The party has another address now, which was not called.
+        RedirectionToNewDestination = "REDIRECTION_TO_NEW_DESTINATION",
         /// The far end has no such service.
         ServiceNotImplemented = "SERVICE_NOT_IMPLEMENTED",
         /// The far end does not offer the service here.
@@ -124,6 +147,7 @@ impl HangupCause {
     pub const fn from_sip_status(status: u16) -> Self {
         match status {
             200..=299 => HangupCause::NormalClearing,
+            300..=399 => HangupCause::RedirectionToNewDestination,
             401..=403 | 407 | 603 | 607 | 608 => HangupCause::CallRejected,
             404 => HangupCause::UnallocatedNumber,
             405 => HangupCause::ServiceUnavailable,
@@ -142,7 +166,46 @@ impl HangupCause {
             _ => HangupCause::NormalTemporaryFailure,
         }
     }
+
+    /// The cause with a code of Q.850, as in a Reason header (RFC 3326); `None` for a code without a name here.
+    pub fn from_q850(code: u16) -> Option<Self> {
+        Q850.iter().find(|(other, _)| *other == code).map(|(_, cause)| *cause)
+    }
+
+    /// The code in Q.850; `None` for a cause of SIP or of this engine alone.
+    pub fn q850(self) -> Option<u16> {
+        Q850.iter().find(|(_, cause)| *cause == self).map(|(code, _)| *code)
+    }
 }
+
+/// Codes of ITU-T Q.850; the first code of a cause is the one that is sent.
+const Q850: &[(u16, HangupCause)] = &[
+    (1, HangupCause::UnallocatedNumber),
+    (3, HangupCause::NoRouteDestination),
+    (16, HangupCause::NormalClearing),
+    (17, HangupCause::UserBusy),
+    (18, HangupCause::NoUserResponse),
+    (19, HangupCause::NoAnswer),
+    (20, HangupCause::UserNotRegistered),
+    (21, HangupCause::CallRejected),
+    (22, HangupCause::NumberChanged),
+    (23, HangupCause::RedirectionToNewDestination),
+    (25, HangupCause::ExchangeRoutingError),
+    (27, HangupCause::DestinationOutOfOrder),
+    (28, HangupCause::InvalidNumberFormat),
+    (31, HangupCause::NormalUnspecified),
+    (34, HangupCause::NormalCircuitCongestion),
+    (38, HangupCause::NetworkOutOfOrder),
+    (41, HangupCause::NormalTemporaryFailure),
+    (42, HangupCause::SwitchCongestion),
+    (52, HangupCause::OutgoingCallBarred),
+    (63, HangupCause::ServiceUnavailable),
+    (79, HangupCause::ServiceNotImplemented),
+    (69, HangupCause::ServiceNotImplemented),
+    (88, HangupCause::IncompatibleDestination),
+    (102, HangupCause::RecoveryOnTimerExpire),
+    (127, HangupCause::Interworking),
+];
 
 #[cfg(test)]
 mod tests {
@@ -162,6 +225,7 @@ mod tests {
             (200, HangupCause::NormalClearing),
             (404, HangupCause::UnallocatedNumber),
             (480, HangupCause::NoUserResponse),
+            (302, HangupCause::RedirectionToNewDestination),
             (486, HangupCause::UserBusy),
             (487, HangupCause::OriginatorCancel),
             (488, HangupCause::IncompatibleDestination),
@@ -172,5 +236,16 @@ mod tests {
         for (status, cause) in cases {
             assert_eq!(HangupCause::from_sip_status(status), cause, "{status}");
         }
+    }
+
+    #[test]
+    fn a_code_that_is_sent_is_read_as_the_same_cause() {
+        for (code, cause) in Q850 {
+            assert_eq!(HangupCause::from_q850(*code), Some(*cause));
+            assert_eq!(cause.q850().and_then(HangupCause::from_q850), Some(*cause), "{cause}");
+        }
+        assert_eq!(HangupCause::from_q850(99), None);
+        assert_eq!(HangupCause::ServiceNotImplemented.q850(), Some(79));
+        assert_eq!(HangupCause::OriginatorCancel.q850(), None);
     }
 }

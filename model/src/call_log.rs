@@ -2,11 +2,11 @@
 //!
 //! The scope is not part of it: it is passed beside every query, and no query can widen it.
 
-use crate::call::{Direction, Transport};
+use crate::call::{BillingMode, Direction, Transport};
 use crate::cdr::Cdr;
-use crate::ids::{AgentId, CallId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
+use crate::ids::{AgentId, CallId, CampaignId, ExtensionId, NodeId, OrganisationId, RoomId, TeamId, TrunkId};
 use crate::page::{Order, Window};
-use crate::quality::MediaVerdict;
+use crate::quality::{Hundredths, MediaVerdict};
 use crate::time::Timestamp;
 
 /// A filter of records; every given condition must hold.
@@ -14,13 +14,15 @@ use crate::time::Timestamp;
 pub struct CdrFilter {
     /// The agent of the record.
     pub agent_id: Option<AgentId>,
+    /// See [`BillingMode`].
+    pub billing_mode: Option<BillingMode>,
     /// The campaign that placed the call.
     pub campaign_id: Option<CampaignId>,
     /// Part of the number dialled, as routed or as keyed; in any case, every character literal.
     pub did: Option<String>,
     /// See [`Direction`].
     pub direction: Option<Direction>,
-    /// The extension the call was on.
+    /// The extension that called or was called.
     pub extension_id: Option<ExtensionId>,
     /// Started at this instant or later.
     pub from: Option<Timestamp>,
@@ -32,12 +34,18 @@ pub struct CdrFilter {
     pub media_verdict_b: Option<MediaVerdict>,
     /// Billed at least this many seconds.
     pub min_billsec: Option<u64>,
+    /// The caller's leg has a MOS, and it is at most this.
+    pub mos_max: Option<Hundredths>,
     /// The node that carried the call.
     pub node_id: Option<NodeId>,
     /// One of the organisations in scope.
     pub organisation_id: Option<OrganisationId>,
     /// Part of any searchable text of the record; in any case, every character literal, no line end.
     pub q: Option<String>,
+    /// The text that the program gave when it requested the call, whole.
+    pub reference: Option<String>,
+    /// The stored conference room that a party of the call was in.
+    pub room_id: Option<RoomId>,
     /// The team of the record.
     pub team_id: Option<TeamId>,
     /// Started before this instant.
@@ -52,6 +60,11 @@ pub struct CdrFilter {
 
 /// What a list is sorted by; `call_uuid` always follows, in the same order, so that pages are disjoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(rename_all = "snake_case", default = "started_at", description = "Sort keys.")
+)]
 #[expect(missing_docs, reason = "the keys are fields of `Cdr`")]
 pub enum CdrSort {
     Billsec,
@@ -59,6 +72,7 @@ pub enum CdrSort {
     DestinationNumber,
     Direction,
     EndedAt,
+    Mos,
     SellAmount,
     #[default]
     StartedAt,
@@ -66,12 +80,13 @@ pub enum CdrSort {
 
 impl CdrSort {
     /// Every key with the name that the API uses.
-    pub const ALL: [(CdrSort, &'static str); 7] = [
+    pub const ALL: [(CdrSort, &'static str); 8] = [
         (CdrSort::Billsec, "billsec"),
         (CdrSort::CallerNumber, "caller_number"),
         (CdrSort::DestinationNumber, "destination_number"),
         (CdrSort::Direction, "direction"),
         (CdrSort::EndedAt, "ended_at"),
+        (CdrSort::Mos, "mos"),
         (CdrSort::SellAmount, "sell_amount"),
         (CdrSort::StartedAt, "started_at"),
     ];

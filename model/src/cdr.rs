@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{BillingMode, Direction, HangupCause, Transport};
+use crate::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
+use crate::forwarding::ForwardReason;
 use crate::ids::{
     AgentId, CallId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
@@ -60,10 +61,25 @@ pub struct Cdr {
     pub node_id: Option<NodeId>,
     /// Why the caller's leg ended.
     pub hangup_cause: Option<HangupCause>,
-    /// Why the far end of the last attempt failed.
+    /// Why the far end of the last attempt ended or failed; `None` without a bridge, or without a final response.
     pub bridge_cause: Option<HangupCause>,
     /// The far end's final SIP response of the last attempt.
     pub sip_status: Option<u16>,
+    /// Which side ended the call; `None` while it is up and where it is unknown.
+    #[serde(default)]
+    pub ended_by: Option<EndedBy>,
+    /// The call whose party this call was placed for, when a transfer placed it.
+    #[serde(default)]
+    pub transferred_from: Option<CallId>,
+    /// The call whose party took over from a party of this one; the last, if there were several.
+    #[serde(default)]
+    pub transferred_to: Option<CallId>,
+    /// The number of the extension that forwarded the call; the last, if there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded_by: Option<String>,
+    /// Why that extension forwarded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward_reason: Option<ForwardReason>,
     /// What the customer pays.
     pub sell_amount: Amount,
     /// What the carrier charges, in `currency`.
@@ -80,6 +96,9 @@ pub struct Cdr {
     /// The details of the amounts.
     #[serde(default)]
     pub billing: Billing,
+    /// The text of the program that requested the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// Media of the caller's leg.
     pub quality: Quality,
     /// Media of the called party's leg; `None` when no called party's leg was judged, and in old records.
@@ -138,6 +157,11 @@ impl Cdr {
             hangup_cause: self.hangup_cause,
             bridge_cause: self.bridge_cause,
             sip_status: self.sip_status,
+            ended_by: self.ended_by,
+            transferred_from: self.transferred_from,
+            transferred_to: self.transferred_to,
+            forwarded_by: self.forwarded_by.as_deref(),
+            forward_reason: self.forward_reason,
             sell_amount: self.sell_amount.to_text(places),
             cost_amount: margin.then(|| self.cost_amount.to_text(places)),
             margin: margin.then(|| {
@@ -146,6 +170,7 @@ impl Cdr {
             }),
             currency: self.currency,
             ai_tokens: self.ai_tokens,
+            reference: self.reference.as_deref(),
             cost_currency: cost.map(|cost| cost.currency),
             cost_amount_original: cost.map(|cost| cost.amount.to_text(cost.currency.places())),
             fx_rate: cost.and_then(|cost| cost.fx_rate).map(|rate| rate.to_text(0)),
@@ -162,15 +187,15 @@ impl Cdr {
     }
 }
 
-/// A call detail record: a field that may be null is always there, any other is left out when it has no value.
+/// A call detail record. Nullable fields are always present; other fields are absent when they have no value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Cdr))]
 pub struct CdrView<'a> {
-    /// The call, and so its one record.
+    /// The call of this record.
     pub call_uuid: CallId,
-    /// Where the call came from and went to.
+    /// The direction of the call.
     pub direction: Direction,
-    /// What carried the call.
+    /// The transport of the call.
     pub transport: Transport,
     /// When the caller's INVITE arrived.
     pub started_at: Timestamp,
@@ -192,7 +217,7 @@ pub struct CdrView<'a> {
     /// Codec of the far leg.
     #[cfg_attr(feature = "openapi", schema(required, example = "opus"))]
     pub codec_b: Option<&'a str>,
-    /// Who called; left out when withheld.
+    /// The caller's number; absent when withheld.
     #[cfg_attr(feature = "openapi", schema(example = "1001"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_number: Option<&'a str>,
@@ -216,23 +241,43 @@ pub struct CdrView<'a> {
     /// The customer the call was with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_id: Option<ContactId>,
-    /// The switch node that carried the call; left out where that is not known.
+    /// The switch node that carried the call; absent when it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_node_id: Option<NodeId>,
     /// Why the caller's leg ended, a Q.850 name such as `NORMAL_CLEARING`; the list is open.
     #[cfg_attr(feature = "openapi", schema(required, value_type = Option<String>, example = "NORMAL_CLEARING"))]
     pub hangup_cause: Option<HangupCause>,
-    /// The far end's cause for the last bridge attempt; left out when there was no bridge or no answer.
+    /// The far end's cause for the last bridge attempt; absent when there was no bridge or no answer.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "USER_BUSY"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bridge_cause: Option<HangupCause>,
-    /// The far end's final SIP response for the last bridge attempt; left out when none was received.
+    /// The far end's final SIP response for the last bridge attempt; absent when none was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sip_status: Option<u16>,
-    /// What the customer pays, in `currency`.
+    /// Which side ended the call: `caller`, `callee`, or `system` for a limit, a timer, a failure or an operator;
+    /// absent where it is unknown, as in older records.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "caller"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// The `call_uuid` of the call whose party was transferred to this call; absent in other records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transferred_from: Option<CallId>,
+    /// The `call_uuid` of the call that a party of this call was transferred to; absent in other records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transferred_to: Option<CallId>,
+    /// The number of the extension that forwarded the call, the last if there were several; absent when none did.
+    #[cfg_attr(feature = "openapi", schema(example = "1001"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarded_by: Option<&'a str>,
+    /// Why `forwarded_by` forwarded the call: `always`, `busy`, `do_not_disturb`, `no_answer`, `redirected` (by its
+    /// phone) or `unregistered`; the list is open.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "no_answer"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_reason: Option<ForwardReason>,
+    /// The customer's price, in `currency`.
     #[cfg_attr(feature = "openapi", schema(value_type = Amount))]
     pub sell_amount: String,
-    /// What the carrier charges, converted into `currency`; only with `margin:read`.
+    /// The carrier's charge, converted into `currency`; only with `margin:read`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_amount: Option<String>,
@@ -243,9 +288,12 @@ pub struct CdrView<'a> {
     /// Currency of `sell_amount`, `cost_amount` and `margin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
-    /// Input plus output tokens of the AI that handled the call; left out when none did.
+    /// Input plus output tokens of the AI that handled the call; absent when no AI did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_tokens: Option<u64>,
+    /// The text that the program gave when it requested the call; absent for other calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<&'a str>,
     /// Currency that the carrier charged in; only with `margin:read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_currency: Option<Currency>,
@@ -257,14 +305,14 @@ pub struct CdrView<'a> {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fx_rate: Option<String>,
-    /// True when there was no rate: `cost_amount` is the carrier's raw figure then and `margin` no meaningful
-    /// value; only with `margin:read`.
+    /// True when there was no conversion rate: `cost_amount` is then the carrier's raw figure and `margin` is not
+    /// meaningful; only with `margin:read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_unconverted: Option<bool>,
     /// Peak inbound jitter, ms.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub jitter_ms: Option<f64>,
-    /// Percent of inbound packets that never arrived; left out when too little audio arrived to judge.
+    /// Percent of inbound packets that never arrived; absent when too little audio arrived to judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_pct: Option<f64>,
     /// Mean gap between arriving packets, ms; about 20 on a healthy 20 ms stream.
@@ -273,20 +321,20 @@ pub struct CdrView<'a> {
     /// Received packets minus flaws, as a share of received.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub quality_pct: Option<f64>,
-    /// Mean opinion score, derived from `quality_pct` alone.
+    /// Mean opinion score, derived only from `quality_pct`.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub mos: Option<f64>,
-    /// Verdict on the audio that arrived on the caller's leg; left out for a leg without an RTP session.
+    /// Verdict on the audio that arrived on the caller's leg; absent for a leg without an RTP session.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<MediaVerdict>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict: Option<&'static str>,
-    /// The same figures of the called party's leg; left out where the call had no called party, and in records from
-    /// before they were kept.
+    /// The same figures for the called party's leg; absent when the call had no called party, and in records that are
+    /// older than these figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_b: Option<CalleeMedia>,
-    /// The worse of the verdicts on both legs: what a list shows. The verdicts by severity, the worst first:
-    /// `wrong_advertised_address`, `no_inbound_media`, `no_outbound_media`, `lossy_inbound`, `jittery_inbound`,
-    /// `degraded_audio`, `unpaced_sender`, `ptime_mismatch`, `unanswered`, `ok`.
+    /// The worse of the verdicts on both legs. Verdicts by severity, worst first: `wrong_advertised_address`,
+    /// `no_inbound_media`, `no_outbound_media`, `lossy_inbound`, `jittery_inbound`, `degraded_audio`,
+    /// `unpaced_sender`, `ptime_mismatch`, `unanswered`, `ok`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<MediaVerdict>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict_worse: Option<&'static str>,
@@ -327,10 +375,16 @@ mod tests {
             hangup_cause: None,
             bridge_cause: None,
             sip_status: None,
+            ended_by: None,
+            transferred_from: None,
+            transferred_to: None,
+            forwarded_by: None,
+            forward_reason: None,
             sell_amount: Amount::ZERO,
             cost_amount: Amount::ZERO,
             currency: None,
             ai_tokens: None,
+            reference: None,
             billing: Billing::default(),
             quality: Quality::default(),
             media_b: None,

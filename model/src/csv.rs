@@ -1,25 +1,32 @@
 //! CSV rows (RFC 4180) that a spreadsheet reads as texts and numbers, never as formulas.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// Adds the header row.
 pub fn write_header(text: &mut String, columns: &[&str]) {
-    write_row(text, columns.iter().map(|column| (*column).to_owned()));
+    write_row(text, columns.iter().map(|column| (*column).into()));
 }
 
 /// Adds a row with the values of `object` for the columns; empty where a value is null or absent.
 pub fn write_object(text: &mut String, columns: &[&str], object: &Value) {
+    write_values(text, columns.iter().map(|column| object.get(*column).unwrap_or(&Value::Null)));
+}
+
+/// Adds a row with these values; empty where a value is null.
+pub fn write_values<'a>(text: &mut String, values: impl Iterator<Item = &'a Value>) {
     write_row(
         text,
-        columns.iter().map(|column| match object.get(*column) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(value)) => disarmed(value),
-            Some(value) => value.to_string(),
+        values.map(|value| match value {
+            Value::Null => Cow::Borrowed(""),
+            Value::String(value) => disarmed(value),
+            value => value.to_string().into(),
         }),
     );
 }
 
-fn write_row(text: &mut String, cells: impl Iterator<Item = String>) {
+fn write_row<'a>(text: &mut String, cells: impl Iterator<Item = Cow<'a, str>>) {
     for (at, cell) in cells.enumerate() {
         if at > 0 {
             text.push(',');
@@ -39,14 +46,14 @@ fn write_row(text: &mut String, cells: impl Iterator<Item = String>) {
 /// caller chooses the text of its number, and another person opens the export.
 ///
 /// A number keeps its sign: `+442071230000` is E.164, `-0.40` a loss.
-fn disarmed(value: &str) -> String {
+fn disarmed(value: &str) -> Cow<'_, str> {
     let signed = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let armed = match value.chars().next() {
         Some('=' | '@' | '\t' | '\r' | '\n') => true,
         Some(sign @ ('+' | '-')) => !value.strip_prefix(sign).is_some_and(signed),
         _ => false,
     };
-    if armed { format!("'{value}") } else { value.to_owned() }
+    if armed { format!("'{value}").into() } else { value.into() }
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ use std::net::IpAddr;
 use uuid::Uuid;
 
 use crate::call::words;
+use crate::forwarding::Forwarding;
 use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId, TrunkId};
 use crate::money::Currency;
+pub use crate::numbering::Numbering;
 use crate::room::RoomConfig;
+use crate::trunk_interop::TrunkInterop;
 
 /// An organisation, as the switch needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,24 +29,6 @@ pub struct Organisation {
     pub max_outbound_calls: Option<u32>,
     /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
-}
-
-/// How an organisation writes phone numbers, so that their E.164 form can be built (ITU-T E.164 §6).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbering {
-    /// The digits of its country code, such as `44`; without them national numbers are not recognised.
-    pub country_code: Option<String>,
-    /// The prefix of a national number that is not part of it, such as `0`; empty if there is none.
-    pub national_prefix: String,
-    /// The prefix before a country code instead of `+`, such as `00`.
-    pub international_prefix: String,
-}
-
-impl Default for Numbering {
-    /// The prefixes that ITU-T E.164 recommends, and no country.
-    fn default() -> Self {
-        Numbering { country_code: None, national_prefix: "0".into(), international_prefix: "00".into() }
-    }
 }
 
 /// A user's line: it registers, calls and is called.
@@ -67,6 +52,12 @@ pub struct Extension {
     pub codecs: Vec<String>,
     /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
+    /// Whether its media is encrypted.
+    pub srtp: Srtp,
+    /// Where its calls go instead of its phones.
+    pub forwarding: Forwarding,
+    /// Whether it refuses calls.
+    pub do_not_disturb: bool,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.
@@ -108,7 +99,7 @@ pub enum Destination {
 }
 
 words! {
-    /// What kind of thing a phone number leads to.
+    /// The kind of destination of a phone number.
     DestinationKind {
         /// A conference room, or whichever the caller keys.
         Conference = "conference",
@@ -165,22 +156,26 @@ pub struct Trunk {
     pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
-    /// Lower is tried first.
+    /// Trunks with a lower priority are tried first.
     pub priority: u16,
     /// The switch's user name there, for digest and REGISTER; may be empty.
     pub username: String,
     /// The password of `username`; empty answers no challenge.
     pub password: Secret,
-    /// The only realm that gets our credentials; empty takes the one that the trunk's own address names.
+    /// The only realm that gets our credentials; when empty, the realm in the challenge of the trunk's own address.
     pub realm: String,
-    /// Whether we register there.
+    /// Whether the switch registers at the carrier.
     pub register: bool,
-    /// Numbers that go out exactly as dialled, such as `112`.
+    /// Numbers that are sent exactly as dialled, such as `112`.
     pub short_numbers: Vec<String>,
     /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
+    /// Whether its media is encrypted.
+    pub srtp: Srtp,
     /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
+    /// How its carrier differs from others.
+    pub interop: TrunkInterop,
 }
 
 words! {
@@ -193,6 +188,27 @@ words! {
         /// The address of the session description, or the address that the signalling comes from.
         Signalling = "signalling",
     }
+}
+
+words! {
+    /// Whether the media of a leg is encrypted (SRTP with keys in SDP, RFC 4568).
+    Srtp {
+        /// Never.
+        Off = "off",
+        /// When the peer has it too.
+        Optional = "optional",
+        /// Always; a call without it is refused.
+        Required = "required",
+    }
+}
+
+impl Srtp {
+    /// Every value of the setting, as users write it.
+    pub const WORDS: [(&'static str, Srtp); 3] = [
+        (Srtp::Off.as_str(), Srtp::Off),
+        (Srtp::Optional.as_str(), Srtp::Optional),
+        (Srtp::Required.as_str(), Srtp::Required),
+    ];
 }
 
 impl StrictSource {

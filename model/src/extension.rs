@@ -3,14 +3,15 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::{Secret, StrictSource};
-use crate::ids::{ExtensionId, OrganisationId, TeamId};
+use crate::directory::{Secret, Srtp, StrictSource};
+use crate::forwarding::{Forwarding, ForwardingChange};
+use crate::ids::{ExtensionId, OrganisationId, TeamId, UserId};
 use crate::listing::Listing;
 use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// A person's line; never its password.
+/// An extension, without its password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Extension))]
 pub struct ExtensionRecord {
@@ -18,22 +19,31 @@ pub struct ExtensionRecord {
     pub id: ExtensionId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team of its records; null when it is in none.
+    /// The team on its call records; null when it has none.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub team_id: Option<TeamId>,
-    /// The digits dialled for it, and what its phone registers as; unique within the organisation.
+    /// The digits to dial, and the user name of its phone; unique within the organisation.
     pub number: String,
     /// The person's name; may be empty.
     pub name: String,
-    /// The codecs offered, in order, with commas between; empty means that the codec profile decides: every codec
-    /// that the switch carries.
+    /// The offered codecs in order, separated by commas; empty means that the codec profile decides: every codec that
+    /// the switch supports.
     pub codec_string: String,
-    /// Which address its media must come from; null takes the node's setting.
+    /// Which source addresses of media are accepted; null uses the node's setting.
     #[cfg_attr(feature = "openapi", schema(required, inline))]
     pub strict_source: Option<StrictSource>,
+    /// Whether media is encrypted by SRTP: never (`off`), when the phone has it too (`optional`), or always
+    /// (`required`).
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub srtp: Srtp,
+    /// Where calls go instead of the extension's phones.
+    pub forwarding: Forwarding,
+    /// Whether calls are refused with 480, or go to `forwarding.busy`. Calls of the extension and its notes are not
+    /// affected.
+    pub do_not_disturb: bool,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -54,6 +64,12 @@ pub struct NewExtension {
     pub codecs: Vec<String>,
     /// See [`ExtensionRecord`].
     pub strict_source: Option<StrictSource>,
+    /// See [`ExtensionRecord`].
+    pub srtp: Srtp,
+    /// See [`ExtensionRecord`].
+    pub forwarding: Forwarding,
+    /// See [`ExtensionRecord`].
+    pub do_not_disturb: bool,
 }
 
 /// The changes of an extension; `None` keeps the stored value.
@@ -63,14 +79,33 @@ pub struct ExtensionChange {
     pub team_id: Option<Option<TeamId>>,
     /// Another number; it requires a password, because the stored credential is not valid for another number.
     pub number: Option<String>,
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// Another password.
     pub password: Option<Secret>,
-    /// Other codecs.
+    /// The new codecs.
     pub codecs: Option<Vec<String>>,
     /// Another source of media, or the node's setting.
     pub strict_source: Option<Option<StrictSource>>,
+    /// Whether media is encrypted from now on.
+    pub srtp: Option<Srtp>,
+    /// Changes of the forwarding.
+    pub forwarding: Option<ForwardingChange>,
+    /// Whether it refuses calls from now on.
+    pub do_not_disturb: Option<bool>,
+}
+
+impl ExtensionChange {
+    /// Whether it changes nothing that only an administrator may change: users may set the forwarding and the do not
+    /// disturb of their own extension.
+    pub fn is_personal(&self) -> bool {
+        let personal = ExtensionChange {
+            forwarding: self.forwarding.clone(),
+            do_not_disturb: self.do_not_disturb,
+            ..ExtensionChange::default()
+        };
+        *self == personal
+    }
 }
 
 /// The stored extensions.
@@ -80,6 +115,9 @@ pub trait Extensions: Send + Sync {
 
     /// One extension, of any organisation.
     fn find(&self, extension: ExtensionId) -> PortFuture<'_, Option<ExtensionRecord>>;
+
+    /// The extension whose calls the agent of `user` takes.
+    fn of_user(&self, user: UserId) -> PortFuture<'_, Option<ExtensionId>>;
 
     /// Creates an extension inside `scope`, and returns its password if it was generated: it is not stored. A
     /// conflict when the organisation has one of that number.

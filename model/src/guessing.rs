@@ -1,4 +1,4 @@
-//! Guessed passwords of extensions, as those who run the organisation are told of them.
+//! Guessed passwords of extensions, as an event for the organisation.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ words! {
 /// Wrong passwords of extensions reached a limit; the data of `security.guessing`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Guessing {
-    /// Whose account was tried last.
+    /// The organisation of the account that was tried last.
     #[serde(skip)]
     pub organisation_id: OrganisationId,
     /// The account that was tried last, as the request claims it, with nothing but plain characters.
@@ -32,7 +32,7 @@ pub struct Guessing {
     /// The extension of that account; left out when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
-    /// Where the last wrong password came from, as the socket says.
+    /// The source address of the last wrong password.
     pub source: IpAddr,
     /// The limit that was reached.
     pub limit: GuessLimit,
@@ -40,14 +40,14 @@ pub struct Guessing {
     pub failures: u32,
     /// Within how many seconds they came.
     pub window_seconds: u64,
-    /// Limits of the organisation that were reached before and not told, since there was too much to tell.
+    /// Earlier limits of the organisation that were reached without an event, because there were too many.
     pub left_out: u64,
     /// When it was reached.
     pub at: Timestamp,
 }
 
 impl Guessing {
-    /// A new event that tells of it.
+    /// Returns a new event with these data.
     pub fn event(&self) -> Event {
         Event::of(EventKind::SecurityGuessing, self.organisation_id, None, self.at, self)
     }

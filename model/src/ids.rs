@@ -48,21 +48,23 @@ ids! {
     AgentId;
     /// A price of an AI model.
     AiPriceId;
-    /// A stored integration key; not the short id that stands in the key's text.
+    /// A stored integration key; not the short id inside the key's text.
     ApiKeyId;
-    /// A call, and so its one record (`call_uuid`).
+    /// A call and its record (`call_uuid`).
     CallId;
+    /// The request of a program to place a call.
+    CallRequestId;
     /// A campaign that places calls.
     CampaignId;
-    /// One occupancy of a conference room.
+    /// A session of a conference room.
     ConferenceSessionId;
     /// A customer a call was with.
     ContactId;
-    /// What was said on one call.
+    /// The transcript of one call.
     ConversationId;
-    /// What a carrier charges under one prefix.
+    /// A cost rate.
     CostRateId;
-    /// One event on its way to one webhook.
+    /// The delivery of one event to one webhook.
     DeliveryId;
     /// An event in the outbox.
     EventId;
@@ -76,13 +78,13 @@ ids! {
     NodeId;
     /// A note that is shown on phones.
     NoteId;
-    /// A phone number pointed at something inside an organisation.
+    /// A phone number of an organisation.
     NumberId;
     /// A tenant.
     OrganisationId;
     /// A conference room.
     RoomId;
-    /// What an organisation pays under one prefix.
+    /// A sell rate.
     SellRateId;
     /// A team of extensions and agents.
     TeamId;
@@ -92,6 +94,6 @@ ids! {
     UserId;
     /// The settings of a virtual agent.
     VirtualAgentProfileId;
-    /// Where an organisation wants events sent.
+    /// An endpoint that receives events of an organisation.
     WebhookId;
 }

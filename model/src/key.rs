@@ -32,11 +32,11 @@ pub struct KeyRecord {
     pub rate_per_minute: u32,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
-/// A key to be made.
+/// A new key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
     /// Whose it will be.
@@ -56,7 +56,7 @@ pub struct NewKey {
 /// The changes of a key; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChange {
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// Other permissions, and the preset that they were copied from.
     pub permissions: Option<(Vec<Permission>, Option<String>)>,

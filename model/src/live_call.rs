@@ -13,8 +13,8 @@ use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
 words! {
-    /// How far a call or one of its legs is. A call that is over is no longer among the live ones: its record tells
-    /// why.
+    /// The state of a live call or of one of its legs. Finished calls are not listed; their record has the hangup
+    /// cause.
     CallState {
         /// Both sides talk.
         Answered = "answered",
@@ -26,7 +26,7 @@ words! {
 }
 
 words! {
-    /// Which side of a call a leg is.
+    /// The side of a call that a leg is on.
     LegRole {
         /// It was called.
         Callee = "callee",
@@ -35,7 +35,7 @@ words! {
     }
 }
 
-/// A call that is up or being set up: a field that may be null is always there, any other is left out when it has no
+/// A call that is up or being set up. Nullable fields are always present; other fields are absent when they have no
 /// value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -46,26 +46,26 @@ pub struct LiveCall {
     pub organisation_id: OrganisationId,
     /// Where it came from and goes to.
     pub direction: Direction,
-    /// Who calls; absent when withheld.
+    /// The caller's number; absent when withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     /// The number as routed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// How far it is.
+    /// The state of the meeting.
     pub state: CallState,
     /// When it was placed.
     pub started_at: Timestamp,
-    /// When the far end began to ring; absent until then, and when it answered without.
+    /// When the far end began to ring; absent before, and when it answered without ringing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ringing_at: Option<Timestamp>,
     /// When the caller was answered; null until then.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub answered_at: Option<Timestamp>,
-    /// The extension the call is on: the caller's, or the one called from outside.
+    /// The extension of the call: the caller's, or the called one for an inbound call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
-    /// Who takes the calls of that extension.
+    /// The agent of that extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     /// The team of the call.
@@ -74,7 +74,7 @@ pub struct LiveCall {
     /// The trunk that carries the outside leg.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trunk_id: Option<TrunkId>,
-    /// Its legs, the caller's first; a phone that stopped ringing has none any more.
+    /// Its legs, the caller's first; a phone that stopped ringing has no leg.
     pub legs: Vec<LiveLeg>,
 }
 
@@ -82,21 +82,21 @@ pub struct LiveCall {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LiveLeg {
-    /// The leg, the same for as long as it lasts.
+    /// The leg's id, constant while the leg lasts.
     pub uuid: LegId,
     /// Which side it is.
     pub role: LegRole,
-    /// The extension at its far end; absent for the world.
+    /// The extension at its far end; absent for an outside party.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
-    /// The number of whoever is at its far end.
+    /// The number of the party at its far end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
     /// Their name; may be empty.
     pub name: String,
-    /// How far it is.
+    /// The state of the meeting.
     pub state: CallState,
-    /// The codec it settled on; null until it is answered.
+    /// The negotiated codec; null until it is answered.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub codec: Option<String>,
     /// When it was answered; null until then.
@@ -106,7 +106,7 @@ pub struct LiveLeg {
 
 /// A change of a live call that is reported at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallNews {
+pub enum CallEvent {
     /// Both sides talk.
     Answered(LiveCall),
     /// The media quality of a leg has become worse, or is good again.
@@ -115,10 +115,10 @@ pub enum CallNews {
     Ringing(LiveCall),
 }
 
-impl CallNews {
+impl CallEvent {
     /// The call as it was at that time.
     pub fn call(&self) -> &LiveCall {
-        let (CallNews::Answered(call) | CallNews::Media(call, _) | CallNews::Ringing(call)) = self;
+        let (CallEvent::Answered(call) | CallEvent::Media(call, _) | CallEvent::Ringing(call)) = self;
         call
     }
 
@@ -126,9 +126,9 @@ impl CallNews {
     pub fn event(&self) -> Event {
         let call = self.call();
         let (kind, at) = match self {
-            CallNews::Answered(_) => (EventKind::CallAnswered, call.answered_at),
-            CallNews::Media(_, warning) => return warning.event(call),
-            CallNews::Ringing(_) => (EventKind::CallRinging, call.ringing_at),
+            CallEvent::Answered(_) => (EventKind::CallAnswered, call.answered_at),
+            CallEvent::Media(_, warning) => return warning.event(call),
+            CallEvent::Ringing(_) => (EventKind::CallRinging, call.ringing_at),
         };
         let at = at.unwrap_or(call.started_at);
         Event::new(kind, call.organisation_id, call.team_id, at, call.event_data())
@@ -156,7 +156,7 @@ pub struct LiveCallQuery {
     pub extension_id: Option<ExtensionId>,
     /// The direction.
     pub direction: Option<Direction>,
-    /// How far they are.
+    /// The state of the invitation.
     pub state: Option<CallState>,
     /// The window.
     pub window: Window,

@@ -25,7 +25,7 @@ pub struct NumberRecord {
     pub destination: Destination,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -54,15 +54,15 @@ pub struct NumberView<'a> {
     organisation_id: OrganisationId,
     /// The number in E.164, with its `+`; unique over all organisations.
     number: &'a str,
-    /// What kind of thing a call to it reaches. More kinds may come.
+    /// The kind of destination. More kinds may follow.
     #[cfg_attr(feature = "openapi", schema(inline))]
     destination: DestinationKind,
-    /// Which one; absent for a conference whose caller is asked for the room's number.
+    /// The destination; absent for a conference that asks its callers for the room's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     destination_id: Option<Uuid>,
     /// When it was made.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     updated_at: Timestamp,
 }
 
@@ -80,7 +80,7 @@ pub struct NewNumber {
 /// The changes of a phone number; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberChange {
-    /// Another number.
+    /// The new number.
     pub number: Option<String>,
     /// Another kind of destination.
     pub kind: Option<DestinationKind>,

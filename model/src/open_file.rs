@@ -8,7 +8,7 @@ pub trait OpenFile: Send + Sync {
     /// Bytes of the file.
     fn bytes(&self) -> u64;
 
-    /// When it was written last.
+    /// The last change of the file.
     fn modified_at(&self) -> Timestamp;
 
     /// Reads `len` bytes from position `at`.

@@ -38,11 +38,13 @@ pub struct OrganisationRecord {
     pub call_info_url: String,
     /// Whether there is a secret for the call-info URL; never the secret.
     pub has_call_info_secret: bool,
+    /// Whether there is a secret that signs the callbacks of requested calls; never the secret.
+    pub has_callback_secret: bool,
     /// Days that its recordings are kept; 0 means for ever.
     pub recording_retention_days: u32,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -68,6 +70,7 @@ impl OrganisationRecord {
             max_call_seconds: self.max_call_seconds,
             call_info_url: &self.call_info_url,
             has_call_info_secret: self.has_call_info_secret,
+            has_callback_secret: self.has_callback_secret,
             recording_retention_days: self.recording_retention_days,
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -87,36 +90,38 @@ pub struct OrganisationView<'a> {
     sip_domain: &'a str,
     /// The currency of its amounts.
     currency: Currency,
-    /// What it may spend, an exact decimal; absent when there is no limit, and without `billing:read`.
+    /// The credit, an exact decimal; absent when there is no limit, and without `billing:read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     credit: Option<String>,
-    /// What is left of `credit` once every settled call is paid, an exact decimal; below 0 when the credit was lowered
-    /// under what is used; absent as `credit` is.
+    /// The rest of `credit` after all settled calls, an exact decimal; negative when the credit was lowered below the
+    /// amount used; absent whenever `credit` is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     balance: Option<String>,
-    /// The digits of its country; empty when national numbers are not dialled.
+    /// The country code; empty when national numbers are not dialled.
     country_code: &'a str,
-    /// What its people key before a national number; may be empty.
+    /// The digits dialled before a national number; may be empty.
     national_prefix: &'a str,
-    /// What its people key in place of `+`.
+    /// The digits dialled in place of `+`.
     international_prefix: &'a str,
-    /// Calls out to the world that it may have at once; null is no limit.
+    /// The greatest number of simultaneous outbound calls; null means no limit.
     #[cfg_attr(feature = "openapi", schema(required))]
     max_outbound_calls: Option<u32>,
-    /// How many seconds an answered call lasts at most; null takes the node's limit.
+    /// The longest duration of an answered call, in seconds; null uses the node's limit.
     #[cfg_attr(feature = "openapi", schema(required))]
     max_call_seconds: Option<u32>,
-    /// Where the service asks, on every answered call, for a note to show on the phone; empty is nowhere.
+    /// The URL that the service requests on every answered call for a note to show on the phone; empty for none.
     call_info_url: &'a str,
-    /// Whether there is a secret that the service signs with; the secret itself is never shown.
+    /// Whether there is a signing secret; the secret itself is never shown.
     has_call_info_secret: bool,
-    /// Days that the recordings of its rooms are kept after the session; 0 is for ever.
+    /// Whether there is a secret that signs the callbacks of `POST /calls`; the secret itself is never shown.
+    has_callback_secret: bool,
+    /// Days that recordings of rooms are kept after the session; 0 means without limit.
     recording_retention_days: u32,
     /// When it was made.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     updated_at: Timestamp,
 }
 
@@ -139,6 +144,8 @@ pub struct NewOrganisation {
     pub max_call_seconds: Option<u32>,
     /// The call-info URL and its secret.
     pub call_info: Option<CallInfoTarget>,
+    /// The secret of callbacks; empty for none.
+    pub callback_secret: Secret,
     /// See [`OrganisationRecord`].
     pub recording_retention_days: u32,
 }
@@ -146,19 +153,19 @@ pub struct NewOrganisation {
 /// The changes of an organisation; `None` keeps the stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrganisationChange {
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// Another domain; only possible while no phone has a password for the old one.
     pub sip_domain: Option<String>,
-    /// Another currency.
+    /// The new currency.
     pub currency: Option<Currency>,
     /// Another credit, or no limit.
     pub credit: Option<Option<Amount>>,
-    /// Another country, or none.
+    /// The new country code, or empty for none.
     pub country_code: Option<Option<String>>,
-    /// Another prefix.
+    /// The new prefix.
     pub national_prefix: Option<String>,
-    /// Another prefix.
+    /// The new prefix.
     pub international_prefix: Option<String>,
     /// Another limit, or none.
     pub max_outbound_calls: Option<Option<u32>>,
@@ -168,6 +175,8 @@ pub struct OrganisationChange {
     pub call_info_url: Option<String>,
     /// Another secret; empty removes it and the URL.
     pub call_info_secret: Option<Secret>,
+    /// Another secret of callbacks; empty removes it.
+    pub callback_secret: Option<Secret>,
     /// Another number of days.
     pub recording_retention_days: Option<u32>,
 }
@@ -230,6 +239,8 @@ impl OrganisationChange {
         let no_call_info = self.clears_call_info();
         let call_info_url = self.call_info_url.unwrap_or(before.call_info_url);
         let has_secret = before.has_call_info_secret || self.call_info_secret.is_some();
+        let has_callback_secret =
+            self.callback_secret.map_or(before.has_callback_secret, |secret| !secret.0.is_empty());
         OrganisationRecord {
             name: self.name.unwrap_or(before.name),
             sip_domain: self.sip_domain.unwrap_or(before.sip_domain),
@@ -245,6 +256,7 @@ impl OrganisationChange {
             max_call_seconds: self.max_call_seconds.unwrap_or(before.max_call_seconds),
             call_info_url: if no_call_info { String::new() } else { call_info_url },
             has_call_info_secret: has_secret && !no_call_info,
+            has_callback_secret,
             recording_retention_days: self
                 .recording_retention_days
                 .unwrap_or(before.recording_retention_days),

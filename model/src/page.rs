@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Page<T> {
     /// The items of this window.
     pub items: Vec<T>,
-    /// How many items match in all.
+    /// Total number of matching items.
     pub total: u64,
     /// The window's size.
     pub limit: u32,

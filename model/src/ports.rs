@@ -9,10 +9,10 @@ use crate::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use crate::cdr::Cdr;
 use crate::directory::Network;
 use crate::ids::{ApiKeyId, CallId, OrganisationId};
-use crate::news::News;
 use crate::page::{Order, Page};
 pub use crate::port_future::PortFuture;
 use crate::rating::Drawn;
+use crate::switch_event::SwitchEvent;
 use crate::totals::CdrTotals;
 
 /// The stored call records.
@@ -108,10 +108,20 @@ pub struct Stored {
     pub drawn: Vec<Drawn>,
 }
 
-/// Where news of calls are stored as events.
-pub trait NewsSink: Send + Sync {
-    /// Stores the event of each, in one transaction.
-    fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()>;
+/// What is stored of many calls at once.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallRows<'a> {
+    /// Notifications of the switch, each of which becomes an event; they precede the records.
+    pub events: &'a [SwitchEvent],
+    /// Records of ended calls.
+    pub records: &'a [Cdr],
+}
+
+/// Where calls are stored.
+pub trait CallSink: Send + Sync {
+    /// Stores the event of each notification, and the records that are not there yet, each with its event, its
+    /// quality and what it takes from its organisation's credit, in one durable transaction.
+    fn store_calls<'a>(&'a self, rows: CallRows<'a>) -> PortFuture<'a, Stored>;
 }
 
 /// Which URLs a tenant may have us ask.

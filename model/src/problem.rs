@@ -33,9 +33,15 @@ pub enum Problem {
     /// There is no such thing.
     #[error("not found: {0}")]
     NotFound(String),
+    /// The resource is not in the state that the request names (`If-Match`).
+    #[error("precondition failed: {0}")]
+    PreconditionFailed(String),
     /// The database refuses the values, and will refuse them again; the text is for the log.
     #[error("refused: {0}")]
     Refused(String),
+    /// The request can be read but not carried out as it is; every wrong field is named.
+    #[error("unprocessable request")]
+    Unprocessable(Vec<FieldProblem>),
     /// The database cannot do it now; the same request may be sent again. The text is for the log.
     #[error("unavailable: {reason}")]
     Unavailable {

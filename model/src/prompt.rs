@@ -50,6 +50,8 @@ prompts! {
     HoldMusic = "hold-music",
     /// To the room: a member joined.
     Joined = "joined",
+    /// To a member who was removed from the room.
+    Kicked = "kicked",
     /// To the room: a member left.
     Left = "left",
     /// The room is locked: to its members when it happens, and to callers who try to join.
@@ -58,6 +60,8 @@ prompts! {
     Muted = "muted",
     /// There is no room of the number.
     NoSuchRoom = "no-such-room",
+    /// To the last party of merged calls, which is hung up a minute later.
+    OthersLeft = "others-left",
     /// To the room: it is not recorded any more.
     RecordingOff = "recording-off",
     /// To the room: it is recorded.
@@ -83,7 +87,7 @@ impl std::fmt::Display for Prompt {
     }
 }
 
-/// What an organisation is played for a prompt.
+/// The sound of a prompt of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptRecord {
     /// Which.
@@ -109,19 +113,19 @@ impl PromptRecord {
     }
 }
 
-/// What an organisation is played for a prompt.
+/// The sound of a prompt of an organisation.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Prompt))]
 pub struct PromptView {
     /// Its name, such as `enter-pin`.
     name: &'static str,
-    /// Whether it is the organisation's own; the built-in one otherwise.
+    /// Whether it is the organisation's own sound, not the built-in one.
     own: bool,
-    /// How long it plays, in milliseconds.
+    /// The duration in milliseconds.
     duration_ms: u64,
     /// Bytes of the file.
     bytes: u64,
-    /// When the organisation's own was stored; absent of a built-in one.
+    /// When the organisation's own sound was stored; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<Timestamp>,
 }

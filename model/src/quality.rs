@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for Hundredths {
     }
 }
 
-/// The judgement on the audio that arrived on a leg.
+/// The verdict on the audio that arrived on a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -116,7 +116,7 @@ pub struct Quality {
     pub loss_pct: Option<Hundredths>,
     /// Mean gap between arriving packets, ms.
     pub mean_interval_ms: Option<Hundredths>,
-    /// Mean opinion score, a function of `quality_pct` alone.
+    /// Mean opinion score, derived only from `quality_pct`.
     pub mos: Option<Hundredths>,
     /// Received packets minus flaws, percent of received.
     pub quality_pct: Option<Hundredths>,
@@ -139,9 +139,10 @@ impl Quality {
     }
 }
 
-/// Media of the called party's leg: the audio that arrived from there, as the record's own figures are of the caller's.
+/// Media of the called party's leg, for the audio that arrived from it; the record's other figures are of the
+/// caller's leg.
 ///
-/// A figure that cannot be judged is left out.
+/// Figures that cannot be judged are absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CalleeMedia {
@@ -159,7 +160,7 @@ pub struct CalleeMedia {
     /// Received packets minus flaws, as a share of received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality_pct: Option<Hundredths>,
-    /// Mean opinion score, derived from `quality_pct` alone.
+    /// Mean opinion score, derived only from `quality_pct`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mos: Option<Hundredths>,
 }

@@ -59,7 +59,7 @@ impl From<Increments> for [u32; 2] {
 pub struct Price {
     /// The price of 60 seconds; not negative, at most [`Price::PER_MINUTE_MAX`].
     pub per_minute: Amount,
-    /// What it is paid in.
+    /// The currency.
     pub currency: Currency,
     /// The steps in which seconds are charged.
     pub increments: Increments,
@@ -127,7 +127,7 @@ impl Validity {
     }
 }
 
-/// What an organisation pays for calls to one prefix.
+/// The price that an organisation pays for calls to one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SellRate {
     /// Primary key.
@@ -157,7 +157,7 @@ pub struct CostRate {
     pub validity: Validity,
 }
 
-/// What one unit of a currency is in another, from an instant on.
+/// The conversion rate of one currency into another, from an instant on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FxRate {
     /// Primary key.

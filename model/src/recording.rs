@@ -12,7 +12,7 @@ use crate::ports::PortFuture;
 pub struct RecordingReady {
     /// The session.
     pub session_id: ConferenceSessionId,
-    /// The stored room; absent where two calls were merged.
+    /// The stored room; absent for merged calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_id: Option<RoomId>,
     /// The switch's name of the room.

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::directory::{Network, StrictSource};
+use crate::directory::{Network, Srtp, StrictSource};
 use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
@@ -70,6 +70,17 @@ pub fn sip_domain(text: &str) -> Result<String, Rule> {
 pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     StrictSource::from_name(text).ok_or_else(|| {
         let words: Vec<&str> = StrictSource::WORDS.iter().map(|(word, _)| *word).collect();
+        format!("must be one of {}", words.join(", "))
+    })
+}
+
+/// Reads whether media is encrypted.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn srtp(text: &str) -> Result<Srtp, Rule> {
+    Srtp::from_name(text).ok_or_else(|| {
+        let words: Vec<&str> = Srtp::WORDS.iter().map(|(word, _)| *word).collect();
         format!("must be one of {}", words.join(", "))
     })
 }

@@ -21,11 +21,11 @@ pub struct Team {
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
-/// Who takes the calls of an extension; the `agent_id` of their records.
+/// An agent, who takes the calls of an extension; `agent_id` on their records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Agent {
@@ -33,22 +33,22 @@ pub struct Agent {
     pub id: AgentId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The team of their records; without one it is the extension's.
+    /// The team on the agent's call records; the extension's team when it is absent.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub team_id: Option<TeamId>,
-    /// What people call them.
+    /// The display name.
     pub name: String,
     /// A person or a program.
     pub kind: AgentKind,
-    /// The extension they take calls on, which no other agent has.
+    /// The agent's extension; no other agent may have it.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub extension_id: Option<ExtensionId>,
-    /// The user that a human agent logs in as, which no other agent has.
+    /// The user of a human agent; no other agent may have it.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub user_id: Option<UserId>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -82,7 +82,7 @@ impl AgentKind {
     }
 }
 
-/// An agent to be made.
+/// A new agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
     /// The organisation it will belong to; team, extension and user must belong to the same one.
@@ -104,7 +104,7 @@ pub struct NewAgent {
 pub struct AgentChange {
     /// Another team, or none.
     pub team_id: Option<Option<TeamId>>,
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// A person or a program.
     pub kind: Option<AgentKind>,

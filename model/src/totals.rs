@@ -56,11 +56,11 @@ impl CurrencyTotals {
     }
 }
 
-/// The public JSON of totals.
+/// Totals of call records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CdrTotalsView {
-    /// How many records match.
+    /// Number of matching records.
     pub count: u64,
     /// Their billed seconds.
     pub billsec: u64,
@@ -72,10 +72,10 @@ pub struct CdrTotalsView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CurrencyTotalsView {
-    /// Currency of the amounts; left out for records from before it was kept.
+    /// Currency of the amounts; absent for older records without a currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
-    /// How many records are in it.
+    /// Number of records.
     pub count: u64,
     /// Their billed seconds.
     pub billsec: u64,
@@ -90,7 +90,7 @@ pub struct CurrencyTotalsView {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::money::Amount>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<String>,
-    /// How many records are `cost_unconverted`; left out when none is; only with `margin:read`.
+    /// The number of `cost_unconverted` records; absent when there are none; only with `margin:read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unconverted_count: Option<u64>,
 }

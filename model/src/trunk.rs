@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::{Network, Secret, StrictSource};
+use crate::directory::{Network, Secret, Srtp, StrictSource};
 use crate::ids::{OrganisationId, TrunkId};
 use crate::listing::Listing;
 use crate::page::Page;
@@ -14,6 +14,7 @@ use crate::problem::FieldProblem;
 use crate::public_address::{is_documentation, is_public};
 use crate::time::Timestamp;
 use crate::trunk_address::TrunkAddress;
+use crate::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop, TrunkInteropChange};
 
 /// A stored trunk; never its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,25 +29,29 @@ pub struct TrunkRecord {
     pub address: Option<String>,
     /// Networks that its calls come from, canonical.
     pub accept_from: Vec<Network>,
-    /// Lower is tried first.
+    /// Trunks with a lower priority are tried first.
     pub priority: u16,
-    /// Who we are there; may be empty.
+    /// Our user name at the carrier; may be empty.
     pub username: String,
     /// Whether there is a password for `username`.
     pub has_password: bool,
     /// The only realm that gets the switch's credentials; may be empty.
     pub realm: String,
-    /// Whether we register there.
+    /// Whether the switch registers at the carrier.
     pub register: bool,
     /// Numbers that go out exactly as dialled.
     pub short_numbers: Vec<String>,
     /// Which source address its media must have; `None` means the node's setting.
     pub strict_source: Option<StrictSource>,
+    /// Whether its media is encrypted.
+    pub srtp: Srtp,
     /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
+    /// How its carrier differs from others.
+    pub interop: TrunkInterop,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -66,7 +71,19 @@ impl TrunkRecord {
             register: self.register,
             short_numbers: &self.short_numbers,
             strict_source: self.strict_source,
+            srtp: self.srtp,
             max_call_seconds: self.max_call_seconds,
+            backup_addresses: &self.interop.backup_addresses,
+            outbound_proxy: self.interop.outbound_proxy.as_deref().unwrap_or_default(),
+            from_domain: &self.interop.from_domain,
+            country_code: &self.interop.country_code,
+            national_prefix: &self.interop.national_prefix,
+            inbound_numbers: self.interop.inbound_numbers,
+            outbound_numbers: self.interop.outbound_numbers,
+            codecs: &self.interop.codecs,
+            headers: &self.interop.headers,
+            progress_seconds: self.interop.progress_seconds,
+            qualify_seconds: self.interop.qualify_seconds,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -79,36 +96,65 @@ impl TrunkRecord {
 pub struct TrunkView<'a> {
     /// The trunk.
     id: TrunkId,
-    /// The organisation that alone uses it; null when it is shared by all.
+    /// The organisation that uses it; null for a shared trunk.
     #[cfg_attr(feature = "openapi", schema(required))]
     organisation_id: Option<OrganisationId>,
     /// Unique name.
     name: &'a str,
-    /// Where calls go, such as `sip:carrier.example:5060`; empty takes none.
+    /// Where outbound calls are sent, such as `sip:carrier.example:5060`; empty for inbound only.
     address: &'a str,
-    /// Networks that its calls come from.
+    /// The networks that its inbound calls come from.
     accept_from: Vec<String>,
-    /// Lower is tried first.
+    /// Trunks with a lower priority are tried first.
     priority: u16,
-    /// Who we are there; may be empty.
+    /// Our user name at the carrier; may be empty.
     username: &'a str,
     /// Whether there is a password for `username`; the password itself is never shown.
     has_password: bool,
-    /// The only realm that gets our credentials; empty takes the one that the trunk's own address names.
+    /// The only realm that gets our credentials; when empty, the realm in the challenge of the trunk's own address.
     realm: &'a str,
-    /// Whether we register there.
+    /// Whether the switch registers at the carrier.
     register: bool,
-    /// Numbers that go out exactly as dialled, such as `112`.
+    /// Numbers that are sent exactly as dialled, such as `112`.
     short_numbers: &'a [String],
-    /// Which address its media must come from; null takes the node's setting.
+    /// Which source addresses of media are accepted; null uses the node's setting.
     #[cfg_attr(feature = "openapi", schema(required, inline))]
     strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; null leaves the organisation's limit, or the node's.
+    /// Whether media is encrypted by SRTP: never (`off`), when the carrier has it too (`optional`), or always
+    /// (`required`).
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    srtp: Srtp,
+    /// The longest duration of an answered call over the trunk, in seconds; null uses the limit of the organisation
+    /// or the node.
     #[cfg_attr(feature = "openapi", schema(required))]
     max_call_seconds: Option<u32>,
+    /// Further servers of the carrier, tried in order after `address`.
+    backup_addresses: &'a [String],
+    /// The server that every request is sent to; empty for the address itself.
+    outbound_proxy: &'a str,
+    /// The domain in From and P-Asserted-Identity; empty for the host of the address.
+    from_domain: &'a str,
+    /// The country whose national numbers the carrier writes, such as `44`; empty if it writes none.
+    country_code: &'a str,
+    /// The prefix of a national number that is not part of it, such as `0`.
+    national_prefix: &'a str,
+    /// How digits without `+` and `00` are read.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    inbound_numbers: InboundNumbers,
+    /// How numbers are written to the carrier.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    outbound_numbers: OutboundNumbers,
+    /// The codecs of its calls, in order of preference; empty for every codec.
+    codecs: &'a [String],
+    /// Further headers of INVITEs to the carrier.
+    headers: &'a [String],
+    /// Seconds after which a call that the carrier only answered with 100 goes on to the next server or trunk.
+    progress_seconds: u32,
+    /// The interval of OPTIONS to each address of the carrier, in seconds; 0 sends none.
+    qualify_seconds: u32,
     /// When it was made.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     updated_at: Timestamp,
 }
 
@@ -138,7 +184,11 @@ pub struct NewTrunk {
     /// See [`TrunkRecord`].
     pub strict_source: Option<StrictSource>,
     /// See [`TrunkRecord`].
+    pub srtp: Srtp,
+    /// See [`TrunkRecord`].
     pub max_call_seconds: Option<u32>,
+    /// See [`TrunkRecord`].
+    pub interop: TrunkInterop,
 }
 
 /// The changes of a trunk; `None` keeps the stored value.
@@ -146,7 +196,7 @@ pub struct NewTrunk {
 pub struct TrunkChange {
     /// Another organisation, or all of them.
     pub organisation_id: Option<Option<OrganisationId>>,
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// Another address, or none.
     pub address: Option<Option<String>>,
@@ -160,14 +210,18 @@ pub struct TrunkChange {
     pub password: Option<Secret>,
     /// Another realm, or any.
     pub realm: Option<String>,
-    /// Whether we register there.
+    /// Whether the switch registers at the carrier.
     pub register: Option<bool>,
     /// Other numbers that are sent as dialled.
     pub short_numbers: Option<Vec<String>>,
     /// Another source of media, or the node's setting.
     pub strict_source: Option<Option<StrictSource>>,
+    /// Whether media is encrypted from now on.
+    pub srtp: Option<Srtp>,
     /// Another limit, or none of its own.
     pub max_call_seconds: Option<Option<u32>>,
+    /// Changes of how its carrier differs from others.
+    pub interop: TrunkInteropChange,
 }
 
 /// Returns what is wrong with a trunk as a whole.
@@ -181,18 +235,20 @@ pub fn require_possible(register: bool, address: Option<&str>, username: &str) -
     Ok(())
 }
 
-/// Returns what an organisation, other than the operator, may not set: an address to which calls and
-/// registrations would be sent outside the Internet, and networks outside the Internet, or too large ones, as
-/// the source of its calls.
-pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<FieldProblem> {
+/// Returns what an organisation, other than the operator, may not set: addresses, by the names of their fields, to
+/// which calls and registrations would be sent outside the Internet, and networks outside the Internet, or too large
+/// ones, as the source of its calls.
+pub fn beyond_tenants<'a>(
+    addresses: impl IntoIterator<Item = (String, &'a str)>,
+    accept_from: &[Network],
+) -> Vec<FieldProblem> {
     let mut problems = Vec::new();
-    let ip =
-        address.and_then(|address| address.parse::<TrunkAddress>().ok()).and_then(|address| address.ip());
-    if ip.is_some_and(|ip| !may_be_a_peer(ip)) {
-        problems.push(FieldProblem {
-            field: "address".to_owned(),
-            message: "must be on a public address; only an operator names another".to_owned(),
-        });
+    for (field, address) in addresses {
+        let ip = address.parse::<TrunkAddress>().ok().and_then(|address| address.ip());
+        if ip.is_some_and(|ip| !may_be_a_peer(ip)) {
+            let message = "must be on a public address; only an operator names another".to_owned();
+            problems.push(FieldProblem { field, message });
+        }
     }
     for (index, network) in accept_from.iter().enumerate() {
         let least = if network.address.is_ipv4() { TENANT_PREFIX_V4_MIN } else { TENANT_PREFIX_V6_MIN };
@@ -208,42 +264,42 @@ pub fn beyond_tenants(address: Option<&str>, accept_from: &[Network]) -> Vec<Fie
     problems
 }
 
-/// What a trunk claims for its organisation: its carrier's name or public address, and the networks that
+/// What a trunk claims for its organisation: its carrier's names or public addresses, and the networks that
 /// calls come from. A carrier that identifies the switch by its address treats the calls of all trunks to it
 /// as calls of one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The name, or the private address with its port.
-    host: Option<(String, Option<u16>)>,
-    /// The public address of the carrier.
-    carrier: Option<Network>,
+    /// The names, or the private addresses with their ports.
+    hosts: Vec<(String, Option<u16>)>,
+    /// The public addresses of the carrier.
+    carriers: Vec<Network>,
     networks: Vec<Network>,
 }
 
 impl Claims {
-    /// Returns the claims of a trunk with that address and those networks.
-    pub fn of(address: Option<&str>, accept_from: &[Network]) -> Self {
-        let mut claims = Claims { host: None, carrier: None, networks: accept_from.to_vec() };
-        let Some(address) = address.and_then(|address| address.parse::<TrunkAddress>().ok()) else {
-            return claims;
-        };
-        match address.ip().map(|ip| ip.to_canonical()) {
-            Some(ip) if may_be_a_peer(ip) => {
-                let prefix_len = if ip.is_ipv4() { 32 } else { 128 };
-                claims.carrier = Some(Network { address: ip, prefix_len });
+    /// Returns the claims of a trunk with that address, those other servers and those networks.
+    pub fn of(address: Option<&str>, interop: &TrunkInterop, accept_from: &[Network]) -> Self {
+        let mut claims = Claims { hosts: Vec::new(), carriers: Vec::new(), networks: accept_from.to_vec() };
+        for server in address.into_iter().chain(interop.other_servers()) {
+            let Ok(server) = server.parse::<TrunkAddress>() else { continue };
+            match server.ip().map(|ip| ip.to_canonical()) {
+                Some(ip) if may_be_a_peer(ip) => {
+                    let prefix_len = if ip.is_ipv4() { 32 } else { 128 };
+                    claims.carriers.push(Network { address: ip, prefix_len });
+                }
+                Some(ip) => claims.hosts.push((ip.to_string(), Some(server.port.unwrap_or(SIP_PORT)))),
+                None => claims.hosts.push((server.host, None)),
             }
-            Some(ip) => claims.host = Some((ip.to_string(), Some(address.port.unwrap_or(SIP_PORT)))),
-            None => claims.host = Some((address.host, None)),
         }
         claims
     }
 
-    /// Returns the field of this trunk that claims what `other` claims.
+    /// Returns the field of this trunk that claims what `other` claims; `address` stands for every server.
     pub fn clash(&self, other: &Claims) -> Option<&'static str> {
         let meet = |a: &Network, b: &Network| a.contains(b.address) || b.contains(a.address);
-        let others = || other.networks.iter().chain(&other.carrier);
-        let same_host = self.host.is_some() && self.host == other.host;
-        if same_host || self.carrier.iter().any(|own| others().any(|network| meet(own, network))) {
+        let others = || other.networks.iter().chain(&other.carriers);
+        let same_host = self.hosts.iter().any(|host| other.hosts.contains(host));
+        if same_host || self.carriers.iter().any(|own| others().any(|network| meet(own, network))) {
             return Some("address");
         }
         self.networks.iter().any(|own| others().any(|network| meet(own, network))).then_some("accept_from")
@@ -295,7 +351,11 @@ mod tests {
     fn what_two_trunks_claim_alike_is_found() {
         let claims = |address: &str, networks: &[&str]| {
             let networks: Vec<Network> = networks.iter().map(|network| network.parse().unwrap()).collect();
-            Claims::of(Some(address).filter(|address| !address.is_empty()), &networks)
+            Claims::of(
+                Some(address).filter(|address| !address.is_empty()),
+                &TrunkInterop::default(),
+                &networks,
+            )
         };
         let first = claims("sip:carrier.example", &["8.8.8.0/24"]);
         let cases = [
@@ -313,13 +373,18 @@ mod tests {
         assert_eq!(claims("sip:10.0.0.1:5060", &[]).clash(&inside), Some("address"));
         assert_eq!(claims("sip:10.0.0.1:5070", &[]).clash(&inside), None);
         assert_eq!(claims("", &[]).clash(&claims("", &[])), None);
+        let backup = vec!["sip:b.example".to_owned(), "sip:carrier.example:5070".to_owned()];
+        let interop = TrunkInterop { backup_addresses: backup, ..TrunkInterop::default() };
+        assert_eq!(Claims::of(Some("sip:a.example"), &interop, &[]).clash(&first), Some("address"));
+        let interop = TrunkInterop { outbound_proxy: Some("sip:8.8.8.9".into()), ..TrunkInterop::default() };
+        assert_eq!(first.clash(&Claims::of(Some("sip:a.example"), &interop, &[])), Some("accept_from"));
     }
 
     #[test]
     fn tenants_reach_the_internet_alone() {
         let fields = |address: &str, networks: &[&str]| {
             let networks: Vec<Network> = networks.iter().map(|network| network.parse().unwrap()).collect();
-            let problems = beyond_tenants(Some(address), &networks);
+            let problems = beyond_tenants([("address".to_owned(), address)], &networks);
             problems.into_iter().map(|problem| problem.field).collect::<Vec<_>>()
         };
         assert!(fields("sip:carrier.example", &["203.0.114.0/24", "2a00:1450::/48"]).is_empty());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The server of a trunk, written like `sip:carrier.example:5060`; calls are sent there over UDP.
+/// The server of a trunk, written like `sip:carrier.example:5060` or `sip:carrier.example;transport=tls`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrunkAddress {
     /// A name or a numeric address, an IPv6 one without its brackets; names in lower case.
@@ -12,6 +12,20 @@ pub struct TrunkAddress {
     /// With a port, only the addresses of the name are looked up; without one its SRV records contain the
     /// port (RFC 3263 §4.2).
     pub port: Option<u16>,
+    /// How calls are sent there.
+    pub transport: TrunkTransport,
+}
+
+/// How calls are sent to a trunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TrunkTransport {
+    /// Over a TCP connection.
+    Tcp,
+    /// Over a TLS connection to a server with a certificate for the host.
+    Tls,
+    /// In datagrams.
+    #[default]
+    Udp,
 }
 
 /// Why a text is not a trunk address. Completes "the address …".
@@ -19,7 +33,7 @@ pub struct TrunkAddress {
 pub enum TrunkAddressError {
     /// It does not have the form.
     Form,
-    /// Another transport than UDP.
+    /// An unknown transport.
     Transport,
 }
 
@@ -27,6 +41,14 @@ impl TrunkAddress {
     /// The numeric address; `None` for a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
+    }
+
+    /// The port of an address whose text and DNS records name none (RFC 3261 §19.1.2).
+    pub const fn default_port(&self) -> u16 {
+        match self.transport {
+            TrunkTransport::Tls => 5_061,
+            TrunkTransport::Tcp | TrunkTransport::Udp => 5_060,
+        }
     }
 }
 
@@ -40,11 +62,13 @@ impl FromStr for TrunkAddress {
         let (server, params) =
             rest.split_once(';').map_or((rest, None), |(server, rest)| (server, Some(rest)));
         let transport = params.map(|params| params.to_ascii_lowercase());
-        match transport.as_deref() {
-            None | Some("transport=udp") => {}
+        let transport = match transport.as_deref() {
+            None | Some("transport=udp") => TrunkTransport::Udp,
+            Some("transport=tcp") => TrunkTransport::Tcp,
+            Some("transport=tls") => TrunkTransport::Tls,
             Some(other) if other.starts_with("transport=") => return Err(TrunkAddressError::Transport),
             Some(_) => return Err(form),
-        }
+        };
         let (host, port) = match server.strip_prefix('[') {
             Some(v6) => {
                 let (host, rest) = v6.split_once(']').ok_or(form)?;
@@ -59,7 +83,7 @@ impl FromStr for TrunkAddress {
         let port =
             port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0).ok_or(form)).transpose()?;
         if host.contains(':') || is_name(host) {
-            Ok(TrunkAddress { host: host.trim_end_matches('.').to_ascii_lowercase(), port })
+            Ok(TrunkAddress { host: host.trim_end_matches('.').to_ascii_lowercase(), port, transport })
         } else {
             Err(form)
         }
@@ -73,7 +97,12 @@ impl fmt::Display for TrunkAddress {
         } else {
             write!(f, "sip:{}", self.host)?;
         }
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))?;
+        match self.transport {
+            TrunkTransport::Tcp => f.write_str(";transport=tcp"),
+            TrunkTransport::Tls => f.write_str(";transport=tls"),
+            TrunkTransport::Udp => Ok(()),
+        }
     }
 }
 
@@ -81,7 +110,9 @@ impl fmt::Display for TrunkAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TrunkAddressError::Form => "must be written like sip:carrier.example:5060",
-            TrunkAddressError::Transport => "goes over UDP in this version, write it without ;transport",
+            TrunkAddressError::Transport => {
+                "has an unknown transport, write ;transport=tcp or ;transport=tls, or none for UDP"
+            }
         })
     }
 }
@@ -111,16 +142,19 @@ mod tests {
     #[test]
     fn addresses_are_read_and_written_back() {
         let good = [
-            ("sip:carrier.example:5060", "carrier.example", Some(5060)),
-            ("SIP:Carrier.Example", "carrier.example", None),
-            ("sip:carrier.example.;transport=UDP", "carrier.example", None),
-            ("sip:192.0.2.7:5080", "192.0.2.7", Some(5080)),
-            ("sip:[2001:db8::7]:5060", "2001:db8::7", Some(5060)),
-            ("sip:[2001:db8::7]", "2001:db8::7", None),
+            ("sip:carrier.example:5060", "carrier.example", Some(5060), TrunkTransport::Udp),
+            ("SIP:Carrier.Example", "carrier.example", None, TrunkTransport::Udp),
+            ("sip:carrier.example.;transport=UDP", "carrier.example", None, TrunkTransport::Udp),
+            ("sip:carrier.example;transport=tls", "carrier.example", None, TrunkTransport::Tls),
+            ("sip:carrier.example:5070;Transport=TCP", "carrier.example", Some(5070), TrunkTransport::Tcp),
+            ("sip:192.0.2.7:5080", "192.0.2.7", Some(5080), TrunkTransport::Udp),
+            ("sip:[2001:db8::7]:5060", "2001:db8::7", Some(5060), TrunkTransport::Udp),
+            ("sip:[2001:db8::7];transport=tls", "2001:db8::7", None, TrunkTransport::Tls),
         ];
-        for (text, host, port) in good {
+        for (text, host, port, transport) in good {
             let address: TrunkAddress = text.parse().unwrap();
-            assert_eq!((address.host.as_str(), address.port), (host, port), "{text}");
+            let read = (address.host.as_str(), address.port, address.transport);
+            assert_eq!(read, (host, port, transport), "{text}");
             assert_eq!(address.to_string().parse(), Ok(address), "{text}");
         }
     }
@@ -151,6 +185,6 @@ mod tests {
         ] {
             assert_eq!(text.parse::<TrunkAddress>(), Err(TrunkAddressError::Form), "{text}");
         }
-        assert_eq!("sip:a;transport=tls".parse::<TrunkAddress>(), Err(TrunkAddressError::Transport));
+        assert_eq!("sip:a;transport=sctp".parse::<TrunkAddress>(), Err(TrunkAddressError::Transport));
     }
 }

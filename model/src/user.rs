@@ -14,7 +14,7 @@ use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
-/// A person who logs in; never their password.
+/// A user, without the password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct User {
@@ -22,20 +22,20 @@ pub struct User {
     pub id: UserId,
     /// The organisation they belong to.
     pub organisation_id: OrganisationId,
-    /// The team whose records a supervisor or an agent sees; without one they see nothing.
+    /// The team whose records a supervisor or an agent sees; without a team the user sees none.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub team_id: Option<TeamId>,
-    /// What they log in with; unique over all organisations.
+    /// The login address; unique over all organisations.
     pub email: Email,
-    /// What people call them.
+    /// The display name.
     pub name: String,
-    /// Whose things they see and what they may do.
+    /// Determines what the user sees and may do.
     pub role: Role,
-    /// Whether they are kept out.
+    /// Whether the user is disabled.
     pub disabled: bool,
-    /// When they were made.
+    /// The creation time.
     pub created_at: Timestamp,
-    /// When they were last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -62,7 +62,7 @@ pub struct Account {
     pub version: i64,
 }
 
-/// A user to be made.
+/// A new user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUser {
     /// Whose it will be.
@@ -71,13 +71,13 @@ pub struct NewUser {
     pub team_id: Option<TeamId>,
     /// Not in use.
     pub email: Email,
-    /// What people call them.
+    /// The display name.
     pub name: String,
     /// Their role.
     pub role: Role,
     /// Their password; generated when there is none.
     pub password: Option<Secret>,
-    /// Whether they are kept out.
+    /// Whether the user is disabled.
     pub disabled: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct UserChange {
     pub team_id: Option<Option<TeamId>>,
     /// Another address.
     pub email: Option<Email>,
-    /// Another name.
+    /// The new name.
     pub name: Option<String>,
     /// Another role; ends the user's sessions.
     pub role: Option<Role>,
@@ -141,7 +141,7 @@ pub trait Users: Send + Sync {
     fn delete(&self, scope: Scope, user: UserId) -> PortFuture<'_, ()>;
 }
 
-/// An email address as people are known by: ASCII, lower case.
+/// An email address: ASCII, lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -11,27 +11,34 @@
 //! [`softphone`] is the command line around it, [`demo`] what the demo plays with it.
 
 mod actor;
+mod call;
+mod calls;
+mod command;
+mod config;
 pub mod demo;
-mod dialling;
-mod handset;
-mod heard;
+mod endpoint;
 mod media;
 mod notes;
-mod plan;
+mod packet_capture;
+mod phone;
+mod received_audio;
+mod referrals;
 mod requests;
 pub mod softphone;
-mod tap;
+mod srtp;
+mod terminal;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod voice;
 mod wav;
-mod wire;
 
-pub use handset::{Phone, PhoneError};
-pub use heard::Heard;
+pub use command::PhoneError;
+pub use config::{Answering, CallOutcome, CallPlan, Calls, News, PhoneConfig};
 pub use notes::{Channel, Level, Noting, Parcel, ShownNote};
-pub use plan::{Answering, CallOutcome, CallPlan, Calls, News, PhoneConfig};
-pub use tap::Tap;
+pub use packet_capture::Tap;
+pub use phone::Phone;
+pub use received_audio::Heard;
+pub use transport::Carrier;
 pub use voice::{Voice, is_digit};
 pub use wav::Recorder;
-pub use wire::Carrier;

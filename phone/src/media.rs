@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_media::simulate::{Scenario, Simulation};
+use sidetone_sip::sdp::SrtpTerms;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::heard::Heard;
-use crate::plan::PhoneConfig;
-use crate::tap::{Tap, monotonic_wall};
+use crate::config::PhoneConfig;
+use crate::packet_capture::{Tap, monotonic_wall};
+use crate::received_audio::Heard;
+use crate::srtp::Protection;
 use crate::voice::{Format, Speaker, Voice};
 use crate::wav::Recorder;
 
@@ -39,13 +41,14 @@ pub(super) struct Media {
 /// What happens to incoming RTP.
 #[derive(Clone)]
 pub(super) struct Ear {
-    /// Datagrams of this call.
+    /// Datagrams of this call, without those that are not authentic.
     received: Arc<AtomicU64>,
     /// Datagrams of all calls of the phone.
     heard: Arc<AtomicU64>,
     tap: Option<Tap>,
     recorder: Option<Recorder>,
     keeps: Option<Heard>,
+    protection: Protection,
 }
 
 /// What a call sends.
@@ -65,6 +68,7 @@ impl Ear {
             tap: tap.clone(),
             recorder: recorder.clone(),
             keeps: keeps.clone(),
+            protection: Protection::default(),
         }
     }
 }
@@ -79,7 +83,12 @@ impl Media {
         let (digits, dialled) = mpsc::channel(DIGITS_LEN_MAX);
         let listener = tokio::spawn(listen(Arc::clone(&socket), local, ear.clone(), format_seen.clone()));
         let (socket, socket_seen) = watch::channel(socket);
-        let mouth = Mouth { socket: socket_seen, remote: remote_seen, tap: ear.tap.clone() };
+        let mouth = Mouth {
+            socket: socket_seen,
+            remote: remote_seen,
+            tap: ear.tap.clone(),
+            protection: ear.protection.clone(),
+        };
         let talker = match speech {
             Speech::Nothing => None,
             Speech::Scenario(scenario) => Some(tokio::spawn(talk(mouth, *scenario))),
@@ -110,6 +119,11 @@ impl Media {
             self.socket.send_replace(next);
         }
         self.remote.send_replace(remote);
+    }
+
+    /// Sets the keys of SRTP, or none, from now on; `spoils` sends with another key.
+    pub(super) fn secure(&self, terms: Option<&SrtpTerms>, spoils: bool) {
+        self.ear.protection.settle(terms, spoils);
     }
 
     /// Sets the format of a voice from now on.
@@ -150,12 +164,14 @@ async fn listen(
     loop {
         // An error here is an ICMP message about a sent datagram; the socket remains usable.
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
-        ear.received.fetch_add(1, Ordering::Relaxed);
-        ear.heard.fetch_add(1, Ordering::Relaxed);
-        let Some(bytes) = buffer.get(..length) else { continue };
+        let Some(bytes) = buffer.get_mut(..length) else { continue };
         if let Some(tap) = &ear.tap {
             tap.note(from, local, bytes);
         }
+        let Some(length) = ear.protection.open(bytes) else { continue };
+        let Some(bytes) = buffer.get(..length) else { continue };
+        ear.received.fetch_add(1, Ordering::Relaxed);
+        ear.heard.fetch_add(1, Ordering::Relaxed);
         if let Some(recorder) = &ear.recorder {
             recorder.hear(bytes);
         }
@@ -170,6 +186,7 @@ struct Mouth {
     socket: watch::Receiver<Arc<UdpSocket>>,
     remote: watch::Receiver<Option<SocketAddr>>,
     tap: Option<Tap>,
+    protection: Protection,
 }
 
 impl Mouth {
@@ -180,6 +197,8 @@ impl Mouth {
 
     async fn say(&self, datagram: &[u8]) {
         let Some(to) = *self.remote.borrow() else { return };
+        let mut sealed = Vec::new();
+        let Some(datagram) = self.protection.seal(datagram, &mut sealed) else { return };
         let socket = Arc::clone(&self.socket.borrow());
         // The time is taken directly before sending, so that a tap shows what the peer sees.
         let at = monotonic_wall();

@@ -168,7 +168,7 @@ impl ShownNote {
     }
 }
 
-/// The notes that a phone has shown; the actor writes them and the handset reads them.
+/// The notes that a phone has shown; its task writes them and its owner reads them.
 pub(super) struct Notebook {
     kept: Mutex<VecDeque<Kept>>,
     count: watch::Sender<u64>,

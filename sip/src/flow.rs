@@ -12,7 +12,26 @@ pub struct ListenerId(pub u32);
 impl ListenerId {
     /// Used in a flow for a connection that we open to the remote address when there is none.
     pub const OUTBOUND: Self = Self(u32::MAX);
+
+    /// Like [`ListenerId::OUTBOUND`], for a TLS connection to the server whose name has this number: servers of
+    /// different names may share an address, and each must show a certificate for its own name.
+    pub const fn to_server(number: u32) -> Self {
+        Self(SERVERS_FIRST | number)
+    }
+
+    /// The number of the server's name; `None` for a listener and for [`ListenerId::OUTBOUND`].
+    pub const fn server(self) -> Option<u32> {
+        if self.is_outbound() && self.0 != Self::OUTBOUND.0 { Some(self.0 & !SERVERS_FIRST) } else { None }
+    }
+
+    /// Whether the connection of such a flow is opened by us.
+    pub const fn is_outbound(self) -> bool {
+        self.0 >= SERVERS_FIRST
+    }
 }
+
+/// The lowest identifier of connections that we open; no element has that many listeners.
+const SERVERS_FIRST: u32 = 1 << 31;
 
 impl fmt::Display for ListenerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +70,22 @@ impl Protocol {
     /// Whether the transport is reliable, so that transactions need not retransmit (RFC 3261 §17).
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Protocol::Udp)
+    }
+
+    /// Whether the transport is encrypted, as a `sips:` URI requires (RFC 3261 §26.2.2).
+    pub const fn is_secure(self) -> bool {
+        matches!(self, Protocol::Tls | Protocol::Wss)
+    }
+
+    /// The value of the `transport` parameter of a URI (RFC 3261 §19.1.1, RFC 7118 §5.2.1), where `ws` stands for
+    /// both kinds of WebSocket; only the Via distinguishes them.
+    pub const fn uri_transport(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Tls => "tls",
+            Protocol::Udp => "udp",
+            Protocol::Ws | Protocol::Wss => "ws",
+        }
     }
 
     /// The default port of a URI or a Via (RFC 3261 §18.1.1, §19.1.2).
@@ -134,6 +169,19 @@ mod tests {
             ("2001:db8:1:2::", "2001:db8:1:2::"),
         ] {
             assert_eq!(source_of(address.parse().unwrap()), source.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
+
+    #[test]
+    fn listeners_servers_and_other_connections_are_distinct() {
+        for (id, is_outbound, server) in [
+            (ListenerId(0), false, None),
+            (ListenerId(63), false, None),
+            (ListenerId::to_server(0), true, Some(0)),
+            (ListenerId::to_server(70_000), true, Some(70_000)),
+            (ListenerId::OUTBOUND, true, None),
+        ] {
+            assert_eq!((id.is_outbound(), id.server()), (is_outbound, server), "{id}");
         }
     }
 

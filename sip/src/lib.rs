@@ -8,8 +8,10 @@ pub mod auth;
 pub mod dialog;
 pub mod flow;
 pub mod message;
+mod reach;
 pub mod registrar;
 pub mod sdp;
+pub mod text;
 pub mod transaction;
 #[cfg(feature = "transport")]
 pub mod transport;

@@ -1,9 +1,18 @@
 //! The composition root: the one place that knows every part and puts the engine together.
 
+mod certificates;
 mod engine;
+mod ports;
+mod senders;
+mod start;
 mod switching;
 
-pub use engine::{Engine, StartError, panel};
-pub(crate) use engine::{HTTP_STOP_MAX, WRITER_STOP_MAX, directory_ports, journal_dir, rate_ports};
+pub(crate) use certificates::{http_server, open_tls};
+pub use engine::{Engine, StartError};
+pub(crate) use engine::{HTTP_STOP_MAX, WRITER_STOP_MAX, journal_dir};
+pub use ports::panel;
+pub(crate) use ports::{directory_ports, rate_ports};
+pub(crate) use senders::Senders;
+pub(crate) use start::api_state;
 
 pub(crate) use crate::clock::wall_clock;

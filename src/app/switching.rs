@@ -9,17 +9,18 @@ use sidetone_call::media_plan;
 use sidetone_media::net::{Relay, RelayConfig, RelayError};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::dialog::SessionTimerConfig;
-use sidetone_sip::flow::Flow;
+use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
 use sidetone_sip::transport::{Sender, local_address_towards};
 use sidetone_sip::ua::{Ua, UaConfig};
 use sidetone_switch::carriers::AddressPolicy;
-use sidetone_switch::face::{Limits, Reach, Unreachable};
+use sidetone_switch::conference::RoomsConfig;
+use sidetone_switch::io::{Limits, Reach, Unreachable};
 use sidetone_switch::machine::{Switch, SwitchConfig};
-use sidetone_switch::rooms::RoomsConfig;
 use sidetone_switch::routing::Directory;
 use tokio::sync::Notify;
 
@@ -93,14 +94,21 @@ pub(super) fn switch(
     let external = config.sip.external_address;
     let reach = {
         let sender = sender.clone();
-        Reach::new(move |address| flow_to(&sender, external, address))
+        Reach::new(move |server, address| flow_to(&sender, external, server, address))
     };
     let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
     let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
         expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
         min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
     });
-    let ua = Ua::new(UaConfig { session_timer, ..UaConfig::new(layer) }, StdRng::from_rng(rng));
+    let ua = Ua::new(
+        UaConfig {
+            session_timer,
+            extensions: ["100rel", "replaces"].map(str::to_owned).to_vec(),
+            ..UaConfig::new(layer)
+        },
+        StdRng::from_rng(rng),
+    );
     let authenticator = Authenticator::new(rng.random(), instant()).offering(config.sip.digest.clone());
     let settings = SwitchConfig {
         node,
@@ -108,6 +116,7 @@ pub(super) fn switch(
         calls_max: CALLS_MAX,
         md5_only: config.sip.md5_only.clone(),
         reach,
+        qualify: config.sip.qualify,
         trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
@@ -127,18 +136,39 @@ pub(super) fn limits(config: &Config) -> Limits {
     }
 }
 
-/// The flow to a trunk; `None` if the address is one of this node's listeners.
-fn flow_to(sender: &Sender, external: Option<IpAddr>, address: SocketAddr) -> Result<Flow, Unreachable> {
-    let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
+/// The flow to an address of a trunk's server.
+///
+/// # Errors
+/// When it cannot be reached, or is one of this node's listeners.
+fn flow_to(
+    sender: &Sender,
+    external: Option<IpAddr>,
+    server: &TrunkAddress,
+    address: SocketAddr,
+) -> Result<Flow, Unreachable> {
     let local = local_address_towards(address.ip()).map_err(|_| Unreachable::NoRoute)?;
     let is_ours = |listener: SocketAddr| {
         let here = if listener.ip().is_unspecified() { local } else { listener.ip().to_canonical() };
         listener.port() == address.port() && (here == address.ip() || external == Some(address.ip()))
     };
-    if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
-        return Err(Unreachable::Ourselves);
+    let over = |protocol| sender.tcp().listeners().filter(move |(own, _)| *own == protocol);
+    match server.transport {
+        TrunkTransport::Udp => {
+            let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
+            if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
+                return Err(Unreachable::Ourselves);
+            }
+            Ok(Flow::udp(listener, address))
+        }
+        TrunkTransport::Tcp if over(Protocol::Tcp).any(|(_, listener)| is_ours(listener)) => {
+            Err(Unreachable::Ourselves)
+        }
+        TrunkTransport::Tcp => Ok(Flow::tcp_to(address)),
+        TrunkTransport::Tls if over(Protocol::Tls).any(|(_, listener)| is_ours(listener)) => {
+            Err(Unreachable::Ourselves)
+        }
+        TrunkTransport::Tls => sender.tcp().tls_to(&server.host, address).ok_or(Unreachable::NoRoute),
     }
-    Ok(Flow::udp(listener, address))
 }
 
 /// The address in Via and Contact towards the far end of `flow`.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::note::Note;
-use sidetone_model::time::Timestamp;
+use sidetone_model::problem::Problem;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -19,11 +19,9 @@ use uuid::Uuid;
 use crate::call_info::answer::{ANSWER_BYTES_MAX, judge};
 use crate::call_info::payload::{AnsweredCall, signature};
 use crate::call_info::sink::NoteSink;
+use crate::clock::Clock;
 use crate::outbound_http::{Budget, Client};
 use crate::supervise::{Running, Supervisor, Task};
-
-/// Returns the current time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Takes answered calls; clones share the task.
 #[derive(Clone)]
@@ -59,6 +57,14 @@ struct Asking {
     counts: Arc<Counts>,
     /// Running requests, by organisation.
     under_way: Mutex<HashMap<OrganisationId, usize>>,
+    /// What the database answered in the last moments, so that many calls at once read it once.
+    known: Mutex<HashMap<OrganisationId, Known>>,
+}
+
+/// The URL of an organisation, or that it has none, at a time.
+struct Known {
+    at: Instant,
+    target: Option<CallInfoTarget>,
 }
 
 impl CallInfo {
@@ -72,8 +78,8 @@ impl CallInfo {
     ) -> (Self, Running) {
         let (queue, waiting) = mpsc::channel(QUEUE_LEN_MAX);
         let counts = Arc::new(Counts::default());
-        let under_way = Mutex::default();
-        let asking = Asking { client, targets, sink, clock, counts: Arc::clone(&counts), under_way };
+        let (under_way, known) = (Mutex::default(), Mutex::default());
+        let asking = Asking { client, targets, sink, clock, counts: Arc::clone(&counts), under_way, known };
         let waits = Waits { asking: Arc::new(asking), queue: waiting, supervisor: supervisor.clone() };
         let task = supervisor.keep(Task::CallInfo, waits, |waits| Box::pin(waits.run()));
         (Self { queue, counts }, task)
@@ -87,7 +93,7 @@ impl CallInfo {
             let dropped = self.counts.dropped.fetch_add(1, Ordering::Relaxed);
             // Only the first one is logged; the counter goes on.
             if dropped == 0 {
-                tracing::warn!("more calls are answered than their call-info URLs can be asked about");
+                tracing::warn!("too many answered calls for requests to their call-info URLs");
             }
         }
     }
@@ -124,13 +130,13 @@ impl Waits {
 
 impl Asking {
     async fn one(&self, Waiting { call, until }: Waiting) {
-        let found = timeout_at(until, self.targets.target(call.organisation_id)).await;
+        let found = timeout_at(until, self.target(call.organisation_id)).await;
         let target = match found {
             Ok(Ok(Some(target))) => target,
             Ok(Ok(None)) => return,
             Ok(Err(_)) | Err(_) => {
                 self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(call.id = %call.call_uuid, "the database does not say where to ask about a call");
+                tracing::warn!(call.id = %call.call_uuid, "the call-info URL of a call cannot be read from the database");
                 return;
             }
         };
@@ -139,6 +145,24 @@ impl Asking {
             Err(reason) => Err(reason),
         };
         self.hand_over(&call, answered).await;
+    }
+
+    /// The URL of an organisation, as of [`KNOWN_FOR`] ago at most.
+    async fn target(&self, organisation: OrganisationId) -> Result<Option<CallInfoTarget>, Problem> {
+        let now = Instant::now();
+        let is_fresh = |known: &Known| now.saturating_duration_since(known.at) < KNOWN_FOR;
+        {
+            let mut all = self.known.lock();
+            if let Some(known) = all.get(&organisation).filter(|known| is_fresh(known)) {
+                return Ok(known.target.clone());
+            }
+            if all.len() >= KNOWN_LEN_MAX {
+                all.clear();
+            }
+        }
+        let target = self.targets.target(organisation).await?;
+        self.known.lock().insert(organisation, Known { at: now, target: target.clone() });
+        Ok(target)
     }
 
     async fn ask(
@@ -175,7 +199,7 @@ impl Asking {
         };
         count.fetch_add(1, Ordering::Relaxed);
         if let Err(problem) = kept {
-            tracing::warn!(call.id = %call.call_uuid, %problem, "what a call-info URL answered cannot be kept");
+            tracing::warn!(call.id = %call.call_uuid, %problem, "the answer of a call-info URL cannot be stored");
         }
     }
 
@@ -214,6 +238,10 @@ impl Drop for Place<'_> {
 
 /// From the answered call to the last byte of the answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the answer of the database is used again: a changed URL is known after that time.
+const KNOWN_FOR: Duration = Duration::from_millis(100);
+/// Organisations whose URL is known.
+const KNOWN_LEN_MAX: usize = 1_024;
 /// Answered calls that wait for the task.
 const QUEUE_LEN_MAX: usize = 10_000;
 /// Calls that are looked up and requested at once.

@@ -10,6 +10,6 @@ mod asking;
 mod payload;
 mod sink;
 
-pub use asking::{CallInfo, Clock, Counts};
+pub use asking::{CallInfo, Counts};
 pub use payload::{AnsweredCall, signature};
 pub use sink::NoteSink;

@@ -2,9 +2,12 @@
 //!
 //! The switch calls `answered`, `tick` every five seconds, and `ended`; none of them blocks. One thread
 //! appends everything that waits and makes it durable with one `fdatasync` (group commit: the wait is that of
-//! one sync, a few milliseconds). The database writer reads the records back from the files, so that an
-//! unavailable database costs disk space, not memory, and no call. After a crash [`Journal::open`] ends every
-//! answered call without an end: with the cause `CRASH`, at the last time when the node is known to have run.
+//! one sync, a few milliseconds). What no caller waits for is written at once, so that it survives the end of
+//! the process, and becomes durable with the next record that a caller waits for, or after `SYNC_WITHIN`.
+//! The database writer gets the records of the last moments from memory (`recent.rs`) and older ones from the
+//! files, so that an unavailable database costs disk space, not memory, and no call.
+//! After a crash [`Journal::open`] ends every answered call without an end: with the cause `CRASH`, at the last time
+//! when the node is known to have run.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -18,18 +21,20 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError};
+use crossbeam_channel::{Receiver, Sender, TrySendError, after, never};
 use parking_lot::Mutex;
-use sidetone_model::call::HangupCause;
+use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::rating::Undrawn;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
+use crate::cdr::progress::{Mark, Progress, RESERVE_IN_USE, RESERVE_LEFT, SPACE_FREE};
 use crate::cdr::reader::JournalReader;
-use crate::cdr::segment::{self, Record, Segment, Step};
-use crate::cdr::storage::{Disk, SegmentFile, Storage};
+use crate::cdr::recent::Passed;
+use crate::cdr::segment::{self, Record, Step};
+use crate::cdr::storage::{Disk, Segment, SegmentFile, Storage};
 use crate::supervise::{Beat, Supervisor, Task};
 
 /// The writing end of the journal of one node; clones share it.
@@ -39,7 +44,7 @@ use crate::supervise::{Beat, Supervisor, Task};
 #[derive(Debug, Clone)]
 pub struct Journal {
     commands: Sender<Command>,
-    shared: Arc<Shared>,
+    progress: Arc<Progress>,
     clock: Option<SteadyClock>,
 }
 
@@ -157,18 +162,19 @@ impl Journal {
         let mut current = Segment::new(number, file);
         let mut bytes = Vec::new();
         for cdr in crashed {
-            encode_or_log(&Record::Ended(Box::new(cdr), None), &mut bytes);
+            let _ = encode_or_log(&Record::Ended(Box::new(cdr), None), &mut bytes);
         }
         current.append(&bytes).map_err(failed)?;
 
-        let shared = Arc::new(Shared {
+        let progress = Arc::new(Progress {
             committed: Mutex::new(Mark { segment: number, len: current.len_bytes() }),
             closed: AtomicBool::new(false),
             failing: AtomicBool::new(false),
-            room: AtomicU8::new(if is_short { RESERVE_IN_USE } else { ROOM }),
+            space: AtomicU8::new(if is_short { RESERVE_IN_USE } else { SPACE_FREE }),
             free_bytes: AtomicU64::new(u64::MAX),
             failed_segments: AtomicU64::new(0),
             written: Notify::new(),
+            recent: Mutex::default(),
         });
         let (commands, queue) = crossbeam_channel::bounded(QUEUE_LEN_MAX);
         let mut appender = Appender {
@@ -179,14 +185,16 @@ impl Journal {
             queue,
             open_calls: HashSet::new(),
             bytes: Vec::new(),
+            written: 0,
+            taken: Vec::new(),
             waiting: Vec::new(),
-            shared: Arc::clone(&shared),
+            progress: Arc::clone(&progress),
             _lock: lock,
         };
         appender.look_at_the_disk();
         supervisor.vital_thread(Task::Journal, appender, Appender::run, Appender::rescue).map_err(failed)?;
-        let reader = JournalReader::new(dir, Arc::clone(&shared), undrawn);
-        Ok((Self { commands, shared, clock }, reader, recovery))
+        let reader = JournalReader::new(dir, Arc::clone(&progress), undrawn);
+        Ok((Self { commands, progress, clock }, reader, recovery))
     }
 
     /// Records that a call was answered; `record` contains what is known of it, without an end.
@@ -218,27 +226,27 @@ impl Journal {
 
     /// Returns whether the disk took the last records and has space for those of new calls.
     pub fn is_healthy(&self) -> bool {
-        !self.shared.failing.load(Ordering::Relaxed) && self.has_room()
+        !self.progress.failing.load(Ordering::Relaxed) && self.has_space()
     }
 
     /// Returns whether more space is free than the reserve for live calls.
-    pub fn has_room(&self) -> bool {
-        self.shared.room.load(Ordering::Relaxed) == ROOM
+    pub fn has_space(&self) -> bool {
+        self.progress.space.load(Ordering::Relaxed) == SPACE_FREE
     }
 
     /// Returns whether the reserve is still unused.
     pub fn has_reserve(&self) -> bool {
-        self.shared.room.load(Ordering::Relaxed) != RESERVE_IN_USE
+        self.progress.space.load(Ordering::Relaxed) != RESERVE_IN_USE
     }
 
     /// Returns the free bytes of the disk, as of the last record; `None` if unknown.
     pub fn free_bytes(&self) -> Option<u64> {
-        Some(self.shared.free_bytes.load(Ordering::Relaxed)).filter(|free| *free != u64::MAX)
+        Some(self.progress.free_bytes.load(Ordering::Relaxed)).filter(|free| *free != u64::MAX)
     }
 
     /// Segments that were abandoned because a write or its synchronisation failed.
     pub fn failed_segments(&self) -> u64 {
-        self.shared.failed_segments.load(Ordering::Relaxed)
+        self.progress.failed_segments.load(Ordering::Relaxed)
     }
 
     /// Waits until everything that was passed before is on the disk; `false` when that took longer than
@@ -287,26 +295,6 @@ impl Future for Committed {
     }
 }
 
-/// How far the journal is durable.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
-    pub(super) segment: u64,
-    pub(super) len: u64,
-}
-
-/// State shared by the thread and the reader.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) committed: Mutex<Mark>,
-    pub(super) closed: AtomicBool,
-    pub(super) failing: AtomicBool,
-    pub(super) written: Notify,
-    /// [`ROOM`], [`RESERVE_LEFT`] or [`RESERVE_IN_USE`].
-    room: AtomicU8,
-    free_bytes: AtomicU64,
-    failed_segments: AtomicU64,
-}
-
 #[derive(Debug)]
 struct Command {
     record: Record,
@@ -321,29 +309,55 @@ struct Appender {
     current: Segment,
     queue: Receiver<Command>,
     open_calls: HashSet<CallId>,
-    /// The records in hand, in their stored form.
+    /// The records that are not durable yet, in their stored form.
     bytes: Vec<u8>,
+    /// How many of these bytes are in the segment already.
+    written: usize,
+    /// The same records for the reader, each with its length in bytes.
+    taken: Vec<(usize, Passed)>,
     /// The callers that wait for the records in hand.
     waiting: Vec<oneshot::Sender<()>>,
-    shared: Arc<Shared>,
+    progress: Arc<Progress>,
     _lock: File,
 }
 
 impl Appender {
     fn run(&mut self, beat: &Beat) {
-        while let Ok(first) = self.queue.recv() {
+        // When the records must be durable that no caller waits for.
+        let mut due = never();
+        loop {
+            let received = crossbeam_channel::select! {
+                recv(self.queue) -> received => Some(received),
+                recv(due) -> _ => None,
+            };
             beat.beat();
-            self.take(first);
-            self.write();
+            let was_durable = self.written == 0;
+            let written = match received {
+                Some(Ok(first)) => {
+                    self.take(first);
+                    if self.is_awaited() { Some(Ok(())) } else { self.write_on().err().map(Err) }
+                }
+                None => Some(Ok(())),
+                Some(Err(_)) => break,
+            };
+            if let Some(written) = written {
+                self.write(written);
+                due = never();
+            } else if was_durable && self.written > 0 {
+                due = after(SYNC_WITHIN);
+            }
             self.look_at_the_disk();
         }
-        self.shared.closed.store(true, Ordering::Release);
-        self.shared.written.notify_one();
+        if !self.bytes.is_empty() {
+            self.write(Ok(()));
+        }
+        self.progress.closed.store(true, Ordering::Release);
+        self.progress.written.notify_one();
     }
 
     /// After a panic: writes what was passed until now to a new segment. The process ends afterwards.
     fn rescue(&mut self) {
-        self.shared.failing.store(true, Ordering::Relaxed);
+        self.progress.failing.store(true, Ordering::Relaxed);
         if let Ok(first) = self.queue.try_recv() {
             self.take(first);
         }
@@ -369,16 +383,36 @@ impl Appender {
             }
             // Without an answered call no end depends on a tick.
             if !(matches!(command.record, Record::Tick(_)) && self.open_calls.is_empty()) {
-                encode_or_log(&command.record, &mut self.bytes);
+                let start = self.bytes.len();
+                let is_whole = encode_or_log(&command.record, &mut self.bytes);
+                let passed = if is_whole { Passed::from(command.record) } else { Passed::InFile };
+                self.taken.push((self.bytes.len().saturating_sub(start), passed));
             }
             self.waiting.push(command.committed);
         }
     }
 
-    /// Makes the records in hand durable, however long it takes.
-    fn write(&mut self) {
-        self.commit();
+    /// Whether a caller waits for a record in hand.
+    fn is_awaited(&self) -> bool {
+        self.waiting.iter().any(|committed| !committed.is_closed())
+    }
+
+    /// Writes the records in hand without waiting for the disk.
+    fn write_on(&mut self) -> io::Result<()> {
+        self.waiting.clear();
+        let more = self.bytes.get(self.written..).unwrap_or_default();
+        if !more.is_empty() {
+            self.current.write(more)?;
+        }
+        self.written = self.bytes.len();
+        Ok(())
+    }
+
+    /// Makes the records in hand durable, however long it takes; `written` is the result of the last write.
+    fn write(&mut self, written: io::Result<()>) {
+        self.commit(written);
         self.bytes.clear();
+        self.written = 0;
         self.tell();
     }
 
@@ -391,12 +425,16 @@ impl Appender {
 
     /// Makes the records in hand durable. A segment whose write or synchronisation failed is abandoned for a
     /// new one: what the disk holds of it is unknown, and it is never written or synchronised again.
-    fn commit(&mut self) {
-        let mut result = if self.bytes.is_empty() { Ok(()) } else { self.current.append(&self.bytes) };
+    fn commit(&mut self, written: io::Result<()>) {
+        let unwritten = self.bytes.get(self.written..).unwrap_or_default();
+        let mut result = match written {
+            Ok(()) if !self.bytes.is_empty() => self.current.append(unwritten),
+            written => written,
+        };
         let mut tries = 0;
         while let Err(error) = result {
-            self.shared.failed_segments.fetch_add(1, Ordering::Relaxed);
-            if !self.shared.failing.swap(true, Ordering::Relaxed) {
+            self.progress.failed_segments.fetch_add(1, Ordering::Relaxed);
+            if !self.progress.failing.swap(true, Ordering::Relaxed) {
                 tracing::error!(
                     %error,
                     dir = %self.dir.display(),
@@ -410,12 +448,13 @@ impl Appender {
             tries += 1;
             result = self.rotate(is_full(&error)).and_then(|()| self.current.append(&self.bytes));
         }
-        self.shared.failing.store(false, Ordering::Relaxed);
+        self.progress.failing.store(false, Ordering::Relaxed);
+        self.pass_on();
         self.publish();
         if self.current.len_bytes() >= SEGMENT_LEN_MAX
             && let Err(error) = self.rotate(false)
         {
-            tracing::warn!(%error, "no new journal segment, the old one grows on");
+            tracing::warn!(%error, "no new journal segment, the old one keeps growing");
         }
     }
 
@@ -438,41 +477,41 @@ impl Appender {
             return;
         }
         let free = self.storage.free_bytes();
-        self.shared.free_bytes.store(*free.as_ref().unwrap_or(&u64::MAX), Ordering::Relaxed);
+        self.progress.free_bytes.store(*free.as_ref().unwrap_or(&u64::MAX), Ordering::Relaxed);
         let Ok(free) = free else { return };
-        let room = self.shared.room.load(Ordering::Relaxed);
-        if room != RESERVE_IN_USE && free < self.margin() {
+        let space = self.progress.space.load(Ordering::Relaxed);
+        if space != RESERVE_IN_USE && free < self.margin() {
             self.run_short(RESERVE_LEFT);
             return;
         }
         // A little more than necessary: otherwise a disk at its limit would alternately refuse and accept
         // calls.
-        let wanted = if room == RESERVE_IN_USE { self.reserve_bytes } else { 0 } + 2 * self.margin();
-        if room != ROOM && free < wanted {
+        let wanted = if space == RESERVE_IN_USE { self.reserve_bytes } else { 0 } + 2 * self.margin();
+        if space != SPACE_FREE && free < wanted {
             return;
         }
         match self.storage.reserve(self.reserve_bytes) {
-            Ok(()) if room != ROOM => {
-                self.shared.room.store(ROOM, Ordering::Relaxed);
+            Ok(()) if space != SPACE_FREE => {
+                self.progress.space.store(SPACE_FREE, Ordering::Relaxed);
                 tracing::info!(
                     free_bytes = free,
-                    "the disk of the journal has room again: new calls are taken"
+                    "the disk of the journal has space again: new calls are accepted"
                 );
             }
             Ok(()) => {}
             Err(error) => {
-                tracing::debug!(%error, "no room can be set aside for the journal");
+                tracing::debug!(%error, "no space can be set aside for the journal");
                 self.run_short(RESERVE_IN_USE);
             }
         }
     }
 
-    fn run_short(&self, room: u8) {
-        if self.shared.room.swap(room, Ordering::Relaxed) == ROOM {
+    fn run_short(&self, space: u8) {
+        if self.progress.space.swap(space, Ordering::Relaxed) == SPACE_FREE {
             tracing::error!(
                 dir = %self.dir.display(),
                 reserve_bytes = self.reserve_bytes,
-                "the disk of the journal is full: new calls are refused until there is room, calls that are up keep their records"
+                "the disk of the journal is full: new calls are refused until there is space, calls that are up keep their records"
             );
         }
     }
@@ -482,10 +521,17 @@ impl Appender {
         (self.reserve_bytes / 8).max(MARGIN_MIN)
     }
 
+    /// Passes the records that are durable now to the reader.
+    fn pass_on(&mut self) {
+        let len: usize = self.taken.iter().map(|(len, _)| len).sum();
+        let start = self.current.len_bytes().saturating_sub(len as u64);
+        self.progress.recent.lock().add(self.current.number(), start, self.taken.drain(..));
+    }
+
     fn publish(&self) {
-        *self.shared.committed.lock() =
+        *self.progress.committed.lock() =
             Mark { segment: self.current.number(), len: self.current.len_bytes() };
-        self.shared.written.notify_one();
+        self.progress.written.notify_one();
     }
 }
 
@@ -573,6 +619,7 @@ fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
     cdr.ended_at = Some(answered_at.plus_micros(lasted_us));
     cdr.billsec = u32::try_from(lasted_us / 1_000_000).unwrap_or(u32::MAX);
     cdr.hangup_cause = Some(HangupCause::Crash);
+    cdr.ended_by = Some(EndedBy::System);
     cdr
 }
 
@@ -581,8 +628,9 @@ fn undrawn_by(cdr: &Cdr) -> Option<Undrawn> {
     Some(Undrawn { organisation: cdr.organisation_id, call: cdr.call_uuid, amount: draw.amount })
 }
 
-fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
-    let Err(mut error) = segment::encode(record, bytes) else { return };
+/// Returns whether the whole record was encoded.
+fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) -> bool {
+    let Err(mut error) = segment::encode(record, bytes) else { return true };
     // The record is kept without its details.
     if let Record::Ended(cdr, steady) = record
         && cdr.media.is_some()
@@ -590,20 +638,15 @@ fn encode_or_log(record: &Record, bytes: &mut Vec<u8>) {
         tracing::error!(%error, call.id = %cdr.call_uuid, "a call is journalled without the figures of its media");
         let bare = Record::Ended(Box::new(Cdr { media: None, ..Cdr::clone(cdr) }), *steady);
         match segment::encode(&bare, bytes) {
-            Ok(()) => return,
+            Ok(()) => return false,
             Err(again) => error = again,
         }
     }
     // Unreachable with records of this build: the SIP parser limits the length of their texts.
     tracing::error!(%error, "a call record cannot be journalled");
+    false
 }
 
-/// The disk has free space.
-const ROOM: u8 = 0;
-/// Only the reserve is left on the disk.
-const RESERVE_LEFT: u8 = 1;
-/// The reserve is in use, or could not be allocated.
-const RESERVE_IN_USE: u8 = 2;
 /// The smallest free space that counts as enough.
 const MARGIN_MIN: u64 = 64 * 1024;
 /// Records in one sync.
@@ -616,5 +659,7 @@ pub(crate) const LOCK_FILE: &str = "lock";
 const QUEUE_LEN_MAX: usize = 16_384;
 /// The pause before a disk that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long a record that no caller waits for may not be durable.
+const SYNC_WITHIN: Duration = Duration::from_millis(20);
 /// Bytes after which a segment is closed: a thousand calls of three minutes.
 const SEGMENT_LEN_MAX: u64 = 16 * 1024 * 1024;

@@ -1,7 +1,9 @@
 //! The way of call records to the database.
 
 pub mod journal;
+mod progress;
 pub mod reader;
+mod recent;
 pub mod segment;
 pub mod storage;
 pub mod writer;

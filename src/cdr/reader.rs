@@ -15,14 +15,15 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::rating::Undrawn;
 
-use crate::cdr::journal::Shared;
-use crate::cdr::segment::{self, Record, Step};
+use crate::cdr::progress::Progress;
+use crate::cdr::recent::Passed;
+use crate::cdr::segment::{self, Step};
 
 /// The reading end: the records that wait for the database, in the order in which they were written.
 #[derive(Debug)]
 pub struct JournalReader {
     dir: PathBuf,
-    shared: Arc<Shared>,
+    progress: Arc<Progress>,
     segment: u64,
     offset: u64,
     file: Option<File>,
@@ -37,10 +38,10 @@ pub struct JournalReader {
 }
 
 impl JournalReader {
-    pub(super) fn new(dir: &Path, shared: Arc<Shared>, undrawn: Vec<Undrawn>) -> Self {
+    pub(super) fn new(dir: &Path, progress: Arc<Progress>, undrawn: Vec<Undrawn>) -> Self {
         Self {
             dir: dir.to_path_buf(),
-            shared,
+            progress,
             segment: 0,
             offset: 0,
             file: None,
@@ -65,7 +66,10 @@ impl JournalReader {
     pub fn next_batch(&mut self, len_max: usize) -> io::Result<Vec<Cdr>> {
         let mut batch = Vec::new();
         while batch.len() < len_max {
-            let committed = *self.shared.committed.lock();
+            if self.take_recent(&mut batch) {
+                continue;
+            }
+            let committed = *self.progress.committed.lock();
             let Some(file) = &self.file else {
                 if self.open_next(committed.segment)? {
                     continue;
@@ -77,7 +81,7 @@ impl JournalReader {
             match segment::read(file, self.offset, end)? {
                 Step::Good(record, next) => {
                     self.offset = next;
-                    self.take(record, &mut batch);
+                    self.take(record.into(), &mut batch);
                 }
                 Step::Unreadable(next) => {
                     tracing::error!(
@@ -124,12 +128,12 @@ impl JournalReader {
 
     /// Completes when there may be more to read; `false` once the journal is closed.
     pub async fn changed(&self) -> bool {
-        let written = self.shared.written.notified();
-        let committed = *self.shared.committed.lock();
+        let written = self.progress.written.notified();
+        let committed = *self.progress.committed.lock();
         if (self.segment, self.offset) != (committed.segment, committed.len) {
             return true;
         }
-        if self.shared.closed.load(Ordering::Acquire) {
+        if self.progress.closed.load(Ordering::Acquire) {
             return false;
         }
         written.await;
@@ -145,16 +149,25 @@ impl JournalReader {
         self.remove_settled();
     }
 
-    fn take(&mut self, record: Record, batch: &mut Vec<Cdr>) {
+    /// Takes the next record from memory, if it is there.
+    fn take_recent(&mut self, batch: &mut Vec<Cdr>) -> bool {
+        let taken = self.progress.recent.lock().take(self.segment, self.offset);
+        let Some((record, next)) = taken else { return false };
+        self.offset = next;
+        self.take(record, batch);
+        true
+    }
+
+    fn take(&mut self, record: Passed, batch: &mut Vec<Cdr>) {
         match record {
-            Record::Answered(cdr, _) => {
-                if let Entry::Vacant(entry) = self.open_calls.entry(cdr.call_uuid) {
+            Passed::Answered(call) => {
+                if let Entry::Vacant(entry) = self.open_calls.entry(call) {
                     entry.insert(self.segment);
                     *self.pins.entry(self.segment).or_default() += 1;
                 }
             }
-            Record::Ended(cdr, _) => batch.push(*cdr),
-            Record::Tick(_) => {}
+            Passed::Ended(cdr) => batch.push(*cdr),
+            Passed::InFile | Passed::Tick => {}
         }
     }
 

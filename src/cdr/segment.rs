@@ -18,8 +18,6 @@ use serde::{Deserialize, Serialize};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::time::Timestamp;
 
-use crate::cdr::storage::SegmentFile;
-
 /// One fact about a call or about the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -207,41 +205,6 @@ fn checksum(len: [u8; 4], payload: &[u8]) -> u32 {
     hasher.update(&len);
     hasher.update(payload);
     hasher.finalize()
-}
-
-/// A segment that this process appends to.
-#[derive(Debug)]
-pub struct Segment {
-    file: Box<dyn SegmentFile>,
-    number: u64,
-    len: u64,
-}
-
-impl Segment {
-    /// Segment `number`, which is `file` and contains only its head.
-    pub fn new(number: u64, file: Box<dyn SegmentFile>) -> Self {
-        Self { file, number, len: HEAD_LEN }
-    }
-
-    /// Appends `bytes` and waits until they are on the disk.
-    ///
-    /// # Errors
-    /// After an error nothing is known about the bytes: continue in a new segment.
-    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.append(bytes)?;
-        self.len = self.len.saturating_add(bytes.len() as u64);
-        Ok(())
-    }
-
-    /// Its number; later segments have larger ones.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Bytes that are on the disk.
-    pub fn len_bytes(&self) -> u64 {
-        self.len
-    }
 }
 
 /// The path of segment `number` in `dir`.

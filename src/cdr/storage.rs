@@ -47,11 +47,68 @@ pub trait Storage: Debug + Send {
 
 /// A segment being written.
 pub trait SegmentFile: Debug + Send {
-    /// Appends `bytes` and waits until they are on the disk.
+    /// Appends `bytes` and waits until they, and what was written before, are on the disk.
     ///
     /// # Errors
     /// After an error nothing is known about the bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Appends `bytes`, which survive the end of the process; a later [`SegmentFile::append`] makes them
+    /// durable. A disk that cannot tell the two apart makes them durable at once.
+    ///
+    /// # Errors
+    /// After an error nothing is known about the bytes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.append(bytes)
+    }
+}
+
+/// A segment that this process appends to.
+#[derive(Debug)]
+pub struct Segment {
+    file: Box<dyn SegmentFile>,
+    number: u64,
+    len: u64,
+    /// Bytes behind `len` that were written and are not durable yet.
+    unsynced: u64,
+}
+
+impl Segment {
+    /// Segment `number`, which is `file` and contains only its head.
+    pub fn new(number: u64, file: Box<dyn SegmentFile>) -> Self {
+        Self { file, number, len: segment::HEAD_LEN, unsynced: 0 }
+    }
+
+    /// Appends `bytes` and waits until they, and what was written before, are on the disk.
+    ///
+    /// # Errors
+    /// After an error nothing is known about the bytes: continue in a new segment.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.append(bytes)?;
+        let unsynced = std::mem::take(&mut self.unsynced);
+        self.len = self.len.saturating_add(unsynced).saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Appends `bytes` without waiting for the disk.
+    ///
+    /// # Errors
+    /// After an error nothing is known about the bytes: continue in a new segment.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write(bytes)?;
+        self.unsynced = self.unsynced.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Its number; later segments have larger ones.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes that are on the disk.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
 }
 
 /// A directory of the file system.
@@ -136,6 +193,10 @@ impl SegmentFile for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)?;
         self.0.sync_data()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
     }
 }
 

@@ -1,6 +1,10 @@
-//! The writer: moves ended calls from the journal into the database, many in one transaction.
+//! The writer: moves what the switch reports of calls into the database, many calls in one transaction.
 //!
-//! An unavailable database only delays: the batch in hand is tried until it is stored, and the rest waits in
+//! A group has the ended calls of the journal, each with its quality and its events, and the events of live calls
+//! that precede them. The first group follows at once, the next ones at a pace that grows with the load
+//! (`pace`): transactions are paid per group, not per call.
+//!
+//! An unavailable database only delays: the group in hand is tried until it is stored, and the rest waits in
 //! the journal's files. A record that the database refuses permanently becomes a dead letter
 //! (`dead_letters.rs`) and delays no other. A record that is stored already (a replay after a crash between
 //! the commit and the removal of the segment) changes nothing.
@@ -10,24 +14,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ports::{CdrSink, PortFuture, Stored};
+use sidetone_model::ports::{CallRows, CallSink, PortFuture, Stored};
 use sidetone_model::rating::Drawn;
+use sidetone_model::switch_event::SwitchEvent;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::cdr::reader::JournalReader;
 use crate::cdr::segment;
-use crate::dead_letters::{DeadLetters, Letter, Storing, store_all};
+use crate::dead_letters::{DeadLetters, Letter, event_to_json};
+use crate::events::call_events::CallEventQueue;
+use crate::storing::{Group, Retries, Storing};
 
 /// The task between the journal and the database.
-#[derive(Debug)]
 pub struct CdrWriter {
     reader: JournalReader,
-    /// Read from the journal and not stored yet; it survives a panic of the task.
-    in_hand: Vec<Cdr>,
-    pause: Duration,
+    /// Events of live calls; without a switch there are none.
+    events: CallEventQueue,
+    /// Taken and not stored yet; they survive a panic of the task.
+    records: Vec<Cdr>,
+    live: Vec<SwitchEvent>,
+    /// When the next group may be stored.
+    due: Instant,
+    is_journal_open: bool,
+    retries: Retries,
     stored: Arc<AtomicU64>,
     drawn: Option<mpsc::Sender<Vec<Drawn>>>,
-    letters: DeadLetters,
 }
 
 impl CdrWriter {
@@ -35,18 +47,28 @@ impl CdrWriter {
     pub fn new(reader: JournalReader) -> Self {
         Self {
             reader,
-            in_hand: Vec::new(),
-            pause: RETRY_AFTER,
+            events: CallEventQueue::closed(),
+            records: Vec::new(),
+            live: Vec::new(),
+            due: Instant::now(),
+            is_journal_open: true,
+            retries: Retries::new("call records"),
             stored: Arc::default(),
             drawn: None,
-            letters: DeadLetters::default(),
         }
+    }
+
+    /// Returns the writer with the events of live calls.
+    #[must_use]
+    pub fn with_events(mut self, events: CallEventQueue) -> Self {
+        self.events = events;
+        self
     }
 
     /// Returns the writer with another pause after a failure.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
+        self.retries.pause = pause;
         self
     }
 
@@ -60,7 +82,7 @@ impl CdrWriter {
     /// Returns the writer with `letters` for what the database refuses permanently.
     #[must_use]
     pub fn with_letters(mut self, letters: DeadLetters) -> Self {
-        self.letters = letters;
+        self.retries.letters = letters;
         self
     }
 
@@ -69,73 +91,125 @@ impl CdrWriter {
         Arc::clone(&self.stored)
     }
 
-    /// Stores ended calls until the journal is closed and everything in it is stored.
+    /// Stores calls until the journal and the queue of events are closed and everything is stored.
     ///
     /// Cancelling it at any point loses nothing, and it may be run again after a panic.
-    pub async fn run(&mut self, sink: &dyn CdrSink) {
-        loop {
-            if self.in_hand.is_empty() {
-                self.in_hand = self.next_batch().await;
-            }
-            if self.in_hand.is_empty() {
-                self.reader.settle(&[]);
-                if !self.reader.changed().await {
-                    break;
-                }
-                continue;
-            }
-            let stored =
-                store_all(&Sink(sink), &self.in_hand, self.pause, &self.letters, "call records").await;
+    pub async fn run(&mut self, sink: &dyn CallSink) {
+        while self.gather().await {
+            let began = Instant::now();
+            let rows = CallRows { events: &self.live, records: &self.records };
+            let stored = self.retries.store_all(&Sink(sink), &rows).await;
+            let is_full = rows.records.len() >= RECORDS_MAX || rows.events.len() >= EVENTS_MAX;
+            // What waits already is not delayed.
+            self.due = began + if is_full { Duration::ZERO } else { pace(rows) };
             let (mut new, mut drawn) = (0, Vec::new());
             for part in stored {
                 new += part.new;
                 drawn.extend(part.drawn);
             }
-            let batch = std::mem::take(&mut self.in_hand);
+            self.events.stored(self.live.len() as u64);
+            self.live.clear();
+            let records = std::mem::take(&mut self.records);
             self.stored.fetch_add(new as u64, Ordering::Relaxed);
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
                 // The receiver is gone once the switch has stopped.
                 let _ = listener.send(drawn).await;
             }
-            self.reader.settle(&batch);
+            self.reader.settle(&records);
         }
         self.reader.finish();
     }
 
-    async fn next_batch(&mut self) -> Vec<Cdr> {
+    /// Takes the next group; returns whether there is one. What is in hand already is stored first.
+    async fn gather(&mut self) -> bool {
+        while self.live.is_empty() && self.records.is_empty() {
+            if self.is_journal_open {
+                tokio::time::sleep_until(self.due).await;
+            }
+            // Records first: the events of a call are sent before its record is journalled.
+            self.records = self.next_records().await;
+            self.events.take(&mut self.live, EVENTS_MAX);
+            if !(self.live.is_empty() && self.records.is_empty()) {
+                break;
+            }
+            self.reader.settle(&[]);
+            let (is_journal_open, are_events_open) = (self.is_journal_open, self.events.is_open());
+            tokio::select! {
+                is_open = self.reader.changed(), if is_journal_open => self.is_journal_open = is_open,
+                () = self.events.changed(), if are_events_open => {}
+                else => return false,
+            }
+        }
+        true
+    }
+
+    async fn next_records(&mut self) -> Vec<Cdr> {
         let mut failing = false;
         loop {
-            // A page or two of a file that was just written: not worth a blocking thread.
-            match self.reader.next_batch(BATCH_LEN_MAX) {
+            // What was just written is in memory, or a page or two of a file: not worth a blocking thread.
+            match self.reader.next_batch(RECORDS_MAX) {
                 Ok(batch) => return batch,
                 Err(error) if failing => tracing::debug!(%error, "the journal still cannot be read"),
                 Err(error) => tracing::error!(%error, "the journal cannot be read, trying again"),
             }
             failing = true;
-            tokio::time::sleep(self.pause).await;
+            tokio::time::sleep(self.retries.pause).await;
         }
     }
 }
 
-struct Sink<'s>(&'s dyn CdrSink);
+/// The time between two groups: with more rows a group is larger, not more frequent.
+fn pace(rows: CallRows<'_>) -> Duration {
+    let rows = u32::try_from(rows.events.len() + rows.records.len()).unwrap_or(u32::MAX);
+    PACE_MIN.saturating_add(PACE_PER_ROW.saturating_mul(rows)).min(PACE_MAX)
+}
 
-impl Storing<Cdr, Stored> for Sink<'_> {
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
-        self.0.store(cdrs)
+struct Sink<'s>(&'s dyn CallSink);
+
+impl Storing<CallRows<'_>, Stored> for Sink<'_> {
+    fn store<'a>(&'a self, rows: &'a CallRows<'_>) -> PortFuture<'a, Stored> {
+        self.0.store_calls(*rows)
     }
 }
 
-impl Letter for Cdr {
+impl Letter for CallRows<'_> {
     fn kind(&self) -> &'static str {
-        "call_record"
+        match (self.records, self.events) {
+            ([], [SwitchEvent::Request(_), ..]) => "call_request",
+            ([], _) => "event",
+            _ => "call_record",
+        }
     }
 
     fn content(&self) -> Result<serde_json::Value, serde_json::Error> {
-        segment::to_json(self)
+        match (self.records, self.events) {
+            ([record, ..], _) => segment::to_json(record),
+            ([], [event, ..]) => match event.event() {
+                Some(event) => event_to_json(&event),
+                None => Ok(serde_json::Value::String(format!("{event:?}"))),
+            },
+            ([], []) => Ok(serde_json::Value::Null),
+        }
+    }
+}
+
+impl Group for CallRows<'_> {
+    fn each(&self) -> Vec<Self> {
+        let events =
+            self.events.iter().map(|event| CallRows { events: std::slice::from_ref(event), records: &[] });
+        let records =
+            self.records.iter().map(|cdr| CallRows { events: &[], records: std::slice::from_ref(cdr) });
+        events.chain(records).collect()
     }
 }
 
 /// Records in one transaction.
-const BATCH_LEN_MAX: usize = 500;
-/// The pause before the database or the disk is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
+const RECORDS_MAX: usize = 500;
+/// Events of live calls in one transaction.
+const EVENTS_MAX: usize = 2_000;
+/// The shortest time between two groups.
+const PACE_MIN: Duration = Duration::from_millis(20);
+/// What a row of a group adds to the time until the next one.
+const PACE_PER_ROW: Duration = Duration::from_millis(2);
+/// The longest time between two groups: as long as an event of a live call may wait.
+const PACE_MAX: Duration = Duration::from_millis(100);

@@ -27,7 +27,7 @@ pub struct ApplyArgs {
     /// Print what would change; write nothing and create no file.
     #[arg(long)]
     dry_run: bool,
-    /// The configuration, which says where the database is.
+    /// The configuration file, which names the database.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -69,7 +69,7 @@ struct Failure {
 fn apply(args: &ApplyArgs, config: &Config) -> Result<String, Failure> {
     let declarations = declarations(args, config)?;
     let mut rng = StdRng::try_from_rng(&mut SysRng)
-        .map_err(|error| failed(format!("the system gives no random numbers ({error})")))?;
+        .map_err(|error| failed(format!("the system provides no random numbers ({error})")))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -16,16 +16,18 @@ use crate::app::journal_dir;
 use crate::cdr::journal::LOCK_FILE;
 use crate::cli::holders::{Holder, Process, RunningEngine, holder, running_engine};
 use crate::cli::{EXIT_FAILED, prepare};
+use crate::clock::wall_clock;
 use crate::config::{Config, Listener, Transport};
 use crate::dead_letters::DeadLetters;
 use crate::outbound_http::Roots;
 use crate::process::bind_advice;
 use crate::recorder::{DataDisk, Disk as _};
+use crate::tls::{Remark, review};
 
 /// The arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// The configuration; without it sidetone.toml where that exists, else the defaults.
+    /// The configuration file; by default sidetone.toml if it exists, else the built-in defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -69,6 +71,16 @@ enum Finding {
     Well(String),
 }
 
+impl From<Remark> for Finding {
+    fn from(remark: Remark) -> Self {
+        match remark {
+            Remark::Problem(text) => Finding::Problem(text),
+            Remark::Warning(text) => Finding::Warning(text),
+            Remark::Well(text) => Finding::Well(text),
+        }
+    }
+}
+
 async fn look(config: &Config) -> Vec<Finding> {
     let engine = running_engine(&journal_dir(config).join(LOCK_FILE));
     let engine = engine.as_ref();
@@ -77,7 +89,8 @@ async fn look(config: &Config) -> Vec<Finding> {
     findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
     findings.extend(letters(config));
     findings.push(recordings(config));
-    findings.push(http(config.http.listen, engine));
+    findings.push(http(config, engine));
+    findings.extend(review(&config.tls, wall_clock()).into_iter().map(Finding::from));
     findings.extend(media(config, engine));
     findings.push(open_files(config));
     findings.extend(authorities(config));
@@ -146,9 +159,9 @@ fn recordings(config: &Config) -> Finding {
             reserve >> 20,
             free >> 20
         )),
-        Err(error) => {
-            Finding::Warning(format!("recordings {shown}: the disk cannot be asked for its room ({error})"))
-        }
+        Err(error) => Finding::Warning(format!(
+            "recordings {shown}: the free space of the disk cannot be read ({error})"
+        )),
     }
 }
 
@@ -164,9 +177,11 @@ async fn database(config: &Config) -> Finding {
     }
     match Store::probe(&config.database).await {
         Ok(Schema::Current) => Finding::Well(format!("database {location}")),
-        Ok(Schema::Missing) => Finding::Well(format!("database {location}, made at the first start")),
+        Ok(Schema::Missing) => {
+            Finding::Well(format!("database {location}, will be created at the first start"))
+        }
         Ok(Schema::Older) => {
-            Finding::Well(format!("database {location}, brought to this version at the start"))
+            Finding::Well(format!("database {location}, will be migrated to this version at the start"))
         }
         Ok(Schema::Newer) => Finding::Problem(format!(
             "[database] url {location}: a newer version wrote it; use that version, or another database"
@@ -179,17 +194,24 @@ async fn database(config: &Config) -> Finding {
 
 fn sip(listener: &Listener, engine: Option<&RunningEngine>) -> Finding {
     let bound = match listener.transport {
-        Transport::Tcp => TcpListener::bind(listener.address).map(drop),
         Transport::Udp => UdpTransport::bind(&[listener.address]).map(drop).map_err(|error| error.source),
+        _ => TcpListener::bind(listener.address).map(drop),
     };
     let key = format!("[sip] listen {listener}");
     address(bound, (listener.transport, listener.address), &key, format!("sip {listener}"), engine)
 }
 
-fn http(listen: SocketAddr, engine: Option<&RunningEngine>) -> Finding {
+fn http(config: &Config, engine: Option<&RunningEngine>) -> Finding {
+    let listen = config.http.listen;
     let bound = TcpListener::bind(listen).map(drop);
     let key = format!("[http] listen {listen}");
-    address(bound, (Transport::Tcp, listen), &key, format!("http http://{listen}"), engine)
+    address(
+        bound,
+        (Transport::Tcp, listen),
+        &key,
+        format!("http {}://{listen}", config.http.scheme()),
+        engine,
+    )
 }
 
 /// The result of binding an address.
@@ -205,7 +227,7 @@ fn address(
         return Finding::Problem(format!("{key}: {error}; {}", bind_advice(&error, address.port())));
     }
     match holder(transport, address, engine) {
-        Holder::Engine => Finding::Well(format!("{shown}, in use by the engine that runs")),
+        Holder::Engine => Finding::Well(format!("{shown}, in use by the running engine")),
         Holder::Other(Process { pid, name }) => Finding::Problem(format!(
             "{key}: is in use by {name} (process {pid}); stop that program or choose another address"
         )),
@@ -245,7 +267,7 @@ fn media(config: &Config, engine: Option<&RunningEngine>) -> Vec<Finding> {
     }
     if engine.is_some() {
         findings.push(Finding::Well(format!(
-            "media ports {first}-{last}, not tried: the engine that runs uses them"
+            "media ports {first}-{last}, not checked: the running engine uses them"
         )));
         return findings;
     }

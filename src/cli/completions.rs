@@ -15,7 +15,7 @@ For bash: sidetone completions bash > ~/.local/share/bash-completion/completions
 For zsh, in a directory of $fpath: sidetone completions zsh > _sidetone
 For fish: sidetone completions fish > ~/.config/fish/completions/sidetone.fish")]
 pub struct CompletionsArgs {
-    /// The shell that the script is for.
+    /// The shell to write the script for.
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -14,10 +14,10 @@ use crate::dead_letters::{DeadLetters, replay};
 /// The arguments of `dead-letters`.
 #[derive(Debug, clap::Args)]
 pub struct DeadLettersArgs {
-    /// Store them again; the file of each that is stored is removed.
+    /// Store the records again and remove the file of each stored one.
     #[arg(long)]
     replay: bool,
-    /// The configuration, which says where the data directory and the database are.
+    /// The configuration file, which names the data directory and the database.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -26,8 +26,8 @@ use crate::provision::{self, Declaration};
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[command(after_help = "\
 Everything runs on 127.0.0.1 with free ports and a temporary directory that is removed at the end; no
-configuration is read. A call whose verdict is not the expected one, which a very busy machine can cause,
-is placed once more. Colours are left out when NO_COLOR is set or the output is no terminal.
+configuration is read. A call with an unexpected verdict, which a very busy machine can cause, is placed
+once more. There are no colours when NO_COLOR is set or the output is not a terminal.
 
 With --json the standard output is one object:
   expected  whether every verdict is the expected one, the note was acknowledged and the conference held
@@ -76,9 +76,9 @@ fn failed(message: &str) -> ExitCode {
 async fn demo(args: DemoArgs) -> Result<bool, String> {
     let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
     let mut rng = StdRng::try_from_rng(&mut SysRng)
-        .map_err(|error| format!("the system gives no random numbers ({error})"))?;
+        .map_err(|error| format!("the system provides no random numbers ({error})"))?;
     let folder = Folder::make(&std::env::temp_dir(), rng.random()).map_err(|(path, error)| {
-        format!("{}: cannot be made ({error}); set TMPDIR to a directory that can be written", path.display())
+        format!("{}: cannot be created ({error}); set TMPDIR to a writable directory", path.display())
     })?;
     let config = config(&folder.path);
     let access = Access::generate(&mut rng);
@@ -201,7 +201,7 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
         "\n{api}  over HTTP, as this table was made\n\n  \
            curl -s -H 'Authorization: Bearer {key}' \\\n    \
              'http://{http}/api/v1/cdrs?limit=1'\n  \
-           its call_uuid in /api/v1/cdrs/{{uuid}}/quality tells why it has its verdict, second by second\n  \
+           its call_uuid in /api/v1/cdrs/{{uuid}}/quality shows the reason of its verdict, second by second\n  \
            http://{http}/api/v1/docs describes the rest\n\
          \n{user}  as {email}, password {user_password}\n\n  \
            curl -s -H 'Content-Type: application/json' \\\n    \

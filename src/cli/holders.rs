@@ -57,7 +57,9 @@ pub(super) fn running_engine(lock: &Path) -> Option<RunningEngine> {
 /// Returns the user of `address`, which is in use.
 pub(super) fn holder(transport: Transport, address: SocketAddr, engine: Option<&RunningEngine>) -> Holder {
     let (tables, listening) = match transport {
-        Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], true),
+        Transport::Tcp | Transport::Tls | Transport::Ws | Transport::Wss => {
+            (["/proc/net/tcp", "/proc/net/tcp6"], true)
+        }
         Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], false),
     };
     let inodes: Vec<u64> = tables

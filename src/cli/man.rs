@@ -11,7 +11,7 @@ use crate::cli::EXIT_FAILED;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The pages are sidetone.1, sidetone-serve.1 and so on; read one with `man -l FILE`.")]
 pub struct ManArgs {
-    /// The directory that the pages are written to; it is made where it is missing.
+    /// The directory for the pages; it is created if missing.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

@@ -39,28 +39,28 @@ pub struct PhoneArgs {
     /// The organisation's SIP domain.
     #[arg(long, value_name = "DOMAIN", value_parser = word)]
     domain: String,
-    /// Where the switch listens; without a port, 5060.
+    /// The address of the switch; the port is 5060 by default.
     #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:5060")]
     server: String,
-    /// What carries SIP.
+    /// The transport of SIP.
     #[arg(long, value_enum, default_value_t = Transport::Udp)]
     transport: Transport,
     /// Read the password from the first line of this file.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Do what this file says instead of asking on the terminal; - is the standard input.
+    /// Run the commands in this file instead of reading the terminal; - is the standard input.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Print one JSON object a line for everything that happens.
+    /// Print one JSON object per line for every event.
     #[arg(long)]
     json: bool,
-    /// Write what is heard into this file, which is made anew.
+    /// Write the received audio into this file; an existing file is replaced.
     #[arg(long, value_name = "FILE.wav")]
     wav: Option<PathBuf>,
-    /// Take every call at once.
+    /// Answer every call at once.
     #[arg(long)]
     auto_answer: bool,
-    /// Say a tone instead of silence.
+    /// Send a tone instead of silence.
     #[arg(long)]
     tone: bool,
 }
@@ -217,7 +217,7 @@ async fn listens(server: SocketAddr) -> Result<(), Failure> {
 
 fn nobody(server: SocketAddr, transport: &str, error: &io::Error) -> String {
     format!(
-        "{server}: nobody listens there over {transport} ({error}); is the switch running, and --server right?"
+        "{server}: no process listens there over {transport} ({error}); is the switch running, and --server right?"
     )
 }
 

@@ -14,7 +14,7 @@ use crate::log::Log;
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
-    /// The configuration; without it sidetone.toml where that exists, else the defaults.
+    /// The configuration file; by default sidetone.toml if it exists, else the built-in defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
         () = engine.stop(config.node.drain) => ExitCode::SUCCESS,
         // A second signal: records that are not in the database yet stay in the journal.
         () = signals.stop() => {
-            tracing::warn!("told to stop again: calls are broken off");
+            tracing::warn!("second stop signal: calls are cut off");
             ExitCode::from(EXIT_FAILED)
         }
     }
@@ -163,7 +163,7 @@ impl Signals {
     /// Completes on a stop signal; other signals are ignored by then.
     async fn stop(&mut self) {
         while self.next().await != Asked::Stop {
-            tracing::warn!("the configuration is not reloaded any more: the engine stops");
+            tracing::warn!("the configuration is not reloaded: the engine is stopping");
         }
     }
 }
@@ -175,9 +175,14 @@ const RUNTIME_STOP_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 fn announce(engine: &Engine, config: &Config) {
     let mut out = std::io::stdout().lock();
     let mut lines: Vec<String> = engine.sip.iter().map(|address| format!("sip udp://{address}")).collect();
-    lines.extend(engine.sip_tcp.iter().map(|address| format!("sip tcp://{address}")));
+    lines.extend(
+        engine
+            .sip_connections
+            .iter()
+            .map(|(protocol, address)| format!("sip {}://{address}", protocol.as_str().to_ascii_lowercase())),
+    );
     lines.push(format!("rtp udp ports {}-{}", config.media.ports.start(), config.media.ports.end()));
-    lines.push(format!("http http://{}", engine.http));
+    lines.push(format!("http {}://{}", config.http.scheme(), engine.http));
     lines.push("ready".to_owned());
     // A closed stdout is no reason to stop serving.
     let _ = writeln!(out, "{}", lines.join("\n"));

@@ -44,13 +44,13 @@ pub struct SimulateArgs {
     /// Send the caller's RTP to this address in real time.
     #[arg(long, value_name = "HOST:PORT")]
     to: Option<String>,
-    /// Draw everything random anew from this number.
+    /// Use this seed for everything random.
     #[arg(long, value_name = "N", value_parser = |text: &str| super::whole::<u64>(text, 0, u64::MAX, 7), allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Length of the call, such as 500ms, 30s, 2m or 3h; a bare number is seconds.
     #[arg(long, value_name = "TIME", value_parser = sidetone_model::duration::parse, allow_negative_numbers = true)]
     duration: Option<Duration>,
-    /// Make so many calls, each with its own seed, Call-ID, number, SSRC and ports, begun 100 ms after the one before;
+    /// Make this many calls, each with its own seed, Call-ID, number, SSRC and ports, 100 ms apart;
     /// with --to, call after call is sent to every second port from HOST:PORT on. Such as --calls 50.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| super::whole::<u32>(text, 1, capture::CALLS_MAX.into(), 50), allow_negative_numbers = true)]
     calls: u32,
@@ -239,8 +239,7 @@ fn send(scenario: &Scenario, calls: u32, to: &str) -> io::Result<()> {
         queue.extend(sending.next_at().map(|at| Reverse((at, place))));
     }
     bar.finish_and_clear();
-    let unheard =
-        if refused > 0 { format!("; {refused} more found nobody listening") } else { String::new() };
+    let unheard = if refused > 0 { format!("; {refused} more found no listener") } else { String::new() };
     crate::cli::tell!("{sent} packets sent{unheard}; {}", punctuality(&lateness_us));
     Ok(())
 }

@@ -12,19 +12,19 @@ use crate::app::wall_clock;
 use crate::cli::{EXIT_FAILED, EXIT_WRONG, task_failed};
 use crate::config::Config;
 use crate::log::Log;
+use crate::tap::cdr_writer::RecordedCall;
 use crate::tap::counters::TapCounters;
 use crate::tap::interfaces;
 use crate::tap::ring::{RING_MIB_MAX, RING_MIB_MIN, RingOptions};
-use crate::tap::scribe::Told;
 use crate::tap::thread::TapOptions;
 use crate::tap_app::{TapNode, TapStart};
 
 /// The arguments of `tap`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-Every call becomes a record of one organisation: [tap] organisation, or the only one there is. The HTTP face is served
-as by `sidetone serve`, on the same [http] listen. Each call is printed when it is over; SIGTERM and Ctrl-C end those
-that are up, store every record and exit with 0.
+Every call becomes a record of one organisation: [tap] organisation, or the only one. The HTTP API is served on
+[http] listen, as by `sidetone serve`. Each call is printed when it is over. SIGTERM and Ctrl-C end the calls that are
+up, store every record and exit with 0.
 
 Examples:
   sudo setcap cap_net_raw+ep $(command -v sidetone)
@@ -37,16 +37,16 @@ pub struct TapArgs {
     /// An interface to listen on, or any for all that are up; may be given several times.
     #[arg(short, long = "interface", required = true, value_name = "IFACE")]
     interfaces: Vec<String>,
-    /// The configuration; without it sidetone.toml where that exists, else the defaults.
+    /// The configuration file; by default sidetone.toml if it exists, else the built-in defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Whose the records are.
+    /// The organisation that owns the records.
     #[arg(long, value_name = "NAME")]
     organisation: Option<String>,
-    /// Bytes that are kept of a frame: its headers, and SIP as a whole.
+    /// Bytes to keep of each frame: its headers, and SIP as a whole.
     #[arg(long, value_name = "BYTES", default_value_t = 2_048, value_parser = |text: &str| super::whole::<u32>(text, 128, 65_535, 2_048))]
     snaplen: u32,
-    /// Listen to what is for this host alone.
+    /// Capture only frames for this host (no promiscuous mode).
     #[arg(long)]
     no_promiscuous: bool,
     /// The size of each interface's ring in MiB.
@@ -107,7 +107,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    announce(&interfaces, &node);
+    announce(&interfaces, &node, config.http.scheme());
     let mut state = State::new(&node.counters);
     loop {
         tokio::select! {
@@ -133,7 +133,7 @@ async fn tap(args: &TapArgs, config: &Config) -> ExitCode {
         }
         // A second signal: records that are not in the database yet stay in the journal.
         () = stop.told() => {
-            tracing::warn!("told to stop again: the last records stay in the journal for the next start");
+            tracing::warn!("second stop signal: the last records stay in the journal for the next start");
             ExitCode::from(EXIT_FAILED)
         }
     }
@@ -170,16 +170,16 @@ impl Stop {
 }
 
 /// The captured interfaces, one line each, then `ready`, which scripts wait for.
-fn announce(interfaces: &[String], node: &TapNode) {
+fn announce(interfaces: &[String], node: &TapNode, scheme: &str) {
     let mut lines: Vec<String> = interfaces.iter().map(|name| format!("tap {name}")).collect();
     lines.push(format!("organisation {}", node.organisation));
-    lines.extend(node.http.map(|address| format!("http http://{address}")));
+    lines.extend(node.http.map(|address| format!("http {scheme}://{address}")));
     lines.push("ready".to_owned());
     print(&lines.join("\n"));
 }
 
 /// Prints one finished call.
-fn print_call(told: &Told) {
+fn print_call(told: &RecordedCall) {
     print(&told.line(io::stdout().is_terminal()));
 }
 

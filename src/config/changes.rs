@@ -6,25 +6,56 @@ impl Config {
     /// Returns the configuration with everything of `new` that applies without a restart, and the keys that
     /// need one.
     ///
-    /// Sockets, files, threads and the database stay as they were opened. Every field is destructured here,
-    /// so that a new one must be assigned to one of the two groups.
+    /// Sockets, files, threads and the database stay as they were opened. Every field of a section with both kinds
+    /// is destructured, so that a new one must be assigned to one of the two groups.
     pub fn reloaded(&self, new: &Config) -> (Config, Vec<&'static str>) {
-        let mut config = self.clone();
-        let mut waiting = Vec::new();
-        let mut cold = |key: &'static str, same: bool| {
-            if !same {
-                waiting.push(key);
-            }
-        };
+        let mut reload = Reload { old: self, config: self.clone(), waiting: Vec::new() };
+        reload.node(&new.node);
+        reload.cold("[database]", new.database == self.database);
+        reload.sip(&new.sip);
+        reload.media(&new.media);
+        reload.http(&new.http);
+        reload.config.tls.clone_from(&new.tls);
+        reload.cold("[outbound_http]", new.outbound_http == self.outbound_http);
+        reload.cold("[rating]", new.rating == self.rating);
+        reload.cold("[ai]", new.ai == self.ai);
+        reload.cold("[recordings]", new.recordings == self.recordings);
+        reload.cold("[rooms]", new.rooms == self.rooms);
+        reload.cold("[tap]", new.tap == self.tap);
+        let Log { level } = &new.log;
+        reload.config.log.level.clone_from(level);
+        (reload.config, reload.waiting)
+    }
+}
 
-        let Node { name, data_dir, drain, journal_reserve_bytes } = &new.node;
-        cold("[node] name", *name == self.node.name);
-        cold("[node] data_dir", *data_dir == self.node.data_dir);
-        cold("[node] journal_reserve_mb", *journal_reserve_bytes == self.node.journal_reserve_bytes);
-        config.node.drain = *drain;
+/// A configuration that is being reloaded.
+struct Reload<'c> {
+    old: &'c Config,
+    /// The old one with what applies at once.
+    config: Config,
+    /// The keys that need a restart.
+    waiting: Vec<&'static str>,
+}
 
-        cold("[database]", new.database == self.database);
+impl Reload<'_> {
+    /// Lists a key that needs a restart, unless its value is the `same`.
+    fn cold(&mut self, key: &'static str, same: bool) {
+        if !same {
+            self.waiting.push(key);
+        }
+    }
 
+    fn node(&mut self, new: &Node) {
+        let Node { name, data_dir, drain, journal_reserve_bytes, busy } = new;
+        let old = &self.old.node;
+        self.cold("[node] name", *name == old.name);
+        self.cold("[node] data_dir", *data_dir == old.data_dir);
+        self.cold("[node] journal_reserve_mb", *journal_reserve_bytes == old.journal_reserve_bytes);
+        self.cold("[node] busy_cpu_percent, busy_late_percent", *busy == old.busy);
+        self.config.node.drain = *drain;
+    }
+
+    fn sip(&mut self, new: &Sip) {
         let Sip {
             listen,
             external_address,
@@ -32,25 +63,30 @@ impl Config {
             md5_only,
             allow_trunk_addresses,
             dns,
+            websocket_origins,
             admission,
             max_call,
+            qualify,
             session_expires,
             min_se,
-        } = &new.sip;
-        cold("[sip] listen", *listen == self.sip.listen);
-        cold("[sip] external_address", *external_address == self.sip.external_address);
-        cold("[sip] allow_trunk_addresses", *allow_trunk_addresses == self.sip.allow_trunk_addresses);
-        cold("[sip] dns", *dns == self.sip.dns);
-        cold(
-            "[sip] requests_per_source, burst_per_source, requests_of_strangers",
-            *admission == self.sip.admission,
-        );
-        config.sip.digest.clone_from(digest);
-        cold("[sip] session_expires_seconds", *session_expires == self.sip.session_expires);
-        cold("[sip] min_se_seconds", *min_se == self.sip.min_se);
-        config.sip.md5_only.clone_from(md5_only);
-        config.sip.max_call = *max_call;
+        } = new;
+        let old = &self.old.sip;
+        self.cold("[sip] listen", *listen == old.listen);
+        self.cold("[sip] external_address", *external_address == old.external_address);
+        self.cold("[sip] allow_trunk_addresses", *allow_trunk_addresses == old.allow_trunk_addresses);
+        self.cold("[sip] dns", *dns == old.dns);
+        self.cold("[sip] websocket_origins", *websocket_origins == old.websocket_origins);
+        let rates = "[sip] requests_per_source, burst_per_source, requests_of_strangers";
+        self.cold(rates, *admission == old.admission);
+        self.cold("[sip] qualify_seconds", *qualify == old.qualify);
+        self.cold("[sip] session_expires_seconds", *session_expires == old.session_expires);
+        self.cold("[sip] min_se_seconds", *min_se == old.min_se);
+        self.config.sip.digest.clone_from(digest);
+        self.config.sip.md5_only.clone_from(md5_only);
+        self.config.sip.max_call = *max_call;
+    }
 
+    fn media(&mut self, new: &Media) {
         let Media {
             ports,
             workers,
@@ -61,31 +97,25 @@ impl Config {
             trace_days,
             timeout,
             hold_timeout,
-        } = &new.media;
-        cold("[media] ports", *ports == self.media.ports);
-        cold("[media] workers", *workers == self.media.workers);
-        cold("[media] audio_evidence", *audio_evidence == self.media.audio_evidence);
-        config.media.strict_source = *strict_source;
-        config.media.verdict = verdict.clone();
-        config.media.trace = *trace;
-        config.media.trace_days = *trace_days;
-        config.media.timeout = *timeout;
-        config.media.hold_timeout = *hold_timeout;
+        } = new;
+        let old = &self.old.media;
+        self.cold("[media] ports", *ports == old.ports);
+        self.cold("[media] workers", *workers == old.workers);
+        self.cold("[media] audio_evidence", *audio_evidence == old.audio_evidence);
+        let media = &mut self.config.media;
+        media.strict_source = *strict_source;
+        media.verdict = verdict.clone();
+        media.trace = *trace;
+        media.trace_days = *trace_days;
+        media.timeout = *timeout;
+        media.hold_timeout = *hold_timeout;
+    }
 
-        let Http { listen, settings } = &new.http;
-        cold("[http] listen", *listen == self.http.listen);
-        config.http.settings = settings.clone();
-
-        cold("[outbound_http]", new.outbound_http == self.outbound_http);
-        cold("[rating]", new.rating == self.rating);
-        cold("[ai]", new.ai == self.ai);
-        cold("[recordings]", new.recordings == self.recordings);
-        cold("[rooms]", new.rooms == self.rooms);
-        cold("[tap]", new.tap == self.tap);
-
-        let Log { level } = &new.log;
-        config.log.level.clone_from(level);
-        (config, waiting)
+    fn http(&mut self, new: &Http) {
+        let Http { listen, tls, settings } = new;
+        self.cold("[http] listen", *listen == self.old.http.listen);
+        self.cold("[http] tls", *tls == self.old.http.tls);
+        self.config.http.settings = settings.clone();
     }
 }
 

@@ -164,11 +164,13 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 32] = [
+const KEYS: [(&str, &str, Kind); 35] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
     ("node", "journal_reserve_mb", Kind::Integer),
+    ("node", "busy_cpu_percent", Kind::Integer),
+    ("node", "busy_late_percent", Kind::Integer),
     ("database", "url", Kind::Text),
     ("database", "readers_max", Kind::Integer),
     ("database", "writers_max", Kind::Integer),
@@ -187,6 +189,7 @@ const KEYS: [(&str, &str, Kind); 32] = [
     ("http", "listen", Kind::Text),
     ("http", "trusted_proxies", Kind::List),
     ("http", "metrics_allow", Kind::List),
+    ("http", "cors_origins", Kind::List),
     ("http", "connections_max", Kind::Integer),
     ("http", "connections_per_address_max", Kind::Integer),
     ("http", "header_seconds", Kind::Integer),

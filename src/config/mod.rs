@@ -1,8 +1,8 @@
 //! `sidetone.toml`: every key, its default, and its allowed values.
 //!
 //! Every key is optional. Unknown keys are refused by name; an environment variable `SIDETONE_SECTION__KEY`
-//! overrides the file; `SIDETONE_CONFIG` contains the path of the file. Features of later versions (TLS
-//! listeners, a cluster) are refused with a message and not ignored.
+//! overrides the file; `SIDETONE_CONFIG` contains the path of the file. A cluster, a feature of a later
+//! version, is refused with a message and not ignored.
 
 mod changes;
 mod load;
@@ -10,6 +10,7 @@ mod sections;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tls_section;
 
 pub use load::{ConfigError, parse_toml};
-pub use settings::{Config, Http, Listener, Log, Media, Node, Rooms, Sip, Transport};
+pub use settings::{Config, Http, Listener, LoadLimits, Log, Media, Node, Rooms, Sip, Transport};

@@ -18,6 +18,7 @@ use crate::config::settings::{
     Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Rooms, Sip, Tap,
     Transport,
 };
+use crate::config::tls_section::{read_tls, require_certificate};
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
@@ -34,6 +35,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         sip,
         media,
         http,
+        tls,
         outbound_http,
         api,
         rating,
@@ -49,6 +51,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         "sip",
         "media",
         "http",
+        "tls",
         "outbound_http",
         "api",
         "rating",
@@ -67,6 +70,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
+    read_tls(Fields::new(tls.0, tls.1, problems), &mut config.tls);
     read_outbound_http(Fields::new(outbound_http.0, outbound_http.1, problems), &mut config.outbound_http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
@@ -76,6 +80,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
     read_cluster(Fields::new(cluster.0, cluster.1, problems));
+    require_certificate(&config, problems);
     config
 }
 
@@ -100,6 +105,13 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
     }
     if let Some(mib) = fields.integer("journal_reserve_mb", 1..=1 << 20) {
         node.journal_reserve_bytes = mib.unsigned_abs() << 20;
+    }
+    for (key, limit) in
+        [("busy_cpu_percent", &mut node.busy.cpu_pct), ("busy_late_percent", &mut node.busy.late_pct)]
+    {
+        if let Some(percent) = fields.integer(key, 0..=100) {
+            *limit = u32::try_from(percent).unwrap_or_default();
+        }
     }
     fields.finish();
 }
@@ -167,6 +179,20 @@ fn read_database(mut fields: Fields<'_>, database: &mut Database) {
 }
 
 fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
+    read_listeners(&mut fields, sip);
+    read_digest(&mut fields, sip);
+    if let Some(networks) = read_allowed(&mut fields, "allow_trunk_addresses") {
+        sip.allow_trunk_addresses = networks;
+    }
+    read_name_servers(&mut fields, sip);
+    read_origins(&mut fields, sip);
+    read_admission(&mut fields, sip);
+    read_call_limits(&mut fields, sip);
+    fields.finish();
+}
+
+/// Reads the addresses that SIP listens at, and the one that peers see.
+fn read_listeners(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(listeners) = fields.texts("listen") {
         let mut parsed = Vec::with_capacity(listeners.len());
         for text in &listeners {
@@ -193,6 +219,10 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             }
         }
     }
+}
+
+/// Reads which digests are offered, and to which devices MD5 alone.
+fn read_digest(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(names) = fields.texts("digest") {
         sip.digest = names.iter().filter_map(|name| Algorithm::from_token(Some(name))).collect();
         let repeated = names.len() == 2 && names.first() == names.last();
@@ -207,9 +237,10 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
         }
         sip.md5_only = agents;
     }
-    if let Some(networks) = read_allowed(&mut fields, "allow_trunk_addresses") {
-        sip.allow_trunk_addresses = networks;
-    }
+}
+
+/// Reads the name servers for trunks.
+fn read_name_servers(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(servers) = fields.texts("dns") {
         let server = |text: &String| {
             text.parse::<SocketAddr>()
@@ -226,6 +257,24 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             );
         }
     }
+}
+
+/// Reads which web pages may open a WebSocket.
+fn read_origins(fields: &mut Fields<'_>, sip: &mut Sip) {
+    let Some(origins) = fields.texts("websocket_origins") else { return };
+    let is_origin = |text: &String| {
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        rest.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
+    };
+    if origins.len() > ORIGINS_MAX || !origins.iter().all(is_origin) {
+        let message = format!("must name at most {ORIGINS_MAX} origins, such as \"https://phone.example\"");
+        fields.refuse::<()>("websocket_origins", message);
+    }
+    sip.websocket_origins = origins;
+}
+
+/// Reads how many requests are served.
+fn read_admission(fields: &mut Fields<'_>, sip: &mut Sip) {
     let admission = &mut sip.admission;
     let rates = [
         ("requests_per_source", &mut admission.per_source.per_second),
@@ -237,14 +286,21 @@ fn read_sip(mut fields: Fields<'_>, sip: &mut Sip) {
             *rate = u32::try_from(number).unwrap_or(*rate);
         }
     }
-    read_call_limits(&mut fields, sip);
-    fields.finish();
 }
 
 /// Reads the longest duration of a call, and of a dialog without a refresh.
 fn read_call_limits(fields: &mut Fields<'_>, sip: &mut Sip) {
     if let Some(seconds) = fields.integer("max_call_seconds", rules::CALL_SECONDS) {
         sip.max_call = Duration::from_secs(seconds.unsigned_abs());
+    }
+    if let Some(seconds) = fields.integer("qualify_seconds", 0..=3_600) {
+        match seconds.unsigned_abs() {
+            0 => sip.qualify = None,
+            seconds @ 5.. => sip.qualify = Some(Duration::from_secs(seconds)),
+            _ => {
+                fields.refuse::<()>("qualify_seconds", "must be 5 to 3600, or 0 to probe no phone");
+            }
+        }
     }
     if let Some(seconds) = fields.integer("session_expires_seconds", 0..=86_400) {
         match seconds.unsigned_abs() {
@@ -279,11 +335,13 @@ fn parse_listener(text: &str) -> Result<Listener, String> {
     let transport = match scheme {
         "udp" => Transport::Udp,
         "tcp" => Transport::Tcp,
-        "tls" | "ws" | "wss" => {
-            let refused = format!("{scheme}:// in \"{text}\" is not supported by this build yet");
-            return Err(format!("{refused}: use udp:// or tcp://"));
+        "tls" => Transport::Tls,
+        "ws" => Transport::Ws,
+        "wss" => Transport::Wss,
+        _ => {
+            let known = "use udp://, tcp://, tls://, ws:// or wss://";
+            return Err(format!("\"{text}\" has an unknown transport: {known}"));
         }
-        _ => return Err(format!("\"{text}\" has an unknown transport: use udp:// or tcp://")),
     };
     address
         .parse()
@@ -370,9 +428,13 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
             }
         }
     }
+    if let Some(tls) = fields.boolean("tls") {
+        http.tls = tls;
+    }
     let settings = &mut http.settings;
     read_networks(&mut fields, "trusted_proxies", &mut settings.trusted_proxies);
     read_networks(&mut fields, "metrics_allow", &mut settings.metrics_allow);
+    read_cors_origins(&mut fields, &mut settings.cors_origins);
     let counts = [
         ("connections_max", &mut settings.connections_max),
         ("connections_per_address_max", &mut settings.connections_per_address_max),
@@ -446,6 +508,24 @@ fn read_networks(fields: &mut Fields<'_>, name: &'static str, networks: &mut Vec
     }
 }
 
+/// Reads origins as browsers send them (RFC 6454 §6.2).
+fn read_cors_origins(fields: &mut Fields<'_>, origins: &mut Vec<String>) {
+    for text in fields.texts("cors_origins").unwrap_or_default() {
+        let origin = url::Url::parse(&text).ok().map(|url| url.origin().ascii_serialization());
+        match origin.filter(|origin| *origin == text && text.starts_with("http")) {
+            Some(origin) => origins.push(origin),
+            None => {
+                fields.refuse::<()>(
+                    "cors_origins",
+                    format!(
+                        "\"{text}\" must be an origin in lower case without a path, such as https://panel.example.com"
+                    ),
+                );
+            }
+        }
+    }
+}
+
 fn read_log(mut fields: Fields<'_>, log: &mut Log) {
     if let Some(level) = fields.text("level").filter(|level| !level.is_empty()) {
         if EnvFilter::try_new(&level).is_ok() {
@@ -473,6 +553,8 @@ const HTTP_CONNECTIONS_MAX: i64 = 1_000_000;
 const HTTP_SECONDS_MAX: i64 = 3_600;
 const DNS_PORT: u16 = 53;
 const LISTENERS_MAX: usize = 64;
+/// Origins of web pages.
+const ORIGINS_MAX: usize = 64;
 const NAME_SERVERS_MAX: usize = 8;
 /// Connections of one kind to the database.
 const CONNECTIONS_MAX: i64 = 1000;

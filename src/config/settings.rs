@@ -11,10 +11,12 @@ use sidetone_media::verdict::Thresholds;
 use sidetone_model::directory::{Network, StrictSource};
 use sidetone_sip::admission::AdmissionConfig;
 use sidetone_sip::auth::Algorithm;
+use sidetone_sip::flow::Protocol;
 use sidetone_store::Database;
 
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
+use crate::tls::TlsFiles;
 
 /// The whole configuration of one node, validated.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,8 @@ pub struct Config {
     pub media: Media,
     /// The HTTP listener.
     pub http: Http,
+    /// Certificates.
+    pub tls: TlsFiles,
     /// The hosts that callbacks and webhooks may reach.
     pub outbound_http: OutboundHttp,
     /// Rating.
@@ -94,6 +98,25 @@ pub struct Node {
     pub drain: Duration,
     /// Bytes on the disk that are reserved for the records of live calls when the disk is full.
     pub journal_reserve_bytes: u64,
+    /// From which load on no call is placed for a program.
+    pub busy: LoadLimits,
+}
+
+/// The load from which on `POST /calls` answers 503; 0 is no limit.
+///
+/// A call loses nothing yet at the defaults: phones hold packets back for 20 ms and longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadLimits {
+    /// Processor time of the process, in percent of all processors.
+    pub cpu_pct: u32,
+    /// Packets that wait for the relay, or late ticks of rooms, in percent.
+    pub late_pct: u32,
+}
+
+impl Default for LoadLimits {
+    fn default() -> Self {
+        LoadLimits { cpu_pct: 90, late_pct: 2 }
+    }
 }
 
 /// `[sip]`.
@@ -111,10 +134,14 @@ pub struct Sip {
     pub allow_trunk_addresses: Vec<Network>,
     /// The name servers for trunks; empty means those of the system.
     pub dns: Vec<SocketAddr>,
+    /// The origins of web pages that may open a WebSocket; empty means any.
+    pub websocket_origins: Vec<String>,
     /// How much is read from unauthenticated senders.
     pub admission: AdmissionConfig,
     /// The longest duration of an answered call, unless its organisation or trunk sets another.
     pub max_call: Duration,
+    /// How often registered phones are probed; `None` sends only keep-alives.
+    pub qualify: Option<Duration>,
     /// How long a dialog lives without a refresh (RFC 4028); `None` offers no session timer.
     pub session_expires: Option<Duration>,
     /// The shortest session timer that is accepted (RFC 4028 §5).
@@ -125,6 +152,15 @@ impl Sip {
     /// The addresses to listen on over one transport.
     pub fn listeners(&self, over: Transport) -> impl Iterator<Item = SocketAddr> {
         self.listen.iter().filter(move |listener| listener.transport == over).map(|listener| listener.address)
+    }
+
+    /// The listeners for connections: those of TCP, and of what runs over it.
+    pub fn connection_listeners(&self) -> impl Iterator<Item = (Protocol, SocketAddr)> {
+        let of_connections = |listener: &&Listener| listener.transport != Transport::Udp;
+        self.listen
+            .iter()
+            .filter(of_connections)
+            .map(|listener| (listener.transport.protocol(), listener.address))
     }
 }
 
@@ -142,16 +178,37 @@ pub struct Listener {
 pub enum Transport {
     /// TCP, RFC 3261 §18.
     Tcp,
+    /// TLS over TCP, RFC 3261 §26.2.1.
+    Tls,
     /// UDP, RFC 3261 §18.
     Udp,
+    /// WebSocket over TCP, RFC 7118.
+    Ws,
+    /// WebSocket over TLS, RFC 7118.
+    Wss,
+}
+
+impl Transport {
+    /// The transport as flows name it.
+    pub const fn protocol(self) -> Protocol {
+        match self {
+            Transport::Tcp => Protocol::Tcp,
+            Transport::Tls => Protocol::Tls,
+            Transport::Udp => Protocol::Udp,
+            Transport::Ws => Protocol::Ws,
+            Transport::Wss => Protocol::Wss,
+        }
+    }
+
+    /// Whether a listener needs a certificate.
+    pub const fn is_secure(self) -> bool {
+        self.protocol().is_secure()
+    }
 }
 
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.transport {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
-        };
+        let scheme = self.transport.protocol().as_str().to_ascii_lowercase();
         write!(f, "{scheme}://{}", self.address)
     }
 }
@@ -184,8 +241,17 @@ pub struct Media {
 pub struct Http {
     /// The address to bind; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Whether connections are encrypted, with the certificates of `[tls]`.
+    pub tls: bool,
     /// Trusted proxies, and the limits of clients.
     pub settings: HttpSettings,
+}
+
+impl Http {
+    /// The scheme of its URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
 }
 
 /// `[log]`.
@@ -203,6 +269,7 @@ impl Default for Config {
                 data_dir: PathBuf::from(DATA_DIR),
                 drain: Duration::from_secs(30),
                 journal_reserve_bytes: 16 << 20,
+                busy: LoadLimits::default(),
             },
             database: Database::from(&Path::new(DATA_DIR).join(DATABASE_FILE)),
             sip: Sip {
@@ -221,8 +288,10 @@ impl Default for Config {
                 md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
                 allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
+                websocket_origins: Vec::new(),
                 admission: AdmissionConfig::default(),
                 max_call: Duration::from_secs(14_400),
+                qualify: Some(Duration::from_secs(60)),
                 session_expires: Some(Duration::from_secs(1_800)),
                 min_se: Duration::from_secs(90),
             },
@@ -239,8 +308,10 @@ impl Default for Config {
             },
             http: Http {
                 listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+                tls: false,
                 settings: HttpSettings::default(),
             },
+            tls: TlsFiles::default(),
             outbound_http: OutboundHttp::default(),
             ai: Ai { enabled: true },
             rating: Rating { warning: Duration::from_secs(10) },

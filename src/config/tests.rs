@@ -46,6 +46,7 @@ fn the_file_of_the_contract_is_read_whole() {
         listen = "[::1]:0"
         trusted_proxies = ["10.0.0.0/8", "192.0.2.1"]
         metrics_allow = ["192.0.2.9"]
+        cors_origins = ["https://panel.example.com", "http://localhost:5173"]
         connections_max = 10
         connections_per_address_max = 2
         header_seconds = 1
@@ -84,6 +85,7 @@ fn the_file_of_the_contract_is_read_whole() {
     let expected = HttpSettings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.1/32".parse().unwrap()],
         metrics_allow: vec!["192.0.2.9/32".parse().unwrap()],
+        cors_origins: vec!["https://panel.example.com".to_owned(), "http://localhost:5173".to_owned()],
         connections_max: 10,
         connections_per_address_max: 2,
         header_time: Duration::from_secs(1),
@@ -121,7 +123,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown section",
             "[sipp]\n",
-            "sipp: unknown key, known here are: node, database, sip, media, http, outbound_http, \
+            "sipp: unknown key, known here are: node, database, sip, media, http, tls, outbound_http, \
              api, rating, ai, recordings, rooms, tap, log, cluster",
         ),
         (
@@ -138,8 +140,38 @@ fn every_mistake_is_one_line_that_names_the_key() {
         ("drain", "[node]\ndrain_seconds = -1\n", "node.drain_seconds: -1 is out of range, write 0 to 86400"),
         (
             "tls",
-            "[sip]\nlisten = [\"tls://0.0.0.0:5061\"]\n",
-            "sip.listen: tls:// in \"tls://0.0.0.0:5061\" is not supported by this build yet: use udp:// or tcp://",
+            "[sip]\nlisten = [\"udp://0.0.0.0:5060\", \"tls://0.0.0.0:5061\"]\n",
+            "sip.listen: tls://0.0.0.0:5061 needs a certificate: add [[tls.certificates]] with certificate and key",
+        ),
+        (
+            "https",
+            "[http]\ntls = true\n",
+            "http.tls: needs a certificate: add [[tls.certificates]] with certificate and key",
+        ),
+        (
+            "an origin",
+            "[sip]\nwebsocket_origins = [\"phone.example/\"]\n",
+            "sip.websocket_origins: must name at most 64 origins, such as \"https://phone.example\"",
+        ),
+        (
+            "half a certificate",
+            "[[tls.certificates]]\ncertificate = \"a.pem\"\n",
+            "tls: certificate (no. 1): key: is missing",
+        ),
+        (
+            "half a certificate of a trunk",
+            "[[tls.trunks]]\nhost = \"carrier.example\"\nkey = \"a.pem\"\n",
+            "tls: trunk (no. 1): certificate: is missing: a key needs its certificate",
+        ),
+        (
+            "a trunk's host",
+            "[[tls.trunks]]\nhost = \"sip:carrier.example\"\n",
+            "tls: trunk (no. 1): host: must be the host of a trunk's address, such as \"carrier.example\"",
+        ),
+        (
+            "a trunk's host twice",
+            "[[tls.trunks]]\nhost = \"carrier.example\"\n[[tls.trunks]]\nhost = \"Carrier.Example\"\n",
+            "tls: trunk (no. 2): host: \"carrier.example\" has settings already; write them together",
         ),
         (
             "no scheme",
@@ -204,6 +236,12 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "http.trusted_proxies: \"x\" must be an address or a network, such as 10.0.0.0/8",
         ),
         (
+            "origin",
+            "[http]\ncors_origins = [\"https://panel.example.com/\"]\n",
+            "http.cors_origins: \"https://panel.example.com/\" must be an origin in lower case without a path, such as \
+             https://panel.example.com",
+        ),
+        (
             "addresses",
             "[outbound_http]\nallow_addresses = [\"localhost\"]\n",
             "outbound_http.allow_addresses: must name at most 64 addresses or networks, such as \"127.0.0.1/32\"",
@@ -217,6 +255,11 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "port",
             "[outbound_http]\nports = [443, 65536]\n",
             "outbound_http.ports: must be a list of ports between 1 and 65535, such as [443, 8443]",
+        ),
+        (
+            "probes of phones in too short intervals",
+            "[sip]\nqualify_seconds = 4\n",
+            "sip.qualify_seconds: must be 5 to 3600, or 0 to probe no phone",
         ),
         (
             "a session timer longer than its session",

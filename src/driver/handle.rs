@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::problem::Problem;
-use sidetone_switch::control::{Asked, Question};
 use sidetone_switch::counters::Counters;
 use sidetone_switch::machine::{Input, Settings};
 use sidetone_switch::mixing::Recording;
+use sidetone_switch::queries::{Answer, Query, Question};
 use sidetone_switch::routing::Directory;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -34,7 +34,7 @@ pub enum Request {
 #[derive(Clone, Debug)]
 pub struct Handle {
     requests: mpsc::Sender<Request>,
-    questions: mpsc::Sender<Asked>,
+    questions: mpsc::Sender<WaitingQuery>,
     gauges: Arc<Gauges>,
 }
 
@@ -42,20 +42,32 @@ pub struct Handle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// Too many questions are waiting.
-    #[error("ask the switch: {QUESTIONS_MAX} questions wait already")]
+    #[error("ask the switch: {QUESTIONS_MAX} questions are waiting already")]
     Busy,
     /// The switch has stopped.
     #[error("ask the switch: it has stopped")]
     Stopped,
     /// The switch did not reach the question in time.
-    #[error("ask the switch: it did not get to it within {} s", ANSWER_MAX.as_secs())]
+    #[error("ask the switch: no answer within {} s", ANSWER_MAX.as_secs())]
     Timeout,
 }
+
+/// A query that waits for the switch.
+#[derive(Debug)]
+pub(super) struct WaitingQuery {
+    query: Query,
+    claim: Claim,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// Decides between the switch, which carries a query out, and its client, which gives it up: the first one wins.
+#[derive(Clone, Debug, Default)]
+struct Claim(Arc<AtomicBool>);
 
 /// The driver's end of a [`Handle`].
 pub(super) struct Mailbox {
     pub(super) requests: mpsc::Receiver<Request>,
-    pub(super) questions: mpsc::Receiver<Asked>,
+    pub(super) questions: mpsc::Receiver<WaitingQuery>,
 }
 
 /// Figures of a running switch that can be read at any time.
@@ -101,28 +113,19 @@ impl Handle {
 
     async fn ask_within<Q: Question>(&self, patience: Duration, question: Q) -> Result<Q::Answer, AskError> {
         let (reply, mut answer) = oneshot::channel();
-        let claimed = Arc::new(AtomicBool::new(false));
-        let claim = {
-            let claimed = Arc::clone(&claimed);
-            move || !claimed.swap(true, Ordering::AcqRel)
-        };
-        let put = claim.clone();
-        let asked = Asked::new(move |now, switch| {
-            if put() {
-                // Fails if the caller has gone away meanwhile; that is harmless.
-                let _ = reply.send(question.put(now, switch));
-            }
-        });
-        self.questions.try_send(asked).map_err(|error| match error {
+        let claim = Claim::default();
+        let waiting = WaitingQuery { query: question.query(), claim: claim.clone(), reply };
+        self.questions.try_send(waiting).map_err(|error| match error {
             TrySendError::Closed(_) => AskError::Stopped,
             TrySendError::Full(_) => AskError::Busy,
         })?;
-        match tokio::time::timeout(patience, &mut answer).await {
-            Ok(answer) => answer.map_err(|_| AskError::Stopped),
-            Err(_) if claim() => Err(AskError::Timeout),
+        let answer = match tokio::time::timeout(patience, &mut answer).await {
+            Ok(answer) => answer,
+            Err(_) if claim.take() => return Err(AskError::Timeout),
             // The switch is carrying it out right now: wait for the answer, because it takes effect.
-            Err(_) => answer.await.map_err(|_| AskError::Stopped),
-        }
+            Err(_) => answer.await,
+        };
+        answer.ok().and_then(Q::answer).ok_or(AskError::Stopped)
     }
 
     /// Returns the number of live calls.
@@ -173,6 +176,20 @@ impl Handle {
     }
 }
 
+impl WaitingQuery {
+    /// Returns the query and the channel for its answer; `None` when the client has given it up.
+    pub(super) fn begin(self) -> Option<(Query, oneshot::Sender<Answer>)> {
+        self.claim.take().then_some((self.query, self.reply))
+    }
+}
+
+impl Claim {
+    /// Takes the claim; returns whether it was free.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
 impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
         tracing::warn!(%error, "a request was answered 503");
@@ -196,31 +213,31 @@ const RETRY_AFTER_S: u64 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidetone_switch::machine::{Now, Switch};
+    use sidetone_model::ids::CallId;
+    use sidetone_switch::queries::FindCall;
+    use uuid::Uuid;
 
-    struct Nothing;
-
-    impl Question for Nothing {
-        type Answer = ();
-
-        fn put(self, _now: Now, _switch: &mut Switch) {}
-    }
+    const NOTHING: FindCall = FindCall(CallId(Uuid::nil()));
 
     #[tokio::test]
     async fn a_question_that_nobody_takes_is_given_up() {
         let (handle, mailbox) = Handle::new(Arc::default());
-        assert_eq!(handle.ask_within(Duration::ZERO, Nothing).await, Err(AskError::Timeout));
+        assert_eq!(handle.ask_within(Duration::ZERO, NOTHING).await, Err(AskError::Timeout));
+        let mut mailbox = mailbox;
+        assert!(mailbox.questions.try_recv().unwrap().begin().is_none(), "it is not carried out later");
         drop(mailbox);
-        assert_eq!(handle.ask(Nothing).await, Err(AskError::Stopped));
+        assert_eq!(handle.ask(NOTHING).await, Err(AskError::Stopped));
     }
 
     #[tokio::test]
     async fn a_full_mailbox_refuses_at_once() {
         let (handle, _mailbox) = Handle::new(Arc::default());
         for _ in 0..QUESTIONS_MAX {
-            handle.questions.try_send(Asked::new(|_, _| {})).unwrap();
+            let (reply, _answer) = oneshot::channel();
+            let waiting = WaitingQuery { query: NOTHING.query(), claim: Claim::default(), reply };
+            handle.questions.try_send(waiting).unwrap();
         }
-        assert_eq!(handle.ask(Nothing).await, Err(AskError::Busy));
+        assert_eq!(handle.ask(NOTHING).await, Err(AskError::Busy));
         assert_eq!(Problem::from(AskError::Busy), Problem::Busy { retry_after_s: 1 });
     }
 }

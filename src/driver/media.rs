@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -13,16 +14,16 @@ use sidetone_media::net::{self, Relay};
 use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
-use sidetone_sip::transport::local_address_towards;
-use sidetone_switch::face::{LegName, MediaCommand, Port, PortId, Ports};
+use sidetone_sip::transport::Routes;
+use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
 /// The source of prompts and the target of recordings. Its functions must not wait for a disk.
-pub trait Studio: Send {
+pub trait ConferenceAudio: Send {
     /// Returns the organisation's clip for a prompt.
     fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip>;
 
-    /// Begins a recording, which tells the switch itself when it is closed
+    /// Begins a recording, which reports its end to the switch itself
     /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
     ///
     /// # Errors
@@ -40,11 +41,12 @@ pub trait Tracing: Send {
 pub(super) struct Media {
     relay: Arc<Relay>,
     external: Option<IpAddr>,
+    routes: Routes,
     ids: HashMap<PortId, Known>,
     keys: HashMap<net::PortId, PortId>,
     next: u64,
     orders: VecDeque<Order>,
-    studio: Option<Box<dyn Studio>>,
+    audio: Option<Box<dyn ConferenceAudio>>,
     tracing: Option<Box<dyn Tracing>>,
     /// The generator of the SSRCs and sequence numbers of our own streams.
     rng: StdRng,
@@ -64,9 +66,11 @@ enum Order {
     Port(net::PortId, net::Command),
 }
 
-impl Ports for Media {
-    fn open(&mut self, leg: LegName, group: u64, towards: IpAddr) -> Option<Port> {
-        let local = local_address_towards(towards).ok()?;
+impl Media {
+    /// Opens a port for a party whose SIP comes from `towards`; `group` is one per call. Returns `None` when no
+    /// port is free.
+    pub(super) fn open(&mut self, now: Instant, leg: LegName, group: u64, towards: IpAddr) -> Option<Port> {
+        let local = self.routes.local_address_towards(now, towards).ok()?;
         let port = match self.relay.open(group, local) {
             Ok(port) => port,
             Err(error) => {
@@ -80,7 +84,6 @@ impl Ports for Media {
         self.keys.insert(port.id, id);
         if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
             self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
-            self.flush();
         }
         let advertised = match self.external.filter(|_| !local.is_loopback()) {
             Some(external) => SocketAddr::new(external, port.rtp.port()),
@@ -96,19 +99,20 @@ impl Media {
         Media {
             relay,
             external,
+            routes: Routes::default(),
             ids: HashMap::new(),
             keys: HashMap::new(),
             next: 0,
             orders: VecDeque::new(),
-            studio: None,
+            audio: None,
             tracing: None,
             rng: StdRng::seed_from_u64(0),
         }
     }
 
     /// Enables prompts and recordings; `seed` determines the SSRCs and sequence numbers of our own streams.
-    pub(super) fn sound(&mut self, studio: Box<dyn Studio>, seed: u64) {
-        self.studio = Some(studio);
+    pub(super) fn sound(&mut self, audio: Box<dyn ConferenceAudio>, seed: u64) {
+        self.audio = Some(audio);
         self.rng = StdRng::seed_from_u64(seed);
     }
 
@@ -137,16 +141,16 @@ impl Media {
         self.relay.notices().try_recv().ok()
     }
 
-    /// Sends a command to a port.
+    /// Queues a command to a port; [`Media::flush`] passes it on. A worker is so woken once for all commands of a
+    /// turn.
     pub(super) fn order(&mut self, port: PortId, command: MediaCommand) {
         let Some(known) = self.ids.get(&port).copied() else { return };
         if let Some(command) = self.command(port, known, command) {
             self.orders.push_back(Order::Port(known.id, command));
-            self.flush();
         }
     }
 
-    /// Sends an order to a mix.
+    /// Queues an order to a mix.
     ///
     /// # Errors
     /// For an order to record: why there will be no recording.
@@ -156,13 +160,12 @@ impl Media {
                 MixCommand::Play(self.clips(Some(organisation), &prompts))
             }
             MixOrder::Record(plan) => {
-                let studio = self.studio.as_ref().ok_or("there is nothing to record with")?;
-                MixCommand::Record(studio.record(plan)?)
+                let audio = self.audio.as_ref().ok_or("there is nothing to record with")?;
+                MixCommand::Record(audio.record(plan)?)
             }
             MixOrder::StopRecording => MixCommand::StopRecording,
         };
         self.orders.push_back(Order::Mix(mix, command));
-        self.flush();
         Ok(())
     }
 
@@ -223,10 +226,14 @@ impl Media {
             }
             MediaCommand::Leave => net::Command::Leave,
             MediaCommand::Mute(muted) => net::Command::Seat(SeatCommand::Mute(muted)),
-            MediaCommand::Play { prompts, token } => {
-                let clips = self.clips(known.organisation, &prompts);
+            MediaCommand::Play { prompts, token, lead } => {
+                let mut clips = self.clips(known.organisation, &prompts);
+                if !clips.is_empty() && !lead.is_zero() {
+                    clips.insert(0, Arc::new(Clip::silence(lead)));
+                }
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
+            MediaCommand::Secure(keys) => net::Command::Secure(keys),
             MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
             MediaCommand::Tone => net::Command::Tone,
@@ -245,12 +252,12 @@ impl Media {
         }
     }
 
-    /// Returns the clips of these prompts; without a studio there are none, and playing ends at once.
+    /// Returns the clips of these prompts; without a audio there are none, and playing ends at once.
     fn clips(&self, organisation: Option<OrganisationId>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
         prompts.iter().filter_map(|prompt| self.clip(organisation, *prompt)).collect()
     }
 
     fn clip(&self, organisation: Option<OrganisationId>, prompt: Prompt) -> Option<Arc<Clip>> {
-        Some(self.studio.as_ref()?.clip(organisation?, prompt))
+        Some(self.audio.as_ref()?.clip(organisation?, prompt))
     }
 }

@@ -9,8 +9,9 @@ mod notices;
 mod ports;
 mod quality;
 mod refusals;
+mod star_codes;
 pub mod task;
 
 pub use handle::{AskError, Handle, Request};
-pub use media::{Studio, Tracing};
+pub use media::{ConferenceAudio, Tracing};
 pub use task::Driver;

@@ -1,19 +1,21 @@
 //! The ports that a running switch serves: each call of a port is a question to it.
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId};
+use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId, TrunkId};
 use sidetone_model::live_call::{LiveCall, LiveCallQuery, LiveCalls};
 use sidetone_model::note::{CallPhones, Dispatch, Phones};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::room::{Control, ControlDone, DialRequest, LiveRoom, LiveRooms, RoomName, RoomViewer};
+use sidetone_model::registration::{PhoneRegistrations, RegistrationQuery, RegistrationRecord};
+use sidetone_model::room::{
+    Control, ControlDone, DialRequest, LiveRoom, LiveRooms, Requester, RoomName, RoomViewer,
+};
+use sidetone_model::trunk_status::{TrunkStatus, TrunkStatuses};
 use sidetone_sip::transaction::ServerKey;
-use sidetone_switch::control::{FindCall, ListCalls};
-use sidetone_switch::merging::Merge;
-use sidetone_switch::notes::{AnswerSaid, DevicesOf, PhonesOnCall, SendNotes};
-use sidetone_switch::room_questions::{
-    ControlRoom, DialIntoRoom, FindRoom, ListRooms, MembersOfRooms, RoomOfCall,
+use sidetone_switch::queries::{
+    AnswerMessage, ControlRoom, DevicesOf, DialIntoRoom, FindCall, FindRoom, ListCalls, ListRegistrations,
+    ListRooms, MembersOfRooms, Merge, PhonesOnCall, RoomOfCall, SendNotes, StatusOfTrunk,
 };
 use uuid::Uuid;
 
@@ -26,6 +28,18 @@ impl LiveCalls for Handle {
 
     fn find(&self, call: CallId) -> PortFuture<'_, Option<LiveCall>> {
         Box::pin(async move { Ok(self.ask(FindCall(call)).await?) })
+    }
+}
+
+impl PhoneRegistrations for Handle {
+    fn list(&self, scope: Scope, query: RegistrationQuery) -> PortFuture<'_, Page<RegistrationRecord>> {
+        Box::pin(async move { Ok(self.ask(ListRegistrations(scope, query)).await?) })
+    }
+}
+
+impl TrunkStatuses for Handle {
+    fn find(&self, trunk: TrunkId) -> PortFuture<'_, Option<TrunkStatus>> {
+        Box::pin(async move { Ok(self.ask(StatusOfTrunk(trunk)).await?) })
     }
 }
 
@@ -55,7 +69,7 @@ impl LiveRooms for Handle {
         Box::pin(async move { self.ask(DialIntoRoom(room, request)).await?.map_err(Problem::from) })
     }
 
-    fn merge(&self, call: CallId, with: CallId, by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom> {
+    fn merge(&self, call: CallId, with: CallId, by: Requester) -> PortFuture<'_, LiveRoom> {
         Box::pin(async move { self.ask(Merge { call, with, by }).await?.map_err(Problem::from) })
     }
 
@@ -79,10 +93,10 @@ impl Phones for Handle {
 }
 
 impl Handle {
-    /// Answers what a phone said. A switch that cannot be asked lets the phone say it again.
-    pub async fn answer_said(&self, key: ServerKey, status: u16) {
-        if let Err(error) = self.ask(AnswerSaid(key, status)).await {
-            tracing::warn!(%error, "a phone gets no answer to what it said");
+    /// Answers a phone's message. If the switch cannot be asked, the phone retransmits the message.
+    pub async fn answer_message(&self, key: ServerKey, status: u16) {
+        if let Err(error) = self.ask(AnswerMessage(key, status)).await {
+            tracing::warn!(%error, "a phone gets no answer to its message");
         }
     }
 }

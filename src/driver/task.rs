@@ -1,7 +1,8 @@
 //! Runs a [`Switch`]: one task owns the machine, the sockets, the clock, the relay and the journal.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,34 +12,39 @@ use sidetone_media::mix::MixId;
 use sidetone_media::net::{self, Relay};
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::CallId;
-use sidetone_model::news::News;
-use sidetone_model::room::news::RoomNews;
+use sidetone_model::extension::{ExtensionChange, Extensions};
+use sidetone_model::ids::{CallId, ExtensionId, OrganisationId};
+use sidetone_model::room::event::RoomEvent;
+use sidetone_model::switch_event::SwitchEvent;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::admission::Dropped;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::transport::{Arrival, Sender, Sockets};
-use sidetone_switch::control::Asked;
+use sidetone_switch::conference::RoomNote;
 use sidetone_switch::machine::{Input, Notice, Now, Output, Switch};
 use sidetone_switch::mixing::{MixOrder, Recording};
-use sidetone_switch::names::Answer;
-use sidetone_switch::rooms::RoomNote;
+use sidetone_switch::queries::{Answer as QueryAnswer, ReplyToken};
+use sidetone_switch::trunk_dns::Answer;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
-use crate::driver::handle::{self, Gauges, Handle, Request};
+use crate::driver::handle::{self, Gauges, Handle, Request, WaitingQuery};
 use crate::driver::intake::Intake;
-use crate::driver::media::{Media, Studio, Tracing};
+use crate::driver::media::{ConferenceAudio, Media, Tracing};
 use crate::driver::notices::NoticeLog;
 use crate::driver::refusals::RefusalLog;
-use crate::notes::NoteNews;
+use crate::driver::star_codes;
+use crate::notes::PhoneReply;
 use crate::supervise::{Supervisor, Task};
 
 /// A name and its answer from DNS.
 type Resolved = (TrunkAddress, Answer);
+
+/// An extension and the result of its change.
+type Changed = (ExtensionId, Result<(), u16>);
 
 /// The task around a [`Switch`].
 pub struct Driver {
@@ -52,14 +58,20 @@ pub struct Driver {
     /// Records of ended calls that did not fit in the journal yet.
     unwritten: VecDeque<Box<Cdr>>,
     /// To the task that stores the notes.
-    notes: Option<mpsc::Sender<NoteNews>>,
+    notes: Option<mpsc::Sender<PhoneReply>>,
     requests: mpsc::Receiver<Request>,
-    questions: mpsc::Receiver<Asked>,
+    questions: mpsc::Receiver<WaitingQuery>,
+    /// Where the answers to queries go.
+    replies: HashMap<ReplyToken, oneshot::Sender<QueryAnswer>>,
+    last_token: u64,
     journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
+    /// Stores what phones change by star codes; without it they get 503.
+    extensions: Option<Arc<dyn Extensions>>,
+    changed: (mpsc::Sender<Changed>, mpsc::Receiver<Changed>),
     resolver: Arc<Resolver>,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
-    news: Option<Box<dyn Fn(News) + Send>>,
-    room_news: Option<Box<dyn Fn(RoomNews) + Send>>,
+    news: Option<Box<dyn Fn(SwitchEvent) + Send>>,
+    room_news: Option<Box<dyn Fn(RoomEvent) + Send>>,
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
     gauges: Arc<Gauges>,
@@ -67,6 +79,8 @@ pub struct Driver {
     intake: Intake,
     log: NoticeLog,
     supervisor: Supervisor,
+    /// The clocks as of the last reading; they are read once in each turn, and between groups of messages.
+    clock: Now,
     /// Whether new calls are accepted, as last fed to the switch.
     accepts: bool,
     drain_until: Option<Instant>,
@@ -98,7 +112,11 @@ impl Driver {
             notes: None,
             requests,
             questions,
+            replies: HashMap::new(),
+            last_token: 0,
             journalled: mpsc::channel(NEWS_MAX),
+            extensions: None,
+            changed: mpsc::channel(NEWS_MAX),
             resolver: Arc::new(resolver),
             resolved: mpsc::channel(NEWS_MAX),
             news: None,
@@ -109,6 +127,7 @@ impl Driver {
             intake: Intake::default(),
             log: NoticeLog::default(),
             supervisor: Supervisor::default(),
+            clock: now(),
             accepts: true,
             drain_until: None,
             last_words: None,
@@ -116,16 +135,16 @@ impl Driver {
         (driver, handle)
     }
 
-    /// The same driver, which hands `news` what is told at once; that must not wait.
+    /// Calls `news` for events of calls and of guessed passwords; `news` must not wait.
     #[must_use]
-    pub fn telling(mut self, news: impl Fn(News) + Send + 'static) -> Self {
+    pub fn telling(mut self, news: impl Fn(SwitchEvent) + Send + 'static) -> Self {
         self.news = Some(Box::new(news));
         self
     }
 
     /// Calls `news` for changes in live rooms; `news` must not wait.
     #[must_use]
-    pub fn telling_of_rooms(mut self, news: impl Fn(RoomNews) + Send + 'static) -> Self {
+    pub fn telling_of_rooms(mut self, news: impl Fn(RoomEvent) + Send + 'static) -> Self {
         self.room_news = Some(Box::new(news));
         self
     }
@@ -139,8 +158,15 @@ impl Driver {
 
     /// Sends phones' answers to notes, and phones' own messages, to `notes`.
     #[must_use]
-    pub fn noting(mut self, notes: mpsc::Sender<NoteNews>) -> Self {
+    pub fn noting(mut self, notes: mpsc::Sender<PhoneReply>) -> Self {
         self.notes = Some(notes);
+        self
+    }
+
+    /// Stores in `extensions` what phones change by star codes.
+    #[must_use]
+    pub fn changing(mut self, extensions: Arc<dyn Extensions>) -> Self {
+        self.extensions = Some(extensions);
         self
     }
 
@@ -151,11 +177,11 @@ impl Driver {
         self
     }
 
-    /// Enables the audio of rooms: `studio` provides prompts and recordings, `seed` determines the SSRCs and
+    /// Enables the audio of rooms: `audio` provides prompts and recordings, `seed` determines the SSRCs and
     /// sequence numbers of the mixes' streams.
     #[must_use]
-    pub fn sounding(mut self, studio: impl Studio + 'static, seed: u64) -> Self {
-        self.media.sound(Box::new(studio), seed);
+    pub fn sounding(mut self, audio: impl ConferenceAudio + 'static, seed: u64) -> Self {
+        self.media.sound(Box::new(audio), seed);
         self
     }
 
@@ -181,29 +207,33 @@ impl Driver {
     /// Runs until drained.
     pub async fn run(&mut self) {
         let mut tick = tokio::time::interval(TICK_EVERY);
+        self.read_clock();
         self.feed(Input::Begin);
+        // Set anew only for an earlier deadline: most deadlines are withdrawn, and one turn too many costs less
+        // than a change of the timer in every turn.
+        let mut timer = pin!(tokio::time::sleep_until(self.deadline().into()));
         loop {
             let deadline = self.deadline();
-            tokio::select! {
-                arrival = self.sockets.recv() => self.arrived(arrival),
-                // Waiting datagrams are processed in turn with the other events.
-                () = std::future::ready(()), if self.intake.len() > 0 => {}
-                () = self.notices.notified() => self.take_notices(),
-                Some(call) = self.journalled.1.recv() => self.feed(Input::Journalled(call)),
-                Some((address, answer)) = self.resolved.1.recv() => self.feed(Input::Resolved(address, answer)),
-                Some(request) = self.requests.recv() => self.request(request),
-                Some(asked) = self.questions.recv() => {
-                    self.feed(Input::Ask(asked));
-                    for _ in 0..BURST_MAX {
-                        let Ok(asked) = self.questions.try_recv() else { break };
-                        self.feed(Input::Ask(asked));
-                    }
-                }
-                _ = tick.tick() => self.tick(),
-                () = tokio::time::sleep_until(deadline.into()) => {}
+            if timer.is_elapsed() || deadline < timer.deadline().into_std() {
+                timer.as_mut().reset(deadline.into());
             }
+            let event = tokio::select! {
+                arrival = self.sockets.recv() => Event::Arrival(arrival),
+                // Waiting datagrams are processed in turn with the other events.
+                () = std::future::ready(()), if self.intake.len() > 0 => Event::Time,
+                () = self.notices.notified() => Event::Notices,
+                Some(call) = self.journalled.1.recv() => Event::Journalled(call),
+                Some((extension, result)) = self.changed.1.recv() => Event::Changed(extension, result),
+                Some((address, answer)) = self.resolved.1.recv() => Event::Resolved(address, answer),
+                Some(request) = self.requests.recv() => Event::Request(request),
+                Some(query) = self.questions.recv() => Event::Query(query),
+                _ = tick.tick() => Event::Tick,
+                () = &mut timer => Event::Time,
+            };
+            self.read_clock();
+            self.handle(event);
             self.work_off();
-            if self.switch.next_timeout().is_some_and(|due| due <= now().instant) {
+            if self.switch.next_timeout().is_some_and(|due| due <= self.clock.instant) {
                 self.feed(Input::Timeout);
             }
             self.media.flush();
@@ -225,8 +255,33 @@ impl Driver {
         }
     }
 
+    /// Handles what ended the wait of a turn.
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrival(arrival) => self.arrived(arrival),
+            Event::Changed(extension, result) => self.feed(Input::ExtensionChanged(extension, result)),
+            Event::Journalled(call) => self.feed(Input::Journalled(call)),
+            Event::Notices => self.take_notices(),
+            Event::Query(query) => {
+                self.query(query);
+                for _ in 0..BURST_MAX {
+                    let Ok(query) = self.questions.try_recv() else { break };
+                    self.query(query);
+                }
+            }
+            Event::Request(request) => self.request(request),
+            Event::Resolved(address, answer) => self.feed(Input::Resolved(address, answer)),
+            Event::Tick => self.tick(),
+            Event::Time => {}
+        }
+    }
+
+    fn read_clock(&mut self) {
+        self.clock = now();
+    }
+
     fn deadline(&self) -> Instant {
-        let now = now().instant;
+        let now = self.clock.instant;
         let backlog = self.media.orders() > 0 || !self.unwritten.is_empty();
         let retry = backlog.then(|| now + RETRY_AFTER);
         [self.switch.next_timeout(), self.last_words.or(self.drain_until), retry]
@@ -241,13 +296,19 @@ impl Driver {
         self.follow_journal();
         match arrival {
             Arrival::Closed(flow) => self.feed(Input::Closed(flow)),
+            Arrival::Unopened(flow) => self.feed(Input::Unopened(flow)),
             Arrival::Datagram { flow, bytes } => self.knocked(flow, bytes),
+            Arrival::Identified { flow, names } => self.feed(Input::Identified(flow, names)),
+            Arrival::Unsecured { flow, server, error } => {
+                self.log.note_unsecured(now().instant, &flow, server.as_deref(), &error);
+            }
             Arrival::Message { flow, message } => {
                 self.gauges.counters.received().note_message(&message);
                 self.feed(Input::Message { flow, message });
             }
+            Arrival::Refused { flow, bytes } => self.feed(Input::Refused(flow, bytes)),
             Arrival::Rejected { flow, reason } => {
-                self.carry_out(now(), Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
+                self.carry_out(self.clock, Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
             }
         }
     }
@@ -255,7 +316,7 @@ impl Driver {
     /// Handles a datagram from a socket: queues it, or drops it after a quick scan.
     fn knocked(&mut self, flow: Flow, bytes: Bytes) {
         self.gauges.counters.received().note(&bytes);
-        let now = now();
+        let now = self.clock;
         let admitted = self
             .switch
             .admit(now.instant, &flow, &bytes)
@@ -271,6 +332,9 @@ impl Driver {
         for turn in 0..BURST_MAX {
             if turn.is_multiple_of(READ_EVERY) {
                 self.empty_sockets();
+                if turn > 0 {
+                    self.read_clock();
+                }
             }
             let Some((flow, bytes)) = self.intake.pop() else { break };
             self.feed(Input::Datagram { flow, bytes });
@@ -289,33 +353,29 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input) {
-        let now = now();
-        self.switch.handle_input(now, input, &mut self.media);
+        let now = self.clock;
+        self.switch.handle_input(now, input);
         while let Some(output) = self.switch.poll_output() {
             self.carry_out(now, output);
         }
     }
 
+    /// Feeds a query to the switch, unless its client has given it up.
+    fn query(&mut self, waiting: WaitingQuery) {
+        let Some((query, reply)) = waiting.begin() else { return };
+        self.last_token = self.last_token.wrapping_add(1);
+        let token = ReplyToken(self.last_token);
+        self.replies.insert(token, reply);
+        self.feed(Input::Query(token, query));
+    }
+
     fn carry_out(&mut self, now: Now, output: Output) {
         match output {
             Output::Answered(call, record) => self.note_answer(call, record),
-            Output::Ended(mut record) => {
-                tracing::info!(
-                    call.id = %record.call_uuid,
-                    call.direction = record.direction.as_str(),
-                    call.hangup_cause = record.hangup_cause.map(HangupCause::as_str),
-                    call.billsec = record.billsec,
-                    call.media_verdict = record.quality.verdict.map(|verdict| verdict.as_str()),
-                    call.media_verdict_worse = record.worse_verdict().map(|verdict| verdict.as_str()),
-                    "call ended"
-                );
-                self.gauges.counters.note_end(&record);
-                if self.unwritten.len() + self.journal.queue_len() > DETAILED_LEN_MAX {
-                    record.media = record.media.map(|media| Box::new(media.without_timeline()));
-                }
-                self.unwritten.push_back(record);
-                self.flush_records();
+            Output::ChangeExtension(extension, organisation, change) => {
+                self.change(now, (extension, organisation), *change);
             }
+            Output::Ended(record) => self.note_end(record),
             Output::Media(port, command) => self.media.order(port, command),
             Output::Mix(mix, order) => self.order_mix(now, mix, order),
             Output::News(news) => {
@@ -332,7 +392,8 @@ impl Driver {
             }
             Output::Proven(flow) => self.sender.trust(&flow),
             Output::Close(flow) => self.sender.close(&flow),
-            Output::RoomNews(news) => {
+            Output::Hold(flow, is_held) => self.sender.hold(&flow, is_held),
+            Output::RoomEvent(news) => {
                 if let Some(tell) = &self.room_news {
                     tell(*news);
                 }
@@ -342,19 +403,48 @@ impl Driver {
                     tell(*note);
                 }
             }
+            Output::OpenPort { leg, group, towards } => {
+                let port = self.media.open(now.instant, leg, group, towards);
+                self.switch.handle_input(now, Input::PortOpened(leg, port));
+            }
+            Output::Reply(token, answer) => {
+                if let Some(reply) = self.replies.remove(&token) {
+                    // Fails if the client has gone away meanwhile; that is harmless.
+                    let _ = reply.send(answer);
+                }
+            }
             Output::Resolve(address) => self.resolve(address),
             Output::NoteAnswered(note, place, answer) => {
-                self.tell_notes(now, NoteNews::Answered { note, place, answer });
+                self.tell_notes(now, PhoneReply::Answered { note, place, answer });
             }
-            Output::Said(said) => self.tell_notes(now, NoteNews::Said(said)),
+            Output::IncomingMessage(said) => self.tell_notes(now, PhoneReply::IncomingMessage(said)),
             Output::Transmit { flow, bytes, key } => {
                 self.gauges.counters.sent().note(&bytes);
                 let failed = self.sender.try_send(&flow, &bytes).is_err();
                 if let Some(key) = key.filter(|_| failed) {
-                    self.switch.handle_input(now, Input::TransportError(key), &mut self.media);
+                    self.switch.handle_input(now, Input::TransportError(key));
                 }
             }
         }
+    }
+
+    /// Logs and counts an ended call, and passes its record to the journal.
+    fn note_end(&mut self, mut record: Box<Cdr>) {
+        tracing::info!(
+            call.id = %record.call_uuid,
+            call.direction = record.direction.as_str(),
+            call.hangup_cause = record.hangup_cause.map(HangupCause::as_str),
+            call.billsec = record.billsec,
+            call.media_verdict = record.quality.verdict.map(|verdict| verdict.as_str()),
+            call.media_verdict_worse = record.worse_verdict().map(|verdict| verdict.as_str()),
+            "call ended"
+        );
+        self.gauges.counters.note_end(&record);
+        if self.unwritten.len() + self.journal.queue_len() > DETAILED_LEN_MAX {
+            record.media = record.media.map(|media| Box::new(media.without_timeline()));
+        }
+        self.unwritten.push_back(record);
+        self.flush_records();
     }
 
     /// Sends an order to a mix; reports a recording that cannot begin as ended.
@@ -365,12 +455,12 @@ impl Driver {
         {
             tracing::error!(conference.session = %session, error, "a conference is not recorded");
             let recording = Recording { bytes: 0, error: Some(error) };
-            self.switch.handle_input(now, Input::Recorded(session, recording), &mut self.media);
+            self.switch.handle_input(now, Input::Recorded(session, recording));
         }
     }
 
     /// Passes news to the task that stores the notes, without waiting.
-    fn tell_notes(&mut self, now: Now, news: NoteNews) {
+    fn tell_notes(&mut self, now: Now, news: PhoneReply) {
         let refused = match &self.notes {
             Some(notes) => notes.try_send(news).err().map(TrySendError::into_inner),
             None => Some(news),
@@ -378,12 +468,12 @@ impl Driver {
         match refused {
             None => {}
             // The note's receipt expires when no answer is stored for a while.
-            Some(NoteNews::Answered { note, .. }) => {
-                tracing::error!(note.id = %note, "what a phone answered to a note is lost, too much waits to be stored");
+            Some(PhoneReply::Answered { note, .. }) => {
+                tracing::error!(note.id = %note, "the answer of a phone to a note is lost: too many wait to be stored");
             }
-            Some(NoteNews::Said(said)) => {
+            Some(PhoneReply::IncomingMessage(said)) => {
                 let answer = Input::Answer(said.key, SERVICE_UNAVAILABLE);
-                self.switch.handle_input(now, answer, &mut self.media);
+                self.switch.handle_input(now, answer);
             }
         }
     }
@@ -397,6 +487,18 @@ impl Driver {
             let answer = supervisor.attempt(Task::Names, resolver.lookup(&address)).await;
             // Fails only when the engine stops and the driver is gone.
             let _ = done.send((address, answer.unwrap_or_default())).await;
+        }));
+    }
+
+    /// Stores a change of an extension in its own task, because the switch never waits.
+    fn change(&self, now: Now, extension: (ExtensionId, OrganisationId), change: ExtensionChange) {
+        let (extensions, done) = (self.extensions.clone(), self.changed.0.clone());
+        let supervisor = self.supervisor.clone();
+        drop(self.supervisor.once(Task::StarCodes, async move {
+            let stored = star_codes::store(extensions, extension, change, now.wall);
+            let result = supervisor.attempt(Task::StarCodes, stored).await;
+            // Fails only when the engine stops and the driver is gone.
+            let _ = done.send((extension.0, result.unwrap_or(Err(SERVICE_UNAVAILABLE)))).await;
         }));
     }
 
@@ -470,14 +572,14 @@ impl Driver {
             Request::Drain(limit) => {
                 self.feed(Input::Accept(false));
                 self.feed(Input::LeaveTrunks);
-                self.drain_until = Some(now().instant + limit);
+                self.drain_until = Some(self.clock.instant + limit);
             }
         }
     }
 
     fn tick(&mut self) {
         // A full queue skips one tick; the next follows within seconds.
-        let _ = self.journal.tick(now().wall);
+        let _ = self.journal.tick(self.clock.wall);
         if self.media.has_lost_a_worker() {
             self.supervisor.fail(Task::Relay);
         }
@@ -494,7 +596,7 @@ impl Driver {
 
     fn is_drained(&mut self) -> bool {
         let Some(until) = self.drain_until else { return false };
-        let now = now().instant;
+        let now = self.clock.instant;
         if self.switch.live_calls() > 0 && until <= now {
             self.drain_until = Some(now + LAST_WORDS);
             self.feed(Input::EndCalls(HangupCause::NormalClearing));
@@ -509,6 +611,20 @@ impl Driver {
         let is_silent = self.switch.legs() == 0 && self.switch.registrations() == 0;
         (is_silent && self.switch.open_recordings() == 0) || last_words <= now
     }
+}
+
+/// What ends the wait of a turn.
+enum Event {
+    Arrival(Arrival),
+    Changed(ExtensionId, Result<(), u16>),
+    Journalled(CallId),
+    Notices,
+    Query(WaitingQuery),
+    Request(Request),
+    Resolved(TrunkAddress, Answer),
+    Tick,
+    /// A deadline has come, or datagrams wait.
+    Time,
 }
 
 async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>) {

@@ -1,4 +1,6 @@
-//! The only reader of the log, and the streams that it passes events to.
+//! The only reader of new events, and the streams that it passes them to.
+//!
+//! Events of this process come from memory. The log is read to catch up, and for events of other processes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +9,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone_model::access::Scope;
-use sidetone_model::event::{
-    Event, EventBatch, EventFilter, EventLog, EventStream, EventStreams, Position, Start, StreamedEvent,
-};
-use sidetone_model::ports::PortFuture;
+use sidetone_model::event::{EventFilter, EventLog, Position, StreamedEvent};
 use sidetone_model::problem::Problem;
-use sidetone_model::time::Timestamp;
 use sidetone_store::{Listener, Store};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::events::queue::Queue;
-use crate::events::stream::Stream;
 
 /// Passes every event that becomes visible in the log to every stream; clones are one bus.
 #[derive(Clone)]
@@ -95,28 +93,44 @@ impl Bus {
     }
 
     async fn read(&self, heard: &mut Listener) {
+        // When the log is read although everything seems to be known: other processes do not ring this bell.
+        let mut look_at = Instant::now();
         loop {
             let Some(start) = self.position_to_read() else {
-                // Without streams the log is not read.
+                // Without streams nothing is read.
                 self.0.joined.notified().await;
                 continue;
             };
-            let is_last = match self.0.log.after(Scope::Everything, start, BATCH_LEN).await {
-                Ok(batch) => {
-                    let is_last = batch.is_last;
-                    self.show(start, batch);
-                    is_last
+            let recent = if Instant::now() < look_at { self.0.log.recent(start, BATCH_LEN) } else { None };
+            let is_last = match recent {
+                Some(recent) => {
+                    self.show(start, recent.events, recent.next);
+                    recent.is_last
                 }
-                Err(problem) => {
-                    // Streams stay open and continue when the database is available again.
-                    tracing::warn!(error = %problem, "the events cannot be read now");
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    true
+                None => {
+                    look_at = Instant::now() + LOOK_EVERY;
+                    self.read_log(start).await
                 }
             };
             if is_last {
-                // Other nodes do not ring this bell.
-                let _ = tokio::time::timeout(LOOK_EVERY, heard.news()).await;
+                let _ = tokio::time::timeout_at(look_at, heard.news()).await;
+            }
+        }
+    }
+
+    /// Passes the next events of the log on; returns whether these were the last ones.
+    async fn read_log(&self, start: Position) -> bool {
+        match self.0.log.after(Scope::Everything, start, BATCH_LEN).await {
+            Ok(batch) => {
+                let events = batch.events.iter().map(|placed| Arc::new(StreamedEvent::from(placed)));
+                self.show(start, events.collect(), batch.next);
+                batch.is_last
+            }
+            Err(problem) => {
+                // Streams stay open and continue when the database is available again.
+                tracing::warn!(error = %problem, "the events cannot be read now");
+                tokio::time::sleep(LOOK_EVERY).await;
+                true
             }
         }
     }
@@ -126,24 +140,22 @@ impl Bus {
         (!live.members.is_empty()).then_some(live.position)
     }
 
-    /// Passes events that were read after `start` to the streams.
-    fn show(&self, start: Position, batch: EventBatch) {
+    /// Passes the events between `start` and `next` to the streams.
+    fn show(&self, start: Position, events: Vec<Arc<StreamedEvent>>, next: Position) {
         let mut live = self.0.live.lock();
         if live.position != start {
             // All streams had left, and a stream that joined meanwhile started later.
             return;
         }
-        for placed in batch.events {
-            let mut shown: Option<Arc<StreamedEvent>> = None;
-            for member in live.members.values().filter(|member| member.filter.admits(&placed.event)) {
-                let event = shown.get_or_insert_with(|| Arc::new(streamed(placed.position, &placed.event)));
+        for event in &events {
+            for member in live.members.values().filter(|member| member.filter.admits_streamed(event)) {
                 if let Some(gap) = member.queue.push(event) {
                     self.count_gap(gap.reason());
-                    tracing::info!("a stream of events is read too slowly; it is told what is missing");
+                    tracing::info!("a stream of events is read too slowly; its client gets stream.gap");
                 }
             }
         }
-        live.position = batch.next;
+        live.position = next;
     }
 
     /// Adds a stream that has nearly caught up.
@@ -190,36 +202,16 @@ impl Bus {
     }
 }
 
-impl EventStreams for Bus {
-    fn open(
-        &self,
-        filter: EventFilter,
-        start: Start,
-        now: Timestamp,
-    ) -> PortFuture<'_, Box<dyn EventStream>> {
-        Box::pin(async move {
-            let stream: Box<dyn EventStream> =
-                Box::new(Stream::open(self.clone(), filter, start, now).await?);
-            Ok(stream)
-        })
-    }
-}
-
 impl Drop for Membership {
     fn drop(&mut self) {
         self.bus.0.live.lock().members.remove(&self.number);
     }
 }
 
-/// The event as streams send it.
-pub(super) fn streamed(position: Position, event: &Event) -> StreamedEvent {
-    StreamedEvent { position, id: event.id, kind: event.kind.as_str(), envelope: event.envelope() }
-}
-
 /// Events of one read.
 const BATCH_LEN: u32 = 256;
 const BUSY_RETRY_S: u64 = 5;
-/// How often the log is read for events that other nodes stored.
+/// How often the log is read for events that other processes stored.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Open streams of one process.
 const STREAMS_MAX: u64 = 1000;

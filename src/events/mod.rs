@@ -5,6 +5,7 @@
 //! caught up. No HTTP: the API uses `model::event::EventStreams`.
 
 mod bus;
+pub mod call_events;
 mod queue;
 mod stream;
 

@@ -97,8 +97,8 @@ const BYTES_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::event::Position;
-    use sidetone_model::ids::EventId;
+    use sidetone_model::event::{EventKind, Position};
+    use sidetone_model::ids::{EventId, OrganisationId};
     use uuid::Uuid;
 
     use super::*;
@@ -107,7 +107,9 @@ mod tests {
         Arc::new(StreamedEvent {
             position: Position(number as i64),
             id: EventId(Uuid::from_u128(number)),
-            kind: "call.ended",
+            kind: EventKind::CallEnded,
+            organisation_id: OrganisationId(Uuid::from_u128(9)),
+            team_id: None,
             envelope: "x".repeat(bytes),
         })
     }

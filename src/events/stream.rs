@@ -8,14 +8,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sidetone_model::event::{
-    EventBatch, EventFilter, EventStream, Gap, Position, REPLAY_US, Start, StreamItem,
+    EventBatch, EventFilter, EventStream, EventStreams, Gap, Position, REPLAY_US, Start, StreamItem,
+    StreamedEvent,
 };
 use sidetone_model::ids::EventId;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 
-use crate::events::bus::{Bus, Membership, streamed};
+use crate::events::bus::{Bus, Membership};
 use crate::events::queue::Taken;
 
 /// One stream.
@@ -156,7 +157,7 @@ impl Stream {
                 && self.floor.is_none_or(|floor| placed.event.id >= floor)
                 && self.filter.admits(&placed.event)
         });
-        let items = shown.map(|placed| StreamItem::Event(Arc::new(streamed(placed.position, &placed.event))));
+        let items = shown.map(|placed| StreamItem::Event(Arc::new(StreamedEvent::from(&placed))));
         self.ready.extend(items);
     }
 
@@ -172,6 +173,21 @@ impl Stream {
 enum From {
     Instant(Timestamp),
     Position(Position),
+}
+
+impl EventStreams for Bus {
+    fn open(
+        &self,
+        filter: EventFilter,
+        start: Start,
+        now: Timestamp,
+    ) -> PortFuture<'_, Box<dyn EventStream>> {
+        Box::pin(async move {
+            let stream: Box<dyn EventStream> =
+                Box::new(Stream::open(self.clone(), filter, start, now).await?);
+            Ok(stream)
+        })
+    }
 }
 
 impl EventStream for Stream {

@@ -16,7 +16,8 @@ use sidetone_model::problem::Problem;
 use sidetone_store::Store;
 use uuid::Uuid;
 
-use crate::notes::{Clock, Courier, Orders};
+use crate::clock::Clock;
+use crate::notes::{Dispatcher, Orders};
 use crate::supervise::{Supervisor, Task};
 
 /// Sends and reads notes; clones share the tasks.
@@ -25,7 +26,7 @@ pub struct NoteService {
     store: Store,
     phones: Arc<dyn Phones>,
     orders: Orders,
-    courier: Courier,
+    dispatcher: Dispatcher,
     node: NodeId,
     clock: Clock,
     supervisor: Supervisor,
@@ -36,11 +37,11 @@ impl NoteService {
     pub fn new(
         store: Store,
         phones: Arc<dyn Phones>,
-        (orders, courier): (Orders, Courier),
+        (orders, dispatcher): (Orders, Dispatcher),
         node: NodeId,
         clock: Clock,
     ) -> Self {
-        Self { store, phones, orders, courier, node, clock, supervisor: Supervisor::default() }
+        Self { store, phones, orders, dispatcher, node, clock, supervisor: Supervisor::default() }
     }
 
     /// Returns the service with its tasks under `supervisor`.
@@ -154,11 +155,11 @@ impl NoteService {
         if !self.store.is_within_unit() {
             return self.orders.store(note, Some(dispatch)).await;
         }
-        let (courier, orders) = (self.courier.clone(), self.orders.clone());
+        let (dispatcher, orders) = (self.dispatcher.clone(), self.orders.clone());
         let supervisor = self.supervisor.clone();
         let committed = Box::new(move || {
-            let Err(unsent) = courier.take(dispatch) else { return };
-            drop(supervisor.once(Task::NoteCourier, async move {
+            let Err(unsent) = dispatcher.take(dispatch) else { return };
+            drop(supervisor.once(Task::NoteDispatch, async move {
                 for change in unsent {
                     orders.answered(change).await;
                 }

@@ -17,7 +17,7 @@ use sidetone_model::time::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::notes::{NoteCounters, NoteWriter, Orders, courier};
+use crate::notes::{NoteCounters, NoteWriter, Orders, dispatcher};
 
 /// A log that keeps its transactions, and phones that keep what they were sent.
 #[derive(Default)]
@@ -80,14 +80,14 @@ impl World {
         self: &Arc<Self>,
     ) -> (Orders, Arc<NoteCounters>, watch::Sender<bool>, tokio::task::JoinHandle<()>) {
         let counters = Arc::new(NoteCounters::default());
-        let (courier, errands) = courier();
-        let (orders, writer) = NoteWriter::new(Arc::clone(self) as _, courier, Arc::clone(&counters));
+        let (dispatcher, queue) = dispatcher();
+        let (orders, writer) = NoteWriter::new(Arc::clone(self) as _, dispatcher, Arc::clone(&counters));
         let (stop, stopped) = watch::channel(false);
         let mut writer = writer;
         let task = tokio::spawn(async move { writer.run(stopped).await });
         let (phones, to_writer) = (Arc::clone(self) as Arc<dyn Phones>, orders.clone());
-        let mut errands = errands;
-        tokio::spawn(async move { errands.run(phones.as_ref(), &to_writer).await });
+        let mut queue = queue;
+        tokio::spawn(async move { queue.run(phones.as_ref(), &to_writer).await });
         (orders, counters, stop, task)
     }
 

@@ -1,73 +1,16 @@
 //! The writer: changes of notes that arrive together are stored in one transaction, with one sync for many.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use sidetone_model::note::{Change, Dispatch, NewNote, NoteLog, Tap, Written};
+use sidetone_model::note::{Change, NoteLog, Written};
 use sidetone_model::problem::Problem;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::dead_letters::{DeadLetters, Fault};
-use crate::notes::{Courier, NoteCounters};
-
-/// Sends orders to the writer; clones send to the same one.
-#[derive(Clone, Debug)]
-pub struct Orders(mpsc::Sender<Order>);
-
-#[derive(Debug)]
-struct Order {
-    change: Change,
-    /// The caller that waits for the result.
-    reply: Option<oneshot::Sender<Result<Written, Problem>>>,
-    /// Sent after it is stored.
-    dispatch: Option<Dispatch>,
-    /// The order is dropped at this time.
-    expires: Option<Instant>,
-}
-
-impl Orders {
-    /// Stores a note, and sends it after that.
-    ///
-    /// # Errors
-    /// When the database fails or there is too much to do; it is not sent then.
-    pub async fn store(&self, note: NewNote, dispatch: Option<Dispatch>) -> Result<(), Problem> {
-        let (reply, stored) = oneshot::channel();
-        let change = Change::Sent(Box::new(note));
-        self.order(Order { change, reply: Some(reply), dispatch, expires: None })?;
-        stored.await.map_err(|_| stopped())?.map(drop)
-    }
-
-    /// Stores an acknowledgement; returns the result. It is stored soon or not at all, because a phone waits
-    /// for the answer.
-    ///
-    /// # Errors
-    /// When it is not stored.
-    pub async fn tap(&self, tap: Tap) -> Result<Written, Problem> {
-        let (reply, stored) = oneshot::channel();
-        let expires = Some(Instant::now() + TAP_PATIENCE);
-        self.order(Order { change: Change::Acked(tap), reply: Some(reply), dispatch: None, expires })?;
-        stored.await.map_err(|_| stopped())?
-    }
-
-    /// Stores the result of sending a note; no caller waits for it. Waits while the queue is full.
-    pub async fn answered(&self, change: Change) {
-        // The writer has ended only when the engine stops.
-        let _ = self.0.send(Order { change, reply: None, dispatch: None, expires: None }).await;
-    }
-
-    /// Stores a note of the service itself, and sends it after that: soon or not at all, because it reports
-    /// something that has just happened. Never waits; `false` when the queue is full.
-    pub fn announce(&self, note: NewNote, dispatch: Dispatch) -> bool {
-        let change = Change::Sent(Box::new(note));
-        let expires = Some(Instant::now() + NEWS_PATIENCE);
-        self.order(Order { change, reply: None, dispatch: Some(dispatch), expires }).is_ok()
-    }
-
-    fn order(&self, order: Order) -> Result<(), Problem> {
-        self.0.try_send(order).map_err(|_| Problem::Busy { retry_after_s: BUSY_S })
-    }
-}
+use crate::dead_letters::DeadLetters;
+use crate::notes::orders::{Order, Orders};
+use crate::notes::{Dispatcher, NoteCounters};
+use crate::storing::{Fault, RETRY_AFTER};
 
 /// The task that stores.
 pub struct NoteWriter {
@@ -79,15 +22,19 @@ pub struct NoteWriter {
     /// Set after a database error: no attempt is made before this time.
     pause_until: Option<Instant>,
     log: Arc<dyn NoteLog>,
-    courier: Courier,
+    dispatcher: Dispatcher,
     counters: Arc<NoteCounters>,
     letters: DeadLetters,
 }
 
 impl NoteWriter {
     /// Returns a writer into `log`, and the sender of its orders.
-    pub fn new(log: Arc<dyn NoteLog>, courier: Courier, counters: Arc<NoteCounters>) -> (Orders, NoteWriter) {
-        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+    pub fn new(
+        log: Arc<dyn NoteLog>,
+        dispatcher: Dispatcher,
+        counters: Arc<NoteCounters>,
+    ) -> (Orders, NoteWriter) {
+        let (sender, orders) = Orders::channel();
         let letters = DeadLetters::default();
         let writer = NoteWriter {
             orders,
@@ -95,11 +42,11 @@ impl NoteWriter {
             singly: 0,
             pause_until: None,
             log,
-            courier,
+            dispatcher,
             counters,
             letters,
         };
-        (Orders(sender), writer)
+        (sender, writer)
     }
 
     /// Returns the writer with `letters` for what the database refuses permanently.
@@ -134,7 +81,7 @@ impl NoteWriter {
             self.in_hand.retain(|order| {
                 let is_wanted = order.expires.is_none_or(|expires| now < expires);
                 if !is_wanted && order.reply.is_none() {
-                    tracing::warn!("what a room tells its phones is not sent: the database took too long");
+                    tracing::warn!("notes of a room are not sent: the database took too long");
                 }
                 is_wanted
             });
@@ -192,7 +139,7 @@ impl NoteWriter {
             Change::Answered { outcome, .. } => self.counters.answered(outcome.status),
             Change::Sent(note) => self.counters.accepted(note.channel),
         }
-        let unsent = order.dispatch.map_or(Ok(()), |dispatch| self.courier.take(dispatch));
+        let unsent = order.dispatch.map_or(Ok(()), |dispatch| self.dispatcher.take(dispatch));
         if let Some(reply) = order.reply {
             // The caller may have gone away: the note is stored and sent all the same.
             let _ = reply.send(Ok(written));
@@ -214,18 +161,5 @@ fn keep(order: Order, problem: &Problem) -> Option<Order> {
     }
 }
 
-fn stopped() -> Problem {
-    Problem::Busy { retry_after_s: BUSY_S }
-}
-
-/// Largest number of orders that wait to be stored.
-const ORDERS_MAX: usize = 8_192;
 /// Changes in one transaction.
 const BATCH_LEN_MAX: usize = 256;
-const BUSY_S: u64 = 1;
-/// The pause before the database is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// How long a room's note may wait for the database: after that it is out of date.
-const NEWS_PATIENCE: Duration = Duration::from_secs(5);
-/// How long an acknowledgement may wait: a phone without an answer repeats it after 500 ms.
-const TAP_PATIENCE: Duration = Duration::from_millis(400);

@@ -5,23 +5,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rustls::CertificateError;
-
 use crate::outbound_http::bounded::TooMuch;
 use crate::outbound_http::network::LookupError;
 use crate::outbound_http::policy::Refusal;
+use crate::tls::tls_reason;
 
 /// Why there is no answer; a lower-case fragment.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
     /// The answer is not HTTP, or its head is longer than what is read.
-    #[error("the answer is no HTTP that we read: {0}")]
+    #[error("the answer is not valid HTTP: {0}")]
     Answer(String),
     /// The other side closed the connection before it answered.
     #[error("the connection was closed before an answer came")]
     Closed,
     /// None of the addresses accepts a connection.
-    #[error("{address} takes no connection: {}", .source.kind())]
+    #[error("{address} accepts no connection: {}", .source.kind())]
     Connect {
         /// The address that was tried last.
         address: SocketAddr,
@@ -88,33 +87,7 @@ impl std::fmt::Display for Stage {
 
 /// The meaning of a failed handshake.
 pub(super) fn tls(error: &io::Error) -> PostError {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    PostError::Tls(match inner {
-        Some(rustls::Error::InvalidCertificate(reason)) => certificate(reason),
-        Some(rustls::Error::InvalidMessage(_)) => "what answers does not speak TLS".to_owned(),
-        Some(rustls::Error::AlertReceived(alert)) => format!("the other side refused it ({alert:?})"),
-        Some(other) => other.to_string(),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
-        None => error.kind().to_string(),
-    })
-}
-
-fn certificate(reason: &CertificateError) -> String {
-    match reason {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the certificate has expired".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the certificate is not valid yet".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the certificate is for another host".to_owned()
-        }
-        CertificateError::UnknownIssuer => {
-            "the certificate is of no authority that we trust (is the chain complete?)".to_owned()
-        }
-        other => format!("the certificate is wrong ({other})"),
-    }
+    PostError::Tls(tls_reason(error))
 }
 
 /// The error while the answer was awaited.

@@ -56,7 +56,7 @@ impl System {
             builder.build()
         });
         if let Err(error) = &resolver {
-            tracing::warn!(%error, "no name server is configured; callbacks and webhooks reach no names");
+            tracing::warn!(%error, "no name server is configured; callbacks and webhooks cannot resolve names");
         }
         Self { resolver: resolver.ok() }
     }

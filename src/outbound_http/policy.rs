@@ -39,7 +39,7 @@ pub enum Refusal {
     #[error("must be a URL such as https://crm.example/sidetone ({0})")]
     NoUrl(url::ParseError),
     /// One of the host's own addresses.
-    #[error("must be on somebody else's address, and {0} is this service's own")]
+    #[error("must not be this service's own address, and {0} is")]
     Own(IpAddr),
     /// The port is not one of the allowed ones.
     #[error("must not name port {port}: the ports are {}", listed(ports))]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+
+use crate::tls::{read_certificates, system_authorities};
 
 /// The trusted authorities.
 #[derive(Debug, Clone)]
@@ -15,11 +16,8 @@ pub struct Roots(RootCertStore);
 /// Why the authorities of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
-    /// It contains none.
-    #[error("[outbound_http] extra_ca {}: holds no certificate; give a PEM file", .0.display())]
-    Empty(PathBuf),
-    /// It cannot be read as PEM.
-    #[error("[outbound_http] extra_ca {}: {reason}; give a PEM file that can be read", file.display())]
+    /// It contains none, or cannot be read as PEM.
+    #[error("[outbound_http] extra_ca {}: {reason}", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -37,17 +35,15 @@ impl Roots {
     /// # Errors
     /// When the file cannot be used.
     pub fn load(extra: Option<&Path>) -> Result<Self, RootsError> {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        for error in &found.errors {
-            tracing::warn!(%error, "some of the system's certificate authorities cannot be read");
-        }
-        roots.add_parsable_certificates(found.certs);
+        let mut roots = system_authorities();
         if let Some(file) = extra {
-            let certificates = read(file)?;
+            let certificates = read_certificates(file)
+                .map_err(|problem| RootsError::File { file: file.into(), reason: problem.to_string() })?;
             for certificate in certificates {
-                let wrong =
-                    |error: rustls::Error| RootsError::File { file: file.into(), reason: error.to_string() };
+                let wrong = |error: rustls::Error| RootsError::File {
+                    file: file.into(),
+                    reason: format!("{error}; give a PEM file that can be read"),
+                };
                 roots.add(certificate).map_err(wrong)?;
             }
         }
@@ -77,20 +73,4 @@ impl Roots {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
-}
-
-fn read(file: &Path) -> Result<Vec<CertificateDer<'static>>, RootsError> {
-    let wrong = |error: rustls::pki_types::pem::Error| RootsError::File {
-        file: file.to_owned(),
-        reason: match error {
-            rustls::pki_types::pem::Error::Io(error) => error.to_string(),
-            error => error.to_string(),
-        },
-    };
-    let certificates: Vec<_> =
-        CertificateDer::pem_file_iter(file).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
-    if certificates.is_empty() {
-        return Err(RootsError::Empty(file.to_owned()));
-    }
-    Ok(certificates)
 }

@@ -36,7 +36,7 @@ pub(super) fn ai_price(path: String, table: Table, problems: &mut Vec<Problem>) 
     });
     let organisation = fields.text("organisation").filter(|name| !name.is_empty());
     if kind == Some(AiPriceKind::Cost) && organisation.is_some() {
-        fields.refuse::<()>("organisation", "must be left out: a cost is the operator's, whoever caused it");
+        fields.refuse::<()>("organisation", "must be left out: costs belong to the operator");
     }
     let provider = fields.required_checked("provider", price_rules::provider);
     let model = fields.required_checked("model", price_rules::model);

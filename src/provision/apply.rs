@@ -55,6 +55,7 @@ pub async fn apply(
     }
     for (file, declaration) in declarations.iter().enumerate() {
         work.file = file;
+        work.forward_targets(declaration).await?;
         work.fx_rates(&declaration.rates).await?;
     }
     // These refer to organisations, trunks and currencies in any file.
@@ -97,12 +98,16 @@ impl<R: CryptoRng> Work<'_, R> {
             Some(call_info) => self.write.declare_call_info(id, call_info.as_ref(), self.now).await?,
             None => Change::Unchanged,
         };
+        let signed = match &declared.callback_secret {
+            Some(secret) => self.write.declare_callback_secret(id, secret, self.now).await?,
+            None => Change::Unchanged,
+        };
         let kept = match declared.recording_retention_days {
             Some(days) => self.write.declare_recording_retention(id, days, self.now).await?,
             None => Change::Unchanged,
         };
-        let later = if asked == Change::Unchanged { kept } else { asked };
-        let change = if change == Change::Unchanged { later } else { change };
+        let changes = [change, asked, signed, kept];
+        let change = changes.into_iter().find(|change| *change != Change::Unchanged).unwrap_or(change);
         self.report.count(change, format_args!("organisation {}", declared.name), None);
         let shown = self.shown(id, change);
         self.report.organisation(&declared.name, shown);
@@ -176,6 +181,9 @@ impl<R: CryptoRng> Work<'_, R> {
             ha1: password.map(|password| ha1(&declared.number, &organisation.sip_domain, password)),
             codecs: declared.codecs.clone(),
             strict_source: declared.strict_source,
+            srtp: declared.srtp,
+            forwarding: declared.forwarding.clone(),
+            do_not_disturb: declared.do_not_disturb,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);
@@ -237,10 +245,12 @@ impl<R: CryptoRng> Work<'_, R> {
             register: declared.register,
             short_numbers: declared.short_numbers.clone(),
             strict_source: declared.strict_source,
+            srtp: declared.srtp,
             max_call_seconds: declared.max_call_seconds,
+            interop: declared.interop.clone(),
         };
         let stored = self.write.find_trunk(&row.name).await?;
-        let claims = Claims::of(row.address.as_deref(), &row.accept_from);
+        let claims = Claims::of(row.address.as_deref(), &row.interop, &row.accept_from);
         if let Some(field) = self.write.clashing_field(stored, organisation_id, &claims, true).await? {
             self.refuse(&declared.path, field, CLASH.to_owned());
             return Ok(());

@@ -35,7 +35,7 @@ impl<R> Work<'_, R> {
             let price = rate.price(rate.currency.unwrap_or(currency));
             if !self.write.reaches_credit(organisation_id, price.currency).await? {
                 let message = format!(
-                    "{owner} has its credit in {currency}, declare what {} is in it under fx_rates",
+                    "{owner} has its credit in {currency}, declare a rate for {} under fx_rates",
                     price.currency
                 );
                 self.refuse(path, "currency", message);

@@ -45,7 +45,7 @@ impl<R: CryptoRng> Work<'_, R> {
             password_hash,
         };
         let result = self.write.declare_user(&row, self.now).await;
-        let taken = "somebody of another organisation logs in with this address";
+        let taken = "a user of another organisation has this address";
         let Some((user, change)) = self.allowed(result, &declared.path, taken)? else { return Ok(()) };
         // A generated password would be another one next time, so a dry run shows none.
         let password = generated.filter(|_| !self.dry_run);

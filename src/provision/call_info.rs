@@ -1,6 +1,7 @@
-//! The call-info URL in apply files.
+//! The call-info URL and the secret of callbacks in apply files.
 
 use sidetone_model::call_info::{CallInfoTarget, secret};
+use sidetone_model::directory::Secret;
 
 use crate::fields::Fields;
 
@@ -21,11 +22,20 @@ pub(super) fn declared_call_info(fields: &mut Fields<'_>) -> Option<Option<CallI
         (Some(url), _) if url.is_empty() => Some(None),
         (Some(url), Some(Some(secret))) => Some(Some(CallInfoTarget { url, secret })),
         (Some(_), None) if !has_secret => {
-            fields.refuse("call_info_secret", "is missing: what is sent to call_info_url is signed with it")
+            fields.refuse("call_info_secret", "is missing: requests to call_info_url are signed with it")
         }
-        (None, Some(_)) if !has_url => {
-            fields.refuse("call_info_url", "is missing: call_info_secret signs what is sent there")
-        }
+        (None, Some(_)) if !has_url => fields.refuse(
+            "call_info_url",
+            "is missing: requests to call_info_url are signed with call_info_secret",
+        ),
         _ => None,
     }
+}
+
+/// Reads `callback_secret`. If left out, the stored one stays; an empty one removes it.
+pub(super) fn declared_callback_secret(fields: &mut Fields<'_>) -> Option<Secret> {
+    fields.checked("callback_secret", |text| match text {
+        "" => Ok(Secret::default()),
+        text => secret(text),
+    })
 }

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use sidetone_model::access::Scope;
 use sidetone_model::directory::{Ha1, Secret};
 use sidetone_model::extension::{ExtensionChange, ExtensionRecord, Extensions, NewExtension};
-use sidetone_model::ids::ExtensionId;
+use sidetone_model::ids::{ExtensionId, UserId};
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
@@ -39,6 +39,10 @@ impl Extensions for Lines {
 
     fn find(&self, extension: ExtensionId) -> PortFuture<'_, Option<ExtensionRecord>> {
         Box::pin(self.store.extension_by_id(extension))
+    }
+
+    fn of_user(&self, user: UserId) -> PortFuture<'_, Option<ExtensionId>> {
+        Box::pin(self.store.extension_of_user(user))
     }
 
     fn create(

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
-use sidetone_model::directory::{Numbering, StrictSource};
+use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::forwarding::{
+    Forwarding, NO_ANSWER_SECONDS_DEFAULT, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
+};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
@@ -11,7 +14,7 @@ use toml::Table;
 
 use crate::fields::{Fields, Problem, key_of};
 use crate::provision::ai_prices::{DeclaredAiPrice, ai_price};
-use crate::provision::call_info::declared_call_info;
+use crate::provision::call_info::{declared_call_info, declared_callback_secret};
 use crate::provision::rates::{Rates, cost_rate, fx_rate, sell_rate};
 use crate::provision::reading::{max_call_seconds, name_of};
 use crate::provision::room_pins::DefaultPin;
@@ -42,6 +45,8 @@ pub(super) struct Organisation {
     /// `None` keeps what is stored.
     pub(super) call_info: Option<Option<CallInfoTarget>>,
     /// `None` keeps what is stored.
+    pub(super) callback_secret: Option<Secret>,
+    /// `None` keeps what is stored.
     pub(super) recording_retention_days: Option<u32>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
@@ -60,6 +65,11 @@ pub(super) struct Extension {
     pub(super) team: Option<String>,
     pub(super) codecs: Vec<String>,
     pub(super) strict_source: Option<StrictSource>,
+    pub(super) srtp: Srtp,
+    /// `None` keeps what is stored.
+    pub(super) forwarding: Option<Forwarding>,
+    /// `None` keeps what is stored.
+    pub(super) do_not_disturb: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -151,6 +161,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let max_outbound_calls = fields.integer("max_outbound_calls", 0..=i64::from(rules::OUTBOUND_CALLS_MAX));
     let max_call_seconds = max_call_seconds(&mut fields);
     let call_info = declared_call_info(&mut fields);
+    let callback_secret = declared_callback_secret(&mut fields);
     let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
@@ -181,6 +192,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         max_outbound_calls: max_outbound_calls.and_then(|limit| u32::try_from(limit).ok()),
         max_call_seconds,
         call_info,
+        callback_secret,
         recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
@@ -207,8 +219,36 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let team = fields.text("team").filter(|team| !team.is_empty());
     let codecs = codecs(&mut fields);
     let strict_source = fields.checked("strict_source", rules::strict_source);
+    let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
+    let do_not_disturb = fields.boolean("do_not_disturb");
+    let forwarding = fields.table("forwarding");
     fields.finish();
-    Some(Extension { path, number: number?, name, password, team, codecs, strict_source })
+    let forwarding = forwarding.map(|(path, table)| forwarding_of(path, table, problems));
+    Some(Extension {
+        path,
+        number: number?,
+        name,
+        password,
+        team,
+        codecs,
+        strict_source,
+        srtp,
+        forwarding,
+        do_not_disturb,
+    })
+}
+
+fn forwarding_of(path: String, table: Table, problems: &mut Vec<Problem>) -> Forwarding {
+    let mut fields = Fields::new(path, table, problems);
+    let always = fields.checked("always", forward_target);
+    let busy = fields.checked("busy", forward_target);
+    let no_answer = fields.checked("no_answer", forward_target);
+    let range = i64::from(NO_ANSWER_SECONDS_MIN)..=i64::from(NO_ANSWER_SECONDS_MAX);
+    let seconds = fields.integer("no_answer_seconds", range).and_then(|seconds| u16::try_from(seconds).ok());
+    let unregistered = fields.checked("unregistered", forward_target);
+    fields.finish();
+    let no_answer_seconds = seconds.unwrap_or(NO_ANSWER_SECONDS_DEFAULT);
+    Forwarding { always, busy, no_answer, no_answer_seconds, unregistered }
 }
 
 fn codecs(fields: &mut Fields<'_>) -> Vec<String> {

@@ -6,6 +6,7 @@
 
 mod ai_prices;
 mod apply;
+mod apply_forwarding;
 mod apply_rates;
 mod apply_rooms;
 mod apply_users;

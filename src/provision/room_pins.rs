@@ -8,7 +8,9 @@ use sidetone_model::ids::{ExtensionId, RoomId, UserId};
 use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
-use sidetone_model::room::{Exemption, NewRoom, Pin, Room, RoomChange, RoomMember, RoomPin, Rooms, rules};
+use sidetone_model::room::{
+    Exemption, ExpectedRoom, NewRoom, Pin, Room, RoomChange, RoomMember, RoomPin, Rooms, rules,
+};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
@@ -81,12 +83,19 @@ impl Rooms for RoomPins {
         Rooms::create(&self.store, scope, new, now)
     }
 
-    fn change(&self, scope: Scope, room: RoomId, change: RoomChange, now: Timestamp) -> PortFuture<'_, Room> {
-        Rooms::change(&self.store, scope, room, change, now)
+    fn change(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        expected: ExpectedRoom,
+        change: RoomChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, Room> {
+        Rooms::change(&self.store, scope, room, expected, change, now)
     }
 
-    fn delete(&self, scope: Scope, room: RoomId) -> PortFuture<'_, ()> {
-        Rooms::delete(&self.store, scope, room)
+    fn delete(&self, scope: Scope, room: RoomId, expected: ExpectedRoom) -> PortFuture<'_, ()> {
+        Rooms::delete(&self.store, scope, room, expected)
     }
 
     fn members(&self, scope: Scope, room: RoomId) -> PortFuture<'_, Vec<RoomMember>> {
@@ -97,20 +106,22 @@ impl Rooms for RoomPins {
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         members: Vec<ExtensionId>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<RoomMember>> {
-        self.store.set_members(scope, room, members, now)
+        self.store.set_members(scope, room, expected, members, now)
     }
 
     fn set_exemptions(
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         exemptions: Vec<Exemption>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<Exemption>> {
-        self.store.set_exemptions(scope, room, exemptions, now)
+        self.store.set_exemptions(scope, room, expected, exemptions, now)
     }
 
     fn extensions_of(&self, user: UserId) -> PortFuture<'_, Vec<ExtensionId>> {

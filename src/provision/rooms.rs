@@ -125,7 +125,7 @@ pub(super) fn target(path: String, table: Table, problems: &mut Vec<Problem>) ->
     let conference = fields.take("conference");
     let extension = if conference.is_some() {
         if fields.take("extension").is_some() {
-            fields.refuse::<()>("extension", "cannot stand beside conference: name one of them");
+            fields.refuse::<()>("extension", "cannot be combined with conference: give one of them");
         }
         None
     } else {

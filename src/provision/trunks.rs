@@ -1,7 +1,8 @@
 //! What an apply file declares of trunks, and of how an organisation writes phone numbers.
 
-use sidetone_model::directory::{Network, Numbering, Secret, StrictSource};
-use sidetone_model::rules;
+use sidetone_model::directory::{Network, Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
+use sidetone_model::{rules, trunk_rules};
 use toml::Table;
 
 use crate::fields::{Fields, Problem, key_of};
@@ -21,7 +22,9 @@ pub(super) struct Trunk {
     pub(super) register: bool,
     pub(super) short_numbers: Vec<String>,
     pub(super) strict_source: Option<StrictSource>,
+    pub(super) srtp: Srtp,
     pub(super) max_call_seconds: Option<u32>,
+    pub(super) interop: TrunkInterop,
 }
 
 pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<Trunk> {
@@ -51,7 +54,9 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
         fields.integer("priority", 0..=i64::from(u16::MAX)).unwrap_or(i64::from(rules::PRIORITY_DEFAULT));
     let short_numbers = short_numbers(&mut fields);
     let strict_source = fields.checked("strict_source", rules::strict_source);
+    let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
     let max_call_seconds = max_call_seconds(&mut fields);
+    let interop = interop(&mut fields, &path, address.as_deref());
     fields.finish();
     let priority = u16::try_from(priority).unwrap_or(u16::MAX);
     Some(Trunk {
@@ -67,8 +72,87 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
         register,
         short_numbers,
         strict_source,
+        srtp,
         max_call_seconds,
+        interop,
     })
+}
+
+/// How the carrier of a trunk differs from others.
+fn interop(fields: &mut Fields<'_>, path: &str, address: Option<&str>) -> TrunkInterop {
+    let plain = TrunkInterop::default();
+    let problems = fields.problems().len();
+    let backups = (trunk_rules::BACKUP_ADDRESSES_MAX, "addresses");
+    let codecs = (trunk_rules::CODECS_MAX, "codecs");
+    let headers = (trunk_rules::HEADERS_MAX, "headers");
+    let interop = TrunkInterop {
+        backup_addresses: list(fields, "backup_addresses", backups, rules::trunk_address),
+        outbound_proxy: fields
+            .checked("outbound_proxy", |text| match text {
+                "" => Ok(None),
+                text => rules::trunk_address(text).map(Some),
+            })
+            .flatten(),
+        from_domain: fields.checked("from_domain", trunk_rules::from_domain).unwrap_or_default(),
+        country_code: fields.checked("country_code", rules::country_code).unwrap_or_default(),
+        national_prefix: fields
+            .checked("national_prefix", rules::national_prefix)
+            .unwrap_or(plain.national_prefix),
+        inbound_numbers: fields
+            .checked("inbound_numbers", trunk_rules::inbound_numbers)
+            .unwrap_or(InboundNumbers::International),
+        outbound_numbers: fields
+            .checked("outbound_numbers", trunk_rules::outbound_numbers)
+            .unwrap_or(OutboundNumbers::E164),
+        codecs: list(fields, "codecs", codecs, trunk_rules::codec_of_list()),
+        headers: list(fields, "headers", headers, trunk_rules::header),
+        progress_seconds: fields
+            .integer("progress_seconds", trunk_rules::PROGRESS_SECONDS)
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .unwrap_or(plain.progress_seconds),
+        qualify_seconds: fields
+            .integer("qualify_seconds", trunk_rules::QUALIFY_SECONDS)
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .unwrap_or(plain.qualify_seconds),
+    };
+    let wrong_address = fields.problems().iter().any(|problem| problem.key == key_of(path, "address"));
+    if let Err(wrong) = interop.require_possible(address)
+        && fields.problems().len() == problems
+        && !wrong_address
+    {
+        let field = match wrong.field.as_str() {
+            "backup_addresses" => "backup_addresses",
+            "inbound_numbers" => "inbound_numbers",
+            "outbound_numbers" => "outbound_numbers",
+            "qualify_seconds" => "qualify_seconds",
+            _ => "outbound_proxy",
+        };
+        fields.refuse::<()>(field, wrong.message);
+    }
+    interop
+}
+
+/// A list of at most `most` texts, each converted by `rule`.
+fn list(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    (most, what): (usize, &str),
+    mut rule: impl FnMut(&str) -> Result<String, rules::Rule>,
+) -> Vec<String> {
+    let texts = fields.texts(key).unwrap_or_default();
+    if texts.len() > most {
+        fields.refuse::<()>(key, format!("must name at most {most} {what}"));
+    }
+    let mut read = Vec::new();
+    for text in texts {
+        match rule(&text) {
+            Ok(text) => read.push(text),
+            Err(message) => {
+                fields.refuse::<()>(key, message);
+            }
+        }
+    }
+    read
 }
 
 /// How an organisation writes phone numbers.

@@ -2,12 +2,12 @@
 
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::time::Timestamp;
+use sidetone_store::{Change, StoreError, WriteTransaction};
 
 use crate::accounts::hash::HashError;
 use crate::fields::{Problem, key_of};
 use crate::provision::report::Report;
 use crate::provision::room_pins::DefaultPin;
-use sidetone_store::{Change, StoreError, WriteTransaction};
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]

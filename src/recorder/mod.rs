@@ -11,9 +11,9 @@
 
 mod counters;
 mod disk;
+mod playback;
 mod recordings;
 mod retention;
-mod shelf;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ mod wav_file;
 
 pub use counters::RecorderCounters;
 pub use disk::{DataDisk, recover};
+pub use playback::Playback;
 pub use recordings::{Begin, Ended, Recordings};
 pub use retention::retain;
-pub use shelf::Shelf;
 pub use sink::RecordingSink;
 pub use thread::{Begins, Recorder, RecorderBusy};
 pub use wav_file::{Disk, Storage, WavFile};

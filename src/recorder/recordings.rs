@@ -94,7 +94,12 @@ impl<D: Disk> Recordings<D> {
         }
     }
 
-    /// Writes waiting frames. To be called a few times a second.
+    /// Whether nothing is being recorded.
+    pub fn is_idle(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// Writes waiting frames. To be called a few times a second while something is recorded.
     pub fn turn(&mut self) {
         self.turns += 1;
         let looks = self.turns.is_multiple_of(LOOK_EVERY_TURNS) && !self.live.is_empty();

@@ -14,10 +14,10 @@ use sidetone_store::{RecordingPlace, Store};
 use tokio::sync::watch;
 
 use crate::recorder::disk::existing;
-use crate::recorder::shelf::{Shelf, beside};
+use crate::recorder::playback::{Playback, beside};
 use crate::recorder::wav_file::Disk as _;
 
-impl Shelf {
+impl Playback {
     /// Deletes recordings whose retention time is over; returns whether there may be more.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Shelf {
     /// Files with other names are not touched.
     ///
     /// # Errors
-    /// As [`Shelf::purge`].
+    /// As [`Playback::purge`].
     pub async fn purge_strays(&self, before: SystemTime) -> Result<usize, Problem> {
         let dir = self.disk().dir().to_owned();
         let mut walk = Some(beside(move || Walk::new(existing(std::fs::read_dir(dir))?)).await?);
@@ -50,7 +50,7 @@ impl Shelf {
             for (organisation, session) in files.into_iter().filter(|file| !known.contains(file)) {
                 let mut disk = self.disk().clone();
                 beside(move || disk.remove(organisation, session)).await?;
-                tracing::warn!(conference.session = %session, "a recording that no session tells of was deleted");
+                tracing::warn!(conference.session = %session, "a recording without a session was deleted");
                 deleted += 1;
             }
             walk = Some(at);
@@ -60,7 +60,12 @@ impl Shelf {
 }
 
 /// Deletes until it is stopped.
-pub async fn retain(shelf: Shelf, node: NodeId, clock: fn() -> Timestamp, mut stop: watch::Receiver<bool>) {
+pub async fn retain(
+    playback: Playback,
+    node: NodeId,
+    clock: fn() -> Timestamp,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut looks: u64 = 0;
     let mut pause = LOOK_EVERY;
     loop {
@@ -68,16 +73,16 @@ pub async fn retain(shelf: Shelf, node: NodeId, clock: fn() -> Timestamp, mut st
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(pause) => {}
         }
-        let purged = shelf.purge(node, clock()).await;
+        let purged = playback.purge(node, clock()).await;
         pause = if matches!(purged, Ok(true)) { BATCH_PAUSE } else { LOOK_EVERY };
         let strays = if looks.is_multiple_of(STRAYS_EVERY_LOOKS) && pause == LOOK_EVERY {
-            shelf.purge_strays(time_of(clock()) - STRAY_AGE).await.map(drop)
+            playback.purge_strays(time_of(clock()) - STRAY_AGE).await.map(drop)
         } else {
             Ok(())
         };
         looks += u64::from(pause == LOOK_EVERY);
         if let Err(error) = purged.map(drop).and(strays) {
-            tracing::warn!(%error, "recordings that were kept long enough cannot be deleted now");
+            tracing::warn!(%error, "expired recordings cannot be deleted now");
         }
     }
 }

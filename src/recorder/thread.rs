@@ -23,7 +23,7 @@ pub struct Recorder {
 
 /// Too many recordings wait for the disk to open their files.
 #[derive(Debug, thiserror::Error)]
-#[error("the disk of recordings is too slow, {ORDERS_LEN_MAX} recordings wait to begin")]
+#[error("the disk of recordings is too slow, {ORDERS_LEN_MAX} recordings are waiting to start")]
 pub struct RecorderBusy;
 
 /// Starts recordings; clones share the recorder.
@@ -75,7 +75,7 @@ impl Recorder {
         // A thread that has ended has no recordings.
         let _ = self.orders.send(Order::Finish);
         if self.thread.join().is_err() {
-            tracing::error!("the recorder stopped before its time");
+            tracing::error!("the recorder stopped unexpectedly");
         }
     }
 }
@@ -100,7 +100,8 @@ impl Begins {
 fn run(recordings: &mut Recordings<DataDisk>, orders: &Receiver<Order>, tell: &impl Fn(Ended), beat: &Beat) {
     loop {
         beat.beat();
-        let order = orders.recv_timeout(TURN_EVERY);
+        let patience = if recordings.is_idle() { IDLE } else { TURN_EVERY };
+        let order = orders.recv_timeout(patience);
         let is_over = matches!(order, Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected));
         if let Ok(Order::Begin(begin)) = order {
             recordings.begin(begin);
@@ -123,3 +124,5 @@ fn run(recordings: &mut Recordings<DataDisk>, orders: &Receiver<Order>, tell: &i
 const ORDERS_LEN_MAX: usize = 1_024;
 /// A sink holds twenty times as much.
 const TURN_EVERY: Duration = Duration::from_millis(250);
+/// A turn while nothing is recorded.
+const IDLE: Duration = Duration::from_secs(1);

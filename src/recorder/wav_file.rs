@@ -135,7 +135,7 @@ impl<S: Storage> WavFile<S> {
         }
         let whole = self.storage.truncate(self.len()).and_then(|()| self.write_header());
         if let Err(error) = whole.and_then(|()| self.storage.sync()) {
-            tracing::warn!(%error, "the header of a recording is behind what its file holds");
+            tracing::warn!(%error, "the header of a recording is older than its file");
         }
     }
 

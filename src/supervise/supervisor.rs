@@ -129,7 +129,7 @@ impl Supervisor {
                 tokio::time::timeout(SAVE_MAX, supervisor.caught(task, Waked::Always, save(&mut state)))
                     .await;
             if !matches!(saved, Ok(Ok(()))) {
-                tracing::error!(task = task.as_str(), "what the task held could not be saved");
+                tracing::error!(task = task.as_str(), "the pending work of the task could not be saved");
             }
             supervisor.fail(task);
         })
@@ -209,7 +209,7 @@ impl Supervisor {
                 return state;
             }
             if supervisor.caught_here(task, || save(&mut state)).is_err() {
-                tracing::error!(task = task.as_str(), "what the thread held could not be saved");
+                tracing::error!(task = task.as_str(), "the pending work of the thread could not be saved");
             }
             supervisor.fail(task);
             state
@@ -219,7 +219,7 @@ impl Supervisor {
     /// Requests the end of the process because of `task`; only the first call has an effect.
     pub fn fail(&self, task: Task) {
         self.set(task, Condition::Failed);
-        tracing::error!(task = task.as_str(), "the process cannot go on without this task and ends");
+        tracing::error!(task = task.as_str(), "the process needs this task and ends");
         self.0.failed.send_if_modified(|failed| {
             let is_first = failed.is_none();
             failed.get_or_insert(task);

@@ -6,10 +6,14 @@
 pub enum Task {
     /// Reports that the answer of a call is on the disk.
     Answers,
+    /// Sends the callbacks of requested calls.
+    CallCallbacks,
     /// Requests the organisations' call-info URLs for answered calls.
     CallInfo,
-    /// Stores the events of live calls.
-    CallNews,
+    /// Prepares the texts of old call records for searches.
+    CallLogTexts,
+    /// Passes stored call requests to the switch.
+    CallRequests,
     /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,
     /// Reports deductions from credits.
@@ -22,28 +26,32 @@ pub enum Task {
     Http,
     /// Writes the call journal.
     Journal,
+    /// Measures the load of the node.
+    Load,
     /// Resolves the names of trunks.
     Names,
     /// Passes stored notes to the switch.
-    NoteCourier,
+    NoteDispatch,
     /// Processes the switch's reports about notes.
-    NoteNews,
+    PhoneReplies,
     /// Deletes old notes.
     NoteSweep,
     /// Stores notes and receipts.
     NoteWriter,
-    /// Writes ended calls from the journal into the database.
+    /// Writes ended calls from the journal and the events of live calls into the database.
     RecordWriter,
     /// Writes recordings to the disk.
     Recorder,
     /// Reports the results of recordings.
     Recordings,
+    /// Keeps the registrations of phones over a restart.
+    Registrations,
     /// Relays media.
     Relay,
     /// Deletes old recordings.
     Retention,
     /// Stores sessions and events of rooms.
-    RoomNews,
+    ConferenceHistory,
     /// Closes the sessions of crashed nodes.
     RoomSweep,
     /// Runs the switch and its SIP sockets.
@@ -52,12 +60,14 @@ pub enum Task {
     SipTcp,
     /// Reads the stored prompts again when they have changed.
     Sounds,
+    /// Stores what phones change by star codes.
+    StarCodes,
     /// Deletes old events, deliveries and idempotency keys.
     Sweep,
     /// Reads packets from the tapped interfaces.
     Tap,
     /// Writes records of tapped calls.
-    TapScribe,
+    TapWriter,
     /// Writes traces of legs.
     Traces,
     /// Sends events to webhooks.
@@ -90,34 +100,39 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 29] = [
+    pub const ALL: [Task; 34] = [
         Task::Answers,
+        Task::CallCallbacks,
         Task::CallInfo,
-        Task::CallNews,
+        Task::CallLogTexts,
+        Task::CallRequests,
         Task::Clock,
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
         Task::Http,
         Task::Journal,
+        Task::Load,
         Task::Names,
-        Task::NoteCourier,
-        Task::NoteNews,
+        Task::NoteDispatch,
+        Task::PhoneReplies,
         Task::NoteSweep,
         Task::NoteWriter,
         Task::RecordWriter,
         Task::Recorder,
         Task::Recordings,
+        Task::Registrations,
         Task::Relay,
         Task::Retention,
-        Task::RoomNews,
+        Task::ConferenceHistory,
         Task::RoomSweep,
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
+        Task::StarCodes,
         Task::Sweep,
         Task::Tap,
-        Task::TapScribe,
+        Task::TapWriter,
         Task::Traces,
         Task::Webhooks,
     ];
@@ -126,32 +141,37 @@ impl Task {
     pub fn as_str(self) -> &'static str {
         match self {
             Task::Answers => "answers",
+            Task::CallCallbacks => "call_callbacks",
             Task::CallInfo => "call_info",
-            Task::CallNews => "call_news",
+            Task::CallLogTexts => "call_log_texts",
+            Task::CallRequests => "call_requests",
             Task::Clock => "clock",
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
             Task::Http => "http",
             Task::Journal => "journal",
+            Task::Load => "load",
             Task::Names => "names",
-            Task::NoteCourier => "note_courier",
-            Task::NoteNews => "note_news",
+            Task::NoteDispatch => "note_courier",
+            Task::PhoneReplies => "note_news",
             Task::NoteSweep => "note_sweep",
             Task::NoteWriter => "note_writer",
             Task::RecordWriter => "record_writer",
             Task::Recorder => "recorder",
             Task::Recordings => "recordings",
+            Task::Registrations => "registrations",
             Task::Relay => "relay",
             Task::Retention => "retention",
-            Task::RoomNews => "room_news",
+            Task::ConferenceHistory => "room_news",
             Task::RoomSweep => "room_sweep",
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",
+            Task::StarCodes => "star_codes",
             Task::Sweep => "sweep",
             Task::Tap => "tap",
-            Task::TapScribe => "tap_scribe",
+            Task::TapWriter => "tap_scribe",
             Task::Traces => "traces",
             Task::Webhooks => "webhooks",
         }
@@ -166,7 +186,12 @@ impl Task {
     pub fn reaction(self) -> Reaction {
         match self {
             Task::Journal | Task::Sip | Task::Tap => Reaction::EndProcess,
-            Task::Answers | Task::Names | Task::Relay | Task::SipTcp => Reaction::LoseOne,
+            Task::Answers
+            | Task::CallRequests
+            | Task::Names
+            | Task::Relay
+            | Task::SipTcp
+            | Task::StarCodes => Reaction::LoseOne,
             _ => Reaction::Restart,
         }
     }

@@ -21,7 +21,7 @@ async fn a_task_that_panics_goes_on_with_what_waited() {
     let supervisor = Supervisor::default();
     let (sender, receiver) = mpsc::channel::<u32>(8);
     let seen: Vec<u32> = Vec::new();
-    let running = supervisor.keep_state(Task::CallNews, (receiver, seen), |(receiver, seen)| {
+    let running = supervisor.keep_state(Task::NoteWriter, (receiver, seen), |(receiver, seen)| {
         Box::pin(async move {
             while let Some(number) = receiver.recv().await {
                 seen.push(number);
@@ -35,8 +35,8 @@ async fn a_task_that_panics_goes_on_with_what_waited() {
     drop(sender);
     let (_, seen) = running.await.unwrap();
     assert_eq!(seen, [1, 2, 3, 4]);
-    assert_eq!(supervisor.panics(Task::CallNews), 1);
-    assert_eq!(supervisor.condition(Task::CallNews), Condition::Ended);
+    assert_eq!(supervisor.panics(Task::NoteWriter), 1);
+    assert_eq!(supervisor.condition(Task::NoteWriter), Condition::Ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +182,7 @@ fn seeded_interleavings_of_panics_lose_nothing() {
             let (sender, queue) = mpsc::channel(4);
             let rng = StdRng::seed_from_u64(seed);
             let writer = Writer { queue, in_hand: Vec::new(), written: Vec::new(), rng };
-            let running = supervisor.keep_state(Task::CallNews, writer, |writer| Box::pin(writer.run()));
+            let running = supervisor.keep_state(Task::NoteWriter, writer, |writer| Box::pin(writer.run()));
             let givers: Vec<_> = (0..3)
                 .map(|giver| {
                     let (sender, mut rng) = (sender.clone(), StdRng::seed_from_u64(seed * 7 + giver));
@@ -200,7 +200,7 @@ fn seeded_interleavings_of_panics_lose_nothing() {
                 giver.await.unwrap();
             }
             let writer = running.await.unwrap();
-            panics += supervisor.panics(Task::CallNews);
+            panics += supervisor.panics(Task::NoteWriter);
             writer.written
         });
         let mut sorted = written.clone();

@@ -43,10 +43,10 @@ impl TapCounters {
             counter("sidetone_tap_bytes_total", "Octets on the wire of these frames.", &self.bytes),
             counter(
                 "sidetone_tap_dropped_total",
-                "Frames that the kernel dropped because the tap did not take them in time.",
+                "Frames that the kernel dropped because the tap did not read them in time.",
                 &self.dropped,
             ),
-            counter("sidetone_tap_calls_total", "Calls that the tap saw to their end.", &self.calls),
+            counter("sidetone_tap_calls_total", "Finished calls of the tap.", &self.calls),
             Family::gauge("sidetone_tap_calls_live", "Calls that the tap follows now.")
                 .is(Self::read(&self.live_calls)),
         ]

@@ -185,6 +185,6 @@ mod tests {
     #[test]
     fn frames_that_are_not_read_here_are_refused() {
         assert_eq!(link_of(ARPHRD_NONE), Some(LinkType::RAW));
-        assert_eq!(link_of(512), None, "point-to-point links have no header that says what follows");
+        assert_eq!(link_of(512), None, "point-to-point links have no header with the protocol");
     }
 }

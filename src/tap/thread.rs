@@ -216,7 +216,7 @@ impl Reader {
                     }
                     tracing::warn!(
                         interface = name,
-                        "the interface is away; it is read again once it is there"
+                        "the interface is away; it is read again once it is back"
                     );
                     lost.push(name.clone());
                     false

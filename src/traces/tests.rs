@@ -11,7 +11,7 @@ use sidetone_media::time::Micros;
 use sidetone_media::trace::{Replay, TraceSink, TracedSession};
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Timestamp;
-use sidetone_switch::face::LegName;
+use sidetone_switch::io::LegName;
 use uuid::Uuid;
 
 use crate::driver::Tracing;

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use sidetone_media::trace::{BLOCK_BYTES, TraceHead, TraceSink};
 use sidetone_media::verdict::RULES_VERSION;
 use sidetone_model::time::Timestamp;
-use sidetone_switch::face::LegName;
+use sidetone_switch::io::LegName;
 
 use crate::driver::Tracing;
 use crate::recorder::{DataDisk, Disk as _};
@@ -119,7 +119,7 @@ impl Traces {
     fn join(&mut self) {
         drop(self.stop.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread of traces stopped before its time");
+            tracing::error!("the trace thread stopped unexpectedly");
         }
     }
 }
@@ -200,7 +200,7 @@ impl Writer {
             self.counters.failed.fetch_add(1, Relaxed);
             self.counters.dropped.fetch_add(1, Relaxed);
             if !std::mem::replace(&mut self.troubled, true) {
-                tracing::warn!(%error, "traces of legs cannot be written now; calls go on without");
+                tracing::warn!(%error, "traces of legs cannot be written now; calls continue without them");
             }
         } else {
             self.counters.bytes.fetch_add(bytes.len() as u64, Relaxed);
@@ -245,7 +245,7 @@ impl Writer {
                     self.counters.deleted.fetch_add(deleted, Relaxed);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "traces that were kept long enough cannot be deleted now");
+                    tracing::warn!(%error, "expired traces cannot be deleted now");
                     return self.days.rest(now);
                 }
             }

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! [`worker`] is the driver: it owns the clock, the tasks and the store's calls. [`scheduler`] distributes
-//! places among webhooks and [`schedule`] decides when to try again; both are pure. [`desk`] is the API's
+//! places among webhooks and [`schedule`] decides when to try again; both are pure. [`service`] is the API's
 //! port. A delivery may arrive more than once: after a crash, or when an answer is lost. It then has the same
 //! `webhook-id`, which is the event's.
 
 pub mod counters;
-pub mod desk;
 pub mod post;
 pub mod schedule;
 pub mod scheduler;
+pub mod service;
 pub mod signing;
 pub mod worker;

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use sidetone_model::directory::Secret;
+use sidetone_model::ids::DeliveryId;
 use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::ANSWER_BYTES_KEPT_MAX;
 use sidetone_store::ClaimedDelivery;
@@ -42,22 +44,54 @@ pub struct Carried {
     pub answer: Option<Bytes>,
 }
 
+/// A message before it is signed.
+#[derive(Debug, Clone)]
+pub struct Message<'a> {
+    /// The id of what it reports; every attempt has the same.
+    pub id: String,
+    /// The type of what it reports.
+    pub kind: &'a str,
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// The destination.
+    pub url: &'a str,
+    /// The signing secrets, newest first.
+    pub secrets: &'a [Secret],
+    /// The body, byte for byte.
+    pub body: &'a str,
+}
+
 /// The request of an attempt that begins at `now`.
 pub fn outgoing(delivery: &ClaimedDelivery, now: Timestamp) -> Outgoing {
-    let timestamp_s = now.as_micros().div_euclid(1_000_000);
-    let (id, body) = (delivery.event.to_string(), delivery.body.as_bytes());
-    let mut headers = vec![("content-type", "application/json".to_owned())];
-    headers.extend(
-        delivery.secrets.first().map(|newest| ("x-service-signature", service_signature(newest, body))),
-    );
-    headers.extend([
-        ("x-service-event", delivery.kind.clone()),
-        ("x-service-delivery", delivery.id.to_string()),
-        ("webhook-signature", standard_signatures(&delivery.secrets, &id, timestamp_s, body)),
-        ("webhook-timestamp", timestamp_s.to_string()),
-        ("webhook-id", id),
-    ]);
-    Outgoing { url: delivery.url.clone(), headers, body: Bytes::copy_from_slice(body) }
+    let message = Message {
+        id: delivery.event.to_string(),
+        kind: &delivery.kind,
+        delivery: delivery.id,
+        url: &delivery.url,
+        secrets: &delivery.secrets,
+        body: &delivery.body,
+    };
+    message.signed(now)
+}
+
+impl Message<'_> {
+    /// The signed request of an attempt that begins at `now`.
+    pub fn signed(self, now: Timestamp) -> Outgoing {
+        let Message { id, kind, delivery, url, secrets, body } = self;
+        let timestamp_s = now.as_micros().div_euclid(1_000_000);
+        let body = body.as_bytes();
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers
+            .extend(secrets.first().map(|newest| ("x-service-signature", service_signature(newest, body))));
+        headers.extend([
+            ("x-service-event", kind.to_owned()),
+            ("x-service-delivery", delivery.to_string()),
+            ("webhook-signature", standard_signatures(secrets, &id, timestamp_s, body)),
+            ("webhook-timestamp", timestamp_s.to_string()),
+            ("webhook-id", id),
+        ]);
+        Outgoing { url: url.to_owned(), headers, body: Bytes::copy_from_slice(body) }
+    }
 }
 
 impl Carried {

@@ -1,6 +1,7 @@
-//! Which webhooks may send now: a machine without clock, socket or database.
+//! Which webhooks may send now: a machine without clock, socket or database. Callbacks of calls use another one, with a
+//! share for each organisation.
 //!
-//! It counts running attempts, and distributes the free places among the webhooks that have something due:
+//! It counts running attempts, and distributes the free places among the owners that have something due:
 //! those with the fewest running first, 16 each at most, and fewer when few places are left. An endpoint that
 //! hangs holds its places until the time limit; later ones still find free places, however many deliveries
 //! wait.
@@ -11,42 +12,42 @@ use sidetone_model::ids::WebhookId;
 
 /// Distributes the places.
 #[derive(Debug)]
-pub struct Scheduler {
-    /// Attempts that run or may start, by webhook; none of them 0.
-    running: BTreeMap<WebhookId, usize>,
+pub struct Scheduler<Owner = WebhookId> {
+    /// Attempts that run or may start, by their owner; none of them 0.
+    running: BTreeMap<Owner, usize>,
     total: usize,
     places: usize,
 }
 
-/// How many deliveries of a webhook may start now.
+/// How many deliveries of an owner may start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
-    /// The webhook.
-    pub webhook: WebhookId,
+pub struct Grant<Owner = WebhookId> {
+    /// Whose deliveries they are.
+    pub owner: Owner,
     /// The largest number, at least one.
     pub places: usize,
 }
 
-impl Scheduler {
+impl<Owner: Copy + Ord> Scheduler<Owner> {
     /// A machine with that many places in total.
     pub fn new(places: usize) -> Self {
         Self { running: BTreeMap::new(), total: 0, places }
     }
 
-    /// Distributes the free places among the webhooks that have something due. A granted place counts as
+    /// Distributes the free places among the owners that have something due. A granted place counts as
     /// running until [`Scheduler::ended`] is called for it.
-    pub fn grant(&mut self, due: &[WebhookId]) -> Vec<Grant> {
-        let mut waiting: Vec<WebhookId> = due.to_vec();
-        waiting.sort_by_key(|webhook| (self.running(*webhook), *webhook));
+    pub fn grant(&mut self, due: &[Owner]) -> Vec<Grant<Owner>> {
+        let mut waiting: Vec<Owner> = due.to_vec();
+        waiting.sort_by_key(|owner| (self.running(*owner), *owner));
         waiting.dedup();
-        let mut granted: BTreeMap<WebhookId, usize> = BTreeMap::new();
-        // One place each per round, so that no webhook takes a place that another could start with.
+        let mut granted: BTreeMap<Owner, usize> = BTreeMap::new();
+        // One place each per round, so that no owner takes a place that another could start with.
         for _ in 0..PER_WEBHOOK_MAX {
             let before = self.total;
-            for webhook in &waiting {
-                if self.total < self.places && self.running(*webhook) < self.share() {
-                    *self.running.entry(*webhook).or_default() += 1;
-                    *granted.entry(*webhook).or_default() += 1;
+            for owner in &waiting {
+                if self.total < self.places && self.running(*owner) < self.share() {
+                    *self.running.entry(*owner).or_default() += 1;
+                    *granted.entry(*owner).or_default() += 1;
                     self.total += 1;
                 }
             }
@@ -54,40 +55,40 @@ impl Scheduler {
                 break;
             }
         }
-        granted.into_iter().map(|(webhook, places)| Grant { webhook, places }).collect()
+        granted.into_iter().map(|(owner, places)| Grant { owner, places }).collect()
     }
 
-    /// Frees places of `webhook`: its attempts ended, or there was less to send than was granted.
-    pub fn ended(&mut self, webhook: WebhookId, places: usize) {
-        let Some(running) = self.running.get_mut(&webhook) else { return };
+    /// Frees places of `owner`: its attempts ended, or there was less to send than was granted.
+    pub fn ended(&mut self, owner: Owner, places: usize) {
+        let Some(running) = self.running.get_mut(&owner) else { return };
         let freed = places.min(*running);
         *running -= freed;
         self.total -= freed;
         if *running == 0 {
-            self.running.remove(&webhook);
+            self.running.remove(&owner);
         }
     }
 
-    /// Attempts that run, of all webhooks.
+    /// Attempts that run, of all owners.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Attempts of one webhook that run.
-    pub fn running(&self, webhook: WebhookId) -> usize {
-        self.running.get(&webhook).copied().unwrap_or_default()
+    /// Attempts of one owner that run.
+    pub fn running(&self, owner: Owner) -> usize {
+        self.running.get(&owner).copied().unwrap_or_default()
     }
 
-    /// What one webhook may have now: less when fewer places are free.
+    /// What one owner may have now: less when fewer places are free.
     fn share(&self) -> usize {
         let free = self.places.saturating_sub(self.total);
         (free / FREE_PER_SHARE).clamp(1, PER_WEBHOOK_MAX)
     }
 }
 
-/// Attempts of one webhook at once, on all nodes together.
+/// Attempts of one owner at once, on all nodes together.
 pub const PER_WEBHOOK_MAX: usize = 16;
-/// Attempts of all webhooks at once, on this node.
+/// Attempts of all owners at once, on this node.
 pub const PLACES: usize = 256;
 /// With a quarter of the places in use an endpoint still gets its 16; with 16 left, two.
 const FREE_PER_SHARE: usize = 8;
@@ -103,7 +104,7 @@ mod tests {
     }
 
     fn granted(scheduler: &mut Scheduler, due: &[WebhookId]) -> Vec<(u128, usize)> {
-        scheduler.grant(due).iter().map(|grant| (grant.webhook.0.as_u128(), grant.places)).collect()
+        scheduler.grant(due).iter().map(|grant| (grant.owner.0.as_u128(), grant.places)).collect()
     }
 
     #[test]

@@ -13,18 +13,16 @@ use rand::rngs::StdRng;
 use sidetone_model::ids::{NodeId, WebhookId};
 use sidetone_model::time::Timestamp;
 use sidetone_model::webhook::Attempt;
-use sidetone_store::{ClaimedDelivery, Listener, SettledAttempt, Store, StoreError};
+use sidetone_store::{Changes, ClaimedDelivery, Listener, SettledAttempt, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::clock::Clock;
 use crate::webhooks::counters::WebhookCounters;
 use crate::webhooks::post::{Carried, Carrier, outgoing};
 use crate::webhooks::schedule::{self, Round};
 use crate::webhooks::scheduler::{PER_WEBHOOK_MAX, PLACES, Scheduler};
-
-/// Returns the current time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Delivers events to webhooks, as one node.
 pub struct Worker {
@@ -43,6 +41,9 @@ pub struct Worker {
     running: HashMap<Id, ClaimedDelivery>,
     /// Attempts that ended and are not stored yet; never more than there are places.
     ended: Vec<SettledAttempt>,
+    /// Whether the last turn found nothing that waits, runs or falls due.
+    is_idle: bool,
+    changes: Changes,
 }
 
 /// A sending task that ended.
@@ -53,7 +54,7 @@ struct Posted {
 }
 
 /// The result of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Whether the next turn should follow at once, because something changed.
     pub moved: bool,
@@ -71,6 +72,7 @@ impl Worker {
         rng: StdRng,
         wake: Arc<Notify>,
     ) -> Self {
+        let changes = store.changes();
         Self {
             store,
             node,
@@ -84,6 +86,8 @@ impl Worker {
             seen: None,
             running: HashMap::new(),
             ended: Vec::new(),
+            is_idle: false,
+            changes,
         }
     }
 
@@ -103,28 +107,39 @@ impl Worker {
         self.scheduler = Scheduler::new(PLACES);
         let mut bell = self.store.event_bell().listen();
         let mut freed = false;
+        // When everything is looked at again; until then only new events need a look.
+        let mut look_at = Instant::now();
         loop {
-            let mut pause = LOOK_EVERY;
-            match self.look(&mut freed).await {
-                Ok(Turn { moved: true, .. }) => pause = TURN_PAUSE,
+            let looked = if Instant::now() < look_at {
+                self.look_at_events().await
+            } else {
+                self.look(&mut freed).await
+            };
+            let now = Instant::now();
+            match looked {
+                Ok(Turn { moved: true, .. }) => look_at = now + TURN_PAUSE,
                 Ok(Turn { next_at: Some(next_at), .. }) => {
                     let until = u64::try_from(next_at.since((self.clock)())).unwrap_or_default();
-                    pause = pause.min(Duration::from_micros(until).max(TURN_PAUSE));
+                    look_at = now + LOOK_EVERY.min(Duration::from_micros(until).max(TURN_PAUSE));
                 }
+                Ok(_) if now >= look_at => look_at = now + LOOK_EVERY,
                 Ok(_) => {}
                 // Finished attempts are kept, waiting ones stay queued; the next turn tries again.
                 Err(error) => {
                     tracing::warn!(%error, "webhooks cannot be served now");
-                    pause = ERROR_PAUSE;
+                    look_at = now + ERROR_PAUSE;
                 }
             }
             let wake = Arc::clone(&self.wake);
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = news(&mut bell) => {}
-                () = wake.notified() => {}
-                Some(ended) = self.posts.join_next_with_id() => self.take(ended),
-                () = sleep(pause) => {}
+                () = wake.notified() => look_at = Instant::now(),
+                Some(ended) = self.posts.join_next_with_id() => {
+                    self.take(ended);
+                    look_at = Instant::now();
+                }
+                () = sleep_until(look_at) => {}
             }
         }
         self.close().await;
@@ -136,7 +151,19 @@ impl Worker {
             self.store.free_webhook_leases(self.node, (self.clock)()).await?;
             *freed = true;
         }
-        self.turn().await
+        if self.is_idle && !self.changes.may_have_come() {
+            return Ok(Turn::default());
+        }
+        self.is_idle = false;
+        let turn = self.turn().await?;
+        // Nothing waits, runs or falls due: until something is stored, the next look would find the same.
+        self.is_idle = !turn.moved && turn.next_at.is_none() && self.busy() == 0 && self.ended.is_empty();
+        Ok(turn)
+    }
+
+    /// Queues new events; unless a webhook subscribes to one of them, that is all that there is to do.
+    async fn look_at_events(&mut self) -> Result<Turn, StoreError> {
+        Ok(Turn { moved: self.hand_out().await?, next_at: None })
     }
 
     /// Stores what ended, queues new events, and starts to send what is due; waits for no endpoint.
@@ -146,6 +173,15 @@ impl Worker {
     pub async fn turn(&mut self) -> Result<Turn, StoreError> {
         self.mind_the_clock().await?;
         let mut moved = self.settle().await?;
+        moved |= self.hand_out().await?;
+        moved |= self.begin().await?;
+        let next_at = self.store.next_webhook_due((self.clock)()).await?;
+        Ok(Turn { moved, next_at })
+    }
+
+    /// Queues new events, a bounded number; returns whether something was queued or there are more.
+    async fn hand_out(&self) -> Result<bool, StoreError> {
+        let mut moved = false;
         for _ in 0..HAND_OUTS_PER_TURN {
             let handed = self.store.hand_out_events((self.clock)()).await?;
             self.counters.queued.fetch_add(handed.queued, Ordering::Relaxed);
@@ -154,9 +190,7 @@ impl Worker {
                 break;
             }
         }
-        moved |= self.begin().await?;
-        let next_at = self.store.next_webhook_due((self.clock)()).await?;
-        Ok(Turn { moved, next_at })
+        Ok(moved)
     }
 
     /// After the wall clock was set back: shortens waits to the longest pause of the schedule. A clock that
@@ -210,7 +244,7 @@ impl Worker {
         let now = (self.clock)();
         let due = self.store.due_webhooks(now, DUE_WEBHOOKS_MAX).await?;
         let granted: BTreeMap<WebhookId, usize> =
-            self.scheduler.grant(&due).into_iter().map(|grant| (grant.webhook, grant.places)).collect();
+            self.scheduler.grant(&due).into_iter().map(|grant| (grant.owner, grant.places)).collect();
         if granted.is_empty() {
             return Ok(false);
         }
@@ -284,7 +318,7 @@ impl Worker {
         let _ = timeout(STOP_MAX, self.finish_posts()).await;
         let stored = timeout(STOP_MAX, self.settle()).await;
         if !matches!(stored, Ok(Ok(_))) {
-            tracing::warn!("how the last webhooks were answered could not be stored; they are sent again");
+            tracing::warn!("the last results of webhooks could not be stored; these events are sent again");
         }
         self.posts.abort_all();
     }

@@ -1,4 +1,4 @@
-//! Events that the switch tells at once, and those of a record's end.
+//! The events of a record's end.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,20 +6,7 @@ use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::event::{Event, EventKind};
 use sidetone_model::ids::{CallId, ExtensionId, TeamId};
-use sidetone_model::news::News;
-use sidetone_model::ports::{NewsSink, PortFuture};
 use sidetone_model::time::Timestamp;
-
-use crate::Store;
-
-impl NewsSink for Store {
-    fn store<'a>(&'a self, news: &'a [News]) -> PortFuture<'a, ()> {
-        Box::pin(async move {
-            let events: Vec<Event> = news.iter().map(News::event).collect();
-            Ok(self.store_events(&events).await?)
-        })
-    }
-}
 
 /// The event of a finished record. It contains the tokens of the call's AI if the conversation was stored
 /// first.

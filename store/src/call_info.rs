@@ -1,4 +1,4 @@
-//! The call-info URLs of organisations, requested for answered calls.
+//! The call-info URLs of organisations, requested for answered calls, and the secrets of their callbacks as declared.
 
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::directory::Secret;
@@ -41,6 +41,28 @@ impl WriteTransaction {
             .bind(organisation.to_string())
             .execute(&mut *self.transaction)
             .await?;
+        Ok(if done.rows_affected() == 0 { Change::Unchanged } else { Change::Changed })
+    }
+}
+
+impl WriteTransaction {
+    /// Sets the organisation's secret of callbacks as declared; an empty one removes it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn declare_callback_secret(
+        &mut self,
+        organisation: OrganisationId,
+        secret: &Secret,
+        now: Timestamp,
+    ) -> Result<Change, StoreError> {
+        let done = sql("UPDATE organisations SET callback_secret = $1, updated_at_us = $2
+             WHERE id = $3 AND callback_secret <> $1")
+        .bind(&secret.0)
+        .bind(now.as_micros())
+        .bind(organisation.to_string())
+        .execute(&mut *self.transaction)
+        .await?;
         Ok(if done.rows_affected() == 0 { Change::Unchanged } else { Change::Changed })
     }
 }

@@ -9,7 +9,8 @@ use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
 
-use crate::call_log_query::{Reading, Texts, matching, order_by};
+use crate::call_log_query::{FEW, Reading, Texts, matching, order_by};
+use crate::call_log_search::Searched;
 use crate::cdr_counts::{Counted, Rest, has_long_texts};
 use crate::cdrs::cdr;
 use crate::columns::number;
@@ -52,8 +53,23 @@ impl Store {
         // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
         let on = &mut *transaction;
-        let known = counted(scope, filter, on).await?;
-        let reading = Reading { scope, filter, texts: texts(scope, query, on).await?, known };
+        let searched = self.search_page(scope, query, on).await?;
+        if let Searched::Page(calls, total) = &searched {
+            let reading = Reading { calls: Some(calls), ..Reading::whole(scope, filter) };
+            let rows = match calls.is_empty() {
+                true => Vec::new(),
+                false => page(&reading, query.sort, query.order, Window { offset: 0, ..window }, on).await?,
+            };
+            return as_page(&rows, *total, window);
+        }
+        let known = match &searched {
+            Searched::Total(total) => Some(*total),
+            _ => counted(scope, filter, on).await?,
+        };
+        let calls = searched.calls();
+        let texts = if calls.is_some() { Texts::Whole } else { texts(scope, query, on).await? };
+        let is_rare = calls.is_none() && is_rare(scope, filter, on).await?;
+        let reading = Reading { scope, filter, texts, calls, known, is_rare };
         let rows = match known {
             Some(total) if window.offset >= total => Vec::new(),
             _ => page(&reading, query.sort, query.order, window, on).await?,
@@ -62,14 +78,9 @@ impl Store {
             Some(total) => total,
             // A page that is not full is the last one: its end is the total.
             None if is_last(rows.len(), window) => window.offset.saturating_add(rows.len() as u64),
-            None => count(&reading, on).await?,
+            None => count(&Reading { is_rare: true, ..reading }, on).await?,
         };
-        Ok(Page {
-            items: rows.iter().map(cdr).collect::<Result<_, _>>()?,
-            total,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        as_page(&rows, total, window)
     }
 
     async fn count_cdrs(&self, scope: Scope, filter: &CdrFilter, count_max: u32) -> Result<u64, StoreError> {
@@ -78,8 +89,13 @@ impl Store {
         if let Some(total) = counted(scope, filter, on).await? {
             return Ok(total.min(count_max.into()));
         }
+        let searched = self.search_calls(scope, filter, on).await?;
+        if let Searched::Total(total) = searched {
+            return Ok(total.min(count_max.into()));
+        }
         let query = CdrQuery { filter: filter.clone(), ..CdrQuery::default() };
-        let reading = Reading { scope, filter, texts: texts(scope, &query, on).await?, known: None };
+        let texts = texts(scope, &query, on).await?;
+        let reading = Reading { scope, filter, texts, calls: searched.calls(), known: None, is_rare: true };
         let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
         matching(&mut statement, &reading);
         statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
@@ -102,8 +118,10 @@ impl Store {
             (Some(place), Order::Descending) => filter.to = Some(place.started_at.plus_micros(1)),
             (None, _) => {}
         }
+        let mut transaction = self.readers().begin_read().await?;
+        let searched = self.search_calls(scope, &filter, &mut transaction).await?;
         let mut statement = Statement::new("SELECT * FROM cdrs");
-        matching(&mut statement, &Reading::whole(scope, &filter));
+        matching(&mut statement, &Reading { calls: searched.calls(), ..Reading::whole(scope, &filter) });
         if let Some(place) = after {
             let behind = match order {
                 Order::Ascending => " AND (started_at_us, call_uuid) > (",
@@ -114,8 +132,13 @@ impl Store {
         }
         statement.push(order_by(CdrSort::StartedAt, order, Texts::Whole).clause);
         statement.bind(" LIMIT ", i64::from(limit), "");
-        statement.query().fetch_all(self.readers()).await?.iter().map(cdr).collect()
+        statement.query().fetch_all(&mut *transaction).await?.iter().map(cdr).collect()
     }
+}
+
+fn as_page(rows: &[Row], total: u64, window: Window) -> Result<Page<Cdr>, StoreError> {
+    let items = rows.iter().map(cdr).collect::<Result<_, _>>()?;
+    Ok(Page { items, total, limit: window.limit, offset: window.offset })
 }
 
 /// Whether the page ends before its window does; then the end of the page is the end of the list.
@@ -150,6 +173,18 @@ async fn counted(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Resul
     Ok(Some(total))
 }
 
+/// Whether `mos_max` leaves so few records of one organisation that its index is to find them.
+async fn is_rare(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Result<bool, StoreError> {
+    let Some(mos_max) = filter.mos_max else { return Ok(false) };
+    let Some(organisation_id) = scope.organisation().or(filter.organisation_id) else { return Ok(false) };
+    let bad =
+        CdrFilter { mos_max: Some(mos_max), organisation_id: Some(organisation_id), ..CdrFilter::default() };
+    let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
+    matching(&mut statement, &Reading { is_rare: true, ..Reading::whole(Scope::Everything, &bad) });
+    statement.bind(" LIMIT ", i64::try_from(FEW).unwrap_or(i64::MAX), ") AS counted");
+    Ok(number::<u64>(&statement.query().fetch_one(on).await?, "total")? < FEW)
+}
+
 async fn count(reading: &Reading<'_>, on: &mut Connection) -> Result<u64, StoreError> {
     let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
     matching(&mut statement, reading);
@@ -177,7 +212,7 @@ async fn page(
 ) -> Result<Vec<Row>, StoreError> {
     let sorting = order_by(sort, order, reading.texts);
     let clause = match sort {
-        CdrSort::StartedAt if reading.is_few() => reading.few_first(order),
+        CdrSort::StartedAt if reading.is_sorted_late() => reading.few_first(order),
         _ => sorting.clause,
     };
     let Some((present, missing, missing_clause)) = sorting.nullable else {

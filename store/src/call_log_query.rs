@@ -5,8 +5,9 @@
 //! a column means that no index is to be used for it, in both databases.
 
 use sidetone_model::access::Scope;
-use sidetone_model::call::{Direction, Transport};
+use sidetone_model::call::{BillingMode, Direction, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrSort};
+use sidetone_model::ids::{ExtensionId, RoomId};
 use sidetone_model::page::Order;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
@@ -20,8 +21,12 @@ pub(super) struct Reading<'a> {
     pub(super) scope: Scope,
     pub(super) filter: &'a CdrFilter,
     pub(super) texts: Texts,
+    /// The ids of the records that satisfy `q` and `did`, at least one, if they are known before the records are read.
+    pub(super) calls: Option<&'a [String]>,
     /// Their number, if it is known before they are read.
     pub(super) known: Option<u64>,
+    /// Whether the index of `mos` is to find the records of `mos_max`: they are few, or to be counted.
+    pub(super) is_rare: bool,
 }
 
 /// Where texts are searched.
@@ -46,13 +51,18 @@ pub(super) struct Sorting {
 impl<'a> Reading<'a> {
     /// Records that are read whole, so that a search index saves nothing.
     pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
-        Self { scope, filter, texts: Texts::Whole, known: None }
+        Self { scope, filter, texts: Texts::Whole, calls: None, known: None, is_rare: false }
     }
 
     /// Whether `min_billsec` leaves so few records that sorting them is faster than searching among the
     /// newest.
     pub(super) fn is_few(&self) -> bool {
         self.filter.min_billsec.is_some() && self.known.is_some_and(|total| total <= FEW)
+    }
+
+    /// Whether another index finds so few records that they are sorted then.
+    pub(super) fn is_sorted_late(&self) -> bool {
+        self.is_few() || (self.filter.mos_max.is_some() && self.is_rare)
     }
 
     /// The clause for newest or oldest first, for records that another index finds.
@@ -66,42 +76,108 @@ impl<'a> Reading<'a> {
 
 /// Adds the condition: inside the scope, and every part of the filter.
 pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
-    let filter = reading.filter;
+    // Named one by one, so that no filter is forgotten.
+    let CdrFilter {
+        agent_id,
+        billing_mode,
+        campaign_id,
+        did,
+        direction,
+        extension_id,
+        from,
+        hangup_cause,
+        media_verdict,
+        media_verdict_b,
+        min_billsec,
+        mos_max,
+        node_id,
+        organisation_id,
+        q,
+        reference,
+        room_id,
+        team_id,
+        to,
+        transcoded,
+        transport,
+        trunk_id,
+    } = reading.filter;
     within(statement, reading.scope);
-    statement.bind_text(" AND organisation_id = ", filter.organisation_id);
-    statement.bind_text(" AND agent_id = ", filter.agent_id);
-    statement.bind_text(" AND campaign_id = ", filter.campaign_id);
-    statement.bind_text(" AND direction = ", filter.direction.map(Direction::as_str));
-    statement.bind_text(" AND extension_id = ", filter.extension_id);
-    statement.bind_text(" AND hangup_cause = ", filter.hangup_cause.as_deref());
-    statement.bind_text(" AND media_verdict = ", filter.media_verdict.map(MediaVerdict::as_str));
-    statement.bind_text(" AND media_verdict_b = ", filter.media_verdict_b.map(MediaVerdict::as_str));
-    statement.bind_text(" AND node_id = ", filter.node_id);
-    statement.bind_text(" AND team_id = ", filter.team_id);
-    statement.bind_text(" AND transport = ", filter.transport.map(Transport::as_str));
-    statement.bind_text(" AND trunk_id = ", filter.trunk_id);
-    if let Some(transcoded) = filter.transcoded {
+    statement.bind_text(" AND organisation_id = ", *organisation_id);
+    statement.bind_text(" AND agent_id = ", *agent_id);
+    statement.bind_text(" AND billing_mode = ", billing_mode.map(BillingMode::as_str));
+    statement.bind_text(" AND campaign_id = ", *campaign_id);
+    statement.bind_text(" AND direction = ", direction.map(Direction::as_str));
+    statement.bind_text(" AND hangup_cause = ", hangup_cause.as_deref());
+    statement.bind_text(" AND media_verdict = ", media_verdict.map(MediaVerdict::as_str));
+    statement.bind_text(" AND media_verdict_b = ", media_verdict_b.map(MediaVerdict::as_str));
+    statement.bind_text(" AND node_id = ", *node_id);
+    statement.bind_text(" AND reference = ", reference.as_deref());
+    statement.bind_text(" AND team_id = ", *team_id);
+    statement.bind_text(" AND transport = ", transport.map(Transport::as_str));
+    statement.bind_text(" AND trunk_id = ", *trunk_id);
+    if let Some(transcoded) = *transcoded {
         statement.bind(" AND transcoded = ", i64::from(transcoded), "");
     }
-    if let Some(from) = filter.from.map(Timestamp::as_micros) {
+    if let Some(from) = from.map(Timestamp::as_micros) {
         statement.bind(" AND started_at_us >= ", from, "");
     }
-    if let Some(to) = filter.to.map(Timestamp::as_micros) {
+    if let Some(to) = to.map(Timestamp::as_micros) {
         statement.bind(" AND started_at_us < ", to, "");
     }
-    if let Some(billsec) = filter.min_billsec {
+    if let Some(billsec) = *min_billsec {
         let before = if reading.is_few() { " AND billsec >= " } else { " AND +billsec >= " };
         statement.bind(before, i64::try_from(billsec).unwrap_or(i64::MAX), "");
     }
-    if let Some(did) = &filter.did {
-        let before = match reading.texts {
+    if let Some(mos) = *mos_max {
+        let before = if reading.is_rare { " AND mos_hundredths <= " } else { " AND +mos_hundredths <= " };
+        statement.bind(before, mos.0, "");
+    }
+    of_extension(statement, *extension_id);
+    of_room(statement, *room_id);
+    if let Some(calls) = reading.calls {
+        statement.push(" AND call_uuid IN (");
+        statement.list(calls.iter().map(|call| call.as_str().into()));
+        statement.push(")");
+        return;
+    }
+    with_texts(statement, reading.texts, did.as_deref(), q.as_deref());
+}
+
+/// Calls of an extension and to it.
+fn of_extension(statement: &mut Statement, extension: Option<ExtensionId>) {
+    if let Some(extension) = extension.map(|id| id.to_string()) {
+        // One index each; the record's own extension is not stored a second time as the called one.
+        statement.bind(" AND (extension_id = ", extension.clone(), "");
+        statement.bind(" OR called_extension_id = ", extension, ")");
+    }
+}
+
+/// Calls that were in a conference room. The records are within a scope, so the people of the room's sessions need
+/// none.
+fn of_room(statement: &mut Statement, room: Option<RoomId>) {
+    if let Some(room) = room {
+        statement.bind(
+            " AND call_uuid IN (SELECT people.call_uuid FROM conference_sessions AS sessions
+             JOIN conference_people AS people ON people.session_id = sessions.id
+             AND people.organisation_id = sessions.organisation_id
+             WHERE sessions.organisation_id = cdrs.organisation_id AND sessions.room_id = ",
+            room.to_string(),
+            ")",
+        );
+    }
+}
+
+/// Adds the searches in texts.
+fn with_texts(statement: &mut Statement, texts: Texts, did: Option<&str>, q: Option<&str>) {
+    if let Some(did) = did {
+        let before = match texts {
             Texts::Indexed => " AND INSTR(did_key, ",
             Texts::Whole => " AND INSTR(did_search, ",
         };
         statement.bind(before, folded(did), ") > 0");
     }
-    if let Some(q) = &filter.q {
-        let before = match reading.texts {
+    if let Some(q) = q {
+        let before = match texts {
             Texts::Indexed => " AND INSTR(search_key, ",
             Texts::Whole => " AND INSTR(search, ",
         };
@@ -136,6 +212,8 @@ pub(super) fn order_by(sort: CdrSort, order: Order, texts: Texts) -> Sorting {
         (Direction, Descending, _) => " ORDER BY direction DESC, call_uuid DESC",
         (EndedAt, Ascending, _) => " ORDER BY ended_at_us ASC, call_uuid ASC",
         (EndedAt, Descending, _) => " ORDER BY ended_at_us DESC, call_uuid DESC",
+        (Mos, Ascending, _) => " ORDER BY mos_hundredths ASC, call_uuid ASC",
+        (Mos, Descending, _) => " ORDER BY mos_hundredths DESC, call_uuid DESC",
         (SellAmount, Ascending, _) => " ORDER BY sell_scaled ASC, call_uuid ASC",
         (SellAmount, Descending, _) => " ORDER BY sell_scaled DESC, call_uuid DESC",
         (StartedAt, Ascending, _) => " ORDER BY started_at_us ASC, call_uuid ASC",
@@ -153,10 +231,11 @@ pub(super) fn order_by(sort: CdrSort, order: Order, texts: Texts) -> Sorting {
             Some((" AND destination_number IS NOT NULL", " AND destination_number IS NULL", missing_clause))
         }
         EndedAt => Some((" AND ended_at_us IS NOT NULL", " AND ended_at_us IS NULL", missing_clause)),
+        Mos => Some((" AND mos_hundredths IS NOT NULL", " AND mos_hundredths IS NULL", missing_clause)),
         Billsec | CdrSort::Direction | SellAmount | StartedAt => None,
     };
     Sorting { clause, nullable }
 }
 
 /// Few enough records that sorting them costs nothing noticeable.
-const FEW: u64 = 10_000;
+pub(super) const FEW: u64 = 10_000;

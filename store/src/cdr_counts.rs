@@ -3,13 +3,13 @@
 //!
 //! A count is for one organisation, one value of one filter and 28 days. For a list with a single filter,
 //! with or without time bounds, the counts are added up, and only the cut-off ends are counted in the
-//! records. There are no counts for filters whose values each have few records (agent, campaign, extension),
-//! for several filters at once, and for searches: those records are counted with an index.
+//! records. There are no counts for filters whose values each have few records (agent, campaign, extension, reference, room),
+//! for `mos_max`, several filters at once, and for searches: those records are counted with an index.
 
 use std::collections::BTreeMap;
 
 use sidetone_model::access::Scope;
-use sidetone_model::call::{Direction, Transport};
+use sidetone_model::call::{BillingMode, Direction, Transport};
 use sidetone_model::call_log::CdrFilter;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::OrganisationId;
@@ -18,6 +18,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::StoreError;
 use crate::columns::number;
+use crate::scope::narrowed;
 use crate::search::fits_an_index;
 use crate::sql::{Connection, sql};
 use crate::statement::Statement;
@@ -56,6 +57,7 @@ impl Additions {
             }
         };
         add(ALL, Some(String::new()), period);
+        add("billing_mode", Some(cdr.billing_mode.as_str().to_owned()), period);
         add("direction", Some(cdr.direction.as_str().to_owned()), period);
         add("hangup_cause", cdr.hangup_cause.map(|cause| cause.as_str().to_owned()), period);
         let verdict = |verdict: Option<MediaVerdict>| verdict.map(|verdict| verdict.as_str().to_owned());
@@ -98,42 +100,60 @@ impl Additions {
 impl Counted {
     /// Returns the condition of `filter` inside `scope`, if one count answers it.
     pub(super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
-        let uncounted = filter.q.is_some()
-            || filter.did.is_some()
-            || filter.agent_id.is_some()
-            || filter.campaign_id.is_some()
-            || filter.extension_id.is_some();
+        // Named one by one, so that no filter is forgotten.
+        let CdrFilter {
+            agent_id,
+            billing_mode,
+            campaign_id,
+            did,
+            direction,
+            extension_id,
+            from,
+            hangup_cause,
+            media_verdict,
+            media_verdict_b,
+            min_billsec,
+            mos_max,
+            node_id,
+            organisation_id,
+            q,
+            reference,
+            room_id,
+            team_id,
+            to,
+            transcoded,
+            transport,
+            trunk_id,
+        } = filter;
+        let uncounted = q.is_some()
+            || did.is_some()
+            || agent_id.is_some()
+            || campaign_id.is_some()
+            || extension_id.is_some()
+            || mos_max.is_some()
+            || reference.is_some()
+            || room_id.is_some();
         if uncounted {
             return None;
         }
-        let organisation = match (scope.organisation(), filter.organisation_id) {
-            (Some(own), Some(asked)) if own != asked => return None,
-            (own, asked) => own.or(asked),
-        };
-        let own_team = match scope {
-            Scope::Team { team, .. } => Some(team?),
-            Scope::Everything | Scope::Organisation(_) => None,
-        };
-        let team = match (own_team, filter.team_id) {
-            (Some(own), Some(asked)) if own != asked => return None,
-            (own, asked) => own.or(asked),
-        };
+        let (organisation, team) = narrowed(scope, *organisation_id, *team_id)?;
         let mut asked = [
-            ("direction", filter.direction.map(Direction::as_str).map(str::to_owned)),
-            ("hangup_cause", filter.hangup_cause.clone()),
-            ("media_verdict", filter.media_verdict.map(MediaVerdict::as_str).map(str::to_owned)),
-            ("media_verdict_b", filter.media_verdict_b.map(MediaVerdict::as_str).map(str::to_owned)),
-            ("node_id", filter.node_id.map(|id| id.to_string())),
+            ("billing_mode", billing_mode.map(BillingMode::as_str).map(str::to_owned)),
+            ("direction", direction.map(Direction::as_str).map(str::to_owned)),
+            ("hangup_cause", hangup_cause.clone()),
+            ("media_verdict", media_verdict.map(MediaVerdict::as_str).map(str::to_owned)),
+            ("media_verdict_b", media_verdict_b.map(MediaVerdict::as_str).map(str::to_owned)),
+            ("node_id", node_id.map(|id| id.to_string())),
             ("team_id", team.map(|id| id.to_string())),
-            ("transcoded", filter.transcoded.map(|holds| i64::from(holds).to_string())),
-            ("transport", filter.transport.map(Transport::as_str).map(str::to_owned)),
-            ("trunk_id", filter.trunk_id.map(|id| id.to_string())),
-            (BILLSEC, filter.min_billsec.map(|billsec| minute_text(billsec.div_ceil(MINUTE)))),
+            ("transcoded", transcoded.map(|holds| i64::from(holds).to_string())),
+            ("transport", transport.map(Transport::as_str).map(str::to_owned)),
+            ("trunk_id", trunk_id.map(|id| id.to_string())),
+            (BILLSEC, min_billsec.map(|billsec| minute_text(billsec.div_ceil(MINUTE)))),
         ]
         .into_iter()
         .filter_map(|(dimension, value)| Some((dimension, value?)));
         let (dimension, value) = asked.next().unwrap_or((ALL, String::new()));
-        let bounded = filter.from.is_some() || filter.to.is_some();
+        let bounded = from.is_some() || to.is_some();
         if asked.next().is_some() || (dimension == BILLSEC && bounded) {
             return None;
         }
@@ -141,9 +161,9 @@ impl Counted {
             organisation,
             dimension,
             value,
-            from_us: filter.from.map_or(i64::MIN, Timestamp::as_micros),
-            to_us: filter.to.map_or(i64::MAX, Timestamp::as_micros),
-            min_billsec: filter.min_billsec.unwrap_or(0),
+            from_us: from.map_or(i64::MIN, Timestamp::as_micros),
+            to_us: to.map_or(i64::MAX, Timestamp::as_micros),
+            min_billsec: min_billsec.unwrap_or(0),
         })
     }
 

@@ -1,57 +1,81 @@
 //! Call records: written in groups with their events, and found by their id.
 
-use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use std::collections::{BTreeMap, HashMap};
+
+use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
+use sidetone_model::call_request::RequestChange;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::CallId;
+use sidetone_model::event::Event;
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::{CallId, ExtensionId, OrganisationId};
 use sidetone_model::money::Amount;
-use sidetone_model::ports::{CdrSink, PortFuture, Stored};
+use sidetone_model::ports::{CallRows, CallSink, CdrSink, PortFuture, Stored};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
+use sidetone_model::switch_event::SwitchEvent;
 use sidetone_model::time::Timestamp;
 
+use crate::ai_tokens_lock::{AiTokens, hold};
 use crate::call_events::{ended, missed};
+use crate::call_requests::change_requests;
 use crate::cdr_counts::Additions;
-use crate::cdr_quality::insert_quality;
+use crate::cdr_quality::insert_qualities;
 use crate::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::credit::Draws;
-use crate::events::insert_event;
-use crate::search::{fits_an_index, searchable};
-use crate::sql::{AiTokens, Connection, Row, sql};
+use crate::events::insert_events;
+use crate::search::{fits_an_index, folded, searchable};
+use crate::sql::{Connection, Row, Value, sql, stored_text};
+use crate::statement::{Statement, parts};
+use crate::text_blocks::{Entry, add_blocks};
 use crate::{Store, StoreError};
 
+impl CallSink for Store {
+    fn store_calls<'a>(&'a self, rows: CallRows<'a>) -> PortFuture<'a, Stored> {
+        Box::pin(async move { Ok(self.insert_calls(rows).await?) })
+    }
+}
+
 impl CdrSink for Store {
-    fn store<'a>(&'a self, cdrs: &'a [Cdr]) -> PortFuture<'a, Stored> {
-        Box::pin(async move { Ok(self.insert_cdrs(cdrs).await?) })
+    fn store<'a>(&'a self, records: &'a [Cdr]) -> PortFuture<'a, Stored> {
+        Box::pin(async move { Ok(self.insert_calls(CallRows { records, ..CallRows::default() }).await?) })
     }
 }
 
 impl Store {
-    /// Stores the records that are not stored yet, each with its event, in one transaction; returns how many
-    /// were new.
-    async fn insert_cdrs(&self, cdrs: &[Cdr]) -> Result<Stored, StoreError> {
+    /// Stores events of live calls and then the records that are not stored yet, each with its quality and its
+    /// events, in one transaction with few statements; returns how many records were new.
+    async fn insert_calls(&self, CallRows { events, records }: CallRows<'_>) -> Result<Stored, StoreError> {
+        let changes: Vec<&RequestChange> = events.iter().filter_map(SwitchEvent::request).collect();
+        let mut events: Vec<Event> = events.iter().filter_map(SwitchEvent::event).collect();
         let mut transaction = self.writer().begin_write().await?;
-        transaction.hold(AiTokens::Read).await?;
-        let mut new = 0;
         let mut draws = Draws::default();
-        let mut additions = Additions::default();
-        for cdr in cdrs {
-            let search = search_text(cdr);
-            let row = insert_cdr(&mut transaction, cdr, &search).await?;
-            if let Some(row) = &row {
-                insert_quality(&mut transaction, cdr).await?;
-                insert_event(&mut transaction, &ended(cdr, number_opt(row, "ai_tokens")?)).await?;
-                if let Some(missed) = missed(cdr) {
-                    insert_event(&mut transaction, &missed).await?;
-                }
+        let mut new = Vec::new();
+        if !records.is_empty() {
+            hold(&mut transaction, AiTokens::Read).await?;
+            let mut inserted = insert_cdrs(&mut transaction, records).await?;
+            let mut additions = Additions::default();
+            let mut entries: BTreeMap<OrganisationId, Vec<Entry>> = BTreeMap::new();
+            for cdr in records {
+                // Of two records of one call in a group, the first one is stored.
+                let row = inserted.remove(&cdr.call_uuid);
+                draws.note(cdr, row.is_some());
+                let Some(Inserted { ai_tokens, search }) = row else { continue };
+                events.push(ended(cdr, ai_tokens));
+                events.extend(missed(cdr));
                 additions.add(cdr, &search);
-                new += 1;
+                entries.entry(cdr.organisation_id).or_default().push(entry(cdr));
+                new.push(cdr);
             }
-            draws.note(cdr, row.is_some());
+            insert_qualities(&mut transaction, &new).await?;
+            additions.store(&mut transaction).await?;
+            add_blocks(&mut transaction, self.unmerged(), entries).await?;
         }
-        additions.store(&mut transaction).await?;
+        // Callbacks show the request with its record.
+        change_requests(&mut transaction, &changes).await?;
+        insert_events(&mut transaction, &events).await?;
         let drawn = draws.write(&mut transaction).await?;
         transaction.commit().await?;
-        Ok(Stored { new, drawn })
+        Ok(Stored { new: new.len(), drawn })
     }
 
     /// The record of a call, of any organisation.
@@ -64,78 +88,137 @@ impl Store {
     }
 }
 
-/// Inserts a record; returns its stored row, or `None` when the record is stored already.
-async fn insert_cdr(connection: &mut Connection, cdr: &Cdr, search: &str) -> Result<Option<Row>, StoreError> {
-    let quality = &cdr.quality;
-    let far = cdr.media_b.unwrap_or_default();
+/// A record that was not stored before.
+struct Inserted {
+    ai_tokens: Option<u64>,
+    /// The text that a free search covers.
+    search: String,
+}
+
+/// Inserts the records that are not stored yet; returns those.
+async fn insert_cdrs(
+    connection: &mut Connection,
+    records: &[Cdr],
+) -> Result<BTreeMap<CallId, Inserted>, StoreError> {
+    let mut inserted = BTreeMap::new();
+    for part in parts(records) {
+        let mut statement = Statement::new(
+            "INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
+             started_at_us, answered_at_us, ended_at_us, billsec, billing_mode, codec_a, codec_b,
+             caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
+             node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
+             jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
+             mos_hundredths, media_verdict, jitter_ms_b_hundredths, loss_pct_b_hundredths,
+             mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b,
+             search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled, search_key, did_key,
+             transcoded, reference, ended_by, transferred_from, transferred_to, forwarded_by,
+             forward_reason, called_extension_id, search_packed, ai_tokens) VALUES ",
+        );
+        let mut searches: HashMap<CallId, String> = HashMap::with_capacity(part.len());
+        for (index, cdr) in part.iter().enumerate() {
+            let search = search_text(cdr);
+            statement.push(if index == 0 { "(" } else { ", (" });
+            statement.list(values(cdr, &search));
+            // The tokens of a conversation that was stored before its record.
+            statement.bind(
+                ", COALESCE((SELECT tokens_input + tokens_output FROM conversations WHERE call_uuid = ",
+                cdr.call_uuid.to_string(),
+                "",
+            );
+            statement.bind(" AND organisation_id = ", cdr.organisation_id.to_string(), "), ");
+            statement.bind("", cdr.ai_tokens.and_then(|tokens| i64::try_from(tokens).ok()), "))");
+            searches.entry(cdr.call_uuid).or_insert(search);
+        }
+        statement.push(" ON CONFLICT (call_uuid) DO NOTHING RETURNING call_uuid, ai_tokens");
+        for row in statement.query().fetch_all(&mut *connection).await? {
+            let call = parsed(&row, "call_uuid")?;
+            let search = searches.remove(&call).unwrap_or_default();
+            inserted.insert(call, Inserted { ai_tokens: number_opt(&row, "ai_tokens")?, search });
+        }
+    }
+    Ok(inserted)
+}
+
+/// The values of a record's columns, but for the tokens.
+fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
-    let row =
-        sql("INSERT INTO cdrs (call_uuid, organisation_id, extension_id, trunk_id, direction, transport,
-         started_at_us, answered_at_us, ended_at_us, billsec, billing_mode, codec_a, codec_b,
-         caller_number, destination_number, dialled_number, agent_id, team_id, campaign_id, contact_id,
-         node_id, hangup_cause, bridge_cause, sip_status, sell_scaled, cost_scaled, currency,
-         jitter_ms_hundredths, loss_pct_hundredths, mean_interval_ms_hundredths, quality_pct_hundredths,
-         mos_hundredths, media_verdict, search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled,
-         ai_tokens, search_key, did_key, transcoded, jitter_ms_b_hundredths, loss_pct_b_hundredths,
-         mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
-         COALESCE((SELECT tokens_input + tokens_output FROM conversations
-                   WHERE call_uuid = $1 AND organisation_id = $2), $39), $40, $41, $42, $43, $44, $45, $46, $47,
-         $48)
-         ON CONFLICT (call_uuid) DO NOTHING RETURNING ai_tokens")
-        .bind(cdr.call_uuid.to_string())
-        .bind(cdr.organisation_id.to_string())
-        .bind(cdr.extension_id.map(|id| id.to_string()))
-        .bind(cdr.trunk_id.map(|id| id.to_string()))
-        .bind(cdr.direction.as_str())
-        .bind(cdr.transport.as_str())
-        .bind(cdr.started_at.as_micros())
-        .bind(cdr.answered_at.map(Timestamp::as_micros))
-        .bind(cdr.ended_at.map(Timestamp::as_micros))
-        .bind(i64::from(cdr.billsec))
-        .bind(cdr.billing_mode.as_str())
-        .bind(cdr.codec_a.as_deref())
-        .bind(cdr.codec_b.as_deref())
-        .bind(cdr.caller_number.as_deref())
-        .bind(cdr.destination_number.as_deref())
-        .bind(cdr.dialled_number.as_deref())
-        .bind(cdr.agent_id.map(|id| id.to_string()))
-        .bind(cdr.team_id.map(|id| id.to_string()))
-        .bind(cdr.campaign_id.map(|id| id.to_string()))
-        .bind(cdr.contact_id.map(|id| id.to_string()))
-        .bind(cdr.node_id.map(|id| id.to_string()))
-        .bind(cdr.hangup_cause.map(HangupCause::as_str))
-        .bind(cdr.bridge_cause.map(HangupCause::as_str))
-        .bind(cdr.sip_status.map(i64::from))
-        .bind(cdr.sell_amount.scaled())
-        .bind(cdr.cost_amount.scaled())
-        .bind(cdr.currency.map(|currency| currency.as_str().to_owned()))
-        .bind(quality.jitter_ms.map(|figure| figure.0))
-        .bind(quality.loss_pct.map(|figure| figure.0))
-        .bind(quality.mean_interval_ms.map(|figure| figure.0))
-        .bind(quality.quality_pct.map(|figure| figure.0))
-        .bind(quality.mos.map(|figure| figure.0))
-        .bind(quality.verdict.map(MediaVerdict::as_str))
-        .bind(search)
-        .bind(&did_search)
-        .bind(cdr.billing.cost.map(|cost| cost.currency.to_string()))
-        .bind(cdr.billing.cost.map(|cost| cost.amount.scaled()))
-        .bind(cdr.billing.cost.and_then(|cost| cost.fx_rate).map(Amount::scaled))
-        .bind(cdr.ai_tokens.and_then(|tokens| i64::try_from(tokens).ok()))
-        .bind(indexed.then_some(search))
-        .bind(indexed.then_some(did_search.as_str()))
-        .bind(cdr.transcoded())
-        .bind(far.jitter_ms.map(|figure| figure.0))
-        .bind(far.loss_pct.map(|figure| figure.0))
-        .bind(far.mean_interval_ms.map(|figure| figure.0))
-        .bind(far.quality_pct.map(|figure| figure.0))
-        .bind(far.mos.map(|figure| figure.0))
-        .bind(far.verdict.map(MediaVerdict::as_str))
-        .fetch_optional(connection)
-        .await?;
-    Ok(row)
+    let did_key = indexed.then(|| did_search.clone());
+    let [jitter, loss, interval, quality, mos, verdict] = figures(&cdr.quality);
+    let [jitter_b, loss_b, interval_b, quality_b, mos_b, verdict_b] =
+        figures(&cdr.media_b.unwrap_or_default());
+    let cost = cdr.billing.cost;
+    [
+        cdr.call_uuid.to_string().into(),
+        cdr.organisation_id.to_string().into(),
+        cdr.extension_id.map(|id| id.to_string()).into(),
+        cdr.trunk_id.map(|id| id.to_string()).into(),
+        cdr.direction.as_str().into(),
+        cdr.transport.as_str().into(),
+        cdr.started_at.as_micros().into(),
+        cdr.answered_at.map(Timestamp::as_micros).into(),
+        cdr.ended_at.map(Timestamp::as_micros).into(),
+        i64::from(cdr.billsec).into(),
+        cdr.billing_mode.as_str().into(),
+        cdr.codec_a.as_deref().into(),
+        cdr.codec_b.as_deref().into(),
+        cdr.caller_number.as_deref().into(),
+        cdr.destination_number.as_deref().into(),
+        cdr.dialled_number.as_deref().into(),
+        cdr.agent_id.map(|id| id.to_string()).into(),
+        cdr.team_id.map(|id| id.to_string()).into(),
+        cdr.campaign_id.map(|id| id.to_string()).into(),
+        cdr.contact_id.map(|id| id.to_string()).into(),
+        cdr.node_id.map(|id| id.to_string()).into(),
+        cdr.hangup_cause.map(HangupCause::as_str).into(),
+        cdr.bridge_cause.map(HangupCause::as_str).into(),
+        cdr.sip_status.map(i64::from).into(),
+        cdr.sell_amount.scaled().into(),
+        cdr.cost_amount.scaled().into(),
+        cdr.currency.map(|currency| currency.as_str().to_owned()).into(),
+        jitter,
+        loss,
+        interval,
+        quality,
+        mos,
+        verdict,
+        jitter_b,
+        loss_b,
+        interval_b,
+        quality_b,
+        mos_b,
+        verdict_b,
+        search.into(),
+        did_search.into(),
+        cost.map(|cost| cost.currency.to_string()).into(),
+        cost.map(|cost| cost.amount.scaled()).into(),
+        cost.and_then(|cost| cost.fx_rate).map(Amount::scaled).into(),
+        indexed.then_some(search).into(),
+        did_key.into(),
+        cdr.transcoded().into(),
+        cdr.reference.as_deref().into(),
+        cdr.ended_by.map(EndedBy::as_str).into(),
+        cdr.transferred_from.map(|id| id.to_string()).into(),
+        cdr.transferred_to.map(|id| id.to_string()).into(),
+        (&cdr.forwarded_by).into(),
+        cdr.forward_reason.map(ForwardReason::as_str).into(),
+        called_extension(cdr).map(|id| id.to_string()).into(),
+        // Its texts are in a block: see `entry`.
+        true.into(),
+    ]
+}
+
+/// The extension that was called, unless the record is its own.
+fn called_extension(cdr: &Cdr) -> Option<ExtensionId> {
+    cdr.called.map(|called| called.extension_id).filter(|called| cdr.extension_id != Some(*called))
+}
+
+/// The figures and the verdict of one leg.
+fn figures(leg: &Quality) -> [Value; 6] {
+    let [jitter, loss, interval, quality, mos] =
+        [leg.jitter_ms, leg.loss_pct, leg.mean_interval_ms, leg.quality_pct, leg.mos]
+            .map(|figure| Value::from(figure.map(|figure| figure.0)));
+    [jitter, loss, interval, quality, mos, leg.verdict.map(MediaVerdict::as_str).into()]
 }
 
 /// The text that a free search covers.
@@ -146,6 +229,21 @@ fn search_text(cdr: &Cdr) -> String {
         cdr.dialled_number.as_deref(),
         cdr.hangup_cause.map(HangupCause::as_str),
     ])
+}
+
+/// The texts of a record, for the block that it is stored with.
+fn entry(cdr: &Cdr) -> Entry {
+    let number = |number: &Option<String>| stored_text(folded(number.as_deref().unwrap_or_default()));
+    Entry {
+        call: cdr.call_uuid.0,
+        started_us: cdr.started_at.as_micros(),
+        facets: [
+            Some(cdr.direction.as_str().to_owned()),
+            cdr.hangup_cause.map(|cause| cause.as_str().to_owned()),
+            cdr.team_id.map(|team| team.to_string()),
+        ],
+        numbers: [number(&cdr.caller_number), number(&cdr.destination_number), number(&cdr.dialled_number)],
+    }
 }
 
 /// The record in a row.
@@ -180,10 +278,16 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
         sip_status: status
             .map(|status| u16::try_from(status).map_err(|_| StoreError::Corrupt { column: "sip_status" }))
             .transpose()?,
+        ended_by: word_opt(row, "ended_by", EndedBy::from_name)?,
+        transferred_from: parsed_opt(row, "transferred_from")?,
+        transferred_to: parsed_opt(row, "transferred_to")?,
+        forwarded_by: row.try_get("forwarded_by")?,
+        forward_reason: word_opt(row, "forward_reason", ForwardReason::from_name)?,
         sell_amount: Amount::from_scaled(row.try_get("sell_scaled")?),
         cost_amount: Amount::from_scaled(row.try_get("cost_scaled")?),
         currency: parsed_opt(row, "currency")?,
         ai_tokens: number_opt(row, "ai_tokens")?,
+        reference: row.try_get("reference")?,
         called: None,
         billing: Billing { cost: carrier_charge(row)?, ..Billing::default() },
         quality: Quality {
@@ -218,3 +322,6 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
         fx_rate: fx_rate.map(Amount::from_scaled),
     }))
 }
+
+/// Columns of a record that its values fill.
+const COLUMNS: usize = 55;

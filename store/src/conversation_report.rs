@@ -12,10 +12,12 @@ use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::time::Timestamp;
 
 use crate::ai_prices::prices_for;
+use crate::ai_tokens_lock::{AiTokens, hold};
 use crate::columns::{parsed, parsed_opt};
-use crate::conversations::{find, json_text};
+use crate::conversation_rows::{find, json_text};
+use crate::credit::draw;
 use crate::events::insert_event;
-use crate::sql::{AiTokens, Connection, Query, Transaction, sql};
+use crate::sql::{Connection, Query, Transaction, sql};
 use crate::{Store, StoreError};
 
 impl Store {
@@ -194,13 +196,17 @@ async fn write(
         let event = Event::new(EventKind::ConversationCompleted, organisation, team, at, data);
         insert_event(transaction, &event).await?;
     }
-    transaction.hold(AiTokens::Written).await?;
+    hold(transaction, AiTokens::Written).await?;
     sql("UPDATE cdrs SET ai_tokens = $1 WHERE call_uuid = $2 AND organisation_id = $3")
         .bind(conversation.ai_tokens().and_then(|tokens| i64::try_from(tokens).ok()))
         .bind(conversation.call_uuid.to_string())
         .bind(conversation.organisation_id.to_string())
         .execute(&mut **transaction)
         .await?;
+    // Last, as in the transactions that store records: both lock the record before the organisation.
+    if let (true, Some(sell)) = (update.completes, conversation.charge.sell) {
+        draw(transaction, conversation.organisation_id, sell, conversation.started_at).await?;
+    }
     Ok(true)
 }
 

@@ -1,4 +1,4 @@
-//! The credit of organisations, and what settled calls use of it.
+//! The credit of organisations, and what settled calls and conversations use of it.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::rate_book::Accounts;
 use sidetone_model::rating::{Account, Drawn};
+use sidetone_model::time::Timestamp;
 
 use crate::columns::parsed;
 use crate::sql::{Connection, Row, sql};
@@ -91,6 +92,61 @@ impl WriteTransaction {
     }
 }
 
+/// Deducts an amount that is no call's, such as that of a conversation's AI, from the credit of its organisation; in
+/// another currency by the rate in force at `at`. Running engines read it within two seconds (`src/watch.rs`).
+pub(super) async fn draw(
+    connection: &mut Connection,
+    organisation: OrganisationId,
+    (amount, currency): (Amount, Currency),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let row = sql("SELECT currency FROM organisations WHERE id = $1")
+        .bind(organisation.to_string())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(row) = row else { return Ok(()) };
+    let own: Currency = parsed(&row, "currency")?;
+    let amount = if own == currency {
+        Some(amount)
+    } else {
+        let rate = sql("SELECT rate_scaled FROM fx_rates
+             WHERE from_currency = $1 AND to_currency = $2 AND from_time_us <= $3 ORDER BY from_time_us DESC LIMIT 1")
+        .bind(currency.to_string())
+        .bind(own.to_string())
+        .bind(at.as_micros())
+        .fetch_optional(&mut *connection)
+        .await?;
+        let rate = rate.map(|rate| rate.try_get("rate_scaled")).transpose()?;
+        rate.and_then(|rate| amount.converted(Amount::from_scaled(rate)))
+    };
+    match amount {
+        Some(amount) => add_used(connection, organisation, own, amount).await,
+        None => {
+            tracing::warn!(%currency, account = %own, "an amount is not deducted: there is no rate to the account's currency");
+            Ok(())
+        }
+    }
+}
+
+async fn add_used(
+    connection: &mut Connection,
+    organisation: OrganisationId,
+    currency: Currency,
+    amount: Amount,
+) -> Result<(), StoreError> {
+    // The sum must not overflow: SQLite would go on with a floating-point number.
+    sql("UPDATE organisations SET credit_used_scaled =
+         CASE WHEN credit_used_scaled > 9223372036854775807 - $1 THEN 9223372036854775807
+         ELSE credit_used_scaled + $1 END
+         WHERE id = $2 AND currency = $3")
+    .bind(amount.scaled())
+    .bind(organisation.to_string())
+    .bind(currency.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Deducts the prices of settled calls from the credit of their organisations, each call once.
 #[derive(Debug, Default)]
 pub(super) struct Draws(BTreeMap<OrganisationId, Draw>);
@@ -119,16 +175,7 @@ impl Draws {
         let mut all = Vec::with_capacity(self.0.len());
         for (organisation, draw) in self.0 {
             for (currency, amount) in draw.amounts {
-                // The sum must not overflow: SQLite would go on with a floating-point number.
-                sql("UPDATE organisations SET credit_used_scaled =
-                     CASE WHEN credit_used_scaled > 9223372036854775807 - $1 THEN 9223372036854775807
-                     ELSE credit_used_scaled + $1 END
-                     WHERE id = $2 AND currency = $3")
-                .bind(amount.scaled())
-                .bind(organisation.to_string())
-                .bind(currency.to_string())
-                .execute(&mut *connection)
-                .await?;
+                add_used(&mut *connection, organisation, currency, amount).await?;
             }
             let row = sql("SELECT credit_used_scaled FROM organisations WHERE id = $1")
                 .bind(organisation.to_string())

@@ -2,25 +2,29 @@
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sidetone_model::problem::Problem;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::ports::Tenants;
 use sqlx::ConnectOptions;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
 use crate::bell::Bell;
-use crate::failure::Failure;
+use crate::connection_shares::{self, Shares};
+use crate::database_health::{Heartbeat, Trouble, Vitals};
+use crate::error::StoreError;
 use crate::location::{Database, Location};
-use crate::plans;
-use crate::probe::Schema;
+use crate::migrations::{MIGRATIONS, migrate_postgres};
+use crate::planner_statistics;
+use crate::probe::{self, Schema};
 use crate::sql::{Connections, Pool, sql};
-use crate::turns::{self, Turns};
-use crate::vitals::{Heartbeat, Trouble, Vitals};
+use crate::text_blocks::{TextCache, Unmerged};
+use crate::webhook_place::HandOut;
 use crate::write::WriteTransaction;
 
 /// The database of one installation; clones share its connections.
@@ -32,98 +36,11 @@ pub struct Store {
     /// Connections for the engine and for authentication, which organisations cannot use up.
     own_readers: Pool,
     bell: Bell,
-}
-
-/// Why a database operation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A stored value does not fit its column.
-    #[error("read the database: column {column} holds what this version does not understand")]
-    Corrupt {
-        /// The column.
-        column: &'static str,
-    },
-    /// The file's directory cannot be created.
-    #[error("open the database {}: {source}", path.display())]
-    Directory {
-        /// The database file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The schema cannot be migrated to this version.
-    #[error("bring the database {location} to this version: {source}")]
-    Migrate {
-        /// The database.
-        location: Location,
-        /// The error.
-        #[source]
-        source: Box<sqlx::migrate::MigrateError>,
-    },
-    /// The database cannot be opened.
-    #[error("open the database {location}: {}", words(source))]
-    Open {
-        /// The database.
-        location: Location,
-        /// The database's error.
-        #[source]
-        source: sqlx::Error,
-    },
-    /// The database has another version, and must not be changed.
-    #[error(
-        "use the database {location}: {} version wrote it; {}",
-        if *newer { "a newer" } else { "an older" },
-        if *newer { "use that version" } else { "start the engine, which brings it to this version" }
-    )]
-    Schema {
-        /// The database.
-        location: Location,
-        /// Whether it is newer than this program.
-        newer: bool,
-    },
-    /// Another row already has a value that must be unique.
-    #[error("write the database: another row already has this {column}")]
-    Taken {
-        /// The column.
-        column: &'static str,
-    },
-    /// A statement failed.
-    #[error("use the database: {0}")]
-    Sql(#[from] sqlx::Error),
-}
-
-/// What a server or a file said, without the library's words around it, and what to do where that is known.
-fn words(error: &sqlx::Error) -> String {
-    let sqlx::Error::Database(refusal) = error else { return error.to_string() };
-    match refusal.code().as_deref() {
-        // PostgreSQL's invalid_catalog_name.
-        Some("3D000") => format!("{}; create it first, such as with createdb", refusal.message()),
-        _ => refusal.message().to_owned(),
-    }
-}
-
-impl From<StoreError> for Problem {
-    /// Normally a check before the statement gives a better message; without it this is a conflict all the
-    /// same.
-    fn from(error: StoreError) -> Self {
-        match &error {
-            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
-                Problem::Conflict("something still refers to it, or what it refers to is gone".to_owned())
-            }
-            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_unique_violation() => {
-                Problem::Conflict("another one already has this".to_owned())
-            }
-            StoreError::Sql(failed) => match Failure::of(failed) {
-                Failure::Passing => {
-                    Problem::Unavailable { retry_after_s: RETRY_AFTER_S, reason: error.to_string() }
-                }
-                Failure::Refused => Problem::Refused(error.to_string()),
-                Failure::Unknown => Problem::Internal(error.to_string()),
-            },
-            _ => Problem::Internal(error.to_string()),
-        }
-    }
+    hand_out: HandOut,
+    text_cache: TextCache,
+    unmerged: Unmerged,
+    /// The file of SQLite to which every commit is written first.
+    wal: Option<Arc<Path>>,
 }
 
 impl Store {
@@ -191,11 +108,9 @@ impl Store {
         database: &Database,
         options: SqliteConnectOptions,
     ) -> Result<Self, StoreError> {
-        let pool: SqlitePool = SqlitePoolOptions::new()
+        // A database in memory lasts as long as its connection.
+        let pool: SqlitePool = kept_open()
             .max_connections(1)
-            // A database in memory lasts as long as its connection.
-            .idle_timeout(None)
-            .max_lifetime(None)
             .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
             .connect_with(options)
             .await
@@ -225,7 +140,7 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(WRITER_BUSY_TIMEOUT)
             .disable_statement_logging();
-        let writer: SqlitePool = SqlitePoolOptions::new()
+        let writer: SqlitePool = kept_open()
             .max_connections(1)
             .acquire_timeout(WRITER_ACQUIRE_TIMEOUT)
             .connect_with(
@@ -240,7 +155,7 @@ impl Store {
             location: database.location.clone(),
             source: Box::new(source),
         })?;
-        plans::fix(&writer).await.map_err(failed)?;
+        planner_statistics::fix(&writer).await.map_err(failed)?;
         let options = options
             .pragma("cache_size", READER_CACHE_KIB)
             .read_only(true)
@@ -249,18 +164,22 @@ impl Store {
         let readers = async |connections| {
             let pool = SqlitePoolOptions::new()
                 .max_connections(connections)
+                .max_lifetime(None)
                 .acquire_timeout(READER_TIMEOUT)
                 .connect_with(options.clone());
             pool.await.map(Connections::Sqlite).map_err(failed)
         };
         let trouble = Arc::new(Trouble::default());
         let bounded = |connections| (connections, Vitals::of_file(Arc::clone(&trouble)));
-        Ok(Self::of(
+        let store = Self::of(
             database,
             bounded(Connections::Sqlite(writer)),
             bounded(readers(database.readers_max).await?),
             bounded(readers(OWN_READERS_MAX).await?),
-        ))
+        );
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        Ok(Self { wal: Some(Path::new(&wal).into()), ..store })
     }
 
     async fn open_postgres(
@@ -329,11 +248,29 @@ impl Store {
             Connections::Sqlite(_) => 1,
         };
         Self {
-            writer: Pool::new(writer, writer_vitals, bell.clone()).shared(Turns::new(writers)),
-            readers: Pool::new(readers, reader_vitals, bell.clone()).shared(Turns::new(database.readers_max)),
+            writer: Pool::new(writer, writer_vitals, bell.clone()).shared(Shares::new(writers)),
+            readers: Pool::new(readers, reader_vitals, bell.clone())
+                .shared(Shares::new(database.readers_max)),
             own_readers: Pool::new(own_readers, own_vitals, bell.clone()),
             bell,
+            hand_out: HandOut::default(),
+            text_cache: TextCache::default(),
+            unmerged: Unmerged::default(),
+            wal: None,
         }
+    }
+
+    /// The file of SQLite to which every commit is written first.
+    pub(crate) fn wal(&self) -> Option<&Path> {
+        self.wal.as_deref()
+    }
+
+    /// Inspects a database; creates and changes nothing, not even a file beside it.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is no database.
+    pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
+        probe::probe(database).await
     }
 
     /// Checks that the database answers.
@@ -382,9 +319,24 @@ impl Store {
         &self.bell
     }
 
+    /// How far events are handed out to webhooks.
+    pub(super) fn hand_out(&self) -> &HandOut {
+        &self.hand_out
+    }
+
+    /// The texts of records that were searched last.
+    pub(super) fn text_cache(&self) -> &TextCache {
+        &self.text_cache
+    }
+
+    /// How many blocks of texts were added and not merged.
+    pub(super) fn unmerged(&self) -> &Unmerged {
+        &self.unmerged
+    }
+
     /// The read-only connections; organisations share these.
     pub(super) fn readers(&self) -> &Pool {
-        if turns::tenant().is_some() { &self.readers } else { &self.own_readers }
+        if connection_shares::tenant().is_some() { &self.readers } else { &self.own_readers }
     }
 
     /// The number of database failures by kind: `passing`, `refused` or `unknown`.
@@ -393,17 +345,16 @@ impl Store {
     }
 }
 
-/// Runs the migrations, and sets every text column to compare by bytes: texts then sort as they do on SQLite,
-/// whatever the collation of the server.
-async fn migrate_postgres(writer: &PgPool) -> Result<(), sqlx::migrate::MigrateError> {
-    MIGRATIONS.run(writer).await?;
-    let mut transaction = writer.begin().await?;
-    // Another node may start at the same time.
-    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(COLLATION_LOCK).execute(&mut *transaction).await?;
-    sqlx::query(TEXTS_COMPARE_BY_BYTES).execute(&mut *transaction).await?;
-    sqlx::query(INSTR).execute(&mut *transaction).await?;
-    transaction.commit().await?;
-    Ok(())
+impl Tenants for Store {
+    fn acting_for(&self, organisation: OrganisationId, work: &mut dyn FnMut()) {
+        connection_shares::acting_for(organisation, work);
+    }
+}
+
+/// Options of SQLite connections that are opened once. A file has no server whose connections age, and each new
+/// connection fills a page cache of its own in an arena of its own, which the allocator keeps afterwards.
+fn kept_open() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None)
 }
 
 fn silent() -> sqlx::Error {
@@ -417,30 +368,6 @@ fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()
 }
 
-pub(super) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations");
-/// Any number that no other lock of this schema has.
-const COLLATION_LOCK: i64 = 0x5349_4445;
-/// SQLite's substring search under the same name. It is inlined, so it costs no more than `strpos`.
-const INSTR: &str = "
-CREATE OR REPLACE FUNCTION instr(text, text) RETURNS INTEGER
-LANGUAGE SQL IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)'";
-/// Only columns that later migrations added are changed: otherwise no table is locked or rewritten.
-const TEXTS_COMPARE_BY_BYTES: &str = r#"
-DO $$
-DECLARE
-    texts RECORD;
-BEGIN
-    FOR texts IN
-        SELECT table_name,
-               string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', column_name), ', ') AS changes
-        FROM information_schema.columns
-        WHERE table_schema = current_schema() AND data_type = 'text'
-          AND collation_name IS DISTINCT FROM 'C' AND table_name <> '_sqlx_migrations'
-        GROUP BY table_name
-    LOOP
-        EXECUTE format('ALTER TABLE %I %s', texts.table_name, texts.changes);
-    END LOOP;
-END $$"#;
 /// A record stands in some twenty indexes: what they have in hand stays in memory, and is written back for many
 /// transactions at once. With a million records, groups of 100 and of 500 cost the same processor time and the same
 /// bytes written with 128 MiB. A negative size is in KiB.
@@ -454,8 +381,6 @@ const READER_TIMEOUT: Duration = Duration::from_millis(1500);
 const OWN_READERS_MAX: u32 = 4;
 /// PostgreSQL connections on which no organisation's request writes.
 const OWN_WRITERS: u32 = 2;
-/// When a client may retry what the database could not do.
-const RETRY_AFTER_S: u64 = 2;
 /// How long a server may be unresponsive while its schema is migrated.
 const START_PATIENCE: Duration = Duration::from_secs(15);
 /// How much longer than the statement, which the server limits itself, an answer may take.
@@ -464,3 +389,22 @@ const WRITER_ANSWER_MAX: Duration = Duration::from_secs(30);
 const WRITER_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+mod tests {
+    use super::*;
+
+    /// T13: a writing connection that was opened again after 30 minutes left 72 MiB behind.
+    #[tokio::test]
+    async fn connections_to_a_file_are_not_replaced_by_age() {
+        let dir = std::env::temp_dir().join(format!("sidetone-connections-{}", uuid::Uuid::new_v4()));
+
+        let store = Store::open(dir.join("sidetone.db").as_path()).await.unwrap();
+        for pool in [store.writer(), &store.readers, &store.own_readers] {
+            assert_eq!(pool.max_lifetime(), None);
+        }
+        store.close().await;
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

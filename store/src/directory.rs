@@ -1,13 +1,15 @@
 //! The directory as the switch caches it: one consistent read of all routing data.
 
 use sidetone_model::directory::{
-    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, StrictSource, Trunk,
+    DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Srtp, StrictSource, Trunk,
 };
 
-use crate::columns::{items, networks, number, number_opt, parsed, parsed_opt, word_opt};
+use crate::columns::{items, networks, number, number_opt, parsed, parsed_opt, word, word_opt};
+use crate::extensions::forwarding;
 use crate::numbers::destination;
 use crate::rooms::rooms;
 use crate::sql::{Connection, Row, sql};
+use crate::trunks::interop;
 use crate::{Store, StoreError};
 
 impl Store {
@@ -68,7 +70,8 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
 async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
-         codecs, strict_source FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         codecs, strict_source, srtp, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
+         forward_unregistered, do_not_disturb FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
          ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
@@ -83,6 +86,9 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             ha1: Ha1 { md5: row.try_get("ha1_md5")?, sha256: row.try_get("ha1_sha256")? },
             codecs: items(row, "codecs")?,
             strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+            srtp: word(row, "srtp", Srtp::from_name)?,
+            forwarding: forwarding(row)?,
+            do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
         })
     };
     rows.iter().map(extension).collect()
@@ -107,7 +113,10 @@ async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError>
 async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
     let rows = sql(
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
-         short_numbers, strict_source, max_call_seconds FROM trunks ORDER BY created_at_us, id",
+         short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain,
+         country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
+         progress_seconds, qualify_seconds
+         FROM trunks ORDER BY created_at_us, id",
     )
     .fetch_all(connection)
     .await?;
@@ -125,7 +134,9 @@ async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
             register: row.try_get::<i64>("register")? != 0,
             short_numbers: items(row, "short_numbers")?,
             strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
+            srtp: word(row, "srtp", Srtp::from_name)?,
             max_call_seconds: number_opt(row, "max_call_seconds")?,
+            interop: interop(row)?,
         })
     };
     rows.iter().map(trunk).collect()

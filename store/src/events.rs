@@ -7,6 +7,9 @@
 //!
 //! # Reading
 //!
+//! A reader that keeps up gets the events that this process stored from memory ([`EventLog::recent`]), on SQLite.
+//! It reads the log to catch up, and now and then for what other processes stored.
+//!
 //! ```ignore
 //! let mut heard = store.event_bell().listen();
 //! let mut cursor = store.events_end().await?; // or what was stored with the work that was done
@@ -38,7 +41,9 @@
 
 use serde_json::Value;
 use sidetone_model::access::Scope;
-use sidetone_model::event::{Event, EventBatch, EventKind, EventLog, PlacedEvent, Position};
+use sidetone_model::event::{
+    Event, EventBatch, EventKind, EventLog, PlacedEvent, Position, RecentEvents, StreamedEvent,
+};
 use sidetone_model::ids::EventId;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::time::Timestamp;
@@ -57,28 +62,46 @@ pub(super) async fn insert_event(transaction: &mut Transaction, event: &Event) -
 
 /// Like [`insert_event`], for several events in order.
 pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event]) -> Result<(), StoreError> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut position = first_position(transaction, events.len()).await?;
     for part in parts(events) {
-        let mut position = first_position(transaction, part.len()).await?;
+        let mut placed = Vec::with_capacity(position.map_or(0, |_| part.len()));
         let mut statement = Statement::new(
             "INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position) VALUES ",
         );
         statement.rows(part.iter().map(|event| {
+            let data = serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned());
+            placed.extend(position.map(|position| streamed(Position(position), event, &data)));
             let row = [
                 event.id.to_string().into(),
                 event.organisation_id.to_string().into(),
                 event.team_id.map(|team| team.to_string()).into(),
                 event.kind.as_str().into(),
                 event.timestamp.as_micros().into(),
-                serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned()).into(),
+                data.into(),
                 position.into(),
             ];
             position = position.map(|position| position + 1);
             row
         }));
         statement.query().execute(&mut **transaction).await?;
-        transaction.wrote_events(part.len());
+        transaction.wrote_events(part.len(), placed);
     }
     Ok(())
+}
+
+/// The event as its readers send it.
+fn streamed(position: Position, event: &Event, data: &str) -> StreamedEvent {
+    StreamedEvent {
+        position,
+        id: event.id,
+        kind: event.kind,
+        organisation_id: event.organisation_id,
+        team_id: event.team_id,
+        envelope: event.envelope_of(data),
+    }
 }
 
 /// The position of the next event, with `count` consecutive ones; only where no other transaction can get one
@@ -205,6 +228,10 @@ impl Store {
 }
 
 impl EventLog for Store {
+    fn recent(&self, after: Position, limit: u32) -> Option<RecentEvents> {
+        self.bell().recent(after, limit)
+    }
+
     fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch> {
         Box::pin(async move { Ok(self.events_after(scope, after, limit).await?) })
     }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::columns::number;
 use crate::columns::to_hex;
 use crate::sql::sql;
-use crate::unit::{self, Unit};
+use crate::transaction::{self, Unit};
 use crate::{Store, StoreError};
 
 /// The claims and answers of requests, as one node sees them.
@@ -84,7 +84,7 @@ impl Idempotency for IdempotencyKeys {
                     return Err(error.into());
                 }
             }
-            let (result, unit) = unit::within(work).await;
+            let (result, unit) = transaction::within(work).await;
             match result {
                 Ok(Some(answer)) => {
                     let kept = attempt.keep(&answer, unit).await;

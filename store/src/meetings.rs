@@ -14,7 +14,7 @@ use sidetone_model::room::meeting::{
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, number, parsed, word};
-use crate::conversations::json_text;
+use crate::conversation_rows::json_text;
 use crate::events::insert_event;
 use crate::sql::{Connection, Query, Row, Transaction, sql};
 use crate::{Store, StoreError};
@@ -94,36 +94,36 @@ impl Store {
     async fn report_meeting(
         &self,
         organisation: OrganisationId,
-        told: Meeting,
+        reported: Meeting,
         now: Timestamp,
     ) -> Result<ReportedMeeting, Problem> {
         let mut transaction = self.writer().begin_write().await.map_err(StoreError::from)?;
-        let started_at = lock_session(&mut transaction, organisation, &told).await?;
+        let started_at = lock_session(&mut transaction, organisation, &reported).await?;
         let row = sql("SELECT * FROM meetings WHERE session_id = $1 AND organisation_id = $2")
-            .bind(told.session_id.to_string())
+            .bind(reported.session_id.to_string())
             .bind(organisation.to_string())
             .fetch_optional(&mut *transaction)
             .await
             .map_err(StoreError::from)?;
         let stored = row.as_ref().map(meeting).transpose()?;
         if let Some(stored) = &stored {
-            told.report.may_follow(&stored.report).map_err(Problem::Conflict)?;
+            reported.report.may_follow(&stored.report).map_err(Problem::Conflict)?;
         }
         let created = stored.is_none();
-        if stored.as_ref() == Some(&told) {
-            return Ok(ReportedMeeting { meeting: told, created });
+        if stored.as_ref() == Some(&reported) {
+            return Ok(ReportedMeeting { meeting: reported, created });
         }
         let was_told = row.is_some_and(|row| row.try_get::<i64>("is_told").is_ok_and(|told| told != 0));
-        let is_told = was_told || told.report.minutes.is_some();
-        upsert(&mut transaction, organisation, &told, (started_at, is_told, now)).await?;
+        let is_told = was_told || reported.report.minutes.is_some();
+        upsert(&mut transaction, organisation, &reported, (started_at, is_told, now)).await?;
         if is_told && !was_told {
-            let attendees = attendees(&mut transaction, organisation, told.session_id).await?;
-            let data = told.minutes_data(&attendees);
+            let attendees = attendees(&mut transaction, organisation, reported.session_id).await?;
+            let data = reported.minutes_data(&attendees);
             let event = Event::of(EventKind::ConferenceMinutes, organisation, None, now, &data);
             insert_event(&mut transaction, &event).await?;
         }
         transaction.commit().await.map_err(StoreError::from)?;
-        Ok(ReportedMeeting { meeting: told, created })
+        Ok(ReportedMeeting { meeting: reported, created })
     }
 }
 
@@ -131,15 +131,15 @@ impl Store {
 async fn lock_session(
     transaction: &mut Transaction,
     organisation: OrganisationId,
-    told: &Meeting,
+    reported: &Meeting,
 ) -> Result<Timestamp, Problem> {
     // Another kind of row than the writer of sessions updates: on PostgreSQL the lock is on the session's
     // row, and is held briefly.
     let row = sql("UPDATE conference_sessions SET room_name = room_name
          WHERE id = $1 AND organisation_id = $2 AND room_id = $3 RETURNING started_at_us")
-    .bind(told.session_id.to_string())
+    .bind(reported.session_id.to_string())
     .bind(organisation.to_string())
-    .bind(told.room_id.to_string())
+    .bind(reported.room_id.to_string())
     .fetch_optional(&mut **transaction)
     .await
     .map_err(StoreError::from)?;
@@ -150,7 +150,7 @@ async fn lock_session(
 async fn upsert(
     connection: &mut Connection,
     organisation: OrganisationId,
-    told: &Meeting,
+    reported: &Meeting,
     (started_at, is_told, now): (Timestamp, bool, Timestamp),
 ) -> Result<(), StoreError> {
     let query = sql(
@@ -164,11 +164,11 @@ async fn upsert(
          replies_unheard = excluded.replies_unheard, delivered_to = excluded.delivered_to,
          is_told = excluded.is_told, updated_at_us = excluded.updated_at_us",
     )
-    .bind(told.session_id.to_string())
+    .bind(reported.session_id.to_string())
     .bind(organisation.to_string())
-    .bind(told.room_id.to_string())
+    .bind(reported.room_id.to_string())
     .bind(started_at.as_micros());
-    with_report(query, &told.report).bind(is_told).bind(now.as_micros()).execute(connection).await?;
+    with_report(query, &reported.report).bind(is_told).bind(now.as_micros()).execute(connection).await?;
     Ok(())
 }
 

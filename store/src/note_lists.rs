@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
+use sidetone_model::exact_json::ExactJson;
 use sidetone_model::ids::{CallId, ExtensionId, NoteId, OrganisationId, RoomId};
 use sidetone_model::note::{
     NoteChannel, NoteLevel, NoteQuery, NoteReceipt, NoteRecord, NoteSource, NoteStatus,
@@ -134,8 +136,7 @@ async fn receipts_of(
 fn record(row: &Row, receipts: &mut HashMap<NoteId, Vec<NoteReceipt>>) -> Result<NoteRecord, StoreError> {
     let id: NoteId = parsed(row, "id")?;
     let recipients = receipts.remove(&id).unwrap_or_default();
-    let payload = payload(row)?;
-    let body = payload.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (payload, body) = payload(row)?;
     Ok(NoteRecord {
         id,
         channel: word(row, "channel", NoteChannel::from_name)?,
@@ -157,12 +158,18 @@ fn record(row: &Row, receipts: &mut HashMap<NoteId, Vec<NoteReceipt>>) -> Result
     })
 }
 
-fn payload(row: &Row) -> Result<Map<String, Value>, StoreError> {
-    let text: &str = row.try_get("payload")?;
-    if text.is_empty() {
-        return Ok(Map::new());
+/// The payload, and the text in its field `body`.
+fn payload(row: &Row) -> Result<(ExactJson, String), StoreError> {
+    #[derive(Deserialize)]
+    struct Body {
+        #[serde(default)]
+        body: Value,
     }
-    serde_json::from_str(text).map_err(|_| StoreError::Corrupt { column: "payload" })
+    let corrupt = |_| StoreError::Corrupt { column: "payload" };
+    let text: String = row.try_get("payload")?;
+    let text = if text.is_empty() { "{}".to_owned() } else { text };
+    let Body { body } = serde_json::from_str(&text).map_err(corrupt)?;
+    Ok((ExactJson::parse(text).map_err(corrupt)?, body.as_str().unwrap_or_default().to_owned()))
 }
 
 fn receipt(row: &Row) -> Result<NoteReceipt, StoreError> {
@@ -170,6 +177,7 @@ fn receipt(row: &Row) -> Result<NoteReceipt, StoreError> {
     Ok(NoteReceipt {
         member: row.try_get("member")?,
         name: row.try_get("name")?,
+        device: Some(row.try_get::<String>("device")?).filter(|device| !device.is_empty()),
         sent_at: instant(row, "sent_at_us")?,
         acked_at,
         status: word(row, "status", NoteStatus::from_name)?,

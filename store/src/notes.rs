@@ -16,7 +16,7 @@ use crate::columns::{instant, number, parsed, parsed_opt, word};
 use crate::events::insert_events;
 use crate::sql::{Connection, Row, Transaction, sql};
 use crate::statement::{Statement, parts};
-use crate::{Store, StoreError, unit};
+use crate::{Store, StoreError, transaction};
 
 impl NoteLog for Store {
     fn write_changes<'a>(&'a self, changes: &'a [Change]) -> PortFuture<'a, Vec<Written>> {
@@ -24,7 +24,7 @@ impl NoteLog for Store {
     }
 
     fn is_within_unit(&self) -> bool {
-        unit::is_within()
+        transaction::is_within()
     }
 
     fn write_within<'a>(&'a self, note: &'a NewNote, committed: Committed) -> PortFuture<'a, ()> {
@@ -212,9 +212,9 @@ async fn store_outcomes(
         outcomes.iter().map(|((note, place), outcome)| (*note, *place, *outcome)).collect();
     for part in parts(&all) {
         let mut statement = Statement::new(
-            "UPDATE note_receipts SET sip_status = told.column3,
-             status = CASE WHEN note_receipts.status = 'pending' THEN told.column4 ELSE note_receipts.status END,
-             error = CASE WHEN note_receipts.status = 'pending' THEN told.column5 ELSE note_receipts.error END
+            "UPDATE note_receipts SET sip_status = answers.column3,
+             status = CASE WHEN note_receipts.status = 'pending' THEN answers.column4 ELSE note_receipts.status END,
+             error = CASE WHEN note_receipts.status = 'pending' THEN answers.column5 ELSE note_receipts.error END
              FROM (VALUES ",
         );
         statement.rows(part.iter().map(|(note, place, outcome)| {
@@ -227,7 +227,7 @@ async fn store_outcomes(
             ]
         }));
         statement.push(
-            ") AS told WHERE note_receipts.note_id = told.column1 AND note_receipts.place = told.column2",
+            ") AS answers WHERE note_receipts.note_id = answers.column1 AND note_receipts.place = answers.column2",
         );
         statement.query().execute(&mut **transaction).await?;
     }
@@ -235,7 +235,7 @@ async fn store_outcomes(
 }
 
 /// A note that a client reports as acknowledged, with the one receipt that this concerns.
-struct Asked {
+struct OpenReceipt {
     organisation: OrganisationId,
     team: Option<TeamId>,
     title: String,
@@ -248,14 +248,14 @@ struct Asked {
 /// and the first from that phone. Returns its event for the caller to store; the state of the note has to be
 /// computed again.
 async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Event>, StoreError> {
-    let Some(asked) = find_asked(transaction, tap).await? else { return Ok(None) };
+    let Some(receipt) = find_open_receipt(transaction, tap).await? else { return Ok(None) };
     let note = tap.acknowledgement.id;
-    let acked_at = tap.acknowledgement.acked_at(asked.sent_at, tap.now);
+    let acked_at = tap.acknowledgement.acked_at(receipt.sent_at, tap.now);
     let done = sql("UPDATE note_receipts SET acked_at_us = $1, status = 'acked', error = NULL
          WHERE note_id = $2 AND place = $3 AND acked_at_us IS NULL")
     .bind(acked_at.as_micros())
     .bind(note.to_string())
-    .bind(i64::try_from(asked.place).unwrap_or(i64::MAX))
+    .bind(i64::try_from(receipt.place).unwrap_or(i64::MAX))
     .execute(&mut **transaction)
     .await?;
     if done.rows_affected() == 0 {
@@ -264,7 +264,7 @@ async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Ev
     let mut data = Map::new();
     let mut put = |name: &str, value: String| data.insert(name.to_owned(), Value::from(value));
     put("id", note.to_string());
-    put("title", asked.title);
+    put("title", receipt.title);
     put(
         "leg",
         match &tap.by {
@@ -272,14 +272,20 @@ async fn store_tap(transaction: &mut Transaction, tap: &Tap) -> Result<Option<Ev
             Tapper::Leg { leg, .. } => leg.to_string(),
         },
     );
+    if let Tapper::Device { device: Some(device), .. } = &tap.by {
+        put("device", device.clone());
+    }
     put("acked_at", acked_at.to_string());
-    if let Some(call) = asked.call {
+    if let Some(call) = receipt.call {
         put("call_uuid", call.to_string());
     }
-    Ok(Some(Event::new(EventKind::CallInfoAcked, asked.organisation, asked.team, tap.now, data)))
+    Ok(Some(Event::new(EventKind::CallInfoAcked, receipt.organisation, receipt.team, tap.now, data)))
 }
 
-async fn find_asked(connection: &mut Connection, tap: &Tap) -> Result<Option<Asked>, StoreError> {
+async fn find_open_receipt(
+    connection: &mut Connection,
+    tap: &Tap,
+) -> Result<Option<OpenReceipt>, StoreError> {
     let (organisation, channel, member) = match &tap.by {
         Tapper::Device { organisation, extension, .. } => (organisation, "message", extension.to_string()),
         Tapper::Leg { organisation, leg } => (organisation, "info", leg.to_string()),
@@ -305,11 +311,11 @@ async fn find_asked(connection: &mut Connection, tap: &Tap) -> Result<Option<Ask
         Tapper::Leg { .. } => Some(""),
     };
     let row = tapped(&receipts, device).and_then(|at| rows.get(at));
-    row.map(asked).transpose()
+    row.map(open_receipt).transpose()
 }
 
-fn asked(row: &Row) -> Result<Asked, StoreError> {
-    Ok(Asked {
+fn open_receipt(row: &Row) -> Result<OpenReceipt, StoreError> {
+    Ok(OpenReceipt {
         organisation: parsed(row, "organisation_id")?,
         team: parsed_opt(row, "team_id")?,
         title: row.try_get("title")?,
@@ -334,15 +340,15 @@ async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<
             let of_note = receipts.entry(parsed(row, "note_id")?).or_default();
             of_note.acked += i64::from(row.try_get::<Option<i64>>("acked_at_us")?.is_some());
             let status = word(row, "status", NoteStatus::from_name)?;
-            of_note.told.push((status, row.try_get::<Option<&str>>("error")?));
+            of_note.answers.push((status, row.try_get::<Option<&str>>("error")?));
         }
         let mut statement = Statement::new(
             "UPDATE notes SET status = whole.column2, error = whole.column3, acked_count = whole.column4
              FROM (VALUES ",
         );
         statement.rows(part.iter().map(|note| {
-            let Receipts { acked, told } = receipts.remove(note).unwrap_or_default();
-            let (status, error) = NoteStatus::of(told);
+            let Receipts { acked, answers } = receipts.remove(note).unwrap_or_default();
+            let (status, error) = NoteStatus::of(answers);
             [note.to_string().into(), status.as_str().into(), error.into(), acked.into()]
         }));
         statement.push(") AS whole WHERE notes.id = whole.column1");
@@ -355,7 +361,7 @@ async fn judge(connection: &mut Connection, notes: &BTreeSet<NoteId>) -> Result<
 #[derive(Default)]
 struct Receipts<'a> {
     acked: i64,
-    told: Vec<(NoteStatus, Option<&'a str>)>,
+    answers: Vec<(NoteStatus, Option<&'a str>)>,
 }
 
 const BATCH_ROWS_MAX: i64 = 500;

@@ -9,11 +9,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection as _};
 
 use crate::bell::Bell;
-use crate::database::MIGRATIONS;
+use crate::database_health::Vitals;
+use crate::error::StoreError;
 use crate::location::{Database, Location};
+use crate::migrations::MIGRATIONS;
 use crate::sql::{Connections, Pool, sql};
-use crate::vitals::Vitals;
-use crate::{Store, StoreError};
 
 /// The state of a database for this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,49 +28,46 @@ pub enum Schema {
     Older,
 }
 
-impl Store {
-    /// Inspects a database; creates and changes nothing, not even a file beside it.
-    ///
-    /// # Errors
-    /// When it cannot be reached, or is no database.
-    pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
-        let failed = |source| StoreError::Open { location: database.location.clone(), source };
-        let connections = match &database.location {
-            Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
-            Location::Sqlite(path) => {
-                // Reading a file that no process has open would leave log files beside it.
-                let is_at_rest = !log_of(path).exists();
-                let options =
-                    SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
-                let pool: SqlitePool = SqlitePoolOptions::new()
-                    .max_connections(1)
-                    .acquire_timeout(PROBE_TIME)
-                    .connect_with(options)
-                    .await
-                    .map_err(failed)?;
-                Connections::Sqlite(pool)
-            }
-            Location::Postgres(url) => {
-                let options = url.options().map_err(failed)?;
-                // A pool would retry and then report only a timeout.
-                let connected = async { options.connect().await?.close().await };
-                let connected = tokio::time::timeout(PROBE_TIME, connected).await;
-                connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
-                let pool: PgPool = PgPoolOptions::new()
-                    .max_connections(1)
-                    .acquire_timeout(PROBE_TIME)
-                    .connect_with(options)
-                    .await
-                    .map_err(failed)?;
-                Connections::Postgres(pool)
-            }
-        };
-        let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
-        let pool = Pool::new(connections, vitals, Bell::default());
-        let schema = schema(&pool).await;
-        pool.close().await;
-        schema.map_err(failed)
-    }
+/// Inspects a database; creates and changes nothing, not even a file beside it.
+///
+/// # Errors
+/// When it cannot be reached, or is no database.
+pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
+    let failed = |source| StoreError::Open { location: database.location.clone(), source };
+    let connections = match &database.location {
+        Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
+        Location::Sqlite(path) => {
+            // Reading a file that no process has open would leave log files beside it.
+            let is_at_rest = !log_of(path).exists();
+            let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(is_at_rest);
+            let pool: SqlitePool = SqlitePoolOptions::new()
+                .max_connections(1)
+                .acquire_timeout(PROBE_TIME)
+                .connect_with(options)
+                .await
+                .map_err(failed)?;
+            Connections::Sqlite(pool)
+        }
+        Location::Postgres(url) => {
+            let options = url.options().map_err(failed)?;
+            // A pool would retry and then report only a timeout.
+            let connected = async { options.connect().await?.close().await };
+            let connected = tokio::time::timeout(PROBE_TIME, connected).await;
+            connected.unwrap_or_else(|_| Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
+            let pool: PgPool = PgPoolOptions::new()
+                .max_connections(1)
+                .acquire_timeout(PROBE_TIME)
+                .connect_with(options)
+                .await
+                .map_err(failed)?;
+            Connections::Postgres(pool)
+        }
+    };
+    let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
+    let pool = Pool::new(connections, vitals, Bell::default());
+    let schema = schema(&pool).await;
+    pool.close().await;
+    schema.map_err(failed)
 }
 
 /// The write-ahead log of a SQLite file, which exists while the file is open.

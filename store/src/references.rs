@@ -19,6 +19,16 @@ pub(super) fn refer(field: &'static str, id: Option<impl ToString>) -> Reference
 }
 
 impl WriteTransaction {
+    /// Refuses an organisation that does not exist.
+    pub(super) async fn require_organisation(&mut self, organisation: OrganisationId) -> Result<(), Problem> {
+        let known = sql("SELECT id FROM organisations WHERE id = $1")
+            .bind(organisation.to_string())
+            .fetch_optional(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        if known.is_none() { Err(no_organisation()) } else { Ok(()) }
+    }
+
     /// Refuses references to what the organisation does not have; another organisation's resources count as
     /// absent.
     pub(super) async fn require_own(
@@ -49,6 +59,14 @@ impl WriteTransaction {
         }
         if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
     }
+}
+
+/// The problem of a request that names an organisation that does not exist.
+pub(super) fn no_organisation() -> Problem {
+    Problem::InvalidRequest(vec![FieldProblem {
+        field: "organisation_id".to_owned(),
+        message: "there is no such organisation".to_owned(),
+    }])
 }
 
 /// The values of a column, for a sentence; at most the first few.

@@ -1,6 +1,7 @@
 //! The first condition of every statement over an organisation's data.
 
 use sidetone_model::access::Scope;
+use sidetone_model::ids::{OrganisationId, TeamId};
 
 use crate::statement::Statement;
 
@@ -19,6 +20,27 @@ pub(super) fn within_by(statement: &mut Statement, scope: Scope, team: Option<&'
         (Scope::Team { team: Some(own), .. }, Some(column)) => statement.bind(column, own.to_string(), ""),
         // A row without a team is not visible to a user who sees one team.
         (Scope::Team { .. }, _) => statement.push(" AND FALSE"),
+    }
+}
+
+/// The organisation and the team that both the scope and a filter allow; `None` for each means any. `None` when they
+/// contradict each other.
+pub(super) fn narrowed(
+    scope: Scope,
+    organisation: Option<OrganisationId>,
+    team: Option<TeamId>,
+) -> Option<(Option<OrganisationId>, Option<TeamId>)> {
+    let organisation = match (scope.organisation(), organisation) {
+        (Some(own), Some(asked)) if own != asked => return None,
+        (own, asked) => own.or(asked),
+    };
+    let own_team = match scope {
+        Scope::Team { team, .. } => Some(team?),
+        Scope::Everything | Scope::Organisation(_) => None,
+    };
+    match (own_team, team) {
+        (Some(own), Some(asked)) if own != asked => None,
+        (own, asked) => Some((organisation, own.or(asked))),
     }
 }
 

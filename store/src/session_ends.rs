@@ -1,7 +1,8 @@
 //! Closes sessions of rooms that a crash cut off, at the time of their last mark.
 
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
-use sidetone_model::room::news::{RoomChange, RoomNews};
+use sidetone_model::room::RoomName;
+use sidetone_model::room::event::{RoomChange, RoomEvent};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, number, parsed, parsed_opt};
@@ -89,11 +90,13 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
     }
     see_off(transaction, id, organisation, seen).await?;
     announce_recording(transaction, organisation, id).await?;
-    let (room, room_id) = (parsed(row, "room")?, parsed_opt(row, "room_id")?);
+    let (room, room_id) = (parsed::<RoomName>(row, "room")?, parsed_opt(row, "room_id")?);
+    // A room of two merged calls began with `call.conferenced`, which has no `seq`.
+    let seq = events.saturating_sub(u64::from(room.room_id().is_none()));
     let what = RoomChange::Ended;
     let news =
-        RoomNews { organisation_id: organisation, room, room_id, session: id, at: seen, revision, what };
-    match news.event(events) {
+        RoomEvent { organisation_id: organisation, room, room_id, session: id, at: seen, revision, what };
+    match news.event(seq) {
         Some(event) => insert_event(transaction, &event).await,
         None => Ok(()),
     }

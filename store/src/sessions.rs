@@ -31,7 +31,7 @@ impl Store {
     pub async fn store_sessions(&self, node: NodeId, rows: &Rows) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         // A commit that was not confirmed may have succeeded: its events are not written again.
-        let told = events_told(&mut transaction, &rows.sessions).await?;
+        let reported = reported_events(&mut transaction, &rows.sessions).await?;
         for part in parts(&rows.sessions) {
             upsert_sessions(&mut transaction, node, part).await?;
         }
@@ -48,7 +48,9 @@ impl Store {
             mark(&mut transaction, node, seen_at).await?;
         }
         announce_recordings(&mut transaction, rows).await?;
-        let is_new = |event: &&NewEvent| told.get(&event.session).is_none_or(|told| event.seq > *told);
+        let is_new = |event: &&NewEvent| {
+            reported.get(&event.session).is_none_or(|reported| event.position > *reported)
+        };
         let events: Vec<Event> = rows.events.iter().filter(is_new).filter_map(NewEvent::event).collect();
         insert_events(&mut transaction, &events).await?;
         transaction.commit().await?;
@@ -57,11 +59,11 @@ impl Store {
 }
 
 /// The number of stored events of each session.
-async fn events_told(
+async fn reported_events(
     connection: &mut Connection,
     sessions: &[SessionRow],
 ) -> Result<BTreeMap<ConferenceSessionId, u64>, StoreError> {
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     for part in parts(sessions) {
         let mut statement = Statement::new(
             "SELECT id, organisation_id, events FROM conference_sessions WHERE id IN (VALUES ",
@@ -69,10 +71,10 @@ async fn events_told(
         statement.rows(part.iter().map(|session| [session.id.to_string().into()]));
         statement.push(")");
         for row in statement.query().fetch_all(&mut *connection).await? {
-            told.insert(parsed(&row, "id")?, number(&row, "events")?);
+            reported.insert(parsed(&row, "id")?, number(&row, "events")?);
         }
     }
-    Ok(told)
+    Ok(reported)
 }
 
 async fn upsert_sessions(
@@ -136,7 +138,11 @@ async fn upsert_people(connection: &mut Connection, people: &[PersonRow]) -> Res
             row.left_at.map(Timestamp::as_micros).into(),
         ]
     }));
-    statement.push(" ON CONFLICT (session_id, member) DO UPDATE SET left_at_us = excluded.left_at_us");
+    // A phone that takes its old seat keeps its row; the row then shows the later call.
+    statement.push(
+        " ON CONFLICT (session_id, member) DO UPDATE SET left_at_us = excluded.left_at_us,
+         role = excluded.role, call_uuid = excluded.call_uuid, leg = excluded.leg",
+    );
     statement.query().execute(connection).await?;
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! One statement text for both databases.
 //!
 //! There are two concrete pools instead of a driver limited to what both have in common: the kind of database
-//! is fixed when it is opened, and a statement means the same in both. Values are 64-bit integers and texts,
-//! like the columns: ids, enum values and decimals are texts; timestamps, counts, money and booleans are
+//! is fixed when it is opened, and a statement means the same in both. Values are 64-bit integers, texts and
+//! packed bytes, like the columns: ids, enum values and decimals are texts; timestamps, counts, money and booleans are
 //! integers.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -13,9 +14,11 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Sqlite};
 
+pub(super) use crate::connection::{Connection, Connections};
+pub(super) use crate::pool::Pool;
 use crate::pool::Target;
-pub(super) use crate::pool::{AiTokens, Connection, Connections, Pool, Transaction};
-use crate::unit::Held;
+use crate::transaction::Held;
+pub(super) use crate::transaction::Transaction;
 
 /// A statement with a literal text; values from clients are bound to its parameters.
 pub(super) fn sql(text: &'static str) -> Query {
@@ -32,6 +35,7 @@ pub(super) struct Query {
 /// A bound value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
+    Bytes(Option<Vec<u8>>),
     Integer(Option<i64>),
     Text(Option<String>),
 }
@@ -50,7 +54,7 @@ pub(super) enum Row {
 }
 
 impl Query {
-    /// A statement assembled from literals, with its values.
+    /// A statement assembled from literals, with its values; its parameters are `?`, in their order.
     pub(super) fn of_literals(text: String, values: Vec<Value>) -> Self {
         Self { text: Cow::Owned(text), values }
     }
@@ -170,6 +174,7 @@ impl Query {
             Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
         };
         self.values.into_iter().fold(query, |query, value| match value {
+            Value::Bytes(bytes) => query.bind(bytes),
             Value::Integer(number) => query.bind(number),
             Value::Text(text) => query.bind(text),
         })
@@ -179,13 +184,27 @@ impl Query {
         let query = match self.text {
             Cow::Borrowed(text) => sqlx::query(text),
             // Safe: `Statement` builds these only from `&'static str`s and parameter numbers.
-            Cow::Owned(text) => sqlx::query(AssertSqlSafe(text)),
+            Cow::Owned(text) => sqlx::query(AssertSqlSafe(numbered(&text))),
         };
         self.values.into_iter().fold(query, |query, value| match value {
+            Value::Bytes(bytes) => query.bind(bytes),
             Value::Integer(number) => query.bind(number),
             Value::Text(text) => query.bind(text),
         })
     }
+}
+
+/// The text with `$1`, `$2`, … instead of `?`.
+fn numbered(text: &str) -> String {
+    let mut numbered = String::with_capacity(text.len() * 2);
+    for (index, part) in text.split('?').enumerate() {
+        if index > 0 {
+            // Writing to a text cannot fail.
+            let _ = write!(numbered, "${index}");
+        }
+        numbered.push_str(part);
+    }
+    numbered
 }
 
 /// Which part of a result is read.
@@ -253,7 +272,13 @@ macro_rules! columns {
     };
 }
 
-columns!(i64, Option<i64>, String, Option<String>, &'r str, Option<&'r str>);
+columns!(i64, Option<i64>, String, Option<String>, &'r str, Option<&'r str>, Option<Vec<u8>>);
+
+impl From<Option<Vec<u8>>> for Value {
+    fn from(bytes: Option<Vec<u8>>) -> Self {
+        Value::Bytes(bytes)
+    }
+}
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
@@ -276,10 +301,14 @@ impl From<bool> for Value {
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        // PostgreSQL refuses a text with a NUL: without this a record with one would stay in the journal
-        // permanently.
-        Value::Text(text.map(|text| if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }))
+        Value::Text(text.map(stored_text))
     }
+}
+
+/// A text as it is stored. PostgreSQL refuses one with a NUL: without this a record with one would stay in the
+/// journal permanently.
+pub(super) fn stored_text(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }
 }
 
 impl From<String> for Value {
@@ -315,6 +344,12 @@ impl From<&Option<String>> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_numbered_for_postgresql() {
+        assert_eq!(numbered("SELECT 1"), "SELECT 1");
+        assert_eq!(numbered("VALUES (?, ?), (?)"), "VALUES ($1, $2), ($3)");
+    }
 
     #[test]
     fn values_are_integers_and_texts() {

@@ -4,7 +4,9 @@
 
 use crate::sql::{Query, Value};
 
-/// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share.
+/// SQL and the values of its parameters, in the text that SQLite and PostgreSQL share. A parameter is a `?`, which
+/// no literal contains: SQLite looks named ones up one after the other, in a list of all of them. [`Query`] numbers
+/// them for PostgreSQL.
 #[derive(Debug)]
 pub(super) struct Statement {
     text: String,
@@ -26,9 +28,17 @@ impl Statement {
     pub(super) fn bind(&mut self, before: &'static str, value: impl Into<Value>, after: &'static str) {
         self.values.push(value.into());
         self.text.push_str(before);
-        self.text.push('$');
-        self.text.push_str(&self.values.len().to_string());
+        self.text.push('?');
         self.text.push_str(after);
+    }
+
+    /// Adds parameters bound to `values`, with commas between them.
+    pub(super) fn list(&mut self, values: impl IntoIterator<Item = Value>) {
+        let mut before = "";
+        for value in values {
+            self.bind(before, value, "");
+            before = ", ";
+        }
     }
 
     /// Adds `before` and the next parameter if there is a value; an id or an enum value is bound as its text.
@@ -38,14 +48,12 @@ impl Statement {
         }
     }
 
-    /// Adds rows of values, `($1, $2), ($3, $4)`, for use after `VALUES`.
+    /// Adds rows of values, `(?, ?), (?, ?)`, for use after `VALUES`.
     pub(super) fn rows<const N: usize>(&mut self, rows: impl IntoIterator<Item = [Value; N]>) {
         let mut before = "(";
         for row in rows {
-            for value in row {
-                self.bind(before, value, "");
-                before = ", ";
-            }
+            self.push(before);
+            self.list(row);
             before = "), (";
         }
         self.push(")");
@@ -83,7 +91,7 @@ mod tests {
         statement.bind(" AND (d, e) < (", 7, ", ");
         statement.bind("", "x".to_owned(), ")");
         statement.push(" ORDER BY a");
-        assert_eq!(statement.text, "SELECT a FROM t WHERE TRUE AND b = $1 AND (d, e) < ($2, $3) ORDER BY a");
+        assert_eq!(statement.text, "SELECT a FROM t WHERE TRUE AND b = ? AND (d, e) < (?, ?) ORDER BY a");
         assert_eq!(statement.values.len(), 3);
     }
 
@@ -92,7 +100,7 @@ mod tests {
         let mut statement = Statement::new("INSERT INTO t (a, b) VALUES ");
         statement.rows([[1.into(), "x".into()], [2.into(), "y".into()]]);
         statement.push(" ON CONFLICT DO NOTHING");
-        assert_eq!(statement.text, "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING");
+        assert_eq!(statement.text, "INSERT INTO t (a, b) VALUES (?, ?), (?, ?) ON CONFLICT DO NOTHING");
         for (len, expected) in [(0, vec![]), (1, vec![1]), (7, vec![4, 2, 1]), (200, vec![64, 64, 64, 8])] {
             let rows: Vec<usize> = (0..len).collect();
             let parts: Vec<&[usize]> = parts(&rows).collect();

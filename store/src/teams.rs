@@ -42,18 +42,11 @@ impl Teams for Store {
     fn create(&self, organisation: OrganisationId, name: String, now: Timestamp) -> PortFuture<'_, Team> {
         Box::pin(async move {
             let mut write = self.write().await?;
-            let id = TeamId(Uuid::new_v4());
-            write.require_free_team_name(organisation, &name, id).await?;
-            let statement =
-                sql("INSERT INTO teams (id, organisation_id, name, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $5)")
-                .bind(id.to_string())
-                .bind(organisation.to_string())
-                .bind(&name)
-                .bind(searchable([Some(name.as_str())]))
-                .bind(now.as_micros());
-            write.finish(statement, Change::Created).await?;
-            Ok(Team { id, organisation_id: organisation, name, created_at: now, updated_at: now })
+            let made = made(organisation, &name, now);
+            write.require_free_team_name(organisation, &name, made.id).await?;
+            write.insert_team(&made).await?;
+            write.commit().await?;
+            Ok(made)
         })
     }
 
@@ -106,17 +99,23 @@ impl WriteTransaction {
         if let Some(id) = self.find_team(organisation, name).await? {
             return Ok((id, Change::Unchanged));
         }
-        let id = TeamId(Uuid::new_v4());
+        let made = made(organisation, name, now);
+        self.insert_team(&made).await?;
+        Ok((made.id, Change::Created))
+    }
+
+    async fn insert_team(&mut self, made: &Team) -> Result<(), StoreError> {
         sql("INSERT INTO teams (id, organisation_id, name, search, created_at_us, updated_at_us)
              VALUES ($1, $2, $3, $4, $5, $5)")
-        .bind(id.to_string())
-        .bind(organisation.to_string())
-        .bind(name)
-        .bind(searchable([Some(name)]))
-        .bind(now.as_micros())
+        .bind(made.id.to_string())
+        .bind(made.organisation_id.to_string())
+        .bind(&made.name)
+        .bind(searchable([Some(made.name.as_str())]))
+        .bind(made.created_at.as_micros())
         .execute(&mut *self.transaction)
         .await?;
-        Ok((id, self.note(Change::Created)))
+        self.note(Change::Created);
+        Ok(())
     }
 
     /// Returns the team of that name.
@@ -189,6 +188,12 @@ impl WriteTransaction {
         }
         Ok(members)
     }
+}
+
+/// A new team.
+fn made(organisation: OrganisationId, name: &str, now: Timestamp) -> Team {
+    let id = TeamId(Uuid::new_v4());
+    Team { id, organisation_id: organisation, name: name.to_owned(), created_at: now, updated_at: now }
 }
 
 fn team(row: &Row) -> Result<Team, StoreError> {

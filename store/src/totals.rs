@@ -32,9 +32,11 @@ impl Store {
              CASE WHEN cost_currency IS NOT NULL AND fx_rate_scaled IS NULL THEN 0 ELSE 1 END AS converted
              FROM cdrs",
         );
-        matching(&mut statement, &Reading::whole(scope, filter));
+        let mut transaction = self.readers().begin_read().await?;
+        let searched = self.search_calls(scope, filter, &mut transaction).await?;
+        matching(&mut statement, &Reading { calls: searched.calls(), ..Reading::whole(scope, filter) });
         statement.push(") AS matching GROUP BY currency ORDER BY currency ASC NULLS LAST");
-        let rows = statement.query().fetch_all(self.readers()).await?;
+        let rows = statement.query().fetch_all(&mut *transaction).await?;
         Ok(CdrTotals { by_currency: rows.iter().map(totals).collect::<Result<_, _>>()? })
     }
 }

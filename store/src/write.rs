@@ -1,6 +1,6 @@
 //! A writing transaction on the directory.
 
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::sql::{Transaction, sql};
 
 /// The result of declaring a row.

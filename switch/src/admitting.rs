@@ -1,4 +1,4 @@
-//! Decides from a quick scan which datagrams the switch reads, before they cost any work.
+//! Ranks of datagrams, which a quick scan decides before they cost any work.
 //!
 //! A datagram of a live call is read first and has its own queue. A datagram that belongs to no call yet is
 //! ranked by its sender: an authenticated phone, a trunk, a source that answers one of our challenges, or an
@@ -8,12 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use sidetone_sip::admission::{Dropped, Grant};
-use sidetone_sip::flow::Flow;
-use sidetone_sip::message::glance;
-use sidetone_sip::ua::Standing;
+use sidetone_sip::admission::Grant;
 
-use crate::machine::Switch;
 use crate::routing::Directory;
 
 /// When an admitted datagram is read. Each rank has its own queue, so that a lower rank takes no space of a
@@ -37,34 +33,6 @@ pub(super) struct TrunkAddresses {
     looked_at: Option<Instant>,
 }
 
-impl Switch {
-    /// Decides whether a received datagram is read, and when.
-    ///
-    /// Takes a token from the sender's buckets; allocates nothing.
-    ///
-    /// # Errors
-    /// Why the datagram is dropped.
-    pub fn admit(&mut self, now: Instant, flow: &Flow, datagram: &[u8]) -> Result<Rank, Dropped> {
-        let seen = glance(datagram);
-        match self.ua.standing(&seen) {
-            Standing::Live(number) => self.admission.admit_live(now, number).map(|()| Rank::Urgent),
-            Standing::NotSip => Err(Dropped::NotSip),
-            Standing::Stray => Err(Dropped::Stray),
-            Standing::New => {
-                let source = flow.remote.ip();
-                if self.trunk_addresses.is_old(now) {
-                    self.trunk_addresses.registered(now, self.registrations.servers(now));
-                }
-                let (trunks, gate) = (&self.trunk_addresses, &self.gate);
-                let is_trunk = || trunks.contains(source);
-                let has_credentials =
-                    || seen.authorization.is_some_and(|answer| gate.has_challenged(now, answer, source));
-                self.admission.admit(now, flow.remote, is_trunk, has_credentials).map(Rank::New)
-            }
-        }
-    }
-}
-
 impl TrunkAddresses {
     /// Collects the networks of all trunks.
     pub(super) fn of(directory: &Directory) -> Self {
@@ -84,7 +52,7 @@ impl TrunkAddresses {
         addresses
     }
 
-    fn is_old(&self, now: Instant) -> bool {
+    pub(super) fn is_old(&self, now: Instant) -> bool {
         self.looked_at.is_none_or(|at| now.saturating_duration_since(at) >= LOOK_EVERY)
     }
 

@@ -10,12 +10,9 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
 use sidetone_model::money::Currency;
 use sidetone_model::rating::{Account, CreditRate, Drawn, Price, Tariff, Undrawn};
-use sidetone_model::time::Timestamp;
+use sidetone_model::time::{Now, Timestamp};
 use sidetone_sip::message::StatusCode;
 
-use crate::face::Input;
-use crate::machine::{Now, Output, Switch};
-use crate::placement::Refused;
 use crate::rating::{self, Ledger, Meter, Quote, Tariffs, credit};
 
 /// The prices in force and the credit of every organisation.
@@ -31,7 +28,7 @@ impl Billing {
         Billing { tariffs: Arc::default(), ledger: Ledger::new(warning), accounts: Vec::new() }
     }
 
-    /// Returns when [`Switch::credit_timeout`] is due.
+    /// Returns when [`Billing::timeout`] is due.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.ledger.next_timeout()
     }
@@ -39,6 +36,134 @@ impl Billing {
     /// Returns what the carrier of an attempt charges for a rated call.
     pub(super) fn cost(&self, trunk: TrunkId, number: &str, started_at: Timestamp) -> Option<Price> {
         self.tariffs.cost(trunk, number, started_at)
+    }
+
+    /// Replaces the prices; they apply to calls that begin from now on.
+    pub(super) fn replace_tariffs(&mut self, tariffs: Arc<Tariffs>) {
+        self.tariffs = tariffs;
+    }
+
+    /// Replaces the credit accounts of the organisations.
+    pub(super) fn replace_accounts(&mut self, now: Instant, mut accounts: Vec<Account>) {
+        accounts.sort_unstable_by_key(|account| account.organisation_id);
+        self.ledger.accounts(now, &accounts);
+        self.accounts = accounts;
+    }
+
+    /// Restores the charges of an earlier run that may not be in the database yet.
+    pub(super) fn carry_over(&mut self, undrawn: &[Undrawn]) {
+        for Undrawn { organisation, call, amount } in undrawn {
+            self.ledger.carried_over(*organisation, *call, *amount);
+        }
+    }
+
+    /// Records that the database includes the charges of these calls.
+    pub(super) fn drawn(&mut self, now: Now, drawn: &[Drawn]) {
+        for Drawn { organisation, used, calls } in drawn {
+            self.ledger.stored(now.instant, *organisation, *used, calls);
+        }
+    }
+
+    /// Sets the prices of an outbound call and reserves its credit.
+    ///
+    /// # Errors
+    /// When no rate covers the number, or the credit does not cover the first increment.
+    pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, (Unpaid, Box<Facts>)> {
+        let number = facts.destination_number.as_deref().unwrap_or_default();
+        let unpaid = match self.price(facts.organisation, number, facts.started_at) {
+            Err(unpaid) => unpaid,
+            Ok(None) => return Ok(facts),
+            Ok(Some((tariff, is_payable))) => {
+                facts.tariff = Some(tariff);
+                let (call, organisation) = (facts.call, facts.organisation);
+                let admitted = match Meter::of(&tariff).filter(|_| is_payable) {
+                    Some(meter) => self.ledger.admit(now.instant, call, organisation, meter).is_ok(),
+                    None => is_payable,
+                };
+                if admitted {
+                    return Ok(facts);
+                }
+                Unpaid::NoCredit
+            }
+        };
+        Err((unpaid, Box::new(facts)))
+    }
+
+    /// Checks whether an outbound call could be paid now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn may_pay(
+        &mut self,
+        now: Now,
+        organisation: OrganisationId,
+        number: &str,
+    ) -> Result<(), Unpaid> {
+        let Some((tariff, is_payable)) = self.price(organisation, number, now.wall)? else { return Ok(()) };
+        let affords = |meter| self.ledger.affords(now.instant, organisation, &meter);
+        if is_payable && Meter::of(&tariff).is_none_or(affords) { Ok(()) } else { Err(Unpaid::NoCredit) }
+    }
+
+    /// Returns the price of an outbound call; `None` when it is not billed.
+    pub(super) fn sell_price(
+        &self,
+        organisation: OrganisationId,
+        number: &str,
+        at: Timestamp,
+    ) -> Option<Price> {
+        let (tariff, _) = self.price(organisation, number, at).ok()??;
+        Some(tariff.sell)
+    }
+
+    /// Returns the prices of an outbound call, and whether the credit can be charged at all; `None` for a
+    /// call that is not billed.
+    fn price(
+        &self,
+        organisation: OrganisationId,
+        number: &str,
+        at: Timestamp,
+    ) -> Result<Option<(Tariff, bool)>, Unpaid> {
+        let sell = match self.tariffs.quote(organisation, number, at) {
+            // A short number that a trunk lists needs no price: emergency calls must go out in any case.
+            Quote::Barred if !number.starts_with('+') => return Ok(None),
+            Quote::Barred => return Err(Unpaid::NoRate),
+            Quote::Free => return Ok(None),
+            Quote::Rated(price) => price,
+        };
+        let credit = self.credit_rate(organisation, sell.currency, at);
+        Ok(Some((Tariff { sell, credit: credit.unwrap_or_default(), cost: None }, credit.is_ok())))
+    }
+
+    /// Releases the credit of a rated call that is not placed after all.
+    pub(super) fn forget(&mut self, now: Now, id: CallId) {
+        self.ledger.ended(now.instant, id, None);
+    }
+
+    /// Starts charging: the caller's leg was answered.
+    pub(super) fn answered(&mut self, now: Now, id: CallId) {
+        self.ledger.answered(now.instant, id);
+    }
+
+    /// Stops charging: the call is over, and its record will follow.
+    pub(super) fn over(&mut self, now: Now, id: CallId) {
+        self.ledger.over(now.instant, id);
+    }
+
+    /// Settles a record and draws its charge from the credit.
+    pub(super) fn settle(&mut self, now: Now, record: &mut Cdr) {
+        rating::settle(record, self.tariffs.fx());
+        let draw = record.billing.credit.map(|draw| draw.amount);
+        self.ledger.ended(now.instant, record.call_uuid, draw);
+    }
+
+    /// Handles a timeout; call it at [`Billing::next_timeout`].
+    pub(super) fn timeout(&mut self, now: Now) {
+        self.ledger.timeout(now.instant);
+    }
+
+    /// Returns the next call to warn or to end; drain to `None` after every input.
+    pub(super) fn poll_output(&mut self) -> Option<credit::Output> {
+        self.ledger.poll_output()
     }
 
     fn account(&self, organisation: OrganisationId) -> Option<&Account> {
@@ -74,142 +199,27 @@ pub(super) enum Unpaid {
 }
 
 impl Unpaid {
+    /// Returns the status of the refusal.
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Unpaid::NoCredit => StatusCode::PAYMENT_REQUIRED,
+            Unpaid::NoRate => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// Returns the cause for the record.
+    pub(super) fn cause(self) -> HangupCause {
+        match self {
+            Unpaid::NoCredit => HangupCause::CallRejected,
+            Unpaid::NoRate => HangupCause::OutgoingCallBarred,
+        }
+    }
+
     /// Returns the reason phrase of the refusal.
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Unpaid::NoCredit => "Credit Used Up",
             Unpaid::NoRate => "No Rate For This Number",
         }
-    }
-}
-
-impl Switch {
-    /// Replaces the prices; they apply to calls that begin from now on.
-    pub(super) fn replace_tariffs(&mut self, tariffs: Arc<Tariffs>) {
-        self.billing.tariffs = tariffs;
-    }
-
-    /// Replaces the credit accounts of the organisations.
-    pub(super) fn replace_accounts(&mut self, now: Instant, mut accounts: Vec<Account>) {
-        accounts.sort_unstable_by_key(|account| account.organisation_id);
-        self.billing.ledger.accounts(now, &accounts);
-        self.billing.accounts = accounts;
-    }
-
-    /// Restores the charges of an earlier run that may not be in the database yet.
-    pub(super) fn carry_over(&mut self, undrawn: &[Undrawn]) {
-        for Undrawn { organisation, call, amount } in undrawn {
-            self.billing.ledger.carried_over(*organisation, *call, *amount);
-        }
-    }
-
-    /// Records that the database includes the charges of these calls.
-    pub(super) fn drawn(&mut self, now: Now, drawn: &[Drawn]) {
-        for Drawn { organisation, used, calls } in drawn {
-            self.billing.ledger.stored(now.instant, *organisation, *used, calls);
-        }
-    }
-
-    /// Sets the prices of an outbound call and reserves its credit.
-    ///
-    /// # Errors
-    /// When no rate covers the number, or the credit does not cover the first increment.
-    pub(super) fn rate(&mut self, now: Now, mut facts: Facts) -> Result<Facts, Refused> {
-        let number = facts.destination_number.as_deref().unwrap_or_default();
-        let unpaid = match self.price(facts.organisation, number, facts.started_at) {
-            Err(unpaid) => unpaid,
-            Ok(None) => return Ok(facts),
-            Ok(Some((tariff, is_payable))) => {
-                facts.tariff = Some(tariff);
-                let (call, organisation) = (facts.call, facts.organisation);
-                let admitted = match Meter::of(&tariff).filter(|_| is_payable) {
-                    Some(meter) => self.billing.ledger.admit(now.instant, call, organisation, meter).is_ok(),
-                    None => is_payable,
-                };
-                if admitted {
-                    return Ok(facts);
-                }
-                Unpaid::NoCredit
-            }
-        };
-        let (status, cause) = match unpaid {
-            Unpaid::NoCredit => (StatusCode::PAYMENT_REQUIRED, HangupCause::CallRejected),
-            Unpaid::NoRate => (StatusCode::FORBIDDEN, HangupCause::OutgoingCallBarred),
-        };
-        Err(Refused::of_call(status, cause, facts).saying(unpaid.as_str()))
-    }
-
-    /// Checks whether an outbound call could be paid now.
-    ///
-    /// # Errors
-    /// Why not.
-    pub(super) fn may_pay(
-        &mut self,
-        now: Now,
-        organisation: OrganisationId,
-        number: &str,
-    ) -> Result<(), Unpaid> {
-        let Some((tariff, is_payable)) = self.price(organisation, number, now.wall)? else { return Ok(()) };
-        let affords = |meter| self.billing.ledger.affords(now.instant, organisation, &meter);
-        if is_payable && Meter::of(&tariff).is_none_or(affords) { Ok(()) } else { Err(Unpaid::NoCredit) }
-    }
-
-    /// Returns the prices of an outbound call, and whether the credit can be charged at all; `None` for a
-    /// call that is not billed.
-    fn price(
-        &self,
-        organisation: OrganisationId,
-        number: &str,
-        at: Timestamp,
-    ) -> Result<Option<(Tariff, bool)>, Unpaid> {
-        let sell = match self.billing.tariffs.quote(organisation, number, at) {
-            // A short number that a trunk lists needs no price: emergency calls must go out in any case.
-            Quote::Barred if !number.starts_with('+') => return Ok(None),
-            Quote::Barred => return Err(Unpaid::NoRate),
-            Quote::Free => return Ok(None),
-            Quote::Rated(price) => price,
-        };
-        let credit = self.billing.credit_rate(organisation, sell.currency, at);
-        Ok(Some((Tariff { sell, credit: credit.unwrap_or_default(), cost: None }, credit.is_ok())))
-    }
-
-    /// Releases the credit of a rated call that is not placed after all.
-    pub(super) fn forget_price(&mut self, now: Now, id: CallId) {
-        self.billing.ledger.ended(now.instant, id, None);
-    }
-
-    /// Starts charging: the caller's leg was answered.
-    pub(super) fn meter(&mut self, now: Now, id: CallId) {
-        self.billing.ledger.answered(now.instant, id);
-    }
-
-    /// Stops charging: the call is over, and its record will follow.
-    pub(super) fn stop_meter(&mut self, now: Now, id: CallId) {
-        self.billing.ledger.over(now.instant, id);
-    }
-
-    /// Settles a record, draws its charge from the credit and outputs it.
-    pub(super) fn give_record(&mut self, now: Now, mut record: Box<Cdr>) {
-        rating::settle(&mut record, self.billing.tariffs.fx());
-        let draw = record.billing.credit.map(|draw| draw.amount);
-        self.billing.ledger.ended(now.instant, record.call_uuid, draw);
-        self.push(Output::Ended(record));
-    }
-
-    /// Handles a timeout; call it at [`Billing::next_timeout`].
-    pub(super) fn credit_timeout(&mut self, now: Now) {
-        self.billing.ledger.timeout(now.instant);
-    }
-
-    /// Carries out one output of the ledger; returns `false` when there is none.
-    pub(super) fn obey_ledger(&mut self, now: Now) -> bool {
-        match self.billing.ledger.poll_output() {
-            Some(credit::Output::End(id)) => {
-                self.tell_call(now, id, Input::End(HangupCause::AllottedTimeout));
-            }
-            Some(credit::Output::Warn(id)) => self.tell_call(now, id, Input::Warn),
-            None => return false,
-        }
-        true
     }
 }

@@ -6,439 +6,340 @@
 //! mix instead of being relayed to another party. The bindings of an extension ring at once; the first answer
 //! wins and the others are cancelled. Trunks are tried in turn.
 //!
-//! `ringing` finds an answer; `ending` ends a call and decides what its record contains; `negotiation` and
-//! `seating` handle offers between answered parties, and between a party and a room; `stay` limits the
-//! duration of an answered call.
+//! `parties` are the legs and the state of the call. `ringing` finds an answer; `ending` ends a call and decides what
+//! its record contains; `negotiation` and `conference_leg` handle offers between answered parties, and between a
+//! party and a room; `stay` limits the duration of an answered call.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sidetone_call::record::Facts;
-use sidetone_model::call::HangupCause;
-use sidetone_model::live_call::CallState;
-use sidetone_model::quality::Quality;
-use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
+use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_sip::sdp::{NegotiationError, SessionDescription};
 
-use crate::face::{
-    Callees, Input, LegName, Limits, MediaCommand, Output, Party, PortId, Ports, Setup, Sides, Stillborn,
+use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
+use crate::ending::Ending;
+use crate::io::{
+    CalleeSide, Callees, CallerSide, Input, MediaCommand, Onward, Output, Party, Port, PortId, Setup, Sides,
 };
 use crate::leg::Leg;
-use crate::negotiation::Renegotiation;
+use crate::link;
+use crate::negotiation::Negotiation;
+use crate::parties::{Caller, Near, Parties, RequestPhase, State};
+use crate::requested_leg::offer_alone;
+use crate::ringing::Ringing;
 use crate::stay::Stay;
 
 /// State of one call.
 #[derive(Debug)]
 pub struct Call {
-    pub(super) facts: Facts,
-    pub(super) limits: Limits,
-    pub(super) started: Instant,
-    pub(super) near: Near,
-    pub(super) forks: Vec<Fork>,
-    pub(super) state: State,
-    pub(super) renegotiation: Option<Renegotiation>,
-    /// The codecs offered to every fork.
-    pub(super) callee_policy: CodecPolicy,
-    /// SDP session id of the caller's leg; those of the forks follow it.
-    pub(super) session_id: u64,
-    group: u64,
-    /// Whether forks are tried one after the other.
-    pub(super) in_turn: bool,
-    /// The fork that answered first.
-    pub(super) winner: Option<usize>,
-    /// The far end's result of the last attempt.
-    pub(super) far: Far,
-    pub(super) answered_after: Option<Duration>,
-    /// From the INVITE to the callee's answer, which precedes the answer to the caller.
-    pub(super) far_answered_after: Option<Duration>,
-    /// Whether its parties were moved into a room after they had talked.
-    pub(super) merged: bool,
-    /// Why the caller's leg ended, when a room keeps the other party.
-    pub(super) left: Option<HangupCause>,
-    /// The media figures of the record, once the report of its leg has arrived.
-    pub(super) quality: Option<Quality>,
-    /// The same for the called party's leg.
-    pub(super) quality_b: Option<Quality>,
-    /// The codec that the recorded audio was really encoded with.
-    pub(super) heard_codec: Option<String>,
-    /// The limits of its duration.
-    pub(super) stay: Stay,
-    outputs: VecDeque<Output>,
-}
-
-/// The calling side.
-#[derive(Debug)]
-pub(super) enum Near {
-    Party(Box<Caller>),
-    Room,
-}
-
-#[derive(Debug)]
-pub(super) struct Caller {
-    pub(super) leg: Leg,
-    /// The offer of its INVITE.
-    pub(super) offer: Option<SessionDescription>,
-}
-
-#[derive(Debug)]
-pub(super) struct Fork {
-    pub(super) leg: Leg,
-    pub(super) state: ForkState,
-    /// Whether it sent a ringing response.
-    pub(super) rings: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForkState {
-    /// It was cancelled or another fork won; a 2xx that crosses is acknowledged and hung up.
-    Cancelled,
-    /// It has a final response or its dialog is over.
-    Ended,
-    Ringing,
-    /// Its dialog is confirmed.
-    Up,
-}
-
-#[derive(Debug)]
-pub(super) enum State {
-    /// The record waits for the media reports of its legs.
-    Ending { cause: HangupCause, ended_after: Duration, deadline: Instant },
-    /// The record was output.
-    Over,
-    /// Forks ring; `early` is the fork whose early media the caller hears.
-    Ringing { deadline: Instant, early: Option<usize> },
-    /// The far side answered; the answer to the caller waits until the journal is written.
-    Answering { answer: Option<SessionDescription> },
-    /// Both sides are up.
-    Up,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Far {
-    /// Its final response.
-    pub(super) status: Option<u16>,
-    /// The hangup cause of that response, or of its BYE.
-    pub(super) cause: Option<HangupCause>,
-    /// The status sent to the caller: the final response, or a substitute when there was none.
-    pub(super) reply: Option<u16>,
+    parties: Parties,
+    ringing: Ringing,
+    negotiation: Negotiation,
+    ending: Ending,
+    stay: Stay,
+    /// The caller, until its port is open.
+    caller: Option<Box<CallerSide>>,
+    /// The targets, until the call rings them.
+    callees: Option<Callees>,
 }
 
 impl Call {
-    /// Creates a call. It rings all of the callee's bindings at once, waits for its first [`Input::Attempt`],
-    /// or is answered for a room.
-    ///
-    /// # Errors
-    /// [`Stillborn`], with 488 when there is no common codec, and 503 when there is no free port.
-    pub fn new(now: Instant, setup: Setup, ports: &mut dyn Ports) -> Result<Call, Stillborn> {
-        let Setup { facts, limits, sides, session_id, group } = setup;
+    /// Creates a call. It opens its ports by [`Output::OpenPort`]; then it rings all of the callee's bindings at
+    /// once, waits for its first [`Input::Attempt`], or is answered for a room.
+    pub fn new(now: Instant, setup: Setup) -> Call {
+        let Setup { facts, limits, sides, session_id, group, keys } = setup;
+        let requested = matches!(sides, Sides::Requested { .. }).then_some(RequestPhase::Caller);
+        let mut awaiting = None;
         let (caller, callee) = match sides {
             Sides::Bridge { caller, callee } => (Some(caller), Some(callee)),
-            Sides::FromRoom { callee } => (None, Some(callee)),
+            Sides::ForPeer { awaited, callee } => {
+                awaiting = Some(awaited);
+                (None, Some(callee))
+            }
+            Sides::FromRoom { callee } | Sides::Requested { caller: callee } => (None, Some(callee)),
             Sides::IntoRoom { caller } => (Some(caller), None),
-        };
-        let near = match caller {
-            None => Near::Room,
-            Some(caller) => {
-                let Some(port) = ports.open(LegName { call: facts.call, fork: None }, group, caller.at)
-                else {
-                    return Err(Stillborn { status: 503, facts: Box::new(facts), ports: Vec::new() });
-                };
-                let leg = Leg::new(port, session_id, caller.policy, Some(caller.at));
-                Near::Party(Box::new(Caller { leg, offer: caller.offer }))
+            Sides::TakeOver { caller, awaited } => {
+                awaiting = Some(awaited);
+                (Some(caller), None)
             }
         };
-        let deadline = now + limits.ring;
+        let in_turn = callee.as_ref().is_some_and(|callee| callee.callees == Callees::InTurn);
+        let callee_policy = callee.as_ref().map(|callee| callee.policy.clone()).unwrap_or_default();
+        let callee_srtp = callee.as_ref().map(|callee| callee.srtp).unwrap_or_default();
+        let forwards = callee.as_ref().map(|callee| callee.forwards).unwrap_or_default();
         let mut call = Call {
-            facts,
-            limits,
-            started: now,
-            near,
-            forks: Vec::new(),
-            state: State::Ringing { deadline, early: None },
-            renegotiation: None,
-            callee_policy: callee.as_ref().map(|callee| callee.policy.clone()).unwrap_or_default(),
-            session_id,
-            group,
-            in_turn: callee.as_ref().is_some_and(|callee| callee.callees == Callees::InTurn),
-            winner: None,
-            far: Far::default(),
-            answered_after: None,
-            far_answered_after: None,
-            merged: false,
-            left: None,
-            quality: None,
-            quality_b: None,
-            heard_codec: None,
+            parties: Parties::new(now, (facts, limits), (session_id, group), keys),
+            ringing: Ringing::new(in_turn, callee_policy, callee_srtp, forwards),
+            negotiation: Negotiation::default(),
+            ending: Ending::default(),
             stay: Stay::default(),
-            outputs: VecDeque::new(),
+            caller: None,
+            callees: callee.map(|callee| callee.callees),
         };
-        let begun = match callee.map(|callee| callee.callees) {
-            None => call.take_for_a_room(now),
-            Some(callees) => call.begin_to_ring(callees, ports),
-        };
-        match begun {
-            Ok(()) => Ok(call),
-            Err(status) => Err(call.stillborn(status)),
+        call.parties.requested = requested;
+        call.parties.awaiting = awaiting;
+        match caller {
+            Some(caller) => {
+                call.parties.push(Output::OpenPort { fork: None, towards: caller.at });
+                call.caller = Some(Box::new(caller));
+            }
+            None => call.begin(now),
+        }
+        call
+    }
+
+    /// Handles an opened port: that of the caller first, then those of the forks.
+    fn port_opened(&mut self, now: Instant, port: Option<Port>) {
+        let Call { parties, ringing, ending, .. } = self;
+        if !matches!(parties.state, State::Opening) {
+            return ringing.port_opened(parties, ending, now, port);
+        }
+        let (Some(port), Some(caller)) = (port, self.caller.take()) else { return parties.refuse(503) };
+        let srtp = parties.srtp(caller.srtp);
+        let leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        let offer = caller.offer.map(|offer| caller.srtp.admit(offer)).transpose();
+        let lacks_srtp = offer.is_err();
+        parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
+        if lacks_srtp {
+            parties.why = Some("SRTP Required");
+            return parties.refuse(NegotiationError::NoSrtp.status());
+        }
+        self.begin(now);
+    }
+
+    /// Rings the callee, or answers for a room, once the caller's port is open.
+    fn begin(&mut self, now: Instant) {
+        let Call { parties, ringing, ending, .. } = self;
+        match self.callees.take() {
+            Some(callees) => ringing.begin(parties, parties.started, callees),
+            None => {
+                if let Err(status) = take_for_a_room(parties, ending, now) {
+                    parties.refuse(status);
+                }
+            }
         }
     }
 
     /// Handles an input; drain [`Call::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
+        let Call { parties, ringing, negotiation, ending, stay, .. } = self;
         match input {
             Input::Acknowledged(party, answer) => self.acknowledged(now, party, answer),
-            Input::Answered(fork, answer) => self.answered(now, fork, answer),
-            Input::Attempt(attempt) => self.attempt(now, attempt),
-            Input::Cancelled => self.cancelled(now),
-            Input::Dismiss(party, cause) => self.dismiss(now, party, cause),
-            Input::End(cause) => self.end_by_us(now, cause),
-            Input::Exhausted(status, cause) => self.exhausted(now, status, cause),
-            Input::Failed(fork, status) => self.failed(now, fork, status, Some(status)),
-            Input::HungUp(party, cause) => self.hung_up(now, party, cause),
+            Input::Answered(fork, answer) => ringing.answered(parties, ending, now, fork, answer),
+            Input::Attempt(attempt) => {
+                if parties.is_ringing() {
+                    stay.try_trunk(attempt.limit);
+                }
+                ringing.attempt(parties, attempt);
+            }
+            Input::Cancelled(cause) => ending.cancelled(parties, now, cause),
+            Input::Divert(diverted) => ringing.divert(parties, ending, now, *diverted),
+            Input::Doubted(party) => stay.doubted(parties, now, party),
+            Input::EnterRoom(facts) => ringing.enter_room(parties, ending, now, *facts),
+            Input::NotDiverted => ringing.not_diverted(parties, ending, now),
+            Input::Dismiss(party, cause) => ending.dismiss(parties, now, party, cause, EndedBy::System),
+            Input::End(cause) => ending.end_by_us(parties, now, cause),
+            Input::Exhausted(status, cause) => ringing.exhausted(parties, ending, now, status, cause),
+            Input::Failed(fork, status, cause) => {
+                ringing.failed(parties, ending, now, fork, status, Some((status, cause)));
+            }
+            Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
+                ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
+            }
+            Input::HungUp(party, cause) => ending.hung_up(parties, now, party, cause),
             Input::Journalled => self.journalled(now),
-            Input::Merge(without) => self.merge(now, without),
-            Input::Offer(party, offer) => self.offer(party, offer),
-            Input::OfferDue(party) => self.offer_due(party),
-            Input::Offered(party, result) => self.offered(now, party, result),
-            Input::Probed(party, is_there) => self.probed(now, party, is_there),
-            Input::Provisional(fork, status, answer) => self.provisional(fork, status, answer),
-            Input::Refresh(party) => self.refresh(party),
-            Input::Report(port, report) => self.report(now, port, &report),
-            Input::Silent(port, silent_for) => self.silent(now, port, silent_for),
+            Input::Link(party, linking) => {
+                negotiation.forget();
+                link::link(parties, party, *linking);
+            }
+            Input::Merge(without) => {
+                if negotiation.is_idle() {
+                    merge(parties, ending, now, without);
+                }
+            }
+            Input::Offer(Party::Caller, offer) if parties.waits_for_target() => offer_alone(parties, offer),
+            Input::Offer(party, offer) if parties.is_linked(party) => link::offer(parties, party, offer),
+            Input::Offer(party, offer) => negotiation.offer(parties, party, offer),
+            Input::OfferDue(party) if parties.is_linked(party) => link::align(parties),
+            Input::OfferDue(party) if parties.is_for_a_room(party) => offer_due(parties, party),
+            Input::OfferDue(party) => negotiation.offer_due(parties, party),
+            Input::Offered(party, result) if parties.is_linked(party) => {
+                link::offered(parties, ending, now, party, result);
+            }
+            Input::Offered(party, result) => negotiation.offered(parties, ending, now, party, result),
+            Input::Onward(onward) => self.go_on(now, onward),
+            Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
+            Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
+            Input::PickUp(awaited) => ringing.picked_up(parties, ending, now, awaited),
+            Input::PortOpened(port) => self.port_opened(now, port),
+            Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),
+            Input::Provisional(fork, status, answer) => ringing.provisional(parties, fork, status, answer),
+            Input::Referring(by) => parties.referrer = by,
+            Input::Refresh(party) => negotiation.refresh(parties, party),
+            Input::Report(port, report) => ending.report(parties, now, port, &report),
+            Input::Silent(port, silent_for) => stay.silent(parties, now, port, silent_for),
             Input::Timeout => self.timeout(now),
+            Input::Unheard(fork) => ringing.unheard(parties, ending, now, fork),
             Input::Warn => self.warn(),
-            Input::Unreached(fork, status) => self.failed(now, fork, status, None),
+            Input::Unreached(fork, status) => ringing.failed(parties, ending, now, fork, status, None),
         }
-        self.note_terms(now);
+        self.stay.note_terms(&self.parties, now);
     }
 
     /// Returns the next action; drain to `None` after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let output = self.parties.outputs.pop_front();
+        if output.is_none() && matches!(self.parties.state, State::Up) {
+            // A call may be up for hours; its queue needs no memory meanwhile.
+            self.parties.outputs = VecDeque::new();
+        }
+        output
     }
 
     /// Returns when to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::Ending { deadline, .. } | State::Ringing { deadline, .. } => Some(deadline),
-            State::Up => self.stay_until(),
-            State::Answering { .. } | State::Over => None,
+        match self.parties.state {
+            State::Ringing { deadline, .. } => self.ringing.asks_at.into_iter().chain([deadline]).min(),
+            State::Ending { deadline, .. } => Some(deadline),
+            State::Up => self.stay.until(&self.parties),
+            State::Answering { .. } | State::Opening | State::Over | State::Refused => None,
         }
     }
 
     /// Whether the record was output and nothing is left to do.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
-    }
-
-    /// Returns the ports that the call holds or held.
-    pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
-        self.legs().map(|(_, leg)| leg.port())
-    }
-
-    /// Returns the party that uses a port.
-    pub fn party_at(&self, port: PortId) -> Option<Party> {
-        self.legs().find(|(_, leg)| leg.port() == port).map(|(party, _)| party)
+        self.parties.is_over()
     }
 
     /// Whether the call has ended; its record may still be waiting.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, State::Ending { .. } | State::Over)
-    }
-
-    /// Returns the facts of its INVITE.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+        self.parties.has_ended()
     }
 
     /// Whether it still waits for an answer.
     pub fn is_ringing(&self) -> bool {
-        matches!(self.state, State::Ringing { .. })
+        self.parties.is_ringing()
+    }
+
+    /// Returns the facts of its INVITE.
+    pub fn facts(&self) -> &Facts {
+        &self.parties.facts
     }
 
     /// Returns the media group of its ports.
     pub fn group(&self) -> u64 {
-        self.group
+        self.parties.group
     }
 
-    /// Returns the state of a fork; `None` once it is over, or if it was never invited.
-    pub(super) fn fork_state(&self, place: usize) -> Option<CallState> {
-        let fork = self.forks.get(place)?;
-        match fork.state {
-            ForkState::Cancelled | ForkState::Ended => None,
-            ForkState::Ringing if fork.rings => Some(CallState::Ringing),
-            ForkState::Ringing => Some(CallState::Queued),
-            ForkState::Up => Some(CallState::Answered),
-        }
+    /// Returns the ports that the call holds or held.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
+        self.parties.ports()
     }
 
-    /// Whether the caller's leg is still open; a call that a room placed has none.
-    pub(super) fn has_caller(&self) -> bool {
-        self.caller().is_some_and(Leg::is_open)
+    /// Whether it could not begin.
+    pub(super) fn is_refused(&self) -> bool {
+        self.parties.is_refused()
     }
 
-    /// Returns the time from the INVITE to the caller's 200.
-    pub(super) fn answered_after(&self) -> Option<Duration> {
-        self.answered_after
+    /// Returns the legs of both sides, to read.
+    pub(super) fn parties(&self) -> &Parties {
+        &self.parties
     }
 
-    /// Returns the time from the INVITE to the callee's 200.
-    pub(super) fn far_answered_after(&self) -> Option<Duration> {
-        self.far_answered_after
-    }
-
-    pub(super) fn push(&mut self, output: Output) {
-        self.outputs.push_back(output);
-    }
-
-    /// Returns the callee that answered, once one did.
-    pub(super) fn callee(&self) -> Option<usize> {
-        match self.state {
-            State::Answering { .. } | State::Up => self.winner,
-            State::Ending { .. } | State::Over | State::Ringing { .. } => None,
-        }
-    }
-
-    pub(super) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up)
-    }
-
-    pub(super) fn caller(&self) -> Option<&Leg> {
-        self.leg(Party::Caller)
-    }
-
-    pub(super) fn leg(&self, party: Party) -> Option<&Leg> {
-        match (party, &self.near) {
-            (Party::Callee(fork), _) => self.forks.get(fork).map(|fork| &fork.leg),
-            (Party::Caller, Near::Party(caller)) => Some(&caller.leg),
-            (Party::Caller, Near::Room) => None,
-        }
+    /// Whether the parties may be moved into a room now.
+    pub(super) fn can_merge(&self) -> bool {
+        self.parties.can_merge() && self.negotiation.is_idle()
     }
 
     /// Updates the source address of a party's SIP, for example after a change of its network.
     pub(super) fn heard_from(&mut self, party: Party, at: IpAddr) {
-        if let Some(leg) = self.leg_mut(party) {
-            leg.signalling = Some(at);
-        }
-    }
-
-    pub(super) fn leg_mut(&mut self, party: Party) -> Option<&mut Leg> {
-        match (party, &mut self.near) {
-            (Party::Callee(fork), _) => self.forks.get_mut(fork).map(|fork| &mut fork.leg),
-            (Party::Caller, Near::Party(caller)) => Some(&mut caller.leg),
-            (Party::Caller, Near::Room) => None,
-        }
-    }
-
-    fn legs(&self) -> impl Iterator<Item = (Party, &Leg)> {
-        let forks = self.forks.iter().enumerate().map(|(place, fork)| (Party::Callee(place), &fork.leg));
-        self.caller().map(|leg| (Party::Caller, leg)).into_iter().chain(forks)
-    }
-
-    fn stillborn(self, status: u16) -> Stillborn {
-        let ports = self.ports().collect();
-        Stillborn { status, facts: Box::new(self.facts), ports }
+        self.parties.heard_from(party, at);
     }
 
     /// The journal entry is written: answers the caller, and seats the parties that go into a room.
     fn journalled(&mut self, now: Instant) {
-        let state = std::mem::replace(&mut self.state, State::Over);
+        let state = std::mem::replace(&mut self.parties.state, State::Over);
         let State::Answering { answer } = state else {
-            self.state = state; // The caller hung up while the disk was writing.
+            self.parties.state = state; // The caller hung up while the disk was writing.
             return;
         };
-        self.answered_after = Some(now.saturating_duration_since(self.started));
-        self.state = State::Up;
+        self.parties.answered_after = Some(now.saturating_duration_since(self.parties.started));
+        self.parties.state = State::Up;
         self.stay.begin(now);
-        self.tell(Party::Caller, Some(MediaCommand::Answered));
-        self.push(Output::Answer(answer));
-        self.seat_who_came_for_a_room();
+        self.parties.tell(Party::Caller, Some(MediaCommand::Answered));
+        self.parties.push(Output::Answer(answer));
+        seat_who_came_for_a_room(&mut self.parties);
+    }
+
+    /// Calls the target of a requested call, unless the calling party hung up meanwhile.
+    fn go_on(&mut self, now: Instant, onward: Onward) {
+        let Call { parties, ringing, ending, .. } = self;
+        if !parties.waits_for_target() {
+            return;
+        }
+        match onward {
+            Onward::Callee(CalleeSide { policy, srtp, callees, forwards }) => {
+                *ringing = Ringing::new(callees == Callees::InTurn, policy, srtp, forwards);
+                ringing.begin(parties, now, callees);
+            }
+            Onward::Refused(status, cause) => {
+                parties.push(Output::Reject(status, Some(cause)));
+                ending.finish(parties, now, cause, EndedBy::System);
+            }
+            Onward::Room => ending.await_journal(parties, now, None),
+        }
     }
 
     fn timeout(&mut self, now: Instant) {
-        match self.state {
-            State::Ringing { deadline, .. } if deadline <= now => self.ring_out(now),
+        let Call { parties, ringing, ending, stay, .. } = self;
+        match parties.state {
+            State::Ringing { deadline, .. } if deadline <= now => ringing.ring_out(parties, ending, now),
+            State::Ringing { .. } => ringing.ask_heard(parties, now),
             // The relay did not deliver a report in time: the record is output without its figures.
-            State::Ending { deadline, .. } if deadline <= now => self.complete(),
-            State::Up => self.stay_timeout(now),
+            State::Ending { deadline, .. } if deadline <= now => ending.complete(parties),
+            State::Up => stay.timeout(parties, ending, now),
             _ => {}
         }
     }
 
     /// Plays the credit warning to the caller, or to the party that a room called.
     fn warn(&mut self) {
-        let party = match (&self.near, self.winner) {
+        let party = match (&self.parties.near, self.parties.winner) {
             (Near::Room, Some(place)) => Party::Callee(place),
             (Near::Party(_), _) | (Near::Room, None) => Party::Caller,
         };
-        if self.is_up() {
-            self.tell(party, Some(MediaCommand::Tone));
-        }
-    }
-
-    /// Describes both legs to the relay and bridges them; codecs that the other side lacks are transcoded.
-    pub(super) fn connect(&mut self, place: usize) {
-        let (Some(caller), Some(fork)) = (self.caller(), self.forks.get(place)) else { return };
-        let commands = [
-            (Party::Caller, caller.describe()),
-            (Party::Callee(place), fork.leg.describe()),
-            (Party::Caller, caller.bridge_to(&fork.leg)),
-            (Party::Callee(place), fork.leg.bridge_to(caller)),
-        ];
-        let plans = [
-            (Party::Caller, caller.plan_towards(&fork.leg)),
-            (Party::Callee(place), fork.leg.plan_towards(caller)),
-        ];
-        for (party, command) in commands {
-            self.tell(party, command);
-        }
-        for (party, plan) in plans {
-            let command = self.leg_mut(party).and_then(|leg| leg.transcode(plan));
-            self.tell(party, command);
-        }
-    }
-
-    pub(super) fn tell(&mut self, party: Party, command: Option<MediaCommand>) {
-        let port = self.leg(party).filter(|leg| leg.is_open()).map(Leg::port);
-        if let (Some(port), Some(command)) = (port, command) {
-            self.push(Output::Media(port, command));
-        }
-    }
-
-    /// Closes a party's port, only once.
-    pub(super) fn release(&mut self, party: Party) {
-        let Some(leg) = self.leg_mut(party) else { return };
-        let (port, was_seated) = (leg.port(), leg.unseat());
-        if was_seated {
-            self.push(Output::Left(party));
-        }
-        if let Some(command) = self.leg_mut(party).and_then(Leg::close) {
-            self.push(Output::Media(port, command));
+        if self.parties.is_up() {
+            self.parties.tell(party, Some(MediaCommand::Tone));
         }
     }
 
     fn acknowledged(&mut self, now: Instant, party: Party, answer: Option<SessionDescription>) {
-        let Some(leg) = self.leg_mut(party) else { return };
+        let Call { parties, ending, negotiation, .. } = self;
+        let Some(leg) = parties.leg_mut(party) else { return };
         if leg.exchange.local_offer().is_none() {
-            return; // The usual ACK: our 2xx had the answer.
+            // The usual ACK: our 2xx had the answer. An offer of ours may have waited for it.
+            if parties.is_linked(party) {
+                link::align(parties);
+            }
+            return;
         }
         let settled = answer.is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
-        match (settled, self.callee()) {
-            (true, _) if self.is_for_a_room(party) => self.settle_in_room(party),
-            (true, Some(callee)) => self.connect(callee),
+        match (settled, parties.callee()) {
+            (true, _) if parties.is_linked(party) => link::settled(parties, party),
+            (true, _) if parties.is_for_a_room(party) => settle_in_room(parties, party),
+            (true, Some(_)) => negotiation.offer_taken(parties, party),
             (true, None) => {}
             // We made the offer, and the party's ACK contains no acceptable answer (RFC 3261 §13.2.2.4).
-            (false, _) if party == Party::Caller && self.is_up() && !self.caller_has_settled() => {
-                self.end_by_us(now, HangupCause::IncompatibleDestination);
+            (false, _) if party == Party::Caller && parties.is_up() && !parties.caller_has_settled() => {
+                ending.end_by_us(parties, now, HangupCause::IncompatibleDestination);
             }
             (false, _) => {
-                if let Some(leg) = self.leg_mut(party) {
+                if let Some(leg) = parties.leg_mut(party) {
                     leg.exchange.roll_back();
                 }
             }
         }
-    }
-
-    fn caller_has_settled(&self) -> bool {
-        self.caller().is_some_and(|leg| leg.exchange.negotiated().is_some())
     }
 }

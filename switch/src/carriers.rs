@@ -18,10 +18,11 @@ use sidetone_model::directory::Network;
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::public_address::is_public;
 use sidetone_model::trunk::may_be_a_peer;
-use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 
-use crate::names::{Names, SIP_PORT};
 use crate::routing::Directory;
+use crate::trunk_dns::Names;
+use crate::trunk_servers::all_servers;
 
 /// Addresses that names of tenants' trunks may resolve to.
 #[derive(Clone, Debug, Default)]
@@ -68,13 +69,16 @@ pub(super) struct Carriers {
     /// The configured servers of these trunks: a tenant's trunk with the same server was permitted by the
     /// operator.
     shared_servers: HashSet<TrunkAddress>,
+    /// The trunks whose calls come from an address, and how they are called there.
+    sources: HashMap<SocketAddr, Vec<(TrunkId, TrunkTransport)>>,
+    source_ips: HashMap<IpAddr, Vec<(TrunkId, TrunkTransport)>>,
     /// Trunks whose fault has been reported.
     reported: HashMap<TrunkId, CarrierFault>,
 }
 
 struct Entry {
     owner: Option<OrganisationId>,
-    server: TrunkAddress,
+    servers: Vec<TrunkAddress>,
     age: usize,
 }
 
@@ -98,6 +102,8 @@ impl Carriers {
             owners: HashMap::new(),
             shared: HashSet::new(),
             shared_servers: HashSet::new(),
+            sources: HashMap::new(),
+            source_ips: HashMap::new(),
             reported: HashMap::new(),
         }
     }
@@ -106,10 +112,10 @@ impl Carriers {
     pub(super) fn replace(&mut self, directory: &Directory, names: &Names) {
         self.trunks.clear();
         for trunk in directory.trunks() {
-            let server = trunk.address.as_deref().and_then(|address| address.parse().ok());
-            if let Some(server) = server {
+            let servers: Vec<TrunkAddress> = all_servers(trunk).collect();
+            if !servers.is_empty() {
                 let entry =
-                    Entry { owner: trunk.organisation_id, server, age: directory.trunk_age(trunk.id) };
+                    Entry { owner: trunk.organisation_id, servers, age: directory.trunk_age(trunk.id) };
                 self.trunks.insert(trunk.id, entry);
             }
         }
@@ -124,23 +130,66 @@ impl Carriers {
         self.shared_servers.clear();
         let mut claims = Vec::new();
         for entry in self.trunks.values() {
-            let places = entry.places(names);
-            match entry.owner {
-                None => {
-                    self.shared.extend(places);
-                    self.shared_servers.insert(entry.server.clone());
+            for server in &entry.servers {
+                let places = addresses(server, names).map(Place::of);
+                match entry.owner {
+                    None => {
+                        self.shared.extend(places);
+                        self.shared_servers.insert(server.clone());
+                    }
+                    Some(owner) => claims.extend(places.map(|place| {
+                        let is_name = server.ip().is_none();
+                        let is_new = before.get(&place) != Some(&owner);
+                        ((is_name, is_new, entry.age), place, owner)
+                    })),
                 }
-                Some(owner) => claims.extend(places.into_iter().map(|place| {
-                    let is_name = entry.server.ip().is_none();
-                    let is_new = before.get(&place) != Some(&owner);
-                    ((is_name, is_new, entry.age), place, owner)
-                })),
             }
         }
         claims.sort_unstable_by_key(|(rank, ..)| *rank);
         for (_, place, owner) in claims {
             self.owners.entry(place).or_insert(owner);
         }
+        self.follow_sources(names);
+    }
+
+    /// Recomputes the addresses that calls of trunks come from.
+    fn follow_sources(&mut self, names: &Names) {
+        let mut sources: HashMap<SocketAddr, Vec<(TrunkId, TrunkTransport)>> = HashMap::new();
+        let mut source_ips: HashMap<IpAddr, Vec<(TrunkId, TrunkTransport)>> = HashMap::new();
+        for (id, entry) in &self.trunks {
+            for server in &entry.servers {
+                for address in addresses(server, names).filter(|at| self.fault(entry, server, *at).is_none())
+                {
+                    let ip = address.ip().to_canonical();
+                    let source = (*id, server.transport);
+                    sources.entry(SocketAddr::new(ip, address.port())).or_default().push(source);
+                    source_ips.entry(ip).or_default().push(source);
+                }
+            }
+        }
+        (self.sources, self.source_ips) = (sources, source_ips);
+    }
+
+    /// Whether calls of a trunk come from there, because it is one of its servers: over UDP the address and port that
+    /// the trunk is called at, over a connection any port of the address of a server that is called over one.
+    pub(super) fn is_source(&self, trunk: TrunkId, source: SocketAddr, is_connection: bool) -> bool {
+        let ip = source.ip().to_canonical();
+        let found = if is_connection {
+            self.source_ips.get(&ip)
+        } else {
+            self.sources.get(&SocketAddr::new(ip, source.port()))
+        };
+        found.is_some_and(|found| {
+            let is_it = |(id, transport): &(TrunkId, TrunkTransport)| {
+                *id == trunk && (*transport == TrunkTransport::Udp) != is_connection
+            };
+            found.iter().any(is_it)
+        })
+    }
+
+    /// Returns the addresses of all servers that calls of trunks come from.
+    pub(super) fn source_ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.source_ips.keys().copied()
     }
 
     /// Returns the addresses that the trunk may reach, and a fault if one of them is refused. A fault is
@@ -148,26 +197,17 @@ impl Carriers {
     pub(super) fn permitted(
         &mut self,
         trunk: TrunkId,
+        server: &TrunkAddress,
         mut addresses: Vec<SocketAddr>,
     ) -> (Vec<SocketAddr>, Option<(IpAddr, CarrierFault)>) {
         let Some(entry) = self.trunks.get(&trunk) else { return (Vec::new(), None) };
-        let Some(owner) = entry.owner else { return (addresses, None) };
-        let is_literal = entry.server.ip().is_some();
-        let is_shared_knowingly = self.shared_servers.contains(&entry.server);
         let mut fault = None;
-        addresses.retain(|address| {
-            let place = Place::of(*address);
-            let is_taken = self.owners.get(&place).is_some_and(|found| *found != owner)
-                || (self.shared.contains(&place) && !is_shared_knowingly);
-            let found = if !self.policy.permits(is_literal, address.ip()) {
-                CarrierFault::Inside
-            } else if is_taken {
-                CarrierFault::Taken
-            } else {
-                return true;
-            };
-            fault = Some((address.ip(), found));
-            false
+        addresses.retain(|address| match self.fault(entry, server, *address) {
+            Some(found) => {
+                fault = Some((address.ip(), found));
+                false
+            }
+            None => true,
         });
         let Some((address, found)) = fault else {
             self.reported.remove(&trunk);
@@ -176,16 +216,41 @@ impl Carriers {
         let is_news = self.reported.insert(trunk, found) != Some(found);
         (addresses, is_news.then_some((address, found)))
     }
-}
 
-impl Entry {
-    fn places(&self, names: &Names) -> Vec<Place> {
-        match self.server.ip() {
-            Some(ip) => vec![Place::of(SocketAddr::new(ip, self.server.port.unwrap_or(SIP_PORT)))],
-            None => names.known(&self.server).map(Place::of).collect(),
+    /// Returns the known addresses of a server that the trunk may use.
+    pub(super) fn usable(&self, trunk: TrunkId, server: &TrunkAddress, names: &Names) -> Vec<SocketAddr> {
+        let Some(entry) = self.trunks.get(&trunk) else { return Vec::new() };
+        let mut usable: Vec<_> = addresses(server, names)
+            .filter(|address| self.fault(entry, server, *address).is_none())
+            .collect();
+        usable.truncate(USABLE_MAX);
+        usable
+    }
+
+    /// Returns why a trunk may not use an address of its server.
+    fn fault(&self, entry: &Entry, server: &TrunkAddress, address: SocketAddr) -> Option<CarrierFault> {
+        let owner = entry.owner?;
+        let place = Place::of(address);
+        let is_shared_knowingly = self.shared_servers.contains(server);
+        let is_taken = self.owners.get(&place).is_some_and(|found| *found != owner)
+            || (self.shared.contains(&place) && !is_shared_knowingly);
+        if !self.policy.permits(server.ip().is_some(), address.ip()) {
+            Some(CarrierFault::Inside)
+        } else {
+            is_taken.then_some(CarrierFault::Taken)
         }
     }
 }
+
+/// Returns the addresses of a server: its literal, or what its name last resolved to.
+fn addresses(server: &TrunkAddress, names: &Names) -> impl Iterator<Item = SocketAddr> {
+    let port = server.port.unwrap_or(server.default_port());
+    let literal = server.ip().map(|ip| SocketAddr::new(ip, port));
+    literal.into_iter().chain(names.known(server))
+}
+
+/// Addresses of a server that are probed and shown.
+const USABLE_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -196,8 +261,8 @@ mod tests {
     use sidetone_model::directory::Trunk;
 
     use super::*;
-    use crate::names::{Answer, Server, Waiter};
     use crate::tests::network::{acme, organisation, trunk};
+    use crate::trunk_dns::{Answer, Server, Waiter};
 
     const ACME: u128 = 1;
     const OTHER: u128 = 2;
@@ -238,7 +303,9 @@ mod tests {
 
         fn reach(&mut self, n: u16, to: &[&str]) -> usize {
             let addresses = to.iter().map(|to| to.parse().unwrap()).collect();
-            self.carriers.permitted(trunk(n, "").id, addresses).0.len()
+            let id = trunk(n, "").id;
+            let server = self.carriers.trunks[&id].servers[0].clone();
+            self.carriers.permitted(id, &server, addresses).0.len()
         }
     }
 
@@ -317,11 +384,12 @@ mod tests {
     fn a_fault_is_reported_once() {
         let mut world = World::new(vec![owned(1, ACME, "acme.example")], AddressPolicy::default());
         let id = trunk(1, "").id;
+        let server: TrunkAddress = "sip:acme.example".parse().unwrap();
         let inside: SocketAddr = "10.0.0.1:5060".parse().unwrap();
         let fault = Some((inside.ip(), CarrierFault::Inside));
-        assert_eq!(world.carriers.permitted(id, vec![inside]), (vec![], fault));
-        assert_eq!(world.carriers.permitted(id, vec![inside]), (vec![], None));
-        world.carriers.permitted(id, vec!["8.8.8.8:5060".parse().unwrap()]);
-        assert_eq!(world.carriers.permitted(id, vec![inside]).1, fault);
+        assert_eq!(world.carriers.permitted(id, &server, vec![inside]), (vec![], fault));
+        assert_eq!(world.carriers.permitted(id, &server, vec![inside]), (vec![], None));
+        world.carriers.permitted(id, &server, vec!["8.8.8.8:5060".parse().unwrap()]);
+        assert_eq!(world.carriers.permitted(id, &server, vec![inside]).1, fault);
     }
 }

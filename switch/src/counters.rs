@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::guessing::GuessLimit;
+use sidetone_model::pin_guessing::PinLimit;
 use sidetone_model::quality::Quality;
 use sidetone_sip::admission::Dropped;
 use sidetone_sip::message::Message;
@@ -23,6 +24,7 @@ pub struct Counters {
     notices: [AtomicU64; NOTICES.len()],
     denied: Mutex<Denials>,
     guessed: [AtomicU64; GUESS_LIMITS.len()],
+    pins_guessed: [AtomicU64; PIN_LIMITS.len()],
     dropped: [AtomicU64; Dropped::ALL.len()],
 }
 
@@ -85,6 +87,12 @@ impl Counters {
         GUESS_LIMITS.into_iter().map(GuessLimit::as_str).zip(counts)
     }
 
+    /// How often wrong PINs of rooms reached a limit, by its word.
+    pub fn pins_guessed(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.pins_guessed.iter().map(|count| count.load(Ordering::Relaxed));
+        PIN_LIMITS.into_iter().map(PinLimit::as_str).zip(counts)
+    }
+
     /// Messages that were not read, by reason.
     pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.dropped.iter().map(|count| count.load(Ordering::Relaxed));
@@ -120,12 +128,16 @@ impl Counters {
                 let place = GUESS_LIMITS.iter().position(|known| known == limit);
                 return add(place.and_then(|place| self.guessed.get(place)));
             }
+            Notice::PinGuessing(_, limit) => {
+                let place = PIN_LIMITS.iter().position(|known| known == limit);
+                return add(place.and_then(|place| self.pins_guessed.get(place)));
+            }
             Notice::Overload(_) => 1,
             Notice::Rejected(..) => 2,
             Notice::Withheld(_) => 3,
             Notice::Dropped(_, reason) => return add(self.dropped.get(*reason as usize)),
-            // A trunk's state is not a count.
-            Notice::Registered(_) | Notice::Unregistered(..) => return,
+            // A trunk's state is not a count, and the media engine counts packets.
+            Notice::ReadableKeys(_) | Notice::Registered(_) | Notice::Unregistered(..) => return,
         };
         add(self.notices.get(place));
     }
@@ -203,6 +215,14 @@ const METHODS: [&str; 15] = [
     "other",
 ];
 const GUESS_LIMITS: [GuessLimit; 3] = [GuessLimit::Account, GuessLimit::AllSources, GuessLimit::Source];
+const PIN_LIMITS: [PinLimit; 6] = [
+    PinLimit::Caller,
+    PinLimit::Known,
+    PinLimit::Organisation,
+    PinLimit::Room,
+    PinLimit::Trunk,
+    PinLimit::Withheld,
+];
 const NOTICES: [&str; 5] = ["credentials", "overload", "rejected", "withheld", "trunk_address"];
 
 #[cfg(test)]

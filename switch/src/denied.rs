@@ -9,7 +9,7 @@ use sidetone_model::call::HangupCause;
 use sidetone_sip::auth::Refusal;
 use sidetone_sip::message::{Method, Request};
 
-use crate::gate::claimed_account;
+use crate::authentication::claimed_account;
 
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

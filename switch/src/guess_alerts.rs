@@ -1,6 +1,6 @@
-//! Which guessed passwords an organisation is told of, by the event `security.guessing`: a limit that was reached, at
-//! most once a minute for each source and account, and so many a minute in all. The limits themselves are
-//! `sidetone_sip::auth`'s.
+//! Decides which guessed passwords an organisation gets as the event `security.guessing`: a limit that was
+//! reached, at most once a minute for each source and account, and at most [`ALERTS_PER_MINUTE_MAX`] in all.
+//! `sidetone_sip::auth` sets the limits.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,30 +8,33 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::guessing::{GuessLimit, Guessing};
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::time::Now;
 use sidetone_sip::auth::{Limit, WINDOW};
-use sidetone_sip::flow::{Flow, source_of};
+use sidetone_sip::flow::source_of;
 use sidetone_sip::message::Request;
 
-use crate::gate::{claimed_account, claimed_line};
-use crate::machine::{Notice, Now, Output, Switch};
+use crate::authentication::{claimed_account, claimed_line};
+use crate::routing::Directory;
+use crate::switch_io::{Notice, Output, Outputs};
 
-/// What organisations were told lately.
+/// The recent alerts of all organisations.
 ///
 /// *Bounds*: [`ALERTS_PER_MINUTE_MAX`] entries for each organisation of the directory.
 #[derive(Debug, Default)]
 pub(super) struct GuessAlerts {
-    organisations: HashMap<OrganisationId, Told>,
+    organisations: HashMap<OrganisationId, Recent>,
 }
 
-/// What one organisation was told within [`EVERY`].
+/// The alerts of one organisation within [`EVERY`].
 #[derive(Debug, Default)]
-struct Told {
+struct Recent {
     recent: Vec<(Instant, IpAddr, String)>,
     left_out: u64,
 }
 
 impl GuessAlerts {
-    /// Whether the organisation is told of a limit that was reached now; with how many it was not told of before.
+    /// Decides whether the organisation gets an alert for a limit that was reached now. Returns the number of
+    /// alerts left out before; `None` when this one is left out too.
     fn take(
         &mut self,
         now: Instant,
@@ -39,31 +42,35 @@ impl GuessAlerts {
         source: IpAddr,
         account: &str,
     ) -> Option<u64> {
-        let told = self.organisations.entry(organisation).or_default();
-        told.recent.retain(|(at, ..)| now.saturating_duration_since(*at) < EVERY);
+        let sent = self.organisations.entry(organisation).or_default();
+        sent.recent.retain(|(at, ..)| now.saturating_duration_since(*at) < EVERY);
         let source = source_of(source);
         let is_known =
-            told.recent.iter().any(|(_, known, name)| (*known, name.as_str()) == (source, account));
-        if is_known || told.recent.len() >= ALERTS_PER_MINUTE_MAX {
-            told.left_out = told.left_out.saturating_add(1);
+            sent.recent.iter().any(|(_, known, name)| (*known, name.as_str()) == (source, account));
+        if is_known || sent.recent.len() >= ALERTS_PER_MINUTE_MAX {
+            sent.left_out = sent.left_out.saturating_add(1);
             return None;
         }
-        told.recent.push((now, source, account.to_owned()));
-        Some(std::mem::take(&mut told.left_out))
+        sent.recent.push((now, source, account.to_owned()));
+        Some(std::mem::take(&mut sent.left_out))
     }
-}
 
-impl Switch {
-    /// A wrong password reached a limit: the operator's log and counters hear of it, and the organisation whose account
-    /// was tried.
-    pub(super) fn guessed(&mut self, now: Now, flow: &Flow, request: &Request, limit: Limit) {
-        let source = flow.remote.ip();
+    /// Handles a wrong password that reached a limit: notifies the operator, and the organisation of the account.
+    pub(super) fn guessed(
+        &mut self,
+        now: Now,
+        source: IpAddr,
+        request: &Request,
+        limit: Limit,
+        directory: &Directory,
+        outputs: &mut Outputs,
+    ) {
         let limit_word = word(limit);
-        self.push(Output::Notice(Notice::Guessing(source, limit_word)));
-        // A domain that no organisation has: the log is all there is to tell.
-        let Some((organisation_id, extension_id)) = claimed_line(&self.directory, request) else { return };
+        outputs.push_back(Output::Notice(Notice::Guessing(source, limit_word)));
+        // No organisation has the domain, so only the operator is notified.
+        let Some((organisation_id, extension_id)) = claimed_line(directory, request) else { return };
         let account = claimed_account(request);
-        let Some(left_out) = self.guess_alerts.take(now.instant, organisation_id, source, &account) else {
+        let Some(left_out) = self.take(now.instant, organisation_id, source, &account) else {
             return;
         };
         let guessing = Guessing {
@@ -77,7 +84,7 @@ impl Switch {
             left_out,
             at: now.wall,
         };
-        self.push(Output::News(Box::new(guessing.into())));
+        outputs.push_back(Output::News(Box::new(guessing.into())));
     }
 }
 
@@ -89,9 +96,9 @@ fn word(limit: Limit) -> GuessLimit {
     }
 }
 
-/// For how long an organisation is not told again of the same source and account.
+/// Time between two alerts for the same source and account.
 const EVERY: Duration = Duration::from_secs(60);
-/// What an organisation is told of in a minute, so that sources without number fill no event log.
+/// Alerts of one organisation per minute, so that many sources do not fill its event log.
 const ALERTS_PER_MINUTE_MAX: usize = 20;
 
 #[cfg(test)]
@@ -116,8 +123,8 @@ mod tests {
         assert_eq!(take(59, ours, "2001:db8::1", "1002@acme.test"), Some(0), "another account");
         assert_eq!(take(59, theirs, "2001:db8::1", "1001@acme.test"), Some(0), "another organisation");
         assert_eq!(take(60, ours, "2001:db8::1", "1001@acme.test"), Some(0), "a minute later");
-        let told = (0..100).filter(|n| take(60, ours, &format!("192.0.2.{n}"), "1001@acme.test").is_some());
-        assert_eq!(told.count(), ALERTS_PER_MINUTE_MAX - 3, "three of the last minute");
+        let sent = (0..100).filter(|n| take(60, ours, &format!("192.0.2.{n}"), "1001@acme.test").is_some());
+        assert_eq!(sent.count(), ALERTS_PER_MINUTE_MAX - 3, "three of the last minute");
         assert_eq!(take(120, ours, "192.0.2.99", "1001@acme.test"), Some(83));
     }
 }

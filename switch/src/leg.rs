@@ -5,13 +5,15 @@ use std::time::Instant;
 
 use sidetone_call::media_plan;
 use sidetone_media::mix::Formats;
+use sidetone_media::srtp::SrtpKeys;
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_model::media_quality::LegQuality;
 use sidetone_sip::sdp::{
-    self, Codec, CodecPolicy, Direction, Media, OfferAnswer, SessionDescription, payload_map,
+    self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
+    SrtpRule, payload_map,
 };
 
-use crate::face::{MediaCommand, Port, PortId};
+use crate::io::{MediaCommand, Port, PortId};
 
 /// State of one leg.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub(super) struct Leg {
     /// The source address of its SIP.
     pub(super) signalling: Option<IpAddr>,
     pub(super) exchange: OfferAnswer,
+    /// Whether the party has SRTP; its offers pass this rule before anything else reads them.
+    pub(super) srtp: SrtpRule,
+    /// The keys that the port has.
+    keys: Option<Box<SrtpKeys>>,
     /// Whether it was asked to resume sending and has not answered yet.
     pub(super) resumes: bool,
     port: Port,
@@ -33,7 +39,7 @@ pub(super) struct Leg {
     /// Whether packets received on it are transcoded.
     transcodes: bool,
     /// The final report of its port.
-    media: Told,
+    media: MediaReport,
     /// Since when the party sends nothing.
     pub(super) silent_since: Option<Instant>,
     /// The probe of a silent party.
@@ -45,15 +51,15 @@ pub(super) struct Leg {
 pub(super) enum Probe {
     /// It answered at this time.
     Answered(Instant),
-    /// It has not answered yet.
-    Asked,
+    /// It was probed at this time and has not answered yet.
+    Asked(Instant),
     /// It was not probed.
     None,
 }
 
 /// The final report of a leg's port.
 #[derive(Debug)]
-enum Told {
+enum MediaReport {
     /// Not received yet.
     Awaited,
     /// There was no media.
@@ -63,18 +69,26 @@ enum Told {
 }
 
 impl Leg {
-    pub(super) fn new(port: Port, session_id: u64, policy: CodecPolicy, signalling: Option<IpAddr>) -> Self {
+    pub(super) fn new(
+        port: Port,
+        session_id: u64,
+        policy: CodecPolicy,
+        signalling: Option<IpAddr>,
+        (srtp, seed): (SrtpRule, KeySeed),
+    ) -> Self {
         Leg {
             policy,
             signalling,
-            exchange: OfferAnswer::new(session_id),
+            exchange: OfferAnswer::new(session_id).with_srtp(srtp, seed),
+            srtp,
+            keys: None,
             resumes: false,
             port,
             open: true,
             seated: false,
             holds: false,
             transcodes: false,
-            media: Told::Awaited,
+            media: MediaReport::Awaited,
             silent_since: None,
             probe: Probe::None,
         }
@@ -100,27 +114,27 @@ impl Leg {
 
     /// Stores the final report of its port; `None` when there was no media.
     pub(super) fn reported(&mut self, media: Option<LegQuality>) {
-        self.media = media.map_or(Told::None, |media| Told::Reported(Box::new(media)));
+        self.media = media.map_or(MediaReport::None, |media| MediaReport::Reported(Box::new(media)));
     }
 
     /// Whether the final report of its port has arrived.
     pub(super) fn has_reported(&self) -> bool {
-        !matches!(self.media, Told::Awaited)
+        !matches!(self.media, MediaReport::Awaited)
     }
 
     /// Returns the final report of its port.
     pub(super) fn media(&self) -> Option<&LegQuality> {
         match &self.media {
-            Told::Awaited | Told::None => None,
-            Told::Reported(media) => Some(media),
+            MediaReport::Awaited | MediaReport::None => None,
+            MediaReport::Reported(media) => Some(media),
         }
     }
 
     /// Takes the final report of its port.
     pub(super) fn take_media(&mut self) -> Option<LegQuality> {
-        match std::mem::replace(&mut self.media, Told::None) {
-            Told::Awaited | Told::None => None,
-            Told::Reported(media) => Some(*media),
+        match std::mem::replace(&mut self.media, MediaReport::None) {
+            MediaReport::Awaited | MediaReport::None => None,
+            MediaReport::Reported(media) => Some(*media),
         }
     }
 
@@ -198,6 +212,16 @@ impl Leg {
         settled.iter().any(|payload| !payload.codec.is_auxiliary() && has(&payload.codec))
     }
 
+    /// Returns the command that passes the negotiated keys to the media engine, when they have changed.
+    pub(super) fn secure(&mut self) -> Option<MediaCommand> {
+        let keys = media_plan::srtp_keys(self.exchange.negotiated()?).map(Box::new);
+        if keys == self.keys {
+            return None;
+        }
+        self.keys.clone_from(&keys);
+        Some(MediaCommand::Secure(keys))
+    }
+
     /// Returns the command that passes the negotiated session to the media engine.
     pub(super) fn describe(&self) -> Option<MediaCommand> {
         let negotiated = self.exchange.negotiated()?;
@@ -207,7 +231,12 @@ impl Leg {
     /// Returns the command that relays packets received here to `peer`, as far as the peer negotiated their
     /// format.
     pub(super) fn bridge_to(&self, peer: &Leg) -> Option<MediaCommand> {
-        let (own, theirs) = (self.exchange.negotiated()?, peer.exchange.negotiated()?);
+        self.bridge_towards(peer.port(), peer.exchange.negotiated()?)
+    }
+
+    /// Does the same for a port whose party negotiated `theirs`.
+    pub(super) fn bridge_towards(&self, peer: PortId, theirs: &Negotiated) -> Option<MediaCommand> {
+        let own = self.exchange.negotiated()?;
         let mut payload_map = payload_map(own, theirs).map(Box::new);
         if let Some(plan) = media_plan::transcoding(own, theirs) {
             // Packets that are transcoded must not be relayed too.
@@ -218,12 +247,17 @@ impl Leg {
                 map.get_mut(usize::from(number)).into_iter().for_each(|entry| *entry = UNMAPPED);
             }
         }
-        Some(MediaCommand::Bridge { peer: peer.port(), payload_map })
+        Some(MediaCommand::Bridge { peer, payload_map })
     }
 
     /// Returns the plan to transcode packets received here for `peer`.
     pub(super) fn plan_towards(&self, peer: &Leg) -> Option<TranscodePlan> {
-        media_plan::transcoding(self.exchange.negotiated()?, peer.exchange.negotiated()?)
+        self.plan_for(peer.exchange.negotiated()?)
+    }
+
+    /// Does the same for a party that negotiated `theirs`.
+    pub(super) fn plan_for(&self, theirs: &Negotiated) -> Option<TranscodePlan> {
+        media_plan::transcoding(self.exchange.negotiated()?, theirs)
     }
 
     /// Sets or ends transcoding; returns the command if one is needed.

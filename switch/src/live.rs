@@ -3,19 +3,25 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sidetone_model::ids::{ExtensionId, LegId};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::directory::{Extension, StrictSource};
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::{CallId, ExtensionId, LegId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::Flow;
+use sidetone_sip::message::Name;
+use sidetone_sip::registrar::{Binding, BindingId};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Invite, LegKey};
 
 use crate::call::Call;
-use crate::face::Party;
+use crate::conference::Goal;
+use crate::hunt::Hunt;
+use crate::io::{Party, PortId, Setup};
 use crate::leg::Leg;
-use crate::outbound::Hunt;
-use crate::rooms::Goal;
+use crate::routing::Directory;
 
 /// A call and the legs of its parties.
 pub(super) struct LiveCall {
@@ -27,19 +33,98 @@ pub(super) struct LiveCall {
     pub(super) goal: Option<Goal>,
     /// The search for a trunk that takes the call.
     pub(super) hunt: Option<Hunt>,
+    /// The request of a program that it belongs to.
+    pub(super) request: Option<Box<Requested>>,
     /// Offers of parties inside their dialogs that we have not answered yet.
     pub(super) offers: HashMap<Party, ServerKey>,
     /// When the caller first got a ringing response.
     pub(super) ringing_at: Option<Timestamp>,
     pub(super) due: Option<Instant>,
+    /// The party of another call that the remaining party of this one is relayed to.
+    pub(super) linked: Option<(CallId, Party)>,
+    /// The number of transfers in the chain of calls that led to this one.
+    pub(super) transfers: u8,
+    /// What its INVITE asks of onward legs; `None` for a call without one.
+    pub(super) asked: Option<Asked>,
+    /// The redirection of a called phone that has not been followed yet.
+    pub(super) redirect: Option<Redirect>,
+    /// The extensions that have forwarded the call, oldest first.
+    pub(super) diverted: Vec<Diversion>,
+    /// The number of REFERs that its parties have sent.
+    pub(super) refers: u8,
+}
+
+/// A call that may begin, and the legs of its parties.
+pub(super) struct NewCall {
+    pub(super) setup: Setup,
+    pub(super) caller: Option<Caller>,
+    pub(super) callees: Vec<Callee>,
+    pub(super) hunt: Option<Hunt>,
+    pub(super) goal: Option<Goal>,
+    /// What its INVITE asks of onward legs; `None` for a call without one.
+    pub(super) asked: Option<Asked>,
+    pub(super) request: Option<Box<Requested>>,
+}
+
+/// The request of a program for a call.
+#[derive(Debug)]
+pub(super) struct Requested {
+    /// Whom the calling party is connected with when it has answered.
+    pub(super) target: RequestedTarget,
+    /// The program's text for the record.
+    pub(super) reference: Option<String>,
+    /// Whether a phone of the calling party rings, or rang.
+    pub(super) rang: bool,
+    /// Whether it was cancelled.
+    pub(super) cancelled: bool,
+}
+
+/// The target of a requested call.
+#[derive(Clone, Debug)]
+pub(super) enum RequestedTarget {
+    /// The phones of an extension.
+    Extension(ExtensionId),
+    /// An outside number; the call has its hunt.
+    Outside,
+    /// A room, or the prompt that asks for a room's number.
+    Room(Goal),
+}
+
+/// A call that may be forwarded to another number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Redirect {
+    /// The extension that forwards it.
+    pub(super) by: ExtensionId,
+    /// The number that it is forwarded to.
+    pub(super) target: String,
+}
+
+/// An extension that has forwarded a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Diversion {
+    /// The number of the extension.
+    pub(super) number: String,
+    pub(super) reason: ForwardReason,
+}
+
+/// What the INVITE of a call asks of its onward legs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) max_forwards: u8,
+    /// Over secure transports only (RFC 3261 §26.2.2).
+    pub(super) secure: bool,
+    /// Whether the caller's number is to be withheld (RFC 3323 §4.2).
+    pub(super) anonymous: bool,
 }
 
 /// The calling leg.
 pub(super) struct Caller {
-    /// Its INVITE.
-    pub(super) invite: ServerKey,
+    /// Its INVITE; `None` when we invited it, for a requested call.
+    pub(super) invite: Option<ServerKey>,
     pub(super) key: LegKey,
     pub(super) identity: LegIdentity,
+    /// The binding of the phone that calls, if it is registered.
+    pub(super) binding: Option<BindingId>,
 }
 
 /// One fork: its INVITE without the offer and, once invited, its leg.
@@ -48,6 +133,8 @@ pub(super) struct Callee {
     pub(super) invite: Invite,
     pub(super) identity: LegIdentity,
     pub(super) leg: Option<LegKey>,
+    /// The binding that is called; `None` for a trunk.
+    pub(super) binding: Option<BindingId>,
 }
 
 /// The public id of a leg, and the party at its far end.
@@ -62,14 +149,25 @@ pub(super) struct LegIdentity {
 }
 
 impl LiveCall {
-    pub(super) fn new(
-        call: Call,
-        caller: Option<Caller>,
-        callees: Vec<Callee>,
-        hunt: Option<Hunt>,
-        goal: Option<Goal>,
-    ) -> Self {
-        LiveCall { call, caller, callees, goal, hunt, offers: HashMap::new(), ringing_at: None, due: None }
+    pub(super) fn new(now: Instant, new: NewCall) -> Self {
+        let NewCall { setup, caller, callees, hunt, goal, asked, request } = new;
+        LiveCall {
+            call: Call::new(now, setup),
+            caller,
+            callees,
+            goal,
+            hunt,
+            request,
+            offers: HashMap::new(),
+            ringing_at: None,
+            due: None,
+            linked: None,
+            asked,
+            redirect: None,
+            diverted: Vec::new(),
+            transfers: 0,
+            refers: 0,
+        }
     }
 
     /// Returns the leg of a party, once it was invited.
@@ -78,6 +176,22 @@ impl LiveCall {
             Party::Callee(fork) => self.callees.get(fork)?.leg,
             Party::Caller => self.caller.as_ref().map(|caller| caller.key),
         }
+    }
+
+    /// Returns the binding of a party's phone.
+    pub(super) fn binding_of(&self, party: Party) -> Option<BindingId> {
+        match party {
+            Party::Callee(fork) => self.callees.get(fork)?.binding,
+            Party::Caller => self.caller.as_ref()?.binding,
+        }
+    }
+
+    /// Returns the legs of registered phones, with their bindings.
+    pub(super) fn bound_legs(&self) -> impl Iterator<Item = (BindingId, LegKey)> {
+        let caller = self.caller.as_ref().and_then(|caller| Some((caller.binding?, caller.key)));
+        caller
+            .into_iter()
+            .chain(self.callees.iter().filter_map(|callee| Some((callee.binding?, callee.leg?))))
     }
 
     /// Returns the public identity of a party's leg.
@@ -90,7 +204,29 @@ impl LiveCall {
 
     /// Returns the number of the party at the far end of that leg.
     pub(super) fn number_of(&self, side: LegSide) -> Option<String> {
-        self.identity_of(self.call.party_of(side)?)?.number.clone()
+        self.identity_of(self.call.parties().party_of(side)?)?.number.clone()
+    }
+
+    /// Adds the numbers of the far ends to the media legs of a record.
+    pub(super) fn name_parties(&self, record: &mut Cdr) {
+        for leg in record.media.iter_mut().flat_map(|media| &mut media.legs) {
+            leg.party = self.number_of(leg.leg);
+        }
+    }
+
+    /// Returns the strict source check for the leg of a port, if its extension or trunk sets one.
+    pub(super) fn strict_source(&self, port: PortId, directory: &Directory) -> Option<StrictSource> {
+        let identity = self.identity_of(self.call.parties().party_at(port)?)?;
+        match identity.extension {
+            Some(extension) => directory.extension(extension)?.strict_source,
+            None => directory.trunk(self.call.facts().trunk?)?.strict_source,
+        }
+    }
+
+    /// Returns when the next timeout of the call or of its hunt is due.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let hunt = self.hunt.as_ref().filter(|_| self.call.is_ringing()).and_then(Hunt::due);
+        self.call.next_timeout().into_iter().chain(hunt).min()
     }
 
     /// Returns the state of the call; `None` once it has ended.
@@ -98,7 +234,7 @@ impl LiveCall {
         if self.call.has_ended() {
             return None;
         }
-        Some(match (self.call.is_up(), self.ringing_at) {
+        Some(match (self.call.parties().is_up(), self.ringing_at) {
             (true, _) => CallState::Answered,
             (false, Some(_)) => CallState::Ringing,
             (false, None) => CallState::Queued,
@@ -107,14 +243,20 @@ impl LiveCall {
 
     /// Returns the legs that exist now; the caller's comes first.
     pub(super) fn parties(&self) -> impl Iterator<Item = (Option<LegKey>, &LegIdentity, CallState)> {
-        let caller = self.caller.as_ref().filter(|_| self.call.has_caller());
+        let caller = self.caller.as_ref().filter(|_| self.call.parties().has_caller());
         let caller =
             caller.zip(self.state()).map(|(caller, state)| (Some(caller.key), &caller.identity, state));
         let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
-            let state = self.call.fork_state(fork)?;
+            let state = self.call.parties().fork_state(fork)?;
             Some((callee.leg, &callee.identity, state))
         });
         caller.into_iter().chain(callees)
+    }
+
+    /// Returns the extensions of all legs, also of those that are over.
+    pub(super) fn extensions(&self) -> impl Iterator<Item = ExtensionId> {
+        let caller = self.caller.iter().map(|caller| &caller.identity);
+        caller.chain(self.callees.iter().map(|callee| &callee.identity)).filter_map(|leg| leg.extension)
     }
 
     /// Returns the fields that a list is filtered by.
@@ -138,14 +280,24 @@ impl LiveCall {
             let micros = |after: Duration| i64::try_from(after.as_micros()).unwrap_or(i64::MAX);
             after.map(|after| facts.started_at.plus_micros(micros(after)))
         };
-        let answered_at = at(self.call.answered_after()).filter(|_| state == CallState::Answered);
-        let caller = self.caller.as_ref().zip(self.call.caller()).filter(|_| self.call.has_caller());
+        let answered_at = at(self.call.parties().answered_after()).filter(|_| state == CallState::Answered);
+        let caller = self
+            .caller
+            .as_ref()
+            .zip(self.call.parties().caller())
+            .filter(|_| self.call.parties().has_caller());
         let caller =
             caller.map(|(caller, leg)| leg_view(&caller.identity, LegRole::Caller, state, leg, answered_at));
+        let role = match self.call.parties().rings_caller() {
+            true => LegRole::Caller,
+            false => LegRole::Callee,
+        };
         let callees = self.callees.iter().enumerate().filter_map(|(fork, callee)| {
-            let (state, leg) = (self.call.fork_state(fork)?, self.call.leg(Party::Callee(fork))?);
-            let answered_at = at(self.call.far_answered_after()).filter(|_| state == CallState::Answered);
-            Some(leg_view(&callee.identity, LegRole::Callee, state, leg, answered_at))
+            let (state, leg) =
+                (self.call.parties().fork_state(fork)?, self.call.parties().leg(Party::Callee(fork))?);
+            let answered_at =
+                at(self.call.parties().far_answered_after()).filter(|_| state == CallState::Answered);
+            Some(leg_view(&callee.identity, role, state, leg, answered_at))
         });
         Some(live_call::LiveCall {
             uuid: facts.call,
@@ -163,6 +315,36 @@ impl LiveCall {
             trunk_id: facts.trunk,
             legs: caller.into_iter().chain(callees).collect(),
         })
+    }
+}
+
+impl LegIdentity {
+    /// Returns the identity of a leg to a phone of an extension.
+    pub(super) fn of(id: LegId, extension: &Extension) -> Self {
+        LegIdentity {
+            id,
+            extension: Some(extension.id),
+            number: Some(extension.number.clone()),
+            name: extension.name.clone(),
+        }
+    }
+}
+
+impl Callee {
+    /// Returns the fork for a registered contact.
+    pub(super) fn bound(
+        binding: &Binding,
+        identity: LegIdentity,
+        from: &str,
+        to: &str,
+        max_forwards: u8,
+    ) -> Self {
+        let mut invite = Invite::new(binding.target().to_string(), from, to)
+            .header(Name::MaxForwards.as_str(), max_forwards.to_string());
+        for route in &binding.path {
+            invite = invite.header(Name::Route.as_str(), route.to_string());
+        }
+        Callee { flow: binding.way(), invite, identity, leg: None, binding: Some(binding.id) }
     }
 }
 

@@ -1,161 +1,133 @@
 //! Media figures of a live call: asks the relay for those of both legs, and passes on its warnings.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Report, Warning};
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::CallNews;
+use sidetone_model::live_call::CallEvent;
 use sidetone_model::media_quality::{LegQuality, LegSide, LiveCallQuality, MediaWarning, QualityState};
+use sidetone_model::time::Now;
 
-use crate::call::Call;
-use crate::control::Question;
-use crate::face::{MediaCommand, PortId};
+use crate::call_table::CallTable;
+use crate::io::{MediaCommand, PortId};
 use crate::leg::Leg;
 use crate::live::LiveCall;
-use crate::machine::{Now, Output, Switch};
+use crate::queries::{Answer, QualityAnswer, ReplyToken};
+use crate::switch_io::{Output, Outputs};
 
-/// How a call's media does now; the answer comes once the relay has told of every leg.
-pub struct AskMedia {
-    /// The call.
-    pub call: CallId,
-    /// Receives the answer.
-    pub tell: Tell,
-}
-
-/// What is told of the media of a call; it must not wait.
-pub type Tell = Box<dyn FnOnce(LiveCallQuality) + Send>;
-
-/// Whether an answer will follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedMedia {
-    /// Too many wait already.
-    Busy,
-    /// The call does not exist, or no longer.
-    Gone,
-    /// The answer will follow.
-    Soon,
-}
-
-/// Questions that wait for reports of the relay.
+/// Queries that wait for reports of the relay.
 #[derive(Default)]
-pub(super) struct MediaQuestions(Vec<Waiting>);
+pub(super) struct MediaQueries(Vec<Waiting>);
 
 struct Waiting {
+    token: ReplyToken,
     call: CallId,
     since: Instant,
     /// Ports whose report has not arrived.
     missing: Vec<PortId>,
     legs: Vec<LegQuality>,
-    tell: Tell,
 }
 
-impl Question for AskMedia {
-    type Answer = AskedMedia;
-
-    fn put(self, now: Now, switch: &mut Switch) -> AskedMedia {
-        switch.ask_media(now, self)
-    }
-}
-
-impl fmt::Debug for MediaQuestions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MediaQuestions({})", self.0.len())
-    }
-}
-
-impl Switch {
-    /// Requests the reports of a call's legs from the relay.
-    pub(super) fn ask_media(&mut self, now: Now, AskMedia { call, tell }: AskMedia) -> AskedMedia {
+impl MediaQueries {
+    /// Requests the reports of a call's legs from the relay; the answer follows with the last of them.
+    pub(super) fn ask(
+        &mut self,
+        now: Now,
+        token: ReplyToken,
+        call: CallId,
+        calls: &CallTable,
+        outputs: &mut Outputs,
+    ) {
         let waits = |waiting: &Waiting| now.instant.saturating_duration_since(waiting.since) < GIVEN_UP_AFTER;
-        self.media_questions.0.retain(waits);
-        if self.media_questions.0.len() >= QUESTIONS_MAX {
-            return AskedMedia::Busy;
+        let given_up = self.0.extract_if(.., |waiting| !waits(waiting));
+        outputs.extend(given_up.map(|waiting| reply(waiting.token, QualityAnswer::Busy)));
+        if self.0.len() >= QUERIES_MAX {
+            return outputs.push_back(reply(token, QualityAnswer::Busy));
         }
-        let Some(live) = self.calls.get(&call).filter(|live| live.state().is_some()) else {
-            return AskedMedia::Gone;
+        let Some(live) = calls.get(call).filter(|live| live.state().is_some()) else {
+            return outputs.push_back(reply(token, QualityAnswer::Gone));
         };
         let open = |(_, leg): &(LegSide, &Leg)| leg.is_open();
-        let missing: Vec<PortId> = live.call.sides().filter(open).map(|(_, leg)| leg.port()).collect();
+        let missing: Vec<PortId> =
+            live.call.parties().sides().filter(open).map(|(_, leg)| leg.port()).collect();
         // A party that has left a conference has its final report already.
-        let legs: Vec<LegQuality> = live.call.sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
+        let legs: Vec<LegQuality> =
+            live.call.parties().sides().filter_map(|(_, leg)| leg.media().cloned()).collect();
         if missing.is_empty() {
             // No report can come: a room rings the party, whose leg is not open yet, or all legs are closed.
-            tell(quality_of(call, live, now, legs));
-            return AskedMedia::Soon;
+            return outputs.push_back(reply(token, quality_of(call, live, now, legs)));
         }
-        for port in &missing {
-            self.push(Output::Media(*port, MediaCommand::Snapshot));
-        }
-        self.media_questions.0.push(Waiting { call, since: now.instant, missing, legs, tell });
-        AskedMedia::Soon
+        outputs.extend(missing.iter().map(|port| Output::Media(*port, MediaCommand::Snapshot)));
+        self.0.push(Waiting { token, call, since: now.instant, missing, legs });
     }
 
-    /// Handles the relay's report of a leg; answers the questions that are complete with it.
-    pub(super) fn heard_of_media(&mut self, now: Now, call: CallId, port: PortId, report: &Report) {
+    /// Handles the relay's report of a leg; answers the queries that are complete with it.
+    pub(super) fn reported(
+        &mut self,
+        now: Now,
+        (call, port): (CallId, PortId),
+        report: &Report,
+        calls: &CallTable,
+        outputs: &mut Outputs,
+    ) {
         let is_awaited = |waiting: &Waiting| waiting.call == call && waiting.missing.contains(&port);
-        if !self.media_questions.0.iter().any(is_awaited) {
+        if !self.0.iter().any(is_awaited) {
             return;
         }
-        let Some(live) = self.calls.get(&call) else { return };
+        let Some(live) = calls.get(call) else { return };
         let leg = leg_at(live, port).map(|side| leg_now(live, side, report, now));
-        let mut ready = Vec::new();
-        for mut waiting in std::mem::take(&mut self.media_questions.0) {
-            if is_awaited(&waiting) {
-                waiting.missing.retain(|missing| *missing != port);
-                waiting.legs.extend(leg.clone());
-            }
-            if waiting.missing.is_empty() {
-                ready.push(waiting);
-            } else {
-                self.media_questions.0.push(waiting);
-            }
+        for waiting in self.0.iter_mut().filter(|waiting| is_awaited(waiting)) {
+            waiting.missing.retain(|missing| *missing != port);
+            waiting.legs.extend(leg.clone());
         }
-        for Waiting { legs, tell, .. } in ready {
-            tell(quality_of(call, live, now, legs));
-        }
+        let complete = self.0.extract_if(.., |waiting| waiting.missing.is_empty());
+        outputs
+            .extend(complete.map(|waiting| reply(waiting.token, quality_of(call, live, now, waiting.legs))));
     }
+}
 
-    /// Publishes a warning of the relay about a leg as an event of its call.
-    pub(super) fn warned_of_media(&mut self, now: Now, port: PortId, warning: &Warning) {
-        let Some(live) = self.ports.get(&port).and_then(|call| self.calls.get(call)) else { return };
-        let (Some(call), Some(side)) = (live.view(), leg_at(live, port)) else { return };
-        let party = live.number_of(side);
-        let warning: MediaWarning = quality::warning(warning, side, live.call.whom(side), party, now.wall);
-        self.push(Output::News(Box::new(CallNews::Media(call, Box::new(warning)).into())));
-    }
+fn reply(token: ReplyToken, answer: QualityAnswer) -> Output {
+    Output::Reply(token, Answer::CallQuality(answer))
+}
+
+/// Returns the event of a call for a warning of the relay about one of its legs.
+pub(super) fn warning_event(
+    now: Now,
+    port: PortId,
+    warning: &Warning,
+    calls: &CallTable,
+) -> Option<CallEvent> {
+    let live = calls.get(calls.call_at(port)?)?;
+    let (call, side) = (live.view()?, leg_at(live, port)?);
+    let party = live.number_of(side);
+    let warning: MediaWarning =
+        quality::warning(warning, side, live.call.parties().whom(side), party, now.wall);
+    Some(CallEvent::Media(call, Box::new(warning)))
 }
 
 /// Builds the quality of a live call from that of its legs.
-fn quality_of(call: CallId, live: &LiveCall, now: Now, mut legs: Vec<LegQuality>) -> LiveCallQuality {
+fn quality_of(call: CallId, live: &LiveCall, now: Now, mut legs: Vec<LegQuality>) -> QualityAnswer {
     let facts = live.call.facts();
     legs.sort_by_key(|leg| leg.leg);
     let quality = quality::call(call, QualityState::Live, now.wall, legs);
-    LiveCallQuality { organisation_id: facts.organisation, team_id: facts.team, quality }
+    let quality = LiveCallQuality { organisation_id: facts.organisation, team_id: facts.team, quality };
+    QualityAnswer::Known(Box::new(quality))
 }
 
 /// Builds the figures of a leg of a live call.
 fn leg_now(live: &LiveCall, side: LegSide, report: &Report, now: Now) -> LegQuality {
-    let (whom, clock) = (live.call.whom(side), WallClock::of(report, now.wall));
+    let (whom, clock) = (live.call.parties().whom(side), WallClock::of(report, now.wall));
     let leg = quality::leg_of(report, side, whom, live.number_of(side), clock);
-    if live.call.is_up() { leg } else { quality::before_answer(leg) }
+    if live.call.parties().is_up() { leg } else { quality::before_answer(leg) }
 }
 
 /// Returns which leg of the call has that port; `None` for a fork that was not answered.
 fn leg_at(live: &LiveCall, port: PortId) -> Option<LegSide> {
-    live.call.sides().find(|(_, leg)| leg.port() == port).map(|(side, _)| side)
+    live.call.parties().sides().find(|(_, leg)| leg.port() == port).map(|(side, _)| side)
 }
 
-impl Call {
-    /// Returns the legs that the record describes.
-    pub(super) fn sides(&self) -> impl Iterator<Item = (LegSide, &Leg)> {
-        let sides = [LegSide::A, LegSide::B].into_iter();
-        sides.filter_map(|side| Some((side, self.leg(self.party_of(side)?)?)))
-    }
-}
-
-/// How long a question waits for its reports.
+/// How long a query waits for its reports.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(2);
-/// Questions that may wait at once.
-const QUESTIONS_MAX: usize = 256;
+/// Queries that may wait at once.
+const QUERIES_MAX: usize = 256;

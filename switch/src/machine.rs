@@ -1,259 +1,88 @@
-//! Connects calls with dialogs, the registrar and the directory: SIP in, SIP out, and decisions by [`Call`](crate::call::Call).
+//! The owner of the switch's parts: routes each input to the part that it concerns, and each effect of one part
+//! to another.
 //!
-//! The driver feeds datagrams, reports and time, and carries out the outputs.
+//! Parts do not know the owner. They push outputs, and return what remains to be done with a call. The driver feeds
+//! datagrams, reports and time, and carries out the outputs.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bytes::Bytes;
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use sidetone_media::mix::MixId;
-use sidetone_media::session::{Report, Warning};
+use sidetone_media::session::Report;
 use sidetone_model::call::HangupCause;
-use sidetone_model::cdr::Cdr;
-use sidetone_model::guessing::GuessLimit;
-use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, NoteId, OrganisationId, TrunkId};
-use sidetone_model::news::News;
-use sidetone_model::note::PhoneAnswer;
-use sidetone_model::rating::{Account, Drawn, Undrawn};
-use sidetone_model::room::news::RoomNews;
+use sidetone_model::call_request::{PlaceRefused, Placeable};
+use sidetone_model::ids::CallId;
+use sidetone_model::page::Page;
+use sidetone_model::rating::{Account, Undrawn};
+use sidetone_model::registration::{KeptExtension, RegistrationRecord};
 pub use sidetone_model::time::Now;
-use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::admission::{Admission, AdmissionConfig, Dropped};
-use sidetone_sip::auth::{Algorithm, Authenticator};
+use sidetone_model::trunk_status::TrunkStatus;
+use sidetone_sip::admission::Dropped;
+use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Message, Method, Name, Rejection};
+use sidetone_sip::message::{Method, Request, StatusCode};
 use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
-use sidetone_sip::transaction::{ClientKey, ServerKey};
-use sidetone_sip::ua::{self, Draft, LegKey, Reply, Ua};
+use sidetone_sip::transaction::ServerKey;
+use sidetone_sip::ua::{self, Event, LegKey, Reply, Ua};
 
-use crate::admitting::TrunkAddresses;
+use crate::admitting::Rank;
 use crate::billing::Billing;
-use crate::carriers::{AddressPolicy, CarrierFault, Carriers};
-use crate::conferencing::Conferences;
-use crate::control::Asked;
-use crate::denied::Denied;
-use crate::face::{self, Limits, MediaCommand, Party, PortId, Ports, Reach};
-use crate::gate::Gate;
-use crate::guess_alerts::GuessAlerts;
-use crate::keys::Way;
-use crate::live::LiveCall;
-use crate::live_media::MediaQuestions;
-use crate::messaging::Said;
-use crate::mixing::{MixOrder, Recording};
-use crate::names::{Answer, Names, Waiter};
-use crate::notes::NotesInFlight;
-use crate::outbound::Farewell;
+use crate::call_control::CallControl;
+use crate::call_queries;
+use crate::call_table::CallTable;
+use crate::conference;
+use crate::conference_adapter::Conferences;
+use crate::conference_commands;
+use crate::denied::{Denial, Denied};
+use crate::dialog_credentials::{self, RecentByes, RepeatContext};
+use crate::dtmf::DtmfSource;
+use crate::ids::Ids;
+use crate::incoming::{self, Invitation, Requests};
+use crate::io::{self, PortId};
+use crate::kept_bindings::{self, ChangedBindings};
+use crate::live_media::{self, MediaQueries};
+use crate::messaging;
+use crate::mixing::Recording;
+use crate::notes::{self, NoteContext, NotesInFlight};
+use crate::operations;
+use crate::outbound::Hunts;
+use crate::qualifying::{self, Probes};
+use crate::queries::{
+    Answer, AnswerMessage, CallQuality, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
+    ListRegistrations, MembersOfRooms, Operate, PhonesOnCall, Query, ReplyToken, RestoreBindings, RoomOfCall,
+    SendNotes, StatusOfTrunk, TakeChangedBindings,
+};
 use crate::rating::Tariffs;
-use crate::registering::Registrations;
-use crate::rooms::{self, RoomNote, RoomsConfig};
+use crate::referring;
+use crate::registering::{RegisterContext, Registrations};
+use crate::registration_queries;
+use crate::replacing;
 use crate::routing::Directory;
-use crate::trunks::Trunks;
-
-/// Something that happened to the switch.
-#[derive(Debug)]
-pub enum Input {
-    /// New credit accounts of the organisations.
-    Accounts(Vec<Account>),
-    /// The database includes these charges of calls.
-    Drawn(Vec<Drawn>),
-    /// New prices.
-    Tariffs(Arc<Tariffs>),
-    /// Whether to accept new calls; initially true.
-    Accept(bool),
-    /// A question to the switch.
-    Ask(Asked),
-    /// Answer a phone's message, after [`Output::Said`], with this final status.
-    Answer(ServerKey, u16),
-    /// Start registrations with trunks and the rooms of the directory. Fed once, at the start.
-    Begin,
-    /// The party of a port pressed a key.
-    Digit(PortId, char),
-    /// A datagram arrived, and [`Switch::admit`] admitted it.
-    Datagram {
-        /// Its source and listener.
-        flow: Flow,
-        /// Its bytes.
-        bytes: Bytes,
-    },
-    /// A connection is closed.
-    Closed(Flow),
-    /// The stored directory changed.
-    Directory(Arc<Directory>),
-    /// End every call.
-    EndCalls(HangupCause),
-    /// The journal has the answered call on disk.
-    Journalled(CallId),
-    /// Remove our registrations with trunks: the engine is about to stop.
-    LeaveTrunks,
-    /// A message arrived on a stream connection.
-    Message {
-        /// The connection.
-        flow: Flow,
-        /// The message.
-        message: Message,
-    },
-    /// A prompt to the party of a port ended; carries its token.
-    Played(PortId, u64),
-    /// The recording of a session is closed.
-    Recorded(ConferenceSessionId, Recording),
-    /// A media port was closed; its report.
-    Report(PortId, Box<Report>),
-    /// The answer of DNS, after [`Output::Resolve`].
-    Resolved(TrunkAddress, Answer),
-    /// How long the party of a port has sent nothing; `None` when packets arrive again.
-    Silent(PortId, Option<Duration>),
-    /// The settings changed.
-    Settings(Settings),
-    /// The requested report of a port.
-    Snapshot(PortId, Box<Report>),
-    /// The party of a port began or stopped to talk.
-    Talking(PortId, bool),
-    /// The time of [`Switch::next_timeout`] has come.
-    Timeout,
-    /// A message could not be sent.
-    TransportError(ClientKey),
-    /// A media problem of a port's party began or ended.
-    Warning(PortId, Box<Warning>),
-}
-
-/// Actions that the driver carries out.
-#[derive(Debug)]
-pub enum Output {
-    /// Write to the journal that the call is answered, then feed [`Input::Journalled`].
-    Answered(CallId, Box<Cdr>),
-    /// The call is over: write its record to the journal and store it.
-    Ended(Box<Cdr>),
-    /// Send a command to a media port.
-    Media(PortId, MediaCommand),
-    /// Send an order to a mix.
-    Mix(MixId, MixOrder),
-    /// Something changed in a live room.
-    RoomNews(Box<RoomNews>),
-    /// Send a note to phones in a room.
-    RoomNote(Box<RoomNote>),
-    /// An event to store beside the records.
-    News(Box<News>),
-    /// What came of sending a note to the phone at that place; once for each.
-    NoteAnswered(NoteId, usize, PhoneAnswer),
-    /// A notice for the operator's log.
-    Notice(Notice),
-    /// The peer of this connection has authenticated.
-    Proven(Flow),
-    /// Close this connection: the credential of its account changed, or the account was deleted.
-    Close(Flow),
-    /// A phone sent a message. Feed [`Input::Answer`] within half a second, else the phone retransmits.
-    Said(Said),
-    /// Look up this address in DNS (RFC 3263), then feed [`Input::Resolved`] with any result.
-    Resolve(TrunkAddress),
-    /// Send these bytes.
-    Transmit {
-        /// The destination.
-        flow: Flow,
-        /// One complete message.
-        bytes: Bytes,
-        /// The transaction to name in [`Input::TransportError`].
-        key: Option<ClientKey>,
-    },
-}
-
-/// Events for the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A trunk may not use one of its addresses.
-    Carrier(TrunkId, IpAddr, CarrierFault),
-    /// The trunk rejects our credentials, or asks for credentials that we must not send.
-    Credentials(TrunkId),
-    /// A request was refused because of its sender.
-    Denied(Denied),
-    /// A message from this address was dropped unread.
-    Dropped(IpAddr, Dropped),
-    /// Wrong passwords reached this limit; the last came from there.
-    Guessing(IpAddr, GuessLimit),
-    /// A table is full; a message from there was answered 503.
-    Overload(IpAddr),
-    /// A datagram from this address was not a SIP message.
-    Rejected(IpAddr, Rejection),
-    /// We are registered with the trunk.
-    Registered(TrunkId),
-    /// The trunk refused our registration; with its status, if it sent one.
-    Unregistered(TrunkId, Option<u16>),
-    /// A request from an unknown sender got no response, because even the shortest one would be more than one
-    /// and a half times as long.
-    Withheld(IpAddr),
-}
-
-/// Settings that may change while calls are up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The digest algorithms that phones are offered, in this order.
-    pub digest: Vec<Algorithm>,
-    /// See [`SwitchConfig::md5_only`].
-    pub md5_only: Vec<String>,
-    /// See [`SwitchConfig::limits`]; for calls that begin from now on.
-    pub limits: Limits,
-}
-
-/// Configuration of the switch.
-pub struct SwitchConfig {
-    /// This node, for records.
-    pub node: NodeId,
-    /// The time limits of calls.
-    pub limits: Limits,
-    /// The most calls at once; further calls are refused with 503.
-    pub calls_max: usize,
-    /// User-Agent prefixes of phones that fail when a challenge offers other algorithms than MD5.
-    pub md5_only: Vec<String>,
-    /// Finds the flow to a trunk's address.
-    pub reach: Reach,
-    /// The addresses that trunks may have.
-    pub trunk_addresses: AddressPolicy,
-    /// How long before its credit is used up a call gets the warning.
-    pub credit_warning: Duration,
-    /// The limits of rooms.
-    pub rooms: RoomsConfig,
-    /// The limits of reading messages from unknown senders.
-    pub admission: AdmissionConfig,
-    /// Any instant not after the first input.
-    pub epoch: Instant,
-}
+use crate::senders::{SenderContext, Senders};
+use crate::shared::Shared;
+use crate::sip_to_call::{self, SipToCall};
+use crate::star_codes::StarCodes;
+use crate::star_dialling;
+use crate::subscriptions::{self, Subscriptions};
+use crate::switch_io::Outputs;
+pub use crate::switch_io::{Input, Notice, Output, Settings, SwitchConfig};
+use crate::transfers::Transfers;
+use crate::trunk_access::TrunkAccess;
+use crate::trunk_dns::{self, Waiter};
+use crate::trunk_queries;
 
 /// The machine of the whole switch.
 pub struct Switch {
-    pub(super) config: SwitchConfig,
-    pub(super) ua: Ua,
-    pub(super) gate: Gate,
-    pub(super) guess_alerts: GuessAlerts,
-    pub(super) admission: Admission,
-    pub(super) trunk_addresses: TrunkAddresses,
-    pub(super) registrar: Registrar,
-    pub(super) directory: Arc<Directory>,
-    pub(super) calls: HashMap<CallId, LiveCall>,
-    pub(super) legs: HashMap<LegKey, (CallId, Party)>,
-    pub(super) ports: HashMap<PortId, CallId>,
-    /// Calls that wait for their next trunk.
-    pub(super) hunts: VecDeque<CallId>,
-    /// Numbers of live outbound calls.
-    pub(super) outbound: HashMap<OrganisationId, usize>,
-    pub(super) trunks: Trunks,
-    pub(super) billing: Billing,
-    pub(super) names: Names,
-    carriers: Carriers,
-    pub(super) notes: NotesInFlight,
-    pub(super) conferences: Conferences,
-    pub(super) registrations: Registrations,
-    /// Recent calls with trunks that we hung up.
-    pub(super) farewells: VecDeque<Farewell>,
-    /// Questions that wait for media reports.
-    pub(super) media_questions: MediaQuestions,
-    pub(super) timers: BTreeSet<(Instant, CallId)>,
-    pub(super) rng: StdRng,
-    pub(super) accepts: bool,
-    outputs: VecDeque<Output>,
+    pub(super) shared: Shared,
+    pub(super) control: CallControl,
+    senders: Senders,
+    registrations: Registrations,
+    changed_bindings: ChangedBindings,
+    notes: NotesInFlight,
+    media_queries: MediaQueries,
+    probes: Probes,
 }
 
 impl Switch {
@@ -265,44 +94,44 @@ impl Switch {
         directory: Arc<Directory>,
         mut rng: StdRng,
     ) -> Self {
-        let mut trunks = Trunks::default();
-        trunks.replace(&directory, &mut rng);
+        let trunks = TrunkAccess::new(config.reach, config.trunk_addresses, &directory, &mut rng);
         // Responses before authentication leave no state, because the number of unknown senders has no bound.
         ua.forget_strangers();
-        let admission =
-            Admission::new(config.admission, config.epoch, &mut StdRng::seed_from_u64(rng.random()));
-        let billing = Billing::new(config.credit_warning);
-        let names = Names::default();
-        let mut carriers = Carriers::new(config.trunk_addresses.clone());
-        carriers.replace(&directory, &names);
+        let admission = (config.admission, config.epoch);
+        let senders = Senders::new(authenticator, admission, config.md5_only, &directory, rng.random());
         let conferences = Conferences::new(config.rooms, rng.random());
         Switch {
-            config,
-            ua,
-            gate: Gate::new(authenticator),
-            guess_alerts: GuessAlerts::default(),
-            admission,
-            trunk_addresses: TrunkAddresses::of(&directory),
-            registrar: Registrar::new(RegistrarConfig::default()),
-            directory,
-            calls: HashMap::new(),
-            legs: HashMap::new(),
-            ports: HashMap::new(),
-            hunts: VecDeque::new(),
-            outbound: HashMap::new(),
-            trunks,
-            billing,
-            names,
-            carriers,
-            notes: NotesInFlight::default(),
-            conferences,
+            control: CallControl {
+                node: config.node,
+                limits: config.limits,
+                calls_max: config.calls_max,
+                accepts: true,
+                calls: CallTable::default(),
+                hunts: Hunts::default(),
+                recent_byes: RecentByes::default(),
+                billing: Billing::new(config.credit_warning),
+                conferences,
+                transfers: Transfers::default(),
+                star_codes: StarCodes::default(),
+            },
+            shared: Shared {
+                ua,
+                registrar: Registrar::new(RegistrarConfig {
+                    qualify: config.qualify,
+                    ..RegistrarConfig::default()
+                }),
+                directory,
+                trunks,
+                ids: Ids::new(rng),
+                outputs: Outputs::new(),
+                subscriptions: Subscriptions::default(),
+            },
+            senders,
             registrations: Registrations::default(),
-            farewells: VecDeque::new(),
-            media_questions: MediaQuestions::default(),
-            timers: BTreeSet::new(),
-            rng,
-            accepts: true,
-            outputs: VecDeque::new(),
+            changed_bindings: ChangedBindings::default(),
+            notes: NotesInFlight::default(),
+            media_queries: MediaQueries::default(),
+            probes: Probes::default(),
         }
     }
 
@@ -315,123 +144,135 @@ impl Switch {
         accounts: Vec<Account>,
         undrawn: Vec<Undrawn>,
     ) {
-        self.replace_tariffs(tariffs);
-        self.replace_accounts(now, accounts);
-        self.carry_over(&undrawn);
+        self.control.billing.replace_tariffs(tariffs);
+        self.control.billing.replace_accounts(now, accounts);
+        self.control.billing.carry_over(&undrawn);
+    }
+
+    /// Decides whether a received datagram is read, and when.
+    ///
+    /// Takes a token from the sender's buckets; allocates nothing.
+    ///
+    /// # Errors
+    /// Why the datagram is dropped.
+    pub fn admit(&mut self, now: Instant, flow: &Flow, datagram: &[u8]) -> Result<Rank, Dropped> {
+        let known = (&self.registrations, &self.shared.trunks);
+        self.senders.admit(now, flow, datagram, &self.shared.ua, known)
     }
 
     /// Handles an input; drain [`Switch::poll_output`] afterwards.
-    pub fn handle_input(&mut self, now: Now, input: Input, ports: &mut dyn Ports) {
+    pub fn handle_input(&mut self, now: Now, input: Input) {
         match input {
-            Input::Datagram { flow, bytes } => {
-                self.ua.handle_input(now.instant, ua::Input::Datagram { flow, bytes });
-            }
-            Input::Message { flow, message } => {
-                self.ua.handle_input(now.instant, ua::Input::Message { flow, message });
+            Input::Accept(accepts) => self.control.accepts = accepts,
+            Input::Accounts(accounts) => self.control.billing.replace_accounts(now.instant, accounts),
+            Input::Answer(key, status) => self.shared.respond(now, &key, messaging::reply(status)),
+            Input::Begin => {
+                let directory = Arc::clone(&self.shared.directory);
+                self.follow_registrations(now, &directory);
+                self.control.conferences.replace_directory(now, &directory);
             }
             Input::Closed(flow) => {
-                self.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
-                self.ua.handle_input(now.instant, ua::Input::FlowClosed { flow });
+                self.senders.closed(&flow);
+                self.shared.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
+                self.control.reopen(&flow, &mut self.shared);
+                self.shared.ua.handle_input(now.instant, ua::Input::FlowClosed { flow });
+            }
+            Input::Unopened(flow) => {
+                self.shared.ua.handle_input(now.instant, ua::Input::FlowUnopened { flow });
+            }
+            Input::Datagram { flow, bytes } => {
+                self.shared.ua.handle_input(now.instant, ua::Input::Datagram { flow, bytes });
             }
             Input::Directory(directory) => self.replace_directory(now, directory),
-            Input::Accept(accepts) => self.accepts = accepts,
-            Input::Ask(asked) => asked.put(now, self),
-            Input::Answer(key, status) => self.answer_said(now, &key, status),
-            Input::Begin => {
-                let directory = Arc::clone(&self.directory);
-                self.follow_registrations(now, &directory);
-                self.replace_book(now, &directory);
+            Input::Drawn(drawn) => self.control.billing.drawn(now, &drawn),
+            Input::EndCalls(cause) => self.control.end_all(now, cause, &mut self.shared),
+            Input::ExtensionChanged(by, result) => {
+                star_dialling::changed(now, by, result, &mut self.control, &mut self.shared);
             }
-            Input::Accounts(accounts) => self.replace_accounts(now.instant, accounts),
-            Input::Drawn(drawn) => self.drawn(now, &drawn),
-            Input::Tariffs(tariffs) => self.replace_tariffs(tariffs),
-            Input::EndCalls(cause) => self.end_calls(now, cause),
-            Input::LeaveTrunks => self.leave_trunks(now),
-            Input::Journalled(call) => self.tell_call(now, call, face::Input::Journalled),
-            Input::Digit(port, digit) => {
-                if let Some(leg) = self.seat_at(port) {
-                    self.keyed(now, leg, digit, Way::Media);
-                }
+            Input::Identified(flow, names) => self.senders.identified(flow, names),
+            Input::Journalled(call) => self.control.feed(now, call, io::Input::Journalled, &mut self.shared),
+            Input::LeaveTrunks => {
+                let (registrations, mut context) = self.registering();
+                registrations.leave(now, &mut context);
             }
-            Input::Played(port, token) => {
-                self.tell_of_seat(now, port, |leg| rooms::Input::Played(leg, token));
+            Input::Message { flow, message } => {
+                self.shared.ua.handle_input(now.instant, ua::Input::Message { flow, message });
             }
-            Input::Talking(port, talks) => {
-                self.tell_of_seat(now, port, |leg| rooms::Input::Talking(leg, talks));
-            }
+            Input::PortOpened(leg, port) => self.control.port_opened(now, leg.call, port, &mut self.shared),
+            Input::Query(token, query) => self.query(now, token, query),
             Input::Recorded(session, Recording { bytes, error }) => {
-                self.tell_rooms(now, rooms::Input::Recorded { session, bytes, error });
+                self.control
+                    .conferences
+                    .handle_input(now, conference::Input::Recorded { session, bytes, error });
             }
-            Input::Report(port, report) => {
-                if let Some(call) = self.ports.remove(&port) {
-                    self.heard_of_media(now, call, port, &report);
-                    self.tell_call(now, call, face::Input::Report(port, report));
-                }
+            Input::Refused(flow, bytes) => {
+                self.shared.ua.handle_input(now.instant, ua::Input::Refused { flow, bytes });
             }
             Input::Resolved(address, answer) => self.resolved(now, &address, answer),
             Input::Settings(settings) => {
-                self.gate.offer(settings.digest);
-                self.config.md5_only = settings.md5_only;
-                self.config.limits = settings.limits;
+                self.senders.configure(settings.digest, settings.md5_only);
+                self.control.limits = settings.limits;
             }
-            Input::Silent(port, silent_for) => {
-                if let Some(call) = self.ports.get(&port).copied() {
-                    self.tell_call(now, call, face::Input::Silent(port, silent_for));
-                }
-            }
-            Input::Snapshot(port, report) => {
-                if let Some(call) = self.ports.get(&port).copied() {
-                    self.heard_of_media(now, call, port, &report);
-                }
-            }
-            Input::Warning(port, warning) => self.warned_of_media(now, port, &warning),
+            Input::Tariffs(tariffs) => self.control.billing.replace_tariffs(tariffs),
             Input::Timeout => self.timeout(now),
             Input::TransportError(key) => {
-                self.ua.handle_input(now.instant, ua::Input::TransportError { key })
+                self.shared.ua.handle_input(now.instant, ua::Input::TransportError { key });
             }
+            Input::Digit(..)
+            | Input::Played(..)
+            | Input::Report(..)
+            | Input::Silent(..)
+            | Input::Snapshot(..)
+            | Input::Talking(..)
+            | Input::Warning(..) => self.port_input(now, input),
         }
-        self.settle(now, ports);
+        self.settle(now);
     }
 
     /// Returns the next action; drain to `None` after every input.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.shared.outputs.pop_front()
     }
 
     /// Returns when to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        let call = self.timers.first().map(|(due, _)| *due);
-        let (registration, credit) = (self.registrations.next_timeout(), self.billing.next_timeout());
-        let rooms = self.conferences.next_timeout();
-        [self.ua.next_timeout(), self.registrar.next_timeout(), call, registration, credit, rooms]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.shared.ua.next_timeout(),
+            self.shared.registrar.next_timeout(),
+            self.control.calls.next_timeout(),
+            self.registrations.next_timeout(),
+            self.control.billing.next_timeout(),
+            self.control.conferences.next_timeout(),
+            self.shared.subscriptions.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Returns the number of calls, counted from the first INVITE to the record.
     pub fn live_calls(&self) -> usize {
-        self.calls.len()
+        self.control.calls.len()
     }
 
     /// Returns the number of legs, including those whose CANCEL or BYE is not answered yet.
     pub fn legs(&self) -> usize {
-        self.ua.legs_len()
+        self.shared.ua.legs_len()
     }
 
     /// Returns the number of client and server transactions, including those kept only for retransmissions.
     pub fn transactions(&self) -> (usize, usize) {
-        self.ua.transactions()
+        self.shared.ua.transactions()
     }
 
     /// Returns the number of registered bindings.
     pub fn bindings(&self) -> usize {
-        self.registrar.bindings()
+        self.shared.registrar.bindings()
     }
 
     /// Returns the number of recordings of ended rooms that are not closed yet.
     pub fn open_recordings(&self) -> usize {
-        self.conferences.rooms.open_recordings()
+        self.control.conferences.open_recordings()
     }
 
     /// Returns the number of registrations with trunks, including those that are being removed.
@@ -439,155 +280,412 @@ impl Switch {
         self.registrations.len()
     }
 
-    pub(super) fn push(&mut self, output: Output) {
-        self.outputs.push_back(output);
-    }
-
-    /// Creates a call id that sorts by time (RFC 9562 §5.7).
-    pub(super) fn call_id(&mut self, wall: Timestamp) -> CallId {
-        let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
-        let random: [u8; 10] = self.rng.random();
-        CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
-    }
-
-    /// Creates a leg id; random, so that it cannot be guessed.
-    pub(super) fn leg_id(&mut self) -> LegId {
-        LegId(uuid::Builder::from_random_bytes(self.rng.random()).into_uuid())
-    }
-
-    /// Creates an SDP session id and media group for a call: below 2⁶², so that a few may be added (RFC 8866
-    /// §5.2).
-    pub(super) fn session_id(&mut self) -> u64 {
-        self.rng.random::<u64>() >> 2
-    }
-
-    pub(super) fn respond(&mut self, now: Now, key: &ServerKey, reply: Reply) {
-        // Fails when the transaction is over, for example because a CANCEL or BYE crossed.
-        let _ = self.ua.respond(now.instant, key, reply);
-    }
-
-    /// Dispatches the events of the user agent and the registrar until both have none.
-    fn settle(&mut self, now: Now, ports: &mut dyn Ports) {
-        loop {
-            if let Some(output) = self.ua.poll_output() {
-                match output {
-                    ua::Output::Event(event) => self.event(now, event, ports),
-                    ua::Output::Overload { flow } => {
-                        self.push(Output::Notice(Notice::Overload(flow.remote.ip())))
+    /// Routes an input about a media port to its call or its seat.
+    fn port_input(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Digit(port, digit) => {
+                if let Some(leg) = self.control.calls.leg_at(port) {
+                    self.control.conferences.keyed(now, leg, digit, DtmfSource::Media);
+                }
+            }
+            Input::Played(port, token) => {
+                let call = self.control.calls.call_at(port);
+                match call.filter(|call| self.control.star_codes.confirms(*call)) {
+                    Some(call) => {
+                        let end = io::Input::End(HangupCause::NormalClearing);
+                        self.control.feed(now, call, end, &mut self.shared);
                     }
+                    None => self.seat_input(now, port, |leg| conference::Input::Played(leg, token)),
+                }
+            }
+            Input::Talking(port, talks) => {
+                self.seat_input(now, port, |leg| conference::Input::Talking(leg, talks));
+            }
+            Input::Report(port, report) => {
+                if let Some(call) = self.control.calls.remove_port(port) {
+                    self.media_reported(now, call, port, &report);
+                    self.control.feed(now, call, io::Input::Report(port, report), &mut self.shared);
+                }
+            }
+            Input::Silent(port, silent_for) => {
+                self.seat_input(now, port, |leg| conference::Input::Silent(leg, silent_for.is_some()));
+                if let Some(call) = self.control.calls.call_at(port) {
+                    self.control.feed(now, call, io::Input::Silent(port, silent_for), &mut self.shared);
+                }
+            }
+            Input::Snapshot(port, report) => {
+                if let Some(call) = self.control.calls.call_at(port) {
+                    self.media_reported(now, call, port, &report);
+                }
+            }
+            Input::Warning(port, warning) => {
+                let event = live_media::warning_event(now, port, &warning, &self.control.calls);
+                self.shared.outputs.extend(event.map(|event| Output::News(Box::new(event.into()))));
+            }
+            _ => {} // The caller passes only the inputs above.
+        }
+    }
+
+    fn media_reported(&mut self, now: Now, call: CallId, port: PortId, report: &Report) {
+        self.media_queries.reported(now, (call, port), report, &self.control.calls, &mut self.shared.outputs);
+    }
+
+    /// Feeds an event of a port to the rooms, if its leg belongs to them.
+    fn seat_input(
+        &mut self,
+        now: Now,
+        port: PortId,
+        input: impl FnOnce(sidetone_model::ids::LegId) -> conference::Input,
+    ) {
+        if let Some(leg) = self.control.calls.leg_at(port).filter(|leg| self.control.conferences.has(*leg)) {
+            self.control.conferences.handle_input(now, input(leg));
+        }
+    }
+
+    /// Carries out the outputs of all parts until none has any.
+    fn settle(&mut self, now: Now) {
+        loop {
+            if let Some(output) = self.shared.ua.poll_output() {
+                match output {
+                    ua::Output::Event(event) => self.event(now, event),
+                    ua::Output::Hold { flow, is_held } => {
+                        self.shared.outputs.push_back(Output::Hold(flow, is_held));
+                    }
+                    ua::Output::Overload { flow } => self.shared.notice(Notice::Overload(flow.remote.ip())),
                     ua::Output::Rejected { flow, reason } => {
-                        self.push(Output::Notice(Notice::Rejected(flow.remote.ip(), reason)));
+                        self.shared.notice(Notice::Rejected(flow.remote.ip(), reason));
                     }
                     ua::Output::Transmit { flow, bytes, key } => {
-                        self.push(Output::Transmit { flow, bytes, key })
+                        self.shared.outputs.push_back(Output::Transmit { flow, bytes, key });
                     }
-                    ua::Output::Withheld { flow } => {
-                        self.push(Output::Notice(Notice::Withheld(flow.remote.ip())));
-                    }
+                    ua::Output::Withheld { flow } => self.shared.notice(Notice::Withheld(flow.remote.ip())),
                 }
-            } else if let Some(output) = self.registrar.poll_output() {
-                self.keep_alive(now, output);
-            } else if let Some(output) = self.conferences.rooms.poll_output() {
-                self.obey_rooms(now, output, ports);
-            } else if let Some(id) = self.hunts.pop_front() {
-                self.hunt(now, id, ports);
-            } else if let Some(address) = self.names.poll_question() {
-                self.push(Output::Resolve(address));
-            } else if !self.obey_ledger(now) {
+            } else if let Some(output) = self.shared.registrar.poll_output() {
+                self.changed_bindings.note(&output);
+                self.registrar_output(now, output);
+            } else if self.control.step(now, &mut self.shared)
+                || subscriptions::notify(now, &self.control.calls, &mut self.shared)
+            {
+                // More may follow.
+            } else if let Some(address) = self.shared.trunks.poll_question() {
+                self.shared.outputs.push_back(Output::Resolve(address));
+            } else if !self.control.charge(now, &mut self.shared) {
                 return;
             }
         }
     }
 
-    fn keep_alive(&mut self, now: Now, output: registrar::Output) {
-        if let registrar::Output::KeepAlive { contact, flow, .. } = output
-            && self.ua.has_spare_room()
-        {
-            let to = format!("<{contact}>");
-            let draft =
-                Draft::new(Method::Options, contact.to_string(), "<sip:keepalive@sidetone.invalid>", to)
-                    .header(Name::Accept.as_str(), "application/sdp");
-            // A full table skips one keep-alive; the next follows within seconds.
-            let _ = self.ua.request(now.instant, flow, draft);
+    /// Routes an event of the user agent to the part that it concerns.
+    fn event(&mut self, now: Now, event: Event) {
+        if let Some((id, doubted)) = sip_to_call::doubted(&event, &self.control.calls) {
+            self.control.feed(now, id, doubted, &mut self.shared);
+        }
+        match event {
+            Event::Invited { leg, key, flow, request } => self.invited(now, (leg, key), &flow, &request),
+            Event::Request { leg: Some(leg), key, flow, request } if *request.method() == Method::Refer => {
+                self.referred(now, (leg, &key), &flow, &request);
+            }
+            Event::Request { leg, key, flow, request } => {
+                let mut requests = Requests {
+                    now,
+                    ua: &mut self.shared.ua,
+                    senders: &mut self.senders,
+                    registrar: &mut self.shared.registrar,
+                    directory: &self.shared.directory,
+                    calls: &self.control.calls,
+                    conferences: &mut self.control.conferences,
+                    subscriptions: &mut self.shared.subscriptions,
+                    outputs: &mut self.shared.outputs,
+                };
+                requests.handle(leg, &key, &flow, &request);
+            }
+            event @ (Event::NotifyAnswered { .. } | Event::Resubscribed { .. }) => {
+                subscriptions::event(now, event, &mut self.shared);
+            }
+            Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
+                let (notes, mut context) = self.noting(now);
+                notes.answered(key, &receipt, &mut context);
+            }
+            Event::Response { leg: None, key, response, .. }
+                if self.probes.answered(now.instant, key, response.status(), &mut self.shared.registrar) => {}
+            Event::Unanswered { leg: None, key, unreachable }
+                if self.probes.unanswered(now.instant, key, unreachable, &mut self.shared.registrar) => {}
+            Event::Response { leg: None, key, flow, response, request } => match request {
+                Some(bye) if *bye.method() == Method::Bye => {
+                    if let Some(trunk) = self.control.recent_byes.trunk_of(&bye) {
+                        let (ua, trunks, outputs) =
+                            (&mut self.shared.ua, &mut self.shared.trunks, &mut self.shared.outputs);
+                        let context = RepeatContext { ua, trunks, outputs };
+                        dialog_credentials::repeat(now.instant, trunk, (&flow, &response), bye, context);
+                    }
+                }
+                request => {
+                    let (registrations, mut context) = self.registering();
+                    registrations.answered(now, key, &flow, &response, request, &mut context);
+                }
+            },
+            Event::Unanswered { leg: None, key, .. } => {
+                let (registrations, mut context) = self.registering();
+                registrations.unanswered(now, key, &mut context);
+            }
+            event => {
+                if let Event::Ended { leg, cause } = &event {
+                    qualifying::ended(now.instant, *leg, cause, &self.control.calls, &mut self.shared);
+                }
+                let mut legs = SipToCall {
+                    now,
+                    ua: &mut self.shared.ua,
+                    calls: &mut self.control.calls,
+                    trunks: &mut self.shared.trunks,
+                    outputs: &mut self.shared.outputs,
+                };
+                if let Some((id, input)) = legs.event(event) {
+                    self.control.feed(now, id, input, &mut self.shared);
+                }
+            }
+        }
+    }
+
+    /// Handles a new INVITE.
+    fn invited(&mut self, now: Now, (leg, key): (LegKey, ServerKey), flow: &Flow, request: &Request) {
+        let source = flow.remote.ip();
+        if !self.control.has_capacity() {
+            let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "30");
+            return self.shared.refuse(now, &key, reply);
+        }
+        if request.max_forwards() == Some(0) {
+            return self.shared.refuse(now, &key, Reply::new(StatusCode::TOO_MANY_HOPS));
+        }
+        if request.is_sips() && !flow.protocol.is_secure() {
+            // It was readable on its way here, which `sips:` excludes (RFC 3261 §26.2.2).
+            return self.shared.refuse(now, &key, Reply::new(StatusCode::UNSUPPORTED_URI_SCHEME));
+        }
+        let dialled =
+            incoming::number_dialled(now, request, source, &self.shared.directory, &self.registrations);
+        let context = SenderContext {
+            ua: &mut self.shared.ua,
+            registrar: &self.shared.registrar,
+            directory: &self.shared.directory,
+            outputs: &mut self.shared.outputs,
+        };
+        let (sent, known) = ((&key, flow), (&self.registrations, &self.shared.trunks));
+        let Some(sender) = self.senders.caller(now, sent, request, &dialled, known, context) else {
+            return self.shared.trunks.refresh(now.instant);
+        };
+        let offer = match incoming::offer_of(request) {
+            Ok(offer) => offer,
+            Err(reply) => return self.shared.respond(now, &key, reply),
+        };
+        let binding = incoming::binding_of(now, leg, &sender, flow, request, &mut self.shared);
+        let invitation = Invitation { leg, key, source, offer, binding };
+        let (control, shared) = (&mut self.control, &mut self.shared);
+        let invitation = replacing::replace(now, &sender, request, invitation, control, shared)
+            .and_then(|new| star_dialling::dial(now, &sender, &dialled, new, control, shared));
+        let Some(invitation) = invitation else { return };
+        let placement = match self.control.placing(&mut self.shared).place(now, &sender, request, &dialled) {
+            Ok(placement) => placement,
+            Err(refused) => {
+                self.shared.notice(Notice::Denied(Denied::new(source, request, Denial::Call(refused.cause))));
+                return self.control.refuse(now, &key, refused, &mut self.shared);
+            }
+        };
+        let session = (self.shared.ids.session(), self.shared.ids.keys());
+        let (call, diverted) = (placement.facts.call, placement.diverted.clone());
+        let (limits, directory) = (self.control.limits, &self.shared.directory);
+        let new =
+            incoming::call_of(invitation, placement, session, limits, directory, &self.control.conferences);
+        self.control.begin(now, new, &mut self.shared);
+        if let Some(live) = self.control.calls.get_mut(call) {
+            live.diverted = diverted;
+        }
+    }
+
+    /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
+    fn referred(&mut self, now: Now, (leg, key): (LegKey, &ServerKey), flow: &Flow, request: &Request) {
+        let extension = referring::extension_of(&self.control.calls, leg);
+        if extension.is_some() && !referring::comes_from_its_phone(&self.control.calls, leg, flow) {
+            let context = SenderContext {
+                ua: &mut self.shared.ua,
+                registrar: &self.shared.registrar,
+                directory: &self.shared.directory,
+                outputs: &mut self.shared.outputs,
+            };
+            let Some(sender) = self.senders.phone(now, (key, flow), request, context) else { return };
+            if Some(sender) != extension {
+                return self.shared.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
+            }
+        }
+        referring::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
+    }
+
+    fn check(&mut self, now: Now, query: &CheckCall) -> Result<Placeable, PlaceRefused> {
+        let CheckCall(from, requested) = query;
+        self.control.check(now, *from, requested, &mut self.shared)
+    }
+
+    /// Answers a query.
+    fn query(&mut self, now: Now, token: ReplyToken, query: Query) {
+        let answer = match query {
+            Query::AnswerMessage(AnswerMessage(key, status)) => {
+                self.shared.respond(now, &key, messaging::reply(status));
+                Answer::AnswerMessage(())
+            }
+            Query::CallQuality(CallQuality(call)) => {
+                let (calls, outputs) = (&self.control.calls, &mut self.shared.outputs);
+                return self.media_queries.ask(now, token, call, calls, outputs);
+            }
+            Query::CancelCall(query) => {
+                Answer::CancelCall(self.control.cancel(now, query.0, &mut self.shared))
+            }
+            Query::CheckCall(query) => Answer::CheckCall(self.check(now, &query)),
+            Query::ControlRoom(ControlRoom(room, control)) => {
+                let done = conference_commands::control(&mut self.control.conferences, now, room, control);
+                Answer::ControlRoom(done)
+            }
+            Query::DevicesOf(DevicesOf(extension)) => {
+                let (directory, registrar) = (&self.shared.directory, &self.shared.registrar);
+                Answer::DevicesOf(notes::devices_of(now, extension, directory, registrar))
+            }
+            Query::DialIntoRoom(query) => {
+                Answer::DialIntoRoom(self.control.dial_into(now, query, &mut self.shared))
+            }
+            Query::EndCall(EndCall(call)) => Answer::EndCall(self.control.end(now, call, &mut self.shared)),
+            Query::FindCall(query) => Answer::FindCall(call_queries::find(&self.control.calls, query.0)),
+            Query::FindRoom(FindRoom(room)) => {
+                Answer::FindRoom(conference_commands::find(&self.control.conferences, now, room))
+            }
+            Query::ListCalls(ListCalls(scope, query)) => {
+                Answer::ListCalls(call_queries::list(&self.control.calls, scope, &query))
+            }
+            Query::ListRegistrations(query) => {
+                Answer::ListRegistrations(self.list_registrations(now, &query))
+            }
+            Query::ListRooms(query) => {
+                Answer::ListRooms(conference_commands::list(&self.control.conferences, now, &query))
+            }
+            Query::MembersOfRooms(MembersOfRooms(rooms)) => {
+                Answer::MembersOfRooms(conference_commands::members(&self.control.conferences, &rooms))
+            }
+            Query::Merge(merge) => Answer::Merge(self.control.merge(now, merge, &mut self.shared)),
+            Query::Operate(Operate(operation)) => {
+                Answer::Operate(operations::operate(now, operation, &mut self.control, &mut self.shared))
+            }
+            Query::PhonesOnCall(PhonesOnCall(call)) => {
+                Answer::PhonesOnCall(call_queries::phones_on(&self.control.calls, call))
+            }
+            Query::PlaceCall(query) => Answer::PlaceCall(self.control.place(now, &query.0, &mut self.shared)),
+            Query::RestoreBindings(query) => Answer::RestoreBindings(self.restore_bindings(now, query)),
+            Query::RoomOfCall(RoomOfCall(call)) => {
+                Answer::RoomOfCall(conference_commands::of_call(&self.control.conferences, now, call))
+            }
+            Query::SendNotes(SendNotes(notes)) => {
+                let (in_flight, mut context) = self.noting(now);
+                notes.into_iter().for_each(|note| in_flight.send(note, &mut context));
+                Answer::SendNotes(())
+            }
+            Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
+            Query::TakeChangedBindings(TakeChangedBindings(max)) => {
+                Answer::TakeChangedBindings(self.take_changed_bindings(now, max))
+            }
+        };
+        self.shared.outputs.push_back(Output::Reply(token, answer));
+    }
+
+    fn list_registrations(&self, now: Now, query: &ListRegistrations) -> Page<RegistrationRecord> {
+        let ListRegistrations(scope, query) = query;
+        registration_queries::list(now, *scope, query, &self.shared.directory, &self.shared.registrar)
+    }
+
+    fn status_of_trunk(&self, now: Now, StatusOfTrunk(trunk): &StatusOfTrunk) -> Option<TrunkStatus> {
+        let (calls, registrations) = (&self.control.calls, &self.registrations);
+        trunk_queries::status(now, *trunk, calls, registrations, &self.shared)
+    }
+
+    fn restore_bindings(&mut self, now: Now, RestoreBindings(kept): RestoreBindings) -> usize {
+        kept_bindings::restore(now, kept, &self.shared.directory, &mut self.shared.registrar)
+    }
+
+    fn take_changed_bindings(&mut self, now: Now, max: usize) -> Vec<KeptExtension> {
+        let (directory, registrar) = (&self.shared.directory, &self.shared.registrar);
+        self.changed_bindings.take(now, max, directory, registrar)
+    }
+
+    fn registrar_output(&mut self, now: Now, output: registrar::Output) {
+        match output {
+            registrar::Output::KeepAlive { aor, binding, contact, flow } => {
+                self.probes.send(now.instant, (aor, binding), (&contact, flow), &mut self.shared.ua);
+            }
+            registrar::Output::Moved { binding, flow } => self.control.moved(binding, flow, &mut self.shared),
+            registrar::Output::Reachability { aor, .. }
+            | registrar::Output::Registered { aor, .. }
+            | registrar::Output::Removed { aor, .. } => self.shared.touch(&aor),
         }
     }
 
     fn timeout(&mut self, now: Now) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now.instant);
-        if is_due(self.ua.next_timeout()) {
-            self.ua.handle_input(now.instant, ua::Input::Timeout);
+        if is_due(self.shared.ua.next_timeout()) {
+            self.shared.ua.handle_input(now.instant, ua::Input::Timeout);
         }
-        if is_due(self.registrar.next_timeout()) {
-            self.registrar.handle_input(now.instant, registrar::Input::Timeout);
+        if is_due(self.shared.registrar.next_timeout()) {
+            self.shared.registrar.handle_input(now.instant, registrar::Input::Timeout);
         }
-        if is_due(self.conferences.next_timeout()) {
-            self.tell_rooms(now, rooms::Input::Timeout);
+        if is_due(self.control.conferences.next_timeout()) {
+            self.control.conferences.handle_input(now, conference::Input::Timeout);
         }
-        self.wake_registrants(now);
-        while let Some((due, id)) = self.timers.first().copied()
-            && due <= now.instant
-        {
-            self.timers.remove(&(due, id));
-            self.hunt_timeout(now, id);
-            self.tell_call(now, id, face::Input::Timeout);
-        }
-        self.credit_timeout(now);
+        self.shared.subscriptions.timeout(now.instant);
+        let (registrations, mut context) = self.registering();
+        registrations.timeout(now, &mut context);
+        self.control.timeout(now, &mut self.shared);
     }
 
-    fn end_calls(&mut self, now: Now, cause: HangupCause) {
-        let ids: Vec<CallId> = self.calls.keys().copied().collect();
-        for id in ids {
-            self.tell_call(now, id, face::Input::End(cause));
-        }
+    fn follow_registrations(&mut self, now: Now, directory: &Directory) {
+        let (registrations, mut context) = self.registering();
+        registrations.follow(now, directory, &mut context);
     }
 
     fn replace_directory(&mut self, now: Now, directory: Arc<Directory>) {
-        self.forget_changed_lines(now, &directory);
-        self.carriers.replace(&directory, &self.names);
+        self.senders.forget_changed_lines(now, &directory, &mut self.shared);
+        self.shared.trunks.replace_addresses(&directory);
         // Removing a registration uses the credentials that it was made with.
         self.follow_registrations(now, &directory);
-        self.replace_book(now, &directory);
-        self.directory = directory;
-        self.trunk_addresses = TrunkAddresses::of(&self.directory);
-        self.trunks.replace(&self.directory, &mut self.rng);
+        self.control.conferences.replace_directory(now, &directory);
+        self.shared.directory = directory;
+        self.senders.replace(&self.shared.directory);
+        self.shared.trunks.replace_credentials(&self.shared.directory, self.shared.ids.rng());
     }
 
-    /// Removes what the former credentials of extensions authenticated: bindings, and connections that no
-    /// other binding uses.
-    fn forget_changed_lines(&mut self, now: Now, after: &Directory) {
-        let before = Arc::clone(&self.directory);
-        let mut flows = HashSet::new();
-        for line in before.lines_changed_in(after) {
-            let Some(organisation) = before.organisation(line.organisation_id) else { continue };
-            // The failures were counted against the former password.
-            self.gate.forget_failures(&organisation.sip_domain, &line.number);
-            let Some(aor) = before.aor(line) else { continue };
-            let bindings = self.registrar.lookup(&aor, now.instant).into_iter().map(|binding| binding.flow);
-            flows.extend(bindings.filter(|flow| flow.protocol.is_reliable()));
-            self.registrar.handle_input(now.instant, registrar::Input::Forget { aor: &aor });
-        }
-        for flow in self.registrar.unused(flows) {
-            self.push(Output::Close(flow));
-        }
-    }
-
-    /// Returns the addresses of a trunk that it may reach.
-    pub(super) fn reachable(&mut self, trunk: TrunkId, addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-        let (permitted, fault) = self.carriers.permitted(trunk, addresses);
-        if let Some((address, fault)) = fault {
-            self.push(Output::Notice(Notice::Carrier(trunk, address, fault)));
-        }
-        permitted
-    }
-
-    fn resolved(&mut self, now: Now, address: &TrunkAddress, answer: Answer) {
-        let waiters = self.names.answered(now.instant, address, answer);
-        self.carriers.follow(&self.names);
-        for waiter in waiters {
+    fn resolved(&mut self, now: Now, address: &TrunkAddress, answer: trunk_dns::Answer) {
+        for waiter in self.shared.trunks.resolved(now.instant, address, answer) {
             match waiter {
-                Waiter::Call(id) => self.hunts.push_back(id),
-                Waiter::Trunk(id) => self.registrant_resolved(now, id),
+                Waiter::Call(id) => self.control.hunts.queue(id),
+                Waiter::Trunk(id) => {
+                    let (registrations, mut context) = self.registering();
+                    registrations.resolved(now, id, &mut context);
+                }
             }
         }
+    }
+
+    fn noting(&mut self, now: Now) -> (&mut NotesInFlight, NoteContext<'_>) {
+        let context = NoteContext {
+            now,
+            ua: &mut self.shared.ua,
+            registrar: &self.shared.registrar,
+            directory: &self.shared.directory,
+            calls: &self.control.calls,
+            outputs: &mut self.shared.outputs,
+        };
+        (&mut self.notes, context)
+    }
+
+    fn registering(&mut self) -> (&mut Registrations, RegisterContext<'_>) {
+        let context = RegisterContext {
+            ua: &mut self.shared.ua,
+            trunks: &mut self.shared.trunks,
+            ids: &mut self.shared.ids,
+            outputs: &mut self.shared.outputs,
+        };
+        (&mut self.registrations, context)
     }
 }

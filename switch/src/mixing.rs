@@ -25,7 +25,7 @@ pub enum MixOrder {
         prompts: Vec<Prompt>,
     },
     /// Record it until [`MixOrder::StopRecording`]; then, or when the recording ends by itself,
-    /// [`Input::Recorded`](crate::machine::Input::Recorded) tells what there is.
+    /// [`Input::Recorded`](crate::machine::Input::Recorded) reports its file.
     Record(RecordingPlan),
     /// Stop recording.
     StopRecording,

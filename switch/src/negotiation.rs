@@ -6,160 +6,242 @@
 use std::time::Instant;
 
 use sidetone_model::call::HangupCause;
-use sidetone_sip::sdp::{self, SessionDescription};
+use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
-use crate::call::Call;
-use crate::face::{Input, Output, Party};
+use crate::conference_leg::{offer_in_room, offered_in_room};
+use crate::ending::Ending;
+use crate::io::{Output, Party};
+use crate::parties::Parties;
 use crate::transcoding::{answer_back, offer_onward};
+
+/// The offers between the parties.
+#[derive(Debug, Default)]
+pub(super) struct Negotiation {
+    renegotiation: Option<Renegotiation>,
+}
 
 /// An offer of one party that was passed on and waits for the other's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Renegotiation {
+struct Renegotiation {
     from: Party,
     to: Party,
 }
 
-impl Call {
+impl Negotiation {
+    /// Whether no offer waits for its answer.
+    pub(super) fn is_idle(&self) -> bool {
+        self.renegotiation.is_none()
+    }
+
+    /// Forgets an offer that was passed on: its parties no longer talk to each other.
+    pub(super) fn forget(&mut self) {
+        self.renegotiation = None;
+    }
+
     /// Handles an offer of a party inside its dialog.
-    pub(super) fn offer(&mut self, from: Party, offer: Option<SessionDescription>) {
-        if self.is_for_a_room(from) {
-            return self.offer_in_room(from, offer);
+    pub(super) fn offer(&mut self, parties: &mut Parties, from: Party, offer: Option<SessionDescription>) {
+        if parties.is_for_a_room(from) {
+            return offer_in_room(parties, from, offer);
         }
-        let Some(to) = self.other(from) else {
+        let Some(to) = parties.other(from) else {
             // The dialog is confirmed but the call is over: there is no other party.
-            return self.push(Output::OfferResult(from, Err(481)));
+            return parties.push(Output::OfferResult(from, Err(481)));
         };
         // The callee may send an offer while the caller's 200 still waits for the journal. On the caller's
         // side an INVITE is then in progress, and no offer can be passed on before its ACK (RFC 3261 §14.1).
         // Holding the callee's offer back until the 200 is sent would end in 491 too. A 491 now makes the
         // callee repeat the offer within 2 s, by the timer of §14.1. A 481 would make it treat the whole
         // dialog as gone (RFC 5057 §5.1).
-        if !self.is_up() || self.renegotiation.is_some() {
-            return self.push(Output::OfferResult(from, Err(491)));
+        if !parties.is_up() || self.renegotiation.is_some() {
+            return parties.push(Output::OfferResult(from, Err(491)));
         }
-        let Some(offer) = offer else { return self.offer_ours(from) };
-        let Some(leg) = self.leg_mut(from) else { return };
+        let Some(offer) = offer else { return self.offer_ours(parties, from) };
+        let Some(leg) = parties.leg_mut(from) else { return };
+        let offer = match leg.srtp.admit(offer) {
+            Ok(offer) => offer,
+            Err(refused) => return parties.push(Output::OfferResult(from, Err(refused.status()))),
+        };
         let same_terms = offer_keeps_terms(leg.exchange.negotiated(), &offer);
         if leg.exchange.receive_offer(offer.clone()).is_err() {
-            return self.push(Output::OfferResult(from, Err(491)));
+            return parties.push(Output::OfferResult(from, Err(491)));
         }
         if same_terms {
-            return self.answer_from_settled(from, to, &offer);
+            return self.answer_from_settled(parties, from, to, &offer);
         }
-        match self.offer_on(from, to, &offer) {
+        match self.offer_on(parties, from, to, &offer) {
             Ok(onward) => {
                 self.renegotiation = Some(Renegotiation { from, to });
-                self.push(Output::Offer(to, onward));
+                parties.push(Output::Offer(to, onward));
             }
-            Err(status) => self.refuse(from, status),
+            Err(status) => self.refuse(parties, from, status),
         }
     }
 
     /// Handles a party's answer to an offer of ours, which usually passed on the other party's offer.
     pub(super) fn offered(
         &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
         now: Instant,
         to: Party,
         result: Result<Option<SessionDescription>, u16>,
     ) {
-        if self.is_for_a_room(to) {
-            return self.offered_in_room(now, to, result);
+        if parties.is_for_a_room(to) {
+            return offered_in_room(parties, ending, now, to, result);
         }
         let Some(Renegotiation { from, .. }) = self.renegotiation.take_if(|open| open.to == to) else {
-            return self.refresh_answered(to, result);
+            return self.own_offer_answered(parties, ending, now, to, result);
         };
         let answer = match result {
             Ok(Some(answer)) => answer,
             // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
-            Ok(None) => return self.roll_back(from, to, 488),
+            Ok(None) => return self.roll_back(parties, from, to, 488),
             // The dialog is gone (RFC 5057 §5.1), so the call ends.
             Err(408 | 481) => {
-                self.roll_back(from, to, 481);
+                self.roll_back(parties, from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
-                return self.handle_input(now, Input::HungUp(to, cause));
+                return ending.hung_up(parties, now, to, cause);
             }
-            Err(status) => return self.roll_back(from, to, status),
+            Err(status) => return self.roll_back(parties, from, to, status),
         };
-        let heard = self.leg_mut(to).map(|leg| leg.exchange.receive_answer(answer.clone()).is_ok());
+        let heard = parties.leg_mut(to).map(|leg| leg.exchange.receive_answer(answer.clone()).is_ok());
         if heard != Some(true) {
-            return self.roll_back(from, to, 488);
+            return self.roll_back(parties, from, to, 488);
         }
-        let reply = self.leg_mut(from).and_then(|leg| {
+        let reply = parties.leg_mut(from).and_then(|leg| {
             let offered = leg.exchange.remote_offer()?.clone();
             let answer = answer_back(&offered, &answer, leg.local(), &leg.policy).ok()?;
             leg.exchange.send_answer(answer).ok()
         });
         match reply {
             Some(reply) => {
-                self.reconnect();
-                self.push(Output::OfferResult(from, Ok(reply)));
+                self.reconnect(parties);
+                parties.push(Output::OfferResult(from, Ok(reply)));
             }
-            None => self.refuse(from, 488),
+            None => self.refuse(parties, from, 488),
         }
     }
 
     /// Refreshes the dialog of a party (RFC 4028 §7.4) by repeating the present SDP as an offer. Does nothing
     /// during a negotiation, because its offer refreshes the dialog too.
-    pub(super) fn refresh(&mut self, party: Party) {
-        if !self.is_up() || self.renegotiation.is_some() {
+    pub(super) fn refresh(&mut self, parties: &mut Parties, party: Party) {
+        if !parties.is_up() || self.renegotiation.is_some() {
             return;
         }
-        let Some(leg) = self.leg_mut(party).filter(|leg| leg.is_open()) else { return };
+        let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
         let current = leg.exchange.local().cloned();
         if let Some(offer) = current.and_then(|current| leg.exchange.send_offer(current).ok()) {
-            self.push(Output::Offer(party, offer));
+            parties.push(Output::Offer(party, offer));
         }
     }
 
-    /// Handles the answer to a refresh offer. The party may have changed its media address; a refusal changes
-    /// nothing.
-    fn refresh_answered(&mut self, party: Party, result: Result<Option<SessionDescription>, u16>) {
-        let Some(leg) = self.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
+    /// Offers again to a party whose offer clashed with ours, if it still lacks the terms of the other party.
+    pub(super) fn offer_due(&mut self, parties: &mut Parties, party: Party) {
+        if let Some(other) = parties.other(party) {
+            self.pass_on_terms(parties, other);
+        }
+    }
+
+    /// Handles the answer to an offer of our own, which passed on no open offer: a refresh, or the terms that
+    /// the other party took by its ACK. The party may have changed its media address.
+    fn own_offer_answered(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        party: Party,
+        result: Result<Option<SessionDescription>, u16>,
+    ) {
+        let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
             return; // The call moved on: the answer belongs to nothing.
         };
+        let is_gone = matches!(result, Err(408 | 481));
         let taken = result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
         if taken {
-            return self.reconnect();
+            return self.reconnect(parties);
         }
         leg.exchange.roll_back();
+        // The dialog is gone (RFC 5057 §5.1, RFC 4028 §10), so the call ends. Any other refusal changes nothing.
+        if is_gone {
+            ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
+        }
     }
 
-    /// Handles a request for our offer: repeats the present SDP; the answer arrives with the ACK.
-    fn offer_ours(&mut self, party: Party) {
-        let offer = self.leg_mut(party).and_then(|leg| {
-            let current = leg.exchange.local()?.clone();
-            leg.exchange.send_offer(current).ok()
+    /// Handles a request for our offer (RFC 3261 §14.2); the answer arrives with the ACK. A party resumes a
+    /// held call in this way too, so that the offer does not repeat a hold of the party itself: only a hold of
+    /// the other party limits it.
+    fn offer_ours(&mut self, parties: &mut Parties, party: Party) {
+        let other = parties.other(party).and_then(|other| parties.leg(other));
+        let direction = other.map_or(Direction::SendRecv, |leg| leg.exchange.wanted_by_party());
+        let offer = parties.leg_mut(party).and_then(|leg| {
+            let mut fresh = leg.exchange.local()?.clone();
+            for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
+                audio.direction = direction;
+            }
+            leg.exchange.send_offer(fresh).ok()
         });
-        self.push(Output::OfferResult(party, offer.ok_or(491)));
+        parties.push(Output::OfferResult(party, offer.ok_or(491)));
+    }
+
+    /// Handles the ACK with the answer to an offer that the party requested.
+    pub(super) fn offer_taken(&mut self, parties: &mut Parties, party: Party) {
+        self.reconnect(parties);
+        self.pass_on_terms(parties, party);
+    }
+
+    /// Offers to the other party what `from` negotiated, if the two directions do not fit.
+    fn pass_on_terms(&mut self, parties: &mut Parties, from: Party) {
+        let Some(to) = parties.other(from).filter(|_| parties.is_up() && self.is_idle()) else { return };
+        let Some((own, theirs)) = parties.leg(from).zip(parties.leg(to)) else { return };
+        let (Some(settled), Some(present)) = (own.exchange.negotiated(), theirs.exchange.negotiated()) else {
+            return;
+        };
+        if settled.direction.reversed() == present.direction {
+            return;
+        }
+        if let Some(terms) = own.settled()
+            && let Ok(onward) = self.offer_on(parties, from, to, &terms)
+        {
+            parties.push(Output::Offer(to, onward));
+        }
     }
 
     /// Answers an offer that keeps direction and codecs; only this leg's media address changes.
-    fn answer_from_settled(&mut self, from: Party, to: Party, offer: &SessionDescription) {
+    fn answer_from_settled(
+        &mut self,
+        parties: &mut Parties,
+        from: Party,
+        to: Party,
+        offer: &SessionDescription,
+    ) {
         // A caller that made no offer answers ours with its ACK. Until then nothing is negotiated, so this
         // offer must wait too.
-        let Some(settled) = self.leg(to).and_then(|leg| leg.settled()) else { return self.refuse(from, 491) };
-        let reply = self.leg_mut(from).and_then(|leg| {
+        let Some(settled) = parties.leg(to).and_then(|leg| leg.settled()) else {
+            return self.refuse(parties, from, 491);
+        };
+        let reply = parties.leg_mut(from).and_then(|leg| {
             let answer = answer_back(offer, &settled, leg.local(), &leg.policy).ok()?;
             leg.exchange.send_answer(answer).ok()
         });
         match reply {
             Some(reply) => {
-                self.reconnect();
-                self.push(Output::OfferResult(from, Ok(reply)));
+                self.reconnect(parties);
+                parties.push(Output::OfferResult(from, Ok(reply)));
             }
-            None => self.refuse(from, 488),
+            None => self.refuse(parties, from, 488),
         }
     }
 
     /// Returns the offer for `to` that passes on what `from` offers.
     fn offer_on(
         &mut self,
+        parties: &mut Parties,
         from: Party,
         to: Party,
         offer: &SessionDescription,
     ) -> Result<SessionDescription, u16> {
-        let from_policy = self.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
-        let leg = self.leg_mut(to).ok_or(481_u16)?;
+        let from_policy = parties.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
+        let leg = parties.leg_mut(to).ok_or(481_u16)?;
         let relayed = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy);
         // If the party already uses one of these codecs, offer no others, so that it does not change to
         // another.
@@ -171,33 +253,23 @@ impl Call {
         leg.exchange.send_offer(onward).map_err(|_| 491)
     }
 
-    fn refuse(&mut self, from: Party, status: u16) {
-        if let Some(leg) = self.leg_mut(from) {
+    fn refuse(&mut self, parties: &mut Parties, from: Party, status: u16) {
+        if let Some(leg) = parties.leg_mut(from) {
             leg.exchange.roll_back();
         }
-        self.push(Output::OfferResult(from, Err(status)));
+        parties.push(Output::OfferResult(from, Err(status)));
     }
 
-    fn roll_back(&mut self, from: Party, to: Party, status: u16) {
-        if let Some(leg) = self.leg_mut(to) {
+    fn roll_back(&mut self, parties: &mut Parties, from: Party, to: Party, status: u16) {
+        if let Some(leg) = parties.leg_mut(to) {
             leg.exchange.roll_back();
         }
-        self.refuse(from, status);
+        self.refuse(parties, from, status);
     }
 
-    fn reconnect(&mut self) {
-        if let Some(callee) = self.callee() {
-            self.connect(callee);
-        }
-    }
-
-    /// Returns the party that `party` talks to, or will talk to once the caller's answer is sent.
-    pub(super) fn other(&self, party: Party) -> Option<Party> {
-        let callee = self.callee().filter(|_| self.has_caller())?;
-        match party {
-            Party::Caller => Some(Party::Callee(callee)),
-            Party::Callee(place) if place == callee => Some(Party::Caller),
-            Party::Callee(_) => None,
+    fn reconnect(&mut self, parties: &mut Parties) {
+        if let Some(callee) = parties.callee() {
+            parties.connect(callee);
         }
     }
 }

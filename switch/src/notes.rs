@@ -7,20 +7,23 @@
 //! in reverse order, which RFC 3261 §12.2.2 makes a phone refuse with 500.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NoteId};
 use sidetone_model::live_call::CallState;
-use sidetone_model::note::{CallPhones, Destination, Dispatch, Phone, PhoneAnswer};
+use sidetone_model::note::{Destination, Dispatch, PhoneAnswer};
+use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Name;
-use sidetone_sip::transaction::{ClientKey, SendError, ServerKey};
-use sidetone_sip::ua::{Content, Draft, Receipt};
+use sidetone_sip::registrar::Registrar;
+use sidetone_sip::transaction::{ClientKey, SendError};
+use sidetone_sip::ua::{Content, Draft, Receipt, Ua};
 
-use crate::control::{PhoneLeg, Question};
-use crate::machine::{Now, Output, Switch};
-use crate::messaging::EVENTS_USER;
+use crate::call_queries::{PhoneLeg, phone_legs};
+use crate::call_table::CallTable;
+use crate::incoming_message::EVENTS_USER;
+use crate::routing::Directory;
+use crate::switch_io::{Output, Outputs};
 
 /// Notes that were sent and have no answer yet.
 #[derive(Default)]
@@ -46,159 +49,119 @@ struct Waiting {
     payload: Bytes,
 }
 
-/// The phones on a call.
-#[derive(Debug)]
-pub struct PhonesOnCall(pub CallId);
+/// The lower parts by which notes are sent.
+pub(super) struct NoteContext<'a> {
+    pub(super) now: Now,
+    pub(super) ua: &'a mut Ua,
+    pub(super) registrar: &'a Registrar,
+    pub(super) directory: &'a Directory,
+    pub(super) calls: &'a CallTable,
+    pub(super) outputs: &'a mut Outputs,
+}
 
-impl Question for PhonesOnCall {
-    type Answer = Option<CallPhones>;
+/// Returns the contacts registered for an extension.
+pub(super) fn devices_of(
+    now: Now,
+    extension: ExtensionId,
+    directory: &Directory,
+    registrar: &Registrar,
+) -> Vec<String> {
+    let aor = directory.extension(extension).and_then(|found| directory.aor(found));
+    let bindings = aor.map(|aor| registrar.lookup(&aor, now.instant)).unwrap_or_default();
+    bindings.iter().map(|binding| binding.contact.to_string()).collect()
+}
 
-    fn put(self, _now: Now, switch: &mut Switch) -> Option<CallPhones> {
-        switch.phones_on(self.0)
+impl NoteContext<'_> {
+    /// Returns a stream connection to the phone of a leg, for a note that is too long for a datagram.
+    fn connection_of(&self, phone: &PhoneLeg) -> Option<Flow> {
+        let (contact, flow) = self.ua.peer(phone.key)?;
+        let aor = self.directory.aor(self.directory.extension(phone.extension)?)?;
+        self.registrar.connection_of(&aor, self.now.instant, contact, &flow)
     }
 }
 
-/// The devices of an extension.
-#[derive(Debug)]
-pub struct DevicesOf(pub ExtensionId);
-
-impl Question for DevicesOf {
-    type Answer = Vec<String>;
-
-    fn put(self, now: Now, switch: &mut Switch) -> Vec<String> {
-        switch.devices_of(now, self.0)
-    }
-}
-
-/// Notes to be sent.
-#[derive(Debug)]
-pub struct SendNotes(pub Vec<Dispatch>);
-
-impl Question for SendNotes {
-    type Answer = ();
-
-    fn put(self, now: Now, switch: &mut Switch) {
-        for dispatch in self.0 {
-            switch.send_note(now, dispatch);
-        }
-    }
-}
-
-/// The answer to what a phone said.
-#[derive(Debug)]
-pub struct AnswerSaid(pub ServerKey, pub u16);
-
-impl Question for AnswerSaid {
-    type Answer = ();
-
-    fn put(self, now: Now, switch: &mut Switch) {
-        switch.answer_said(now, &self.0, self.1);
-    }
-}
-
-impl Switch {
-    /// Returns the phones on a live call; `None` when the call is not live.
-    pub fn phones_on(&self, call: CallId) -> Option<CallPhones> {
-        let live = self.calls.get(&call)?;
-        let (facts, state) = (live.call.facts(), live.state()?);
-        let legs = self.phone_legs(call)?.into_iter().filter(|leg| leg.state == CallState::Answered);
-        Some(CallPhones {
-            organisation: facts.organisation,
-            team: facts.team,
-            is_answered: state == CallState::Answered,
-            phones: legs
-                .map(|leg| Phone {
-                    leg: leg.id,
-                    name: Some(leg.name).filter(|name| !name.is_empty()).or(leg.number).unwrap_or_default(),
-                })
-                .collect(),
-        })
-    }
-
-    /// Returns the contacts registered for an extension.
-    pub fn devices_of(&self, now: Now, extension: ExtensionId) -> Vec<String> {
-        let aor = self.directory.extension(extension).and_then(|found| self.directory.aor(found));
-        let bindings = aor.map(|aor| self.registrar.lookup(&aor, now.instant)).unwrap_or_default();
-        bindings.iter().map(|binding| binding.contact.to_string()).collect()
-    }
-
+impl NotesInFlight {
     /// Sends a note to its phones; an [`Output::NoteAnswered`] reports the result of each.
-    pub fn send_note(&mut self, now: Now, dispatch: Dispatch) {
+    pub(super) fn send(&mut self, dispatch: Dispatch, context: &mut NoteContext<'_>) {
         let Dispatch { note, to, payload } = dispatch;
         match to {
             Destination::Call(call, legs) => {
                 for (place, leg) in legs.into_iter().enumerate() {
-                    self.inform(now, (call, leg), Waiting { note, place, payload: payload.clone() });
+                    self.inform((call, leg), Waiting { note, place, payload: payload.clone() }, context);
                 }
             }
             Destination::Calls(legs) => {
                 for (place, leg) in legs.into_iter().enumerate() {
-                    self.inform(now, leg, Waiting { note, place, payload: payload.clone() });
+                    self.inform(leg, Waiting { note, place, payload: payload.clone() }, context);
                 }
             }
             Destination::Extension(extension, devices) => {
-                self.message_devices(now, note, extension, &devices, payload);
+                self.message_devices(note, extension, &devices, payload, context);
             }
         }
     }
 
     /// Sends a note to the phone of a leg, or queues it until the phone has answered the notes before it.
-    fn inform(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) {
-        match self.notes.lines.get_mut(&leg.1) {
+    fn inform(&mut self, leg: (CallId, LegId), waiting: Waiting, context: &mut NoteContext<'_>) {
+        match self.lines.get_mut(&leg.1) {
             Some(line) if line.len() < LINE_LEN_MAX => line.push_back(waiting),
-            Some(_) => self.push(Output::NoteAnswered(waiting.note, waiting.place, PhoneAnswer::Overload)),
+            Some(_) => context.outputs.push_back(Output::NoteAnswered(
+                waiting.note,
+                waiting.place,
+                PhoneAnswer::Overload,
+            )),
             None => {
-                if self.inform_now(now, leg, waiting) {
-                    self.notes.lines.insert(leg.1, VecDeque::new());
+                if self.inform_now(leg, waiting, context) {
+                    self.lines.insert(leg.1, VecDeque::new());
                 }
             }
         }
     }
 
     /// Sends a note to the phone of a leg; returns whether it was sent.
-    fn inform_now(&mut self, now: Now, leg: (CallId, LegId), waiting: Waiting) -> bool {
-        let phones = self.phone_legs(leg.0).unwrap_or_default();
+    fn inform_now(&mut self, leg: (CallId, LegId), waiting: Waiting, context: &mut NoteContext<'_>) -> bool {
+        let phones = phone_legs(context.calls, leg.0).unwrap_or_default();
         let phone = phones.iter().find(|phone| phone.id == leg.1 && phone.state == CallState::Answered);
-        let sent = match phone.map(|phone| (phone.key, self.connection_of(now, phone))) {
-            Some((key, wide)) => self.ua.info_by(now.instant, key, Content::new(JSON, waiting.payload), wide),
+        let sent = match phone.map(|phone| (phone.key, context.connection_of(phone))) {
+            Some((key, wide)) => {
+                let content = Content::new(JSON, waiting.payload);
+                context.ua.info_by(context.now.instant, key, content, wide)
+            }
             None => Err(SendError::WrongState),
         };
-        self.note_sent(waiting.note, waiting.place, Some(leg), sent)
+        self.record((waiting.note, waiting.place), Some(leg), sent, context)
     }
 
     /// Sends the next waiting note after the phone of a leg answered. If the phone did not answer, all
     /// waiting notes fail.
-    fn inform_next(&mut self, now: Now, leg: (CallId, LegId), is_silent: bool) {
-        while let Some(waiting) = self.notes.lines.get_mut(&leg.1).and_then(VecDeque::pop_front) {
+    fn inform_next(&mut self, leg: (CallId, LegId), is_silent: bool, context: &mut NoteContext<'_>) {
+        while let Some(waiting) = self.lines.get_mut(&leg.1).and_then(VecDeque::pop_front) {
             if is_silent {
-                self.push(Output::NoteAnswered(waiting.note, waiting.place, PhoneAnswer::Silence));
-            } else if self.inform_now(now, leg, waiting) {
+                context.outputs.push_back(Output::NoteAnswered(
+                    waiting.note,
+                    waiting.place,
+                    PhoneAnswer::Silence,
+                ));
+            } else if self.inform_now(leg, waiting, context) {
                 return;
             }
         }
-        self.notes.lines.remove(&leg.1);
-    }
-
-    /// Returns a stream connection to the phone of a leg, for a note that is too long for a datagram.
-    fn connection_of(&self, now: Now, phone: &PhoneLeg) -> Option<Flow> {
-        let (contact, flow) = self.ua.peer(phone.key)?;
-        let aor = self.directory.aor(self.directory.extension(phone.extension)?)?;
-        self.registrar.connection_of(&aor, now.instant, contact, &flow)
+        self.lines.remove(&leg.1);
     }
 
     fn message_devices(
         &mut self,
-        now: Now,
         note: NoteId,
         extension: ExtensionId,
         devices: &[String],
         payload: Bytes,
+        context: &mut NoteContext<'_>,
     ) {
-        let directory = Arc::clone(&self.directory);
+        let NoteContext { now, directory, registrar, .. } = *context;
         let aor = directory.extension(extension).and_then(|found| directory.aor(found)).unwrap_or_default();
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
         let (from, to) = (format!("<sip:{EVENTS_USER}@{domain}>"), format!("<sip:{aor}>"));
-        let bindings = self.registrar.lookup(&aor, now.instant);
+        let bindings = registrar.lookup(&aor, now.instant);
         for (place, device) in devices.iter().enumerate() {
             let sent = match bindings.iter().find(|binding| binding.contact.to_string() == *device) {
                 Some(binding) => {
@@ -208,48 +171,47 @@ impl Switch {
                         draft = draft.header(Name::Route.as_str(), route.to_string());
                     }
                     let (way, contact) = (binding.way(), &binding.contact);
-                    draft =
-                        draft.wide(self.registrar.connection_of(&aor, now.instant, contact, &binding.flow));
-                    self.ua.request(now.instant, way, draft)
+                    draft = draft.wide(registrar.connection_of(&aor, now.instant, contact, &binding.flow));
+                    context.ua.request(now.instant, way, draft)
                 }
                 None => Err(SendError::WrongState),
             };
-            self.note_sent(note, place, None, sent);
+            self.record((note, place), None, sent, context);
         }
     }
 
     /// Records a sent note, or outputs why it was not sent; returns whether it was sent.
-    fn note_sent(
+    fn record(
         &mut self,
-        note: NoteId,
-        place: usize,
+        (note, place): (NoteId, usize),
         leg: Option<(CallId, LegId)>,
         sent: Result<ClientKey, SendError>,
+        context: &mut NoteContext<'_>,
     ) -> bool {
         let answer = match sent {
             Ok(key) => {
-                self.notes.sent.insert(key, Flight { note, place, leg });
+                self.sent.insert(key, Flight { note, place, leg });
                 return true;
             }
             Err(SendError::WrongState) => PhoneAnswer::Gone,
             Err(SendError::Overload) => PhoneAnswer::Overload,
             Err(_) => PhoneAnswer::Unreachable,
         };
-        self.push(Output::NoteAnswered(note, place, answer));
+        context.outputs.push_back(Output::NoteAnswered(note, place, answer));
         false
     }
 
     /// Handles the result of our INFO or MESSAGE.
-    pub(super) fn note_answered(&mut self, now: Now, key: ClientKey, receipt: &Receipt) {
-        let Some(Flight { note, place, leg }) = self.notes.sent.remove(&key) else { return };
+    pub(super) fn answered(&mut self, key: ClientKey, receipt: &Receipt, context: &mut NoteContext<'_>) {
+        let Some(Flight { note, place, leg }) = self.sent.remove(&key) else { return };
         let answer = match (receipt, receipt.status()) {
             (_, Some(status)) => PhoneAnswer::Status(status.as_u16()),
             (Receipt::Unreachable, _) => PhoneAnswer::Unreachable,
             (Receipt::Answered { .. } | Receipt::TimedOut, None) => PhoneAnswer::Silence,
         };
-        self.push(Output::NoteAnswered(note, place, answer));
+        context.outputs.push_back(Output::NoteAnswered(note, place, answer));
         if let Some(leg) = leg {
-            self.inform_next(now, leg, answer == PhoneAnswer::Silence);
+            self.inform_next(leg, answer == PhoneAnswer::Silence, context);
         }
     }
 }

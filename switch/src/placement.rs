@@ -1,24 +1,30 @@
 //! Placement of calls: what the INVITE of an identified sender means for the record, and which targets ring.
 
+use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Called;
-use sidetone_model::directory::Extension;
-use sidetone_model::ids::{LegId, OrganisationId, TrunkId};
+use sidetone_model::directory::{Extension, Trunk};
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, OrganisationId};
 use sidetone_model::room::RoomConfig;
-use sidetone_sip::message::{Host, Name, NameAddr, Request, StatusCode, Uri};
-use sidetone_sip::registrar::Binding;
-use sidetone_sip::sdp::CodecPolicy;
-use sidetone_sip::ua::Invite;
+use sidetone_model::time::Now;
+use sidetone_sip::message::{Host, NameAddr, Request, StatusCode, Uri};
+use sidetone_sip::registrar::Registrar;
+use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
-use crate::events::status_code;
-use crate::gate::Sender;
-use crate::incoming::dialled;
-use crate::live::{Callee, LegIdentity};
-use crate::machine::{Now, Switch};
-use crate::outbound::{CallerId, Hunt};
-use crate::rooms::{Goal, Who};
-use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, route};
+use crate::authentication::Sender;
+use crate::billing::{Billing, Unpaid};
+use crate::call_table::CallTable;
+use crate::conference::{Goal, PinCaller};
+use crate::conference_adapter::Conferences;
+use crate::diverting;
+use crate::hunt::{CallerId, Hunt, wants_privacy};
+use crate::ids::Ids;
+use crate::io::Forwards;
+use crate::live::{Asked, Callee, Diversion, LegIdentity};
+use crate::message_parts::{asserted, dialled, status_code};
+use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, caller_from_carrier, route};
 
 /// A call that may be placed: the caller, the number and the target.
 pub(super) struct Placement {
@@ -26,7 +32,31 @@ pub(super) struct Placement {
     pub(super) caller: LegIdentity,
     pub(super) caller_policy: CodecPolicy,
     pub(super) callee_policy: CodecPolicy,
+    /// Whether the caller and the callee have SRTP; trunks that are tried in turn have rules of their own.
+    pub(super) srtp: (SrtpRule, SrtpRule),
     pub(super) onward: Onward,
+    /// What the INVITE asks of onward legs.
+    pub(super) asked: Asked,
+    /// Which results of the called phones forward the call.
+    pub(super) forwards: Forwards,
+    /// The extensions that have forwarded the call.
+    pub(super) diverted: Vec<Diversion>,
+}
+
+/// A number that is dialled, and the call that it is dialled for.
+pub(super) struct Dialled<'a> {
+    pub(super) number: &'a str,
+    /// The call, if there is one already.
+    pub(super) call: Option<CallId>,
+    /// The extensions that have forwarded the call.
+    pub(super) diverted: Vec<Diversion>,
+}
+
+impl<'a> Dialled<'a> {
+    /// A number that a new call dials.
+    fn new(number: &'a str) -> Self {
+        Dialled { number, call: None, diverted: Vec::new() }
+    }
 }
 
 /// The target of a call.
@@ -48,6 +78,28 @@ pub(super) struct Refused {
     pub(super) why: Option<&'static str>,
 }
 
+/// The lower parts that decide whether and where a call may be placed.
+pub(super) struct PlacementContext<'a> {
+    pub(super) node: NodeId,
+    pub(super) directory: &'a Directory,
+    pub(super) registrar: &'a Registrar,
+    pub(super) calls: &'a CallTable,
+    pub(super) conferences: &'a mut Conferences,
+    pub(super) billing: &'a mut Billing,
+    pub(super) ids: &'a mut Ids,
+}
+
+impl Asked {
+    /// Reads a request that is sent on.
+    pub(super) fn of(request: &Request) -> Self {
+        Asked {
+            max_forwards: request.max_forwards().unwrap_or(70).saturating_sub(1),
+            secure: request.is_sips(),
+            anonymous: wants_privacy(request),
+        }
+    }
+}
+
 impl Refused {
     pub(super) fn of_call(status: StatusCode, cause: HangupCause, facts: Facts) -> Self {
         Refused { status, cause, facts: Some(Box::new(facts)), why: None }
@@ -57,21 +109,25 @@ impl Refused {
         Refused { why: Some(why), ..self }
     }
 
+    fn unpaid(unpaid: Unpaid, facts: Facts) -> Self {
+        Refused::of_call(unpaid.status(), unpaid.cause(), facts).saying(unpaid.as_str())
+    }
+
     fn stranger() -> Self {
         Refused { status: StatusCode::FORBIDDEN, cause: HangupCause::CallRejected, facts: None, why: None }
     }
 }
 
-impl Switch {
+impl PlacementContext<'_> {
     /// Places a call of an identified sender.
     pub(super) fn place(
         &mut self,
         now: Now,
-        directory: &Directory,
         sender: &Sender,
         request: &Request,
         dialled: &str,
     ) -> Result<Placement, Refused> {
+        let directory = self.directory;
         let origin = match sender {
             Sender::Extension(id) => {
                 Origin::Extension(directory.extension(*id).ok_or_else(Refused::stranger)?)
@@ -79,7 +135,77 @@ impl Switch {
             Sender::Trunk(id) => Origin::Trunk(directory.trunk(*id).ok_or_else(Refused::stranger)?),
             Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
         };
-        let caller = Caller::of(origin, request);
+        self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), Dialled::new(dialled))
+    }
+
+    /// Places the call that an extension transfers a party to: within its dial plan and at its cost. The callee sees
+    /// the number of that party.
+    pub(super) fn place_transfer(
+        &mut self,
+        now: Now,
+        by: ExtensionId,
+        shown: &LegIdentity,
+        asked: Asked,
+        dialled: &str,
+    ) -> Result<Placement, Refused> {
+        let extension = self.directory.extension(by).ok_or_else(Refused::stranger)?;
+        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
+        let number = shown.number.clone().filter(|number| !number.is_empty());
+        let srtp = srtp_rule(extension.srtp);
+        let caller = Caller { extension: Some(extension), trunk: None, number, display, srtp };
+        self.place_from(now, Origin::Extension(extension), caller, asked, Dialled::new(dialled))
+    }
+
+    /// Places a live call again, because an extension forwards it: within its dial plan and at its cost.
+    pub(super) fn place_forward(
+        &mut self,
+        now: Now,
+        by: ExtensionId,
+        shown: &LegIdentity,
+        asked: Asked,
+        dialled: Dialled<'_>,
+    ) -> Result<Placement, Refused> {
+        let extension = self.directory.extension(by).ok_or_else(Refused::stranger)?;
+        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
+        let srtp = srtp_rule(extension.srtp);
+        let caller =
+            Caller { extension: Some(extension), trunk: None, number: shown.number.clone(), display, srtp };
+        let asked = Asked { max_forwards: asked.max_forwards.saturating_sub(1), ..asked };
+        self.place_from(now, Origin::Extension(extension), caller, asked, dialled)
+    }
+
+    /// Returns the facts, the leg, the codecs and the SRTP rule of an extension that takes over the call of another
+    /// with this party.
+    pub(super) fn place_take_over(
+        &mut self,
+        now: Now,
+        by: ExtensionId,
+        number: &str,
+    ) -> Option<(Facts, LegIdentity, CodecPolicy, SrtpRule)> {
+        let directory = self.directory;
+        let extension = directory.extension(by)?;
+        let caller = Caller {
+            extension: Some(extension),
+            trunk: None,
+            number: Some(extension.number.clone()),
+            display: None,
+            srtp: srtp_rule(extension.srtp),
+        };
+        let facts = self.facts(now, directory, &caller, extension.organisation_id, number)?;
+        Some((facts, caller.identity(self.ids.leg()), caller.policy(), caller.srtp))
+    }
+
+    /// Places a call to a number by the dial plan of `origin`.
+    fn place_from(
+        &mut self,
+        now: Now,
+        origin: Origin<'_>,
+        caller: Caller<'_>,
+        asked: Asked,
+        to: Dialled<'_>,
+    ) -> Result<Placement, Refused> {
+        let Dialled { number: dialled, call, diverted } = to;
+        let directory = self.directory;
         let route = match route(directory, origin, dialled) {
             Ok(route) => route,
             Err(refusal) => return Err(self.unroutable(now, directory, &caller, dialled, refusal)),
@@ -87,35 +213,47 @@ impl Switch {
         let mut facts = self
             .facts(now, directory, &caller, route.organisation_id, dialled)
             .ok_or_else(Refused::stranger)?;
+        facts.call = call.unwrap_or(facts.call);
         if let Some(number) = &route.number {
             facts.destination_number = Some(number.clone());
             facts.dialled_number = Some(dialled.to_owned());
         }
-        let max_forwards = request.max_forwards().unwrap_or(70).saturating_sub(1);
+        let Asked { max_forwards, secure, anonymous } = asked;
         match route {
-            Route { target: Target::Conference(room), .. } => self.place_into_room(now, &caller, room, facts),
+            Route { target: Target::Conference(room), .. } => {
+                self.place_into_room(now, &caller, room, facts, (asked, diverted))
+            }
             Route { target: Target::Extension(callee), .. } => {
-                self.place_extension(now, directory, &caller, callee, facts, max_forwards)
+                self.place_extension(now, &caller, callee, facts, (asked, dialled, diverted))
             }
             Route { target: Target::Outside(outside), organisation_id, .. } => {
                 let extension = caller.extension.ok_or_else(Refused::stranger)?;
-                let caller_id = CallerId::of(directory, extension, request);
+                let caller_id = CallerId::of(directory, extension, anonymous);
                 facts.direction = Direction::Outbound;
                 facts.caller_number = caller_id.number.clone().or(facts.caller_number);
                 // An emergency call must not be refused because of the organisation's other calls. Short
                 // numbers have no `+`.
-                if outside.number.starts_with('+') && self.is_at_outbound_limit(directory, organisation_id) {
+                if outside.number.starts_with('+')
+                    && self.calls.is_at_outbound_limit(directory, organisation_id)
+                {
                     let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
-                    return Err(Refused::of_call(status, cause, facts).saying("Too Many Calls To The World"));
+                    return Err(Refused::of_call(status, cause, facts).saying("Too Many Outbound Calls"));
                 }
-                let facts = self.rate(now, facts)?;
+                let rated = self.billing.rate(now, facts);
+                let facts = rated.map_err(|(unpaid, facts)| Refused::unpaid(unpaid, *facts))?;
                 let hunt = Hunt::new(organisation_id, &outside, caller_id, max_forwards);
+                let headers = diverting::headers(&diverted, directory, organisation_id, dialled);
+                let hunt = hunt.secured(secure).with_headers(headers);
                 Ok(Placement {
                     facts,
-                    caller: caller.identity(self.leg_id()),
+                    caller: caller.identity(self.ids.leg()),
                     caller_policy: caller.policy(),
                     callee_policy: CodecPolicy::ANY,
+                    srtp: (caller.srtp, SrtpRule::Off),
                     onward: Onward::World(Box::new(hunt)),
+                    asked,
+                    forwards: Forwards::default(),
+                    diverted,
                 })
             }
         }
@@ -127,14 +265,15 @@ impl Switch {
         caller: &Caller<'_>,
         room: Option<&RoomConfig>,
         facts: Facts,
+        (asked, diverted): (Asked, Vec<Diversion>),
     ) -> Result<Placement, Refused> {
         let goal = room.map_or(Goal::Ask, |room| Goal::Room(room.id));
-        let who = Who::new(
+        let who = PinCaller::new(
             caller.extension.map(|extension| extension.id),
             caller.number.as_deref().unwrap_or_default(),
         );
         // A caller with too many wrong PINs is refused before the answer.
-        let admitted = room.map(|room| self.conferences.rooms.admits(now.instant, room.id, &who));
+        let admitted = room.map(|room| self.conferences.admits(now.instant, room.id, &who));
         if let Some(Err(status)) = admitted {
             let (cause, why) = match status {
                 403 => (HangupCause::CallRejected, "Too Many Wrong PINs"),
@@ -144,39 +283,46 @@ impl Switch {
         }
         Ok(Placement {
             facts,
-            caller: caller.identity(self.leg_id()),
+            caller: caller.identity(self.ids.leg()),
             caller_policy: caller.policy(),
             callee_policy: CodecPolicy::ANY,
+            srtp: (caller.srtp, SrtpRule::Off),
             onward: Onward::Room(goal),
+            asked,
+            forwards: Forwards::default(),
+            diverted,
         })
     }
 
     fn place_extension(
         &mut self,
         now: Now,
-        directory: &Directory,
         caller: &Caller<'_>,
         callee: &Extension,
         mut facts: Facts,
-        max_forwards: u8,
+        (asked, dialled, diverted): (Asked, &str, Vec<Diversion>),
     ) -> Result<Placement, Refused> {
+        let directory = self.directory;
+        let Asked { max_forwards, secure, .. } = asked;
         let extension = caller.extension.unwrap_or(callee);
         (facts.extension, facts.agent) = (Some(extension.id), extension.agent_id);
         facts.team = extension.team_id;
         facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
         let aor = directory.aor(callee).ok_or_else(Refused::stranger)?;
-        let bindings = self.registrar.lookup(&aor, now.instant);
-        if bindings.is_empty() {
-            let status = StatusCode::TEMPORARILY_UNAVAILABLE;
-            return Err(Refused::of_call(status, HangupCause::UserNotRegistered, facts));
+        let mut bindings = self.registrar.lookup(&aor, now.instant);
+        bindings.retain(|binding| !secure || binding.way().protocol.is_secure());
+        if let Some(reason) = diverting::at_once(callee, !bindings.is_empty()) {
+            let forward = Forward { caller, extension: callee, reason, facts, asked, diverted };
+            return self.forward(now, forward);
         }
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
         let (from, to) = (caller.address(domain), format!("<sip:{aor}>"));
-        let caller_identity = caller.identity(self.leg_id());
+        let caller_identity = caller.identity(self.ids.leg());
+        let headers = diverting::headers(&diverted, directory, callee.organisation_id, dialled);
         let callees = bindings
             .iter()
             .map(|binding| {
-                Callee::bound(binding, LegIdentity::of(self.leg_id(), callee), &from, &to, max_forwards)
+                Callee::bound(binding, LegIdentity::of(self.ids.leg(), callee), &from, &to, max_forwards)
             })
             .collect();
         Ok(Placement {
@@ -184,8 +330,51 @@ impl Switch {
             caller: caller_identity,
             caller_policy: caller.policy(),
             callee_policy: CodecPolicy::new(callee.codecs.iter().cloned()),
-            onward: Onward::Bindings(callees),
+            srtp: (caller.srtp, srtp_rule(callee.srtp)),
+            onward: Onward::Bindings(diverting::mark(callees, &headers)),
+            asked,
+            forwards: diverting::forwards(callee),
+            diverted,
         })
+    }
+
+    /// Places a call at the number that the extension forwards it to: within its dial plan and at its cost. Without
+    /// such a number the call is refused.
+    fn forward(&mut self, now: Now, forward: Forward<'_>) -> Result<Placement, Refused> {
+        let Forward { caller, extension, reason, facts, asked, mut diverted } = forward;
+        let Some(target) = extension.forwarding.target(reason) else { return Err(unreached(reason, facts)) };
+        if diverting::extend(&mut diverted, &extension.number, reason, target).is_none() {
+            let status = StatusCode::TEMPORARILY_UNAVAILABLE;
+            let facts = diverting::facts(facts.clone(), facts, &diverted);
+            return Err(Refused::of_call(status, HangupCause::RedirectionToNewDestination, facts));
+        }
+        let forwarder = Caller { extension: Some(extension), trunk: None, ..caller.clone() };
+        let asked = Asked { max_forwards: asked.max_forwards.saturating_sub(1), ..asked };
+        let dialled = Dialled { number: target, call: Some(facts.call), diverted: diverted.clone() };
+        match self.place_from(now, Origin::Extension(extension), forwarder, asked, dialled) {
+            Ok(placed) => {
+                let facts = diverting::facts(facts, placed.facts, &placed.diverted);
+                let (identity, policy) = (caller.identity(self.ids.leg()), caller.policy());
+                let srtp = (caller.srtp, placed.srtp.1);
+                Ok(Placement { facts, caller: identity, caller_policy: policy, srtp, ..placed })
+            }
+            // The caller learns no more than from a phone that is not there: it did not dial the target.
+            Err(refused) => {
+                let status = match refused.status.as_u16() {
+                    486 => refused.status,
+                    _ => StatusCode::TEMPORARILY_UNAVAILABLE,
+                };
+                let target = refused.facts.map_or_else(|| facts.clone(), |target| *target);
+                let diverted = match &target.forwarded {
+                    Some(_) => Vec::new(),
+                    None => diverted,
+                };
+                let inner = target.forwarded.clone();
+                let mut facts = diverting::facts(facts, target, &diverted);
+                facts.forwarded = facts.forwarded.or(inner);
+                Err(Refused::of_call(status, refused.cause, facts))
+            }
+        }
     }
 
     /// Returns the facts of a call from its INVITE; `None` when the organisation was deleted.
@@ -198,20 +387,21 @@ impl Switch {
         dialled: &str,
     ) -> Option<Facts> {
         Some(Facts {
-            call: self.call_id(now.wall),
+            call: self.ids.call(now.wall),
             organisation,
             currency: directory.organisation(organisation)?.currency,
             extension: caller.extension.map(|extension| extension.id),
             agent: caller.extension.and_then(|extension| extension.agent_id),
             team: caller.extension.and_then(|extension| extension.team_id),
             called: None,
-            trunk: caller.trunk,
+            trunk: caller.trunk.map(|trunk| trunk.id),
             direction: if caller.trunk.is_some() { Direction::Inbound } else { Direction::Internal },
-            node: self.config.node,
+            node: self.node,
             started_at: now.wall,
             caller_number: caller.number.clone(),
             destination_number: Some(dialled.to_owned()),
             dialled_number: None,
+            forwarded: None,
             tariff: None,
         })
     }
@@ -236,7 +426,7 @@ impl Switch {
                 Some("National Number Without A Country Code"),
             ),
             Reason::NoTrunk => {
-                (StatusCode::NOT_FOUND, HangupCause::NoRouteDestination, Some("No Trunk To The World"))
+                (StatusCode::NOT_FOUND, HangupCause::NoRouteDestination, Some("No Outbound Trunk"))
             }
             Reason::Unallocated => (StatusCode::NOT_FOUND, HangupCause::UnallocatedNumber, None),
         };
@@ -244,47 +434,42 @@ impl Switch {
     }
 }
 
-impl LegIdentity {
-    /// Returns the identity of a leg to a phone of an extension.
-    pub(super) fn of(id: LegId, extension: &Extension) -> Self {
-        LegIdentity {
-            id,
-            extension: Some(extension.id),
-            number: Some(extension.number.clone()),
-            name: extension.name.clone(),
-        }
-    }
+/// A call to an extension that is forwarded.
+struct Forward<'a> {
+    caller: &'a Caller<'a>,
+    extension: &'a Extension,
+    reason: ForwardReason,
+    /// The facts of the call to the extension.
+    facts: Facts,
+    asked: Asked,
+    /// The extensions that have forwarded the call before.
+    diverted: Vec<Diversion>,
 }
 
-impl Callee {
-    /// Returns the fork for a registered contact.
-    pub(super) fn bound(
-        binding: &Binding,
-        identity: LegIdentity,
-        from: &str,
-        to: &str,
-        max_forwards: u8,
-    ) -> Self {
-        let mut invite = Invite::new(binding.contact.to_string(), from, to)
-            .header(Name::MaxForwards.as_str(), max_forwards.to_string());
-        for route in &binding.path {
-            invite = invite.header(Name::Route.as_str(), route.to_string());
+/// Refuses a call to an extension that no phone rings for.
+fn unreached(reason: ForwardReason, facts: Facts) -> Refused {
+    let status = StatusCode::TEMPORARILY_UNAVAILABLE;
+    match reason {
+        ForwardReason::DoNotDisturb => {
+            Refused::of_call(status, HangupCause::CallRejected, facts).saying("Do Not Disturb")
         }
-        Callee { flow: binding.way(), invite, identity, leg: None }
+        _ => Refused::of_call(status, HangupCause::UserNotRegistered, facts),
     }
 }
 
 /// The caller as the callee and the record see it.
+#[derive(Clone)]
 struct Caller<'a> {
     extension: Option<&'a Extension>,
-    trunk: Option<TrunkId>,
+    trunk: Option<&'a Trunk>,
     number: Option<String>,
     display: Option<String>,
+    srtp: SrtpRule,
 }
 
 impl<'a> Caller<'a> {
-    /// An extension calls with its own number, whatever its From claims. A trunk's From is taken as the
-    /// carrier sends it.
+    /// An extension calls with its own number, whatever its From claims. A carrier's assertion is believed, and without
+    /// one its From.
     fn of(origin: Origin<'a>, request: &Request) -> Self {
         let from = request.from().ok();
         match origin {
@@ -293,16 +478,24 @@ impl<'a> Caller<'a> {
                 trunk: None,
                 number: Some(extension.number.clone()),
                 display: Some(extension.name.clone()).filter(|name| !name.is_empty()),
+                srtp: srtp_rule(extension.srtp),
             },
-            Origin::Trunk(trunk) => Caller {
-                extension: None,
-                trunk: Some(trunk.id),
-                number: from
-                    .as_ref()
-                    .and_then(|from| dialled(&from.uri))
-                    .filter(|number| number != "anonymous"),
-                display: from.and_then(|from| from.display).filter(|name| !name.is_empty()),
-            },
+            Origin::Trunk(trunk) => {
+                let of_from = || {
+                    let number = from.as_ref().and_then(|from| dialled(&from.uri));
+                    let display = from.as_ref().and_then(|from| from.display.clone());
+                    (number.filter(|number| number != "anonymous"), display.filter(|name| !name.is_empty()))
+                };
+                let (number, display) =
+                    asserted(request).map_or_else(of_from, |(number, display)| (Some(number), display));
+                Caller {
+                    extension: None,
+                    trunk: Some(trunk),
+                    number: number.map(|number| caller_from_carrier(trunk, number)),
+                    display,
+                    srtp: srtp_rule(trunk.srtp),
+                }
+            }
         }
     }
 
@@ -319,8 +512,9 @@ impl<'a> Caller<'a> {
     }
 
     fn policy(&self) -> CodecPolicy {
-        self.extension
-            .map_or(CodecPolicy::ANY, |extension| CodecPolicy::new(extension.codecs.iter().cloned()))
+        let of_trunk = || self.trunk.map(|trunk| &trunk.interop.codecs);
+        let codecs = self.extension.map(|extension| &extension.codecs).or_else(of_trunk);
+        codecs.map_or(CodecPolicy::ANY, |codecs| CodecPolicy::new(codecs.iter().cloned()))
     }
 
     /// Returns the From of the INVITE to the callee.

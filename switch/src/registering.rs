@@ -6,19 +6,25 @@ use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone_model::directory::Secret;
+use sidetone_model::directory::{Secret, Trunk};
 use sidetone_model::ids::TrunkId;
+use sidetone_model::time::Now;
 use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_model::trunk_status::{TrunkRegistration, TrunkRegistrationState};
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Contacts, Method, NameAddr, Request, Response, Uri};
+use sidetone_sip::message::{Contacts, Host, Method, Name, NameAddr, Request, Response, Uri};
 use sidetone_sip::transaction::ClientKey;
-use sidetone_sip::ua::{Draft, Retried};
+use sidetone_sip::ua::{Draft, Retried, Ua};
 
-use crate::machine::{Notice, Now, Output, Switch};
-use crate::names::Waiter;
-use crate::outbound::{retry_after, server_uri};
+use crate::ids::Ids;
+use crate::kept_bindings::wall;
 use crate::registrant::{self, Registrant};
 use crate::routing::Directory;
+use crate::switch_io::{Notice, Output, Outputs};
+use crate::trunk_access::{TrunkAccess, retry_after};
+use crate::trunk_dns::Waiter;
+use crate::trunk_health::TrunkProbes;
+use crate::trunk_servers::{named_server, next_hops, proxy_route, server_uri};
 use crate::trunks::Challenge;
 
 /// Our registrations with trunks.
@@ -30,13 +36,35 @@ pub(super) struct Registrations {
     timers: BTreeSet<(Instant, TrunkId)>,
     /// Whether all registrations are being removed because the engine stops.
     is_leaving: bool,
+    /// OPTIONS to trunks.
+    probes: TrunkProbes,
+}
+
+/// The lower parts by which registrations send their requests.
+pub(super) struct RegisterContext<'a> {
+    pub(super) ua: &'a mut Ua,
+    pub(super) trunks: &'a mut TrunkAccess,
+    pub(super) ids: &'a mut Ids,
+    pub(super) outputs: &'a mut Outputs,
+}
+
+/// What a registration is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Login {
+    /// The servers that REGISTERs are sent to, in the order to try, with those in their Request-URIs; at least one.
+    servers: Vec<(TrunkAddress, TrunkAddress)>,
+    /// The address of record.
+    account: Option<Uri>,
+    route: Option<String>,
+    username: String,
+    password: Secret,
 }
 
 struct Link {
     registrant: Registrant,
-    server: TrunkAddress,
-    username: String,
-    password: Secret,
+    login: Login,
+    /// Which server of the login is registered at.
+    at: usize,
     /// All REGISTERs of one registration have the same Call-ID and an increasing CSeq (RFC 3261 §10.2).
     call_id: String,
     cseq: u32,
@@ -48,7 +76,8 @@ struct Link {
 impl Registrations {
     /// Returns when the next registration has a timeout.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|(due, _)| *due)
+        let due = self.timers.first().map(|(due, _)| *due);
+        due.into_iter().chain(self.probes.next_timeout()).min()
     }
 
     /// Returns the number of registrations, including those that are being removed.
@@ -58,7 +87,7 @@ impl Registrations {
 
     /// Returns the addresses of the servers that we are registered with now.
     pub(super) fn servers(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
-        self.links.values().filter_map(move |link| link.registrant.registered_at(now))
+        self.links.values().filter_map(move |link| link.registrant.registered(now).map(|(to, _)| to.ip()))
     }
 
     /// Whether a trunk's calls may come from that address because we are registered there.
@@ -71,216 +100,261 @@ impl Registrations {
     /// Contact that we registered (RFC 3261 §10.2.1), which contains the account, not the number.
     pub(super) fn account(&self, now: Instant, user: &str, source: IpAddr) -> Option<TrunkId> {
         let source = source.to_canonical();
-        let mut links = self.links.iter().filter(|(_, link)| link.username == user);
+        let mut links = self.links.iter().filter(|(_, link)| link.login.username == user);
         links.find(|(_, link)| link.registrant.is_registered_at(now, source)).map(|(id, _)| *id)
     }
-}
 
-impl Switch {
     /// Starts and stops registrations to match the directory.
-    pub(super) fn follow_registrations(&mut self, now: Now, directory: &Directory) {
-        if self.registrations.is_leaving {
+    pub(super) fn follow(&mut self, now: Now, directory: &Directory, context: &mut RegisterContext<'_>) {
+        if self.is_leaving {
             return;
         }
+        self.probes.follow(now.instant, directory);
         let mut wanted = HashMap::new();
         for trunk in directory.trunks().iter().filter(|trunk| trunk.register && !trunk.username.is_empty()) {
-            let server = trunk.address.as_deref().and_then(|address| address.parse::<TrunkAddress>().ok());
-            if let Some(server) = server {
-                wanted.insert(trunk.id, (server, trunk.username.clone(), trunk.password.clone()));
+            let login = Login::of(trunk);
+            if !login.servers.is_empty() {
+                wanted.insert(trunk.id, login);
             }
         }
-        let links = self.registrations.links.iter();
+        let links = self.links.iter();
         let over: Vec<TrunkId> = links
-            .filter(|(id, link)| {
-                wanted.get(id).is_none_or(|(server, username, password)| {
-                    *server != link.server || *username != link.username || *password != link.password
-                })
-            })
+            .filter(|(id, link)| wanted.get(id).is_none_or(|login| *login != link.login))
             .map(|(id, _)| *id)
             .collect();
         for id in over {
-            self.tell_registrant(now, id, registrant::Input::Stop);
+            self.feed(now, id, registrant::Input::Stop, context);
             // A changed registration starts again. If its removal is lost, the old binding expires by itself.
             if wanted.contains_key(&id) {
-                self.remove_registration(id);
+                self.remove(id);
             }
         }
-        for (id, (server, username, password)) in wanted {
-            if self.registrations.links.contains_key(&id) {
+        for (id, login) in wanted {
+            if self.links.contains_key(&id) {
                 continue;
             }
-            let registrant = Registrant::new(now.instant, StdRng::from_rng(&mut self.rng));
-            let call_id = self.call_id(now.wall).to_string();
-            let link =
-                Link { registrant, server, username, password, call_id, cseq: 0, sent: None, due: None };
-            self.registrations.links.insert(id, link);
-            self.drive_registrant(now, id);
+            let registrant = Registrant::new(now.instant, StdRng::from_rng(context.ids.rng()));
+            let call_id = context.ids.call(now.wall).to_string();
+            let link = Link { registrant, login, at: 0, call_id, cseq: 0, sent: None, due: None };
+            self.links.insert(id, link);
+            self.drive(now, id, context);
         }
     }
 
     /// Removes every registration.
-    pub(super) fn leave_trunks(&mut self, now: Now) {
-        self.registrations.is_leaving = true;
-        let ids: Vec<TrunkId> = self.registrations.links.keys().copied().collect();
+    pub(super) fn leave(&mut self, now: Now, context: &mut RegisterContext<'_>) {
+        self.is_leaving = true;
+        let ids: Vec<TrunkId> = self.links.keys().copied().collect();
         for id in ids {
-            self.tell_registrant(now, id, registrant::Input::Stop);
+            self.feed(now, id, registrant::Input::Stop, context);
         }
     }
 
     /// Passes the resolved addresses of a trunk's name to its registration.
-    pub(super) fn registrant_resolved(&mut self, now: Now, id: TrunkId) {
-        let Some(link) = self.registrations.links.get(&id) else { return };
-        let addresses = self.names.last(&link.server, &mut self.rng);
-        let addresses = self.reachable(id, addresses);
-        self.tell_registrant(now, id, registrant::Input::Addresses(addresses));
+    pub(super) fn resolved(&mut self, now: Now, id: TrunkId, context: &mut RegisterContext<'_>) {
+        let Some((server, _)) = self.links.get(&id).and_then(Link::server) else { return };
+        let RegisterContext { trunks, ids, outputs, .. } = context;
+        let addresses = trunks.last(id, server, ids.rng(), outputs);
+        self.feed(now, id, registrant::Input::Addresses(addresses), context);
     }
 
     /// Handles the response to a request outside of dialogs, if it was our REGISTER.
-    pub(super) fn register_answered(
+    pub(super) fn answered(
         &mut self,
         now: Now,
         key: ClientKey,
         flow: &Flow,
         response: &Response,
         request: Option<Request>,
+        context: &mut RegisterContext<'_>,
     ) {
         if response.status().is_provisional() {
             return;
         }
-        let Some(id) = self.registrations.requests.remove(&key) else { return };
+        if self.probes.ended(now, key, true, &mut context.trunks.health) {
+            return;
+        }
+        let Some(id) = self.requests.remove(&key) else { return };
         let status = response.status().as_u16();
         if matches!(status, 401 | 407)
             && let Some(request) = request
         {
-            match self.authorize_register(now, id, flow, response, request) {
+            match self.authorize(now, (id, flow), response, request, context) {
                 Some(key) => {
-                    self.registrations.requests.insert(key, id);
+                    self.requests.insert(key, id);
                     return;
                 }
-                None => self.push(Output::Notice(Notice::Credentials(id))),
+                None => context.outputs.push_back(Output::Notice(Notice::Credentials(id))),
             }
+            context.trunks.health.refused(now, id, flow.remote, &Method::Register, Some(response));
             let input = registrant::Input::Refused {
                 status,
                 min_expires_s: None,
                 retry_after: retry_after(response),
             };
-            return self.tell_registrant(now, id, input);
+            return self.feed(now, id, input, context);
         }
         let input = if response.status().is_success() {
             registrant::Input::Granted(granted_s(response, request.as_ref()))
         } else {
+            context.trunks.health.refused(now, id, flow.remote, &Method::Register, Some(response));
             registrant::Input::Refused {
                 status,
                 min_expires_s: response.min_expires().filter(|_| status == 423),
                 retry_after: retry_after(response),
             }
         };
-        self.tell_registrant(now, id, input);
+        self.feed(now, id, input, context);
     }
 
     /// Handles a REGISTER without a response.
-    pub(super) fn register_unanswered(&mut self, now: Now, key: ClientKey) {
-        if let Some(id) = self.registrations.requests.remove(&key) {
-            self.tell_registrant(now, id, registrant::Input::Silence);
+    pub(super) fn unanswered(&mut self, now: Now, key: ClientKey, context: &mut RegisterContext<'_>) {
+        if self.probes.ended(now, key, false, &mut context.trunks.health) {
+            return;
+        }
+        if let Some(id) = self.requests.remove(&key) {
+            if let Some((to, _)) = self.links.get(&id).and_then(|link| link.sent) {
+                context.trunks.health.refused(now, id, to, &Method::Register, None);
+            }
+            self.feed(now, id, registrant::Input::Silence, context);
         }
     }
 
     /// Feeds a timeout to the registrations that are due.
-    pub(super) fn wake_registrants(&mut self, now: Now) {
-        while let Some((due, id)) = self.registrations.timers.first().copied()
+    pub(super) fn timeout(&mut self, now: Now, context: &mut RegisterContext<'_>) {
+        while let Some((due, id)) = self.timers.first().copied()
             && due <= now.instant
         {
-            self.registrations.timers.remove(&(due, id));
-            self.tell_registrant(now, id, registrant::Input::Timeout);
+            self.timers.remove(&(due, id));
+            self.feed(now, id, registrant::Input::Timeout, context);
+        }
+        while let Some((id, servers)) = self.probes.pop_due(now.instant) {
+            for server in servers {
+                for address in context.trunks.addresses_of(id, &server) {
+                    if let Ok(flow) = context.trunks.reach.flow_to(&server, address) {
+                        self.probes.send(now.instant, id, &server, flow, context.ua);
+                    }
+                }
+            }
         }
     }
 
-    fn tell_registrant(&mut self, now: Now, id: TrunkId, input: registrant::Input) {
-        if let Some(link) = self.registrations.links.get_mut(&id) {
+    /// Returns the state of the registration of a trunk; `None` when it does not register.
+    pub(super) fn status(&self, now: Now, id: TrunkId) -> Option<TrunkRegistration> {
+        let registrant = &self.links.get(&id)?.registrant;
+        let registered = registrant.registered(now.instant);
+        let state = match registered {
+            Some(_) => TrunkRegistrationState::Registered,
+            None if registrant.is_failing() => TrunkRegistrationState::Failed,
+            None => TrunkRegistrationState::Registering,
+        };
+        Some(TrunkRegistration {
+            state,
+            address: registered.map(|(to, _)| to.to_string()),
+            expires_at: registered.map(|(_, until)| wall(now, until)),
+        })
+    }
+
+    fn feed(&mut self, now: Now, id: TrunkId, input: registrant::Input, context: &mut RegisterContext<'_>) {
+        if let Some(link) = self.links.get_mut(&id) {
             link.registrant.handle_input(now.instant, input);
-            self.drive_registrant(now, id);
+            self.drive(now, id, context);
         }
     }
 
-    fn drive_registrant(&mut self, now: Now, id: TrunkId) {
-        while let Some(link) = self.registrations.links.get_mut(&id)
+    fn drive(&mut self, now: Now, id: TrunkId, context: &mut RegisterContext<'_>) {
+        while let Some(link) = self.links.get_mut(&id)
             && let Some(output) = link.registrant.poll_output()
         {
             match output {
                 registrant::Output::Lookup => {
-                    let server = link.server.clone();
-                    let waiter = Waiter::Trunk(id);
-                    let found = self.names.lookup(now.instant, &server, waiter, &mut self.rng);
-                    let found = found.map(|addresses| self.reachable(id, addresses));
-                    if let (Some(addresses), Some(link)) = (found, self.registrations.links.get_mut(&id)) {
+                    let RegisterContext { trunks, ids, outputs, .. } = context;
+                    // The next server of the trunk may accept what the last one did not.
+                    link.at += usize::from(link.registrant.is_failing());
+                    let waiter = (id, Waiter::Trunk(id));
+                    let Some((server, _)) = link.server() else { return };
+                    let found = trunks.lookup(now.instant, server, waiter, ids.rng(), outputs);
+                    if let Some(addresses) = found {
                         let input = registrant::Input::Addresses(addresses);
                         link.registrant.handle_input(now.instant, input);
                     }
                 }
                 registrant::Output::Register { to, expires_s } => {
-                    if self.send_register(now, id, to, expires_s).is_none()
-                        && let Some(link) = self.registrations.links.get_mut(&id)
+                    if self.send(now, id, to, expires_s, context).is_none()
+                        && let Some(link) = self.links.get_mut(&id)
                     {
                         link.registrant.handle_input(now.instant, registrant::Input::Silence);
                     }
                 }
                 registrant::Output::Registered => {
-                    self.push(Output::Notice(Notice::Registered(id)));
+                    context.outputs.push_back(Output::Notice(Notice::Registered(id)));
                 }
                 registrant::Output::Failed(status) => {
-                    self.push(Output::Notice(Notice::Unregistered(id, status)));
+                    context.outputs.push_back(Output::Notice(Notice::Unregistered(id, status)));
                 }
             }
         }
-        let Some(link) = self.registrations.links.get_mut(&id) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
         let due = link.registrant.next_timeout();
         if let Some(before) = std::mem::replace(&mut link.due, due) {
-            self.registrations.timers.remove(&(before, id));
+            self.timers.remove(&(before, id));
         }
         if let Some(due) = due {
-            self.registrations.timers.insert((due, id));
+            self.timers.insert((due, id));
         }
         if link.registrant.is_gone() {
-            self.remove_registration(id);
+            self.remove(id);
         }
     }
 
-    fn remove_registration(&mut self, id: TrunkId) {
-        if let Some(due) = self.registrations.links.remove(&id).and_then(|link| link.due) {
-            self.registrations.timers.remove(&(due, id));
+    fn remove(&mut self, id: TrunkId) {
+        if let Some(due) = self.links.remove(&id).and_then(|link| link.due) {
+            self.timers.remove(&(due, id));
         }
         // Responses that arrive later belong to the removed registration.
-        self.registrations.requests.retain(|_, trunk| *trunk != id);
+        self.requests.retain(|_, trunk| *trunk != id);
     }
 
-    fn send_register(&mut self, now: Now, id: TrunkId, to: SocketAddr, expires_s: u32) -> Option<()> {
-        let flow = self.config.reach.flow_to(to).ok()?;
-        let link = self.registrations.links.get_mut(&id)?;
-        let server = server_uri(&link.server)?;
-        let address = NameAddr::new(server.clone().with_user(&link.username)).to_string();
+    fn send(
+        &mut self,
+        now: Now,
+        id: TrunkId,
+        to: SocketAddr,
+        expires_s: u32,
+        context: &mut RegisterContext<'_>,
+    ) -> Option<()> {
+        let link = self.links.get_mut(&id)?;
+        let (hop, named) = link.server()?;
+        let flow = context.trunks.reach.flow_to(hop, to).ok()?;
+        let server = server_uri(named)?;
         let uri = server.to_string();
+        let account = link.login.account.clone().unwrap_or(server);
+        let address = NameAddr::new(account.with_user(&link.login.username)).to_string();
         link.cseq += 1;
         let mut draft = Draft::new(Method::Register, uri.clone(), address.clone(), address)
             .sequence(link.call_id.clone(), link.cseq)
             .header("Expires", expires_s.to_string());
-        if let Some((header, value)) = self.trunks.credentials(id, flow.remote, "REGISTER", &uri) {
+        if let Some(route) = &link.login.route {
+            draft = draft.header(Name::Route.as_str(), route);
+        }
+        if let Some((header, value)) = context.trunks.state.credentials(id, flow.remote, "REGISTER", &uri) {
             draft = draft.header(header.as_str(), value);
         }
         link.sent = Some((flow.remote, false));
-        let key = self.ua.request(now.instant, flow, draft).ok()?;
-        self.registrations.requests.insert(key, id);
+        let key = context.ua.request(now.instant, flow, draft).ok()?;
+        self.requests.insert(key, id);
         Some(())
     }
 
-    fn authorize_register(
+    fn authorize(
         &mut self,
         now: Now,
-        id: TrunkId,
-        flow: &Flow,
+        (id, flow): (TrunkId, &Flow),
         response: &Response,
         request: Request,
+        context: &mut RegisterContext<'_>,
     ) -> Option<ClientKey> {
-        let link = self.registrations.links.get_mut(&id)?;
+        let link = self.links.get_mut(&id)?;
         let (to, tried) = link.sent?;
         let challenge = Challenge {
             to,
@@ -291,13 +365,35 @@ impl Switch {
             tried,
             in_dialog: false,
         };
-        let extra = self.trunks.answer(id, challenge)?;
+        let extra = context.trunks.state.answer(id, challenge)?;
         link.sent = Some((to, true));
         link.cseq += 1; // The repetition counts on by itself (RFC 3261 §22.2).
-        let out = self.config.reach.flow_to(to).ok()?;
-        match self.ua.retry(now.instant, out, request, &extra) {
+        let out = context.trunks.reach.flow_to(&link.server()?.0, to).ok()?;
+        match context.ua.retry(now.instant, out, request, &extra) {
             Ok(Retried::Transaction(key)) => Some(key),
             _ => None,
+        }
+    }
+}
+
+impl Link {
+    /// Returns the server that REGISTERs are sent to now, and the one in their Request-URI.
+    fn server(&self) -> Option<&(TrunkAddress, TrunkAddress)> {
+        self.login.servers.get(self.at % self.login.servers.len().max(1))
+    }
+}
+
+impl Login {
+    fn of(trunk: &Trunk) -> Self {
+        let hops = next_hops(trunk).into_iter();
+        let has_domain = !trunk.interop.from_domain.is_empty();
+        let domain = Host::parse(&trunk.interop.from_domain).ok().filter(|_| has_domain);
+        Login {
+            servers: hops.filter_map(|hop| named_server(trunk, &hop).map(|named| (hop, named))).collect(),
+            account: domain.map(|host| Uri::sip(host, None)),
+            route: proxy_route(trunk),
+            username: trunk.username.clone(),
+            password: trunk.password.clone(),
         }
     }
 }

@@ -142,9 +142,14 @@ impl Registrant {
         self.registered.is_some_and(|(to, until)| until > now && to.ip() == server)
     }
 
-    /// Returns the server that we are registered with now.
-    pub(super) fn registered_at(&self, now: Instant) -> Option<std::net::IpAddr> {
-        self.registered.filter(|(_, until)| *until > now).map(|(to, _)| to.ip())
+    /// Returns the server that we are registered with now, and until when.
+    pub(super) fn registered(&self, now: Instant) -> Option<(SocketAddr, Instant)> {
+        self.registered.filter(|(_, until)| *until > now)
+    }
+
+    /// Whether the last attempt failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 0
     }
 
     /// Whether nothing more happens.

@@ -1,46 +1,155 @@
 //! How a call finds an answer: forks that ring at once, or attempts in turn (RFC 3261 §16.7).
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sidetone_call::media_plan;
-use sidetone_model::call::HangupCause;
-use sidetone_model::quality::Quality;
-use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription};
+use sidetone_call::record::Facts;
+use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription, SrtpRule};
 
-use crate::call::{Call, Far, Fork, ForkState, Near, State};
-use crate::face::{Attempt, Callees, LegName, MediaCommand, Output, Party, Port, Ports};
+use crate::conference_leg::take_for_a_room;
+use crate::ending::{Ending, Far};
+use crate::io::{
+    Attempt, Awaited, CalleeSide, Callees, Diverted, Forwards, MediaCommand, Output, Party, Port,
+};
 use crate::leg::Leg;
 use crate::outcome::{another_may_mend, better, refusal};
+use crate::parties::{Fork, ForkState, Near, Parties, State};
+use crate::requested_leg::{caller_answered, common_terms};
 use crate::transcoding::{answer_back, offer_onward, offer_unasked};
 
-impl Call {
-    /// Rings the callee, or waits for the first attempt.
-    ///
-    /// # Errors
-    /// The status that gives the reason.
-    pub(super) fn begin_to_ring(&mut self, callees: Callees, ports: &mut dyn Ports) -> Result<(), u16> {
-        if let Near::Party(caller) = &mut self.near
+/// How the callee is rung.
+#[derive(Debug)]
+pub(super) struct Ringing {
+    /// Whether forks are tried one after the other.
+    in_turn: bool,
+    /// The codecs offered to every fork.
+    callee_policy: CodecPolicy,
+    /// Whether every fork has SRTP.
+    callee_srtp: SrtpRule,
+    /// The addresses of forks that ring at once and have no port yet; the first one's was requested.
+    unopened: VecDeque<IpAddr>,
+    /// The attempt whose port was requested.
+    attempt: Option<Attempt>,
+    /// Which results of the forks forward the call.
+    forwards: Forwards,
+    /// The result of the forks while the call may still be forwarded.
+    result: Option<u16>,
+    /// When forks that sent no response stop to delay the result of the others; only for several at once.
+    pub(super) asks_at: Option<Instant>,
+}
+
+impl Ringing {
+    pub(super) fn new(
+        in_turn: bool,
+        callee_policy: CodecPolicy,
+        callee_srtp: SrtpRule,
+        forwards: Forwards,
+    ) -> Self {
+        Ringing {
+            forwards,
+            result: None,
+            in_turn,
+            callee_policy,
+            callee_srtp,
+            unopened: VecDeque::new(),
+            attempt: None,
+            asks_at: None,
+        }
+    }
+
+    /// Starts to ring the callee: requests the first port, or the first attempt. Without a caller's port the
+    /// call cannot begin.
+    pub(super) fn begin(&mut self, parties: &mut Parties, now: Instant, callees: Callees) {
+        parties.state = State::Ringing { deadline: self.deadline(parties, now), early: None };
+        // The calling party of a requested call has its answer.
+        if parties.requested.is_none()
+            && let Near::Party(caller) = &mut parties.near
             && let Some(offer) = caller.offer.clone()
+            && caller.leg.exchange.receive_offer(offer).is_err()
         {
-            caller.leg.exchange.receive_offer(offer).map_err(|_| 488_u16)?;
+            return parties.refuse(488);
         }
-        let Callees::AtOnce(callees_at) = callees else { return Ok(()) };
-        for callee_at in callees_at {
-            let leg = LegName { call: self.facts.call, fork: Some(self.forks.len()) };
-            let Some(port) = ports.open(leg, self.group(), callee_at) else { break };
-            self.ring(port, callee_at)?;
+        if parties.facts.forwarded.is_some() && matches!(parties.near, Near::Party(_)) {
+            parties.push(Output::Ring(181, None));
         }
-        if self.forks.is_empty() { Err(503) } else { Ok(()) }
+        self.ring_all(parties, now, callees);
+    }
+
+    /// Returns when the forks have rung for long enough.
+    fn deadline(&self, parties: &Parties, now: Instant) -> Instant {
+        let ring = parties.limits.ring;
+        now + self.forwards.no_answer.map_or(ring, |no_answer| no_answer.min(ring))
+    }
+
+    /// Requests the first port, or the first attempt.
+    fn ring_all(&mut self, parties: &mut Parties, now: Instant, callees: Callees) {
+        match callees {
+            Callees::AtOnce(callees_at) => {
+                self.asks_at = (callees_at.len() > 1).then(|| now + SILENT_AFTER);
+                self.unopened = callees_at.into();
+                self.open_next(parties);
+            }
+            Callees::InTurn => parties.push(Output::FirstAttempt),
+        }
+    }
+
+    /// Requests the port of the next fork that rings at once.
+    fn open_next(&mut self, parties: &mut Parties) {
+        match self.unopened.front() {
+            Some(at) => {
+                let fork = parties.leg_place(parties.forks.len());
+                parties.push(Output::OpenPort { fork, towards: *at });
+            }
+            None if parties.forks.is_empty() => parties.refuse(503),
+            None => {}
+        }
+    }
+
+    /// Handles the port of a fork, which is rung with it. `None` when no port is free.
+    pub(super) fn port_opened(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        port: Option<Port>,
+    ) {
+        if !parties.is_ringing() {
+            // The call was decided meanwhile.
+            return parties.outputs.extend(port.map(|port| Output::Media(port.id, MediaCommand::Close)));
+        }
+        if let Some(attempt) = self.attempt.take() {
+            return match port {
+                Some(port) => self.ring_attempt(parties, ending, now, attempt, port),
+                None => self.exhausted(parties, ending, now, 503, HangupCause::SwitchCongestion),
+            };
+        }
+        let at = self.unopened.pop_front();
+        match port.zip(at) {
+            Some((port, at)) => match self.ring(parties, port, at) {
+                Ok(()) if self.unopened.is_empty() => {}
+                Ok(()) => self.open_next(parties),
+                Err(status) => parties.refuse(status),
+            },
+            // Ring those that have a port.
+            None => {
+                self.unopened.clear();
+                self.open_next(parties);
+            }
+        }
     }
 
     /// Adds a fork and invites it.
-    fn ring(&mut self, port: Port, at: IpAddr) -> Result<(), u16> {
-        let place = self.forks.len();
+    fn ring(&mut self, parties: &mut Parties, port: Port, at: IpAddr) -> Result<(), u16> {
+        let place = parties.forks.len();
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
-        let fork_session = self.session_id.wrapping_add(1).wrapping_add(place as u64);
-        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at));
-        let offer = match &self.near {
+        let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
+        let srtp = parties.srtp(self.callee_srtp);
+        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), srtp);
+        let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
                     .map_err(|refused| refused.status()),
@@ -49,97 +158,143 @@ impl Call {
                     Ok(sdp::offer(leg.local(), codecs, Direction::SendRecv))
                 }
             },
-            Near::Room => Ok(leg.offer_to_room()),
+            Near::Room => match &parties.awaiting {
+                Some(awaited) => offer_onward(&awaited.settled, leg.local(), &awaited.policy, &leg.policy)
+                    .map_err(|refused| refused.status()),
+                None => Ok(leg.offer_to_room()),
+            },
         };
         let offer = offer.and_then(|offer| leg.exchange.send_offer(offer).map_err(|_| 488_u16));
-        self.forks.push(Fork { leg, state: ForkState::Ringing, rings: false });
-        self.push(Output::Invite(place, offer?));
+        // Most calls have one fork, and `push` would reserve space for four.
+        parties.forks.reserve_exact(1);
+        parties.forks.push(Fork { leg, state: ForkState::Ringing, rings: false, is_silent: false });
+        parties.push(Output::Invite(place, offer?));
         Ok(())
     }
 
-    /// Rings the next target in turn.
-    pub(super) fn attempt(&mut self, now: Instant, attempt: Attempt) {
-        if !self.is_ringing() {
-            return self.push(Output::Media(attempt.port.id, MediaCommand::Close));
+    /// Requests the port for the next target in turn.
+    pub(super) fn attempt(&mut self, parties: &mut Parties, attempt: Attempt) {
+        if parties.is_ringing() {
+            let fork = parties.leg_place(parties.forks.len());
+            parties.push(Output::OpenPort { fork, towards: attempt.at });
+            self.attempt = Some(attempt);
         }
+    }
+
+    /// Rings the next target in turn.
+    fn ring_attempt(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        attempt: Attempt,
+        port: Port,
+    ) {
         // The record describes only the last attempt.
-        self.far = Far::default();
-        self.facts.trunk = Some(attempt.trunk);
-        self.stay.try_trunk(attempt.limit);
-        if let Some(tariff) = &mut self.facts.tariff {
+        ending.far = Far::default();
+        (self.callee_srtp, self.callee_policy) = (attempt.srtp, attempt.policy);
+        parties.facts.trunk = Some(attempt.trunk);
+        if let Some(tariff) = &mut parties.facts.tariff {
             tariff.cost = attempt.cost;
         }
-        if let Err(status) = self.ring(attempt.port, attempt.at) {
-            self.give_up_on_forks(now, status);
+        if let Err(status) = self.ring(parties, port, attempt.at) {
+            self.give_up_on_forks(parties, ending, now, status);
         }
     }
 
     /// Handles the end of all attempts: the caller gets the result of the last one.
-    pub(super) fn exhausted(&mut self, now: Instant, status: u16, cause: HangupCause) {
-        if !self.is_ringing() {
+    pub(super) fn exhausted(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        status: u16,
+        cause: HangupCause,
+    ) {
+        if !parties.is_ringing() {
             return;
         }
-        match self.far.reply {
-            Some(told) => self.give_up_on_forks(now, refusal(told)),
+        match ending.far.reply {
+            Some(reply) => self.give_up_on_forks(parties, ending, now, refusal(reply)),
             None => {
-                self.push(Output::Reject(status));
-                self.finish(now, cause);
+                parties.push(Output::Reject(status, Some(cause)));
+                ending.finish(parties, now, cause, EndedBy::System);
             }
         }
     }
 
     /// Handles the end of the ringing time.
-    pub(super) fn ring_out(&mut self, now: Instant) {
-        self.far = Far::default();
-        self.drop_forks(None);
-        self.push(Output::Reject(480));
-        self.finish(now, HangupCause::NoAnswer);
+    pub(super) fn ring_out(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
+        if let (Some(rang), State::Ringing { deadline, .. }) =
+            (self.forwards.no_answer.take(), &mut parties.state)
+        {
+            // If the call cannot be forwarded, the phones ring on.
+            *deadline = now + parties.limits.ring.saturating_sub(rang);
+            return parties.push(Output::Redirected(ForwardReason::NoAnswer));
+        }
+        ending.far = Far::default();
+        parties.drop_forks(None, HangupCause::NoAnswer);
+        parties.push(Output::Reject(480, Some(HangupCause::NoAnswer)));
+        ending.finish(parties, now, HangupCause::NoAnswer, EndedBy::System);
     }
 
-    pub(super) fn provisional(&mut self, place: usize, status: u16, answer: Option<SessionDescription>) {
-        let State::Ringing { early, .. } = &mut self.state else {
+    pub(super) fn provisional(
+        &mut self,
+        parties: &mut Parties,
+        place: usize,
+        status: u16,
+        answer: Option<SessionDescription>,
+    ) {
+        let State::Ringing { early, .. } = &mut parties.state else {
             return; // A provisional response after the call was decided changes nothing.
         };
-        let Some(fork) = self.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
+        let Some(fork) = parties.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) else {
             return;
         };
-        fork.rings = true;
+        (fork.rings, fork.is_silent) = (true, false);
         // A room does not hear early media, and a caller without an offer cannot.
-        let hears = matches!(&self.near, Near::Party(caller) if caller.offer.is_some());
+        let hears = matches!(&parties.near, Near::Party(caller) if caller.offer.is_some());
         let Some(answer) = answer.filter(|_| early.is_none_or(|other| other == place)) else {
             // Once the caller hears one fork, a 180 of another without SDP would only confuse its phone.
             if early.is_none() {
-                self.push(Output::Ring(status, None));
+                parties.push(Output::Ring(status, None));
             }
             return;
         };
         if !hears {
-            if matches!(self.near, Near::Room) {
+            if matches!(parties.near, Near::Room) {
                 // The 200 may come without SDP (RFC 3261 §13.2.1).
                 let _ = fork.leg.exchange.receive_answer(answer);
             }
-            return self.push(Output::Ring(status, None));
+            return parties.push(Output::Ring(status, None));
         }
         let Ok(_) = fork.leg.exchange.receive_answer(answer.clone()) else {
-            self.push(Output::Ring(status, None));
+            parties.push(Output::Ring(status, None));
             return;
         };
         *early = Some(place);
-        match self.answer_for_caller(&answer) {
+        match self.answer_for_caller(parties, &answer) {
             Some(answer) => {
-                self.connect(place);
-                self.push(Output::Ring(status, Some(answer)));
+                parties.connect(place);
+                parties.push(Output::Ring(status, Some(answer)));
             }
-            None => self.push(Output::Ring(status, None)),
+            None => parties.push(Output::Ring(status, None)),
         }
     }
 
-    pub(super) fn answered(&mut self, now: Instant, place: usize, answer: Option<SessionDescription>) {
-        let Some(fork) = self.forks.get_mut(place) else { return };
-        if !matches!(self.state, State::Ringing { .. }) || fork.state != ForkState::Ringing {
+    pub(super) fn answered(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        place: usize,
+        answer: Option<SessionDescription>,
+    ) {
+        let Some(fork) = parties.forks.get_mut(place) else { return };
+        if !matches!(parties.state, State::Ringing { .. }) || fork.state != ForkState::Ringing {
             // A 2xx that crossed our CANCEL: the dialog exists and must be ended (RFC 3261 §9.1).
             fork.state = ForkState::Ended;
-            self.push(Output::Bye(Party::Callee(place)));
+            parties.push(Output::Bye(Party::Callee(place), HangupCause::LoseRace));
             return;
         }
         let settled = match &answer {
@@ -149,99 +304,228 @@ impl Call {
         };
         let heard = answer.or_else(|| fork.leg.settled()).filter(|_| settled);
         fork.state = ForkState::Up;
-        let reply = match (heard, &self.near) {
+        let reply = match (heard, &parties.near) {
             (None, _) => None,
             (Some(_), Near::Room) => Some(None),
-            (Some(heard), Near::Party(_)) => self.answer_for_caller(&heard).map(Some),
+            (Some(heard), Near::Party(_)) => self.answer_for_caller(parties, &heard).map(Some),
         };
-        let Some(reply) = reply else { return self.disagree(now, place) };
-        self.far = Far { status: Some(200), cause: None, reply: None };
-        self.drop_forks(Some(place));
-        self.winner = Some(place);
-        match self.near {
-            Near::Party(_) => self.connect(place),
-            Near::Room => {
-                let description = self.leg(Party::Callee(place)).and_then(Leg::describe);
-                self.tell(Party::Callee(place), description);
-            }
+        let Some(reply) = reply else { return self.disagree(parties, ending, now, place) };
+        if parties.rings_caller() {
+            return caller_answered(parties, ending, now, place);
         }
-        self.tell(Party::Callee(place), Some(MediaCommand::Answered));
-        self.await_journal(now, reply);
+        ending.far = Far { status: Some(200), cause: None, reply: None };
+        parties.drop_forks(Some(place), HangupCause::LoseRace);
+        parties.winner = Some(place);
+        match parties.near {
+            Near::Party(_) => parties.connect(place),
+            Near::Room => parties.describe(Party::Callee(place)),
+        }
+        parties.tell(Party::Callee(place), Some(MediaCommand::Answered));
+        ending.await_journal(parties, now, reply);
+    }
+
+    /// Handles the answer of a party of another call in the place of the ringing forks.
+    pub(super) fn picked_up(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        awaited: Box<Awaited>,
+    ) {
+        if !parties.is_ringing() {
+            return;
+        }
+        match self.answer_for_caller(parties, &awaited.settled) {
+            Some(answer) => {
+                ending.far = Far { status: Some(200), cause: None, reply: None };
+                parties.drop_forks(None, HangupCause::LoseRace);
+                parties.describe(Party::Caller);
+                parties.awaiting = Some(awaited);
+                ending.await_journal(parties, now, Some(answer));
+            }
+            None => self.give_up_on_forks(parties, ending, now, 488),
+        }
+    }
+
+    /// Rings new targets: the called extension has forwarded the call.
+    pub(super) fn divert(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        diverted: Diverted,
+    ) {
+        if !parties.is_ringing() {
+            return;
+        }
+        let Diverted { facts, callee: CalleeSide { policy, srtp, callees, forwards } } = diverted;
+        self.leave_forks(parties, facts);
+        self.forwards = forwards;
+        parties.state = State::Ringing { deadline: self.deadline(parties, now), early: None };
+        (ending.far, self.callee_policy, self.callee_srtp) = (Far::default(), policy, srtp);
+        self.in_turn = callees == Callees::InTurn;
+        parties.push(Output::Ring(181, None));
+        self.ring_all(parties, now, callees);
+    }
+
+    /// Cancels the forks that still ring: the call goes elsewhere.
+    fn leave_forks(&mut self, parties: &mut Parties, facts: Facts) {
+        let reason = facts.forwarded.as_ref().map(|forwarded| forwarded.reason);
+        parties.facts = facts;
+        (self.result, self.forwards) = (None, Forwards::default());
+        self.unopened.clear();
+        let cause = match reason {
+            // Phones list the call as missed.
+            Some(ForwardReason::NoAnswer) => HangupCause::NoAnswer,
+            _ => HangupCause::LoseRace,
+        };
+        parties.drop_forks(None, cause);
+    }
+
+    /// Answers the caller for a room: the called extension has forwarded the call there.
+    pub(super) fn enter_room(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        facts: Facts,
+    ) {
+        if !parties.is_ringing() {
+            return;
+        }
+        self.leave_forks(parties, facts);
+        if let Err(status) = take_for_a_room(parties, ending, now) {
+            self.give_up_on_forks(parties, ending, now, status);
+        }
+    }
+
+    /// Handles a call that is not forwarded: it has failed, unless its forks still ring.
+    pub(super) fn not_diverted(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
+        if let Some(status) = self.result.take().filter(|_| parties.is_ringing()) {
+            self.give_up_on_forks(parties, ending, now, refusal(status));
+        }
     }
 
     /// Handles a fork that answered with SDP that the caller cannot use.
-    fn disagree(&mut self, now: Instant, place: usize) {
+    fn disagree(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant, place: usize) {
         let cause = Some(HangupCause::IncompatibleDestination);
-        self.far = Far { status: Some(200), cause, reply: Some(488) };
-        if let Some(fork) = self.forks.get_mut(place) {
+        ending.far = Far { status: Some(200), cause, reply: Some(488) };
+        if let Some(fork) = parties.forks.get_mut(place) {
             fork.state = ForkState::Ended;
         }
-        self.push(Output::Bye(Party::Callee(place)));
-        self.release(Party::Callee(place));
-        self.give_up_on_forks(now, 488);
+        parties.push(Output::Bye(Party::Callee(place), HangupCause::IncompatibleDestination));
+        parties.release(Party::Callee(place));
+        self.give_up_on_forks(parties, ending, now, 488);
     }
 
-    /// Waits until the answered call is in the journal; only then is the caller answered.
-    pub(super) fn await_journal(&mut self, now: Instant, answer: Option<SessionDescription>) {
-        self.state = State::Answering { answer };
-        let answered_after = Some(now.saturating_duration_since(self.started));
-        self.far_answered_after = answered_after;
-        let record = self.record(answered_after, None, None, Quality::default());
-        self.push(Output::Journal(Box::new(record)));
-    }
-
-    /// Handles the end of a fork with `status`; `response` is the status that it really sent, if any.
-    pub(super) fn failed(&mut self, now: Instant, place: usize, status: u16, response: Option<u16>) {
-        let Some(fork) = self.forks.get_mut(place) else { return };
+    /// Handles the end of a fork with `status`; `response` is the status that it really sent, if any, and
+    /// the cause of that response.
+    pub(super) fn failed(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        place: usize,
+        status: u16,
+        response: Option<(u16, HangupCause)>,
+    ) {
+        let Some(fork) = parties.forks.get_mut(place) else { return };
         let was = std::mem::replace(&mut fork.state, ForkState::Ended);
-        self.release(Party::Callee(place));
-        let State::Ringing { early, .. } = self.state else { return };
+        parties.release(Party::Callee(place));
+        let State::Ringing { early, .. } = parties.state else { return };
         if was != ForkState::Ringing {
             return; // The 487 to our own CANCEL says nothing about the far end.
         }
         let preferred = |before: Option<u16>, new: u16| before.map_or(new, |before| better(before, new));
-        self.far.reply = Some(preferred(self.far.reply, status));
-        if let Some(response) = response {
-            self.far.status = Some(preferred(self.far.status, response));
-            self.far.cause = self.far.status.map(HangupCause::from_sip_status);
+        ending.far.reply = Some(preferred(ending.far.reply, status));
+        if let Some((response, cause)) = response {
+            let chosen = preferred(ending.far.status, response);
+            if chosen == response {
+                ending.far.cause = Some(cause);
+            }
+            ending.far.status = Some(chosen);
         }
         // A caller who heard early media knows the reason; another trunk would only repeat it.
         if self.in_turn && early.is_none() && another_may_mend(status) {
-            return self.push(Output::NextAttempt(status));
+            return parties.push(Output::NextAttempt(status));
         }
         // A 6xx declines for all forks (RFC 3261 §16.7 step 5).
         let everybody = status >= 600;
-        if everybody || self.forks.iter().all(|fork| fork.state == ForkState::Ended) {
-            let status = self.far.reply.unwrap_or(status);
-            self.give_up_on_forks(now, refusal(status));
+        if everybody || is_decided(parties) {
+            self.decide(parties, ending, now, ending.far.reply.unwrap_or(status));
+        }
+    }
+
+    /// Ends the call with this result of its forks, unless it may be forwarded.
+    fn decide(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant, status: u16) {
+        let Forwards { busy, no_answer, unregistered } = self.forwards;
+        let reason = match status {
+            301 | 302 => Some(ForwardReason::Redirected),
+            486 | 600 | 603 if busy => Some(ForwardReason::Busy),
+            480 if no_answer.is_some() => Some(ForwardReason::NoAnswer),
+            // No phone has sent a final response.
+            _ if unregistered && ending.far.status.is_none() => Some(ForwardReason::Unregistered),
+            _ => None,
+        };
+        match reason {
+            Some(reason) => {
+                self.result = Some(status);
+                parties.push(Output::Redirected(reason));
+            }
+            None => self.give_up_on_forks(parties, ending, now, refusal(status)),
+        }
+    }
+
+    /// Asks which forks have sent no response at all, once it is time.
+    pub(super) fn ask_heard(&mut self, parties: &mut Parties, now: Instant) {
+        if self.asks_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.asks_at = None;
+        for place in 0..parties.forks.len() {
+            if parties.forks.get(place).is_some_and(|fork| fork.state == ForkState::Ringing && !fork.rings) {
+                parties.push(Output::AskHeard(place));
+            }
+        }
+    }
+
+    /// Handles a fork that has sent no response: a phone that is gone must not delay the result of the others.
+    pub(super) fn unheard(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant, place: usize) {
+        if !parties.is_ringing() {
+            return;
+        }
+        if let Some(fork) = parties.forks.get_mut(place).filter(|fork| fork.state == ForkState::Ringing) {
+            fork.is_silent = true;
+        }
+        if let Some(status) = ending.far.reply.filter(|_| is_decided(parties)) {
+            self.decide(parties, ending, now, status);
         }
     }
 
     /// Ends the call, because no fork can answer any more: the caller gets `status`.
-    fn give_up_on_forks(&mut self, now: Instant, status: u16) {
-        self.drop_forks(None);
-        self.push(Output::Reject(status));
-        let cause = self.far.cause.unwrap_or(HangupCause::from_sip_status(status));
-        self.finish(now, cause);
-    }
-
-    /// Ends every fork except `kept`.
-    pub(super) fn drop_forks(&mut self, kept: Option<usize>) {
-        for place in (0..self.forks.len()).filter(|place| Some(*place) != kept) {
-            if let Some(fork) = self.forks.get_mut(place)
-                && fork.state == ForkState::Ringing
-            {
-                fork.state = ForkState::Cancelled;
-                self.push(Output::Cancel(place));
-            }
-            self.release(Party::Callee(place));
-        }
+    fn give_up_on_forks(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant, status: u16) {
+        let cause = ending.far.cause.unwrap_or(HangupCause::from_sip_status(status));
+        parties.drop_forks(None, cause);
+        parties.push(Output::Reject(status, Some(cause)));
+        let by = match ending.far.status {
+            Some(300..) => EndedBy::Callee,
+            _ => EndedBy::System,
+        };
+        ending.finish(parties, now, cause, by);
     }
 
     /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
     /// offer.
-    fn answer_for_caller(&mut self, heard: &SessionDescription) -> Option<SessionDescription> {
-        let Near::Party(caller) = &mut self.near else { return None };
+    fn answer_for_caller(
+        &mut self,
+        parties: &mut Parties,
+        heard: &SessionDescription,
+    ) -> Option<SessionDescription> {
+        let is_requested = parties.requested.is_some();
+        let Near::Party(caller) = &mut parties.near else { return None };
+        if is_requested {
+            return common_terms(caller, heard);
+        }
         let local = caller.leg.local();
         let Some(offered) = caller.offer.clone() else {
             let (_, audio) = heard.carried_audio()?;
@@ -264,3 +548,12 @@ impl Call {
         caller.leg.exchange.send_answer(answer).ok()
     }
 }
+
+/// Whether every fork has ended, except those that have sent no response at all.
+fn is_decided(parties: &Parties) -> bool {
+    parties.forks.iter().all(|fork| fork.state == ForkState::Ended || fork.is_silent)
+}
+
+/// How long a phone may send no response while others of the extension ring: enough to lose three INVITEs over UDP
+/// (RFC 3261 §17.1.1.2: at 0, 0.5, 1.5 and 3.5 seconds).
+const SILENT_AFTER: Duration = Duration::from_secs(4);

@@ -7,24 +7,20 @@
 //! - **Silence** of both parties of a call, neither RTP nor RTCP; `MEDIA_TIMEOUT`. A single party that sends
 //!   keeps the call: the other may be muted, or listen to an announcement. While a party holds, the limit for
 //!   a hold applies.
-//! - **Silence** of one party in a room, whose phone may only listen: it is probed inside its dialog
-//!   (OPTIONS). An answer keeps the leg for as long again; 481, 408 or no answer ends only this leg, with
-//!   `MEDIA_TIMEOUT`.
+//! - **Silence** of one party in a room, whose phone may only listen: after [`SEAT_SILENCE`] it is probed inside its
+//!   dialog (OPTIONS), whether or not a side holds. An answer keeps the leg for as long again; 481, 408 or no
+//!   answer within [`PROBE_WAIT`] ends only this leg, with `MEDIA_TIMEOUT`. A member whose phone is gone
+//!   therefore leaves within 30 s.
 
 use std::time::{Duration, Instant};
 
-use sidetone_call::record::Facts;
-use sidetone_model::call::HangupCause;
-use sidetone_model::ids::{CallId, TrunkId};
-use sidetone_sip::message::{Method, StatusCode};
+use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_sip::sdp::Direction;
-use sidetone_sip::ua::{Extra, LegKey};
 
-use crate::call::Call;
-use crate::face::{Input, Limits, Output, Party, PortId};
+use crate::ending::Ending;
+use crate::io::{Output, Party, PortId};
 use crate::leg::{Leg, Probe};
-use crate::machine::{Now, Switch};
-use crate::routing::Directory;
+use crate::parties::Parties;
 
 /// Since when a call is answered, and under which terms.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,140 +52,143 @@ impl Stay {
     pub(super) fn try_trunk(&mut self, limit: Option<Duration>) {
         self.trunk_limit = limit;
     }
-}
 
-impl Call {
-    /// Returns when [`Call::stay_timeout`] is due for an answered call.
-    pub(super) fn stay_until(&self) -> Option<Instant> {
-        [self.allotted_until(), self.parties_silent_until(), self.seats_silent_until()]
+    /// Returns when [`Stay::timeout`] is due for an answered call.
+    pub(super) fn until(&self, parties: &Parties) -> Option<Instant> {
+        [self.allotted_until(parties), self.parties_silent_until(parties), self.seats_silent_until(parties)]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// Applies the limits of an answered call that are due.
-    pub(super) fn stay_timeout(&mut self, now: Instant) {
+    pub(super) fn timeout(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
         let is_due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
-        if is_due(self.allotted_until()) {
-            return self.end_by_us(now, HangupCause::MaxCallDuration);
+        if is_due(self.allotted_until(parties)) {
+            return ending.end_by_us(parties, now, HangupCause::MaxCallDuration);
         }
-        if is_due(self.parties_silent_until()) {
-            return self.end_by_us(now, HangupCause::MediaTimeout);
+        if is_due(self.parties_silent_until(parties)) {
+            return ending.end_by_us(parties, now, HangupCause::MediaTimeout);
         }
         let silent: Vec<Party> =
-            self.seats().filter(|party| is_due(self.seat_silent_until(*party))).collect();
+            parties.seats().filter(|party| is_due(self.seat_silent_until(parties, *party))).collect();
         for party in silent {
-            if let Some(leg) = self.leg_mut(party) {
-                leg.probe = Probe::Asked;
-                self.push(Output::Probe(party));
+            match parties.leg(party).map(|leg| leg.probe) {
+                Some(Probe::Asked(_)) => self.probed(parties, ending, now, party, false),
+                _ => self.probe(parties, now, party),
             }
         }
     }
 
+    /// Probes a party in a room at once, if it is silent: it did not answer a request inside its dialog, or
+    /// its phone calls again.
+    pub(super) fn doubted(&mut self, parties: &mut Parties, now: Instant, party: Party) {
+        let is_doubtful = |leg: &Leg| {
+            leg.is_seated() && leg.silent_since.is_some() && !matches!(leg.probe, Probe::Asked(_))
+        };
+        if parties.leg(party).is_some_and(is_doubtful) {
+            self.probe(parties, now, party);
+        }
+    }
+
+    fn probe(&mut self, parties: &mut Parties, now: Instant, party: Party) {
+        let Some(leg) = parties.leg_mut(party) else { return };
+        leg.probe = Probe::Asked(now);
+        parties.push(Output::Probe(party));
+    }
+
     /// Records that the party of a port is silent, or sends again.
-    pub(super) fn silent(&mut self, now: Instant, port: PortId, silent_for: Option<Duration>) {
-        let Some(party) = self.party_at(port) else { return };
-        if let Some(leg) = self.leg_mut(party) {
+    pub(super) fn silent(
+        &mut self,
+        parties: &mut Parties,
+        now: Instant,
+        port: PortId,
+        silent_for: Option<Duration>,
+    ) {
+        let Some(party) = parties.party_at(port) else { return };
+        if let Some(leg) = parties.leg_mut(party) {
             // Just after the clock's start, the start of the silence may not be representable; then it counts
             // from now.
             leg.silent_since = silent_for.map(|silent_for| now.checked_sub(silent_for).unwrap_or(now));
+            if silent_for.is_none() {
+                leg.probe = Probe::None;
+            }
         }
     }
 
     /// Handles the result of a probe.
-    pub(super) fn probed(&mut self, now: Instant, party: Party, is_there: bool) {
-        let Some(leg) = self.leg_mut(party).filter(|leg| leg.probe == Probe::Asked) else { return };
+    pub(super) fn probed(
+        &mut self,
+        parties: &mut Parties,
+        ending: &mut Ending,
+        now: Instant,
+        party: Party,
+        is_there: bool,
+    ) {
+        let Some(leg) = parties.leg_mut(party).filter(|leg| matches!(leg.probe, Probe::Asked(_))) else {
+            return;
+        };
         leg.probe = Probe::Answered(now);
         if !is_there && leg.is_seated() && leg.silent_since.is_some() {
-            self.dismiss(now, party, HangupCause::MediaTimeout);
+            ending.dismiss(parties, now, party, HangupCause::MediaTimeout, EndedBy::System);
         }
     }
 
     /// Records whether a party began or stopped to hold; silence is counted again from then on.
-    pub(super) fn note_terms(&mut self, now: Instant) {
-        let holds = |party: Option<Party>| party.and_then(|party| self.leg(party)).is_some_and(is_on_hold);
+    pub(super) fn note_terms(&mut self, parties: &Parties, now: Instant) {
+        let holds = |party: Option<Party>| party.and_then(|party| parties.leg(party)).is_some_and(is_on_hold);
         let terms = Terms {
-            merged: self.is_merged(),
+            merged: parties.is_merged(),
             caller_holds: holds(Some(Party::Caller)),
-            callee_holds: holds(self.winner.map(Party::Callee)),
+            callee_holds: holds(parties.winner.map(Party::Callee)),
         };
-        if self.stay.terms != terms {
-            self.stay.terms = terms;
-            self.stay.terms_since = self.stay.up_since.map(|_| now);
+        if self.terms != terms {
+            self.terms = terms;
+            self.terms_since = self.up_since.map(|_| now);
         }
     }
 
-    fn allotted_until(&self) -> Option<Instant> {
-        let limit = self.limits.call.min(self.stay.trunk_limit.unwrap_or(Duration::MAX));
-        self.stay.up_since?.checked_add(limit)
+    fn allotted_until(&self, parties: &Parties) -> Option<Instant> {
+        let limit = parties.limits.call.min(self.trunk_limit.unwrap_or(Duration::MAX));
+        self.up_since?.checked_add(limit)
     }
 
     /// Returns when both parties of a relayed call have been silent for too long.
-    fn parties_silent_until(&self) -> Option<Instant> {
-        let callee = Party::Callee(self.callee()?);
-        if self.is_for_a_room(Party::Caller) || self.is_for_a_room(callee) {
+    fn parties_silent_until(&self, parties: &Parties) -> Option<Instant> {
+        let callee = Party::Callee(parties.callee()?);
+        if parties.is_for_a_room(Party::Caller) || parties.is_for_a_room(callee) {
             return None;
         }
-        let (caller, callee) = (self.leg(Party::Caller)?, self.leg(callee)?);
-        let since = caller.silent_since?.max(callee.silent_since?).max(self.stay.terms_since?);
-        since.checked_add(self.silence_allowed(is_on_hold(caller) || is_on_hold(callee))?)
+        let (caller, callee) = (parties.leg(Party::Caller)?, parties.leg(callee)?);
+        let since = caller.silent_since?.max(callee.silent_since?).max(self.terms_since?);
+        since.checked_add(self.silence_allowed(parties, is_on_hold(caller) || is_on_hold(callee))?)
     }
 
-    fn seats_silent_until(&self) -> Option<Instant> {
-        self.seats().filter_map(|party| self.seat_silent_until(party)).min()
+    fn seats_silent_until(&self, parties: &Parties) -> Option<Instant> {
+        parties.seats().filter_map(|party| self.seat_silent_until(parties, party)).min()
     }
 
-    /// Returns when a party in a room has been silent for so long that it must be probed.
-    fn seat_silent_until(&self, party: Party) -> Option<Instant> {
-        let leg = self.leg(party)?;
-        let since = leg.silent_since?.max(self.stay.terms_since?);
-        let since = match leg.probe {
-            Probe::Answered(at) => since.max(at),
-            Probe::Asked => return None,
-            Probe::None => since,
+    /// Returns when a party in a room, or linked with another call, has been silent for so long that it must be
+    /// probed, or when its probe has waited for an answer for too long.
+    fn seat_silent_until(&self, parties: &Parties, party: Party) -> Option<Instant> {
+        let leg = parties.leg(party)?;
+        let (since, silence) = if parties.is_linked(party) {
+            let silence = self.silence_allowed(parties, is_on_hold(leg));
+            (leg.silent_since?.max(self.terms_since?), silence?)
+        } else {
+            let silence = parties.limits.silence.map_or(SEAT_SILENCE, |limit| limit.min(SEAT_SILENCE));
+            (leg.silent_since?.max(self.up_since?), silence)
         };
-        since.checked_add(self.silence_allowed(is_on_hold(leg))?)
-    }
-
-    fn silence_allowed(&self, on_hold: bool) -> Option<Duration> {
-        if on_hold { self.limits.silence_on_hold } else { self.limits.silence }
-    }
-}
-
-impl Switch {
-    /// Returns the limits for a call with these facts: a trunk can lower its organisation's limit, not raise
-    /// it.
-    pub(super) fn limits_of(&self, facts: &Facts) -> Limits {
-        let limits = self.config.limits;
-        let organisation = self.directory.organisation(facts.organisation);
-        let own = organisation.and_then(|known| known.max_call_seconds).map(seconds);
-        let trunk = facts.trunk.and_then(|trunk| limit_of_trunk(&self.directory, trunk));
-        Limits { call: own.unwrap_or(limits.call).min(trunk.unwrap_or(Duration::MAX)), ..limits }
-    }
-
-    /// Probes inside its dialog whether a party is still there.
-    pub(super) fn probe(&mut self, now: Now, id: CallId, party: Party) {
-        let leg = self.calls.get(&id).and_then(|live| live.key_of(party));
-        let sent = leg.map(|leg| self.ua.request_within(now.instant, leg, Method::Options, &Extra::new()));
-        if !matches!(sent, Some(Ok(_))) {
-            // The probe could not be sent, for example because a table is full, which shows nothing about the
-            // party: try later.
-            self.tell_call(now, id, Input::Probed(party, true));
+        match leg.probe {
+            Probe::Answered(at) => since.max(at).checked_add(silence),
+            Probe::Asked(at) => at.checked_add(PROBE_WAIT),
+            Probe::None => since.checked_add(silence),
         }
     }
 
-    /// Handles the response to a probe; `None` means none arrived. Only 481 and 408 mean that the dialog is
-    /// gone (RFC 5057 §5.1).
-    pub(super) fn probe_answered(&mut self, now: Now, leg: LegKey, status: Option<StatusCode>) {
-        let gone = [StatusCode::NO_TRANSACTION, StatusCode::REQUEST_TIMEOUT];
-        let is_there = status.is_some_and(|status| !gone.contains(&status));
-        self.tell_leg(now, leg, |party| Some(Input::Probed(party, is_there)));
+    fn silence_allowed(&self, parties: &Parties, on_hold: bool) -> Option<Duration> {
+        if on_hold { parties.limits.silence_on_hold } else { parties.limits.silence }
     }
-}
-
-/// Returns the longest duration of a call over the trunk, if the trunk has its own limit.
-pub(super) fn limit_of_trunk(directory: &Directory, trunk: TrunkId) -> Option<Duration> {
-    directory.trunk(trunk)?.max_call_seconds.map(seconds)
 }
 
 /// Whether either side of the leg holds, so that silence is expected.
@@ -197,6 +196,9 @@ fn is_on_hold(leg: &Leg) -> bool {
     leg.exchange.negotiated().is_some_and(|settled| settled.direction != Direction::SendRecv)
 }
 
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
-}
+/// How long a party in a room may send neither RTP nor RTCP before it is probed; `[media] timeout_seconds` may be shorter.
+/// A muted phone that sends nothing costs one OPTIONS in this time.
+const SEAT_SILENCE: Duration = Duration::from_secs(15);
+
+/// How long a probe waits for its answer: five transmissions over UDP (RFC 3261 §17.1.2.2).
+const PROBE_WAIT: Duration = Duration::from_secs(10);

@@ -44,6 +44,7 @@ struct Login {
     password: Secret,
     realm: String,
     address: Option<String>,
+    proxy: Option<String>,
 }
 
 /// A challenge to one of our requests.
@@ -152,6 +153,7 @@ impl Login {
             password: trunk.password.clone(),
             realm: trunk.realm.clone(),
             address: trunk.address.clone(),
+            proxy: trunk.interop.outbound_proxy.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::circles::{circles, describe, shortest};
 use crate::imports::{Graph, graph};
 use crate::modules::read_crate;
-use crate::structure::{compare, first_column, known};
+use crate::structure::first_column;
 
 /// The graph of a tree of `(file, text)`, whose root is `lib.rs`.
 fn tree(files: &[(&str, &str)]) -> Graph {
@@ -126,22 +126,6 @@ fn two_circles_that_touch_by_one_import_are_two() {
         ("d.rs", "pub struct D(crate::c::C);"),
     ]);
     assert_eq!(names(&graph), [["a.rs", "b.rs"], ["c.rs", "d.rs"]]);
-}
-
-#[test]
-fn a_list_of_circles_follows_what_is_there() {
-    let group = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect::<BTreeSet<String>>();
-    let there = |files: &[&str]| BTreeMap::from([(group(files), "described".to_owned())]);
-    let listed = known("a.rs\nb.rs\nc.rs\n\nd.rs\ne.rs\n");
-    assert_eq!(listed, BTreeSet::from([group(&["a.rs", "b.rs", "c.rs"]), group(&["d.rs", "e.rs"])]));
-    assert!(known("").is_empty());
-    let one = known("a.rs\nb.rs\nc.rs\n");
-    let complaint = |files: &[&str]| compare(&there(files), &one).join("; ");
-    assert_eq!(complaint(&["a.rs", "b.rs", "c.rs"]), "");
-    assert!(complaint(&["a.rs", "b.rs"]).starts_with("a known circle became smaller"));
-    assert!(complaint(&["a.rs", "b.rs", "c.rs", "d.rs"]).contains("a new circle"));
-    assert!(complaint(&["a.rs", "b.rs", "c.rs", "d.rs"]).contains("this circle is gone"));
-    assert!(compare(&BTreeMap::new(), &one).join("").starts_with("this circle is gone"));
 }
 
 #[test]

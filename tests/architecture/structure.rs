@@ -1,6 +1,6 @@
 //! The rules about the graph of files, about sizes, and about the map in `ARCHITECTURE.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::OnceLock;
 
@@ -12,66 +12,28 @@ use crate::modules::{Crate, read_crate};
 const FILE_LINES_MAX: usize = 700;
 /// Lines that no function outside tests may pass, from its `fn` to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Circles that wait to be broken: one paragraph for each, one line for each of its files.
-const KNOWN_CIRCLES: &str = "tests/architecture/known_circles.txt";
-/// Functions that wait to be divided: `file: name`.
-const KNOWN_LONG_FUNCTIONS: &str = "tests/architecture/known_long_functions.txt";
+/// The examples.
+const EXAMPLES: [&str; 1] = ["examples/load/main.rs"];
 
 /// No file needs a file that needs it, over any number of others.
-///
-/// `SIDETONE_BLESS=1` writes the list of known circles anew, for files that moved; the list may only become shorter.
 #[test]
-fn no_new_circle_of_files() {
-    let mut found = BTreeMap::new();
-    for read in crates() {
-        let graph = graph(read);
-        found.extend(circles(&graph).into_iter().map(|group| {
-            let text = describe(&graph, &group);
-            (group, text)
-        }));
-    }
-    if std::env::var_os("SIDETONE_BLESS").is_some() {
-        let groups: Vec<String> =
-            found.keys().map(|group| group.iter().map(|file| format!("{file}\n")).collect()).collect();
-        fs::write(crate::root().join(KNOWN_CIRCLES), groups.join("\n")).expect("the list is writable");
-    }
-    let complaints = compare(&found, &known(&text_of(KNOWN_CIRCLES)));
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-}
-
-/// What differs between the circles that are there, each with its description, and those that are known.
-pub(crate) fn compare(
-    found: &BTreeMap<BTreeSet<String>, String>,
-    known: &BTreeSet<BTreeSet<String>>,
-) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for (group, text) in found.iter().filter(|(group, _)| !known.contains(*group)) {
-        let smaller = known.iter().any(|listed| group.is_subset(listed));
-        let advice = if smaller {
-            format!("a known circle became smaller; write that into {KNOWN_CIRCLES}")
-        } else {
-            "a new circle; move what both sides need into a file below them".to_owned()
-        };
-        complaints.push(format!("{advice}: {text}"));
-    }
-    for group in known.iter().filter(|group| !found.contains_key(*group)) {
-        if !found.keys().any(|there| there.is_subset(group)) {
-            complaints.push(format!("this circle is gone; take it out of {KNOWN_CIRCLES}: {group:#?}"));
-        }
-    }
-    complaints
-}
-
-/// The paragraphs of a list of circles.
-pub(crate) fn known(list: &str) -> BTreeSet<BTreeSet<String>> {
-    let paragraphs = list.split("\n\n").map(|paragraph| paragraph.lines().map(str::to_owned).collect());
-    paragraphs.filter(|group: &BTreeSet<String>| !group.is_empty()).collect()
+fn no_circle_of_files() {
+    let found: Vec<String> = crates()
+        .iter()
+        .map(graph)
+        .flat_map(|graph| circles(&graph).iter().map(|group| describe(&graph, group)).collect::<Vec<_>>())
+        .collect();
+    assert!(
+        found.is_empty(),
+        "circles; move what both sides need into a file below them: {}",
+        found.join("\n")
+    );
 }
 
 #[test]
 fn files_and_functions_stay_readable() {
     let mut broken = Vec::new();
-    let mut roots = vec!["tests".to_owned(), "benches".to_owned()];
+    let mut roots = ["benches", "examples", "tests"].map(str::to_owned).to_vec();
     roots.extend(crate_roots().iter().map(|root| root.trim_end_matches("/lib.rs").to_owned()));
     let mut files = 0;
     for file in roots.iter().flat_map(|root| crate::rust_files(root)) {
@@ -82,20 +44,11 @@ fn files_and_functions_stay_readable() {
         }
     }
     assert!(files > 500, "only {files} files were read");
-    let list = text_of(KNOWN_LONG_FUNCTIONS);
-    let known: BTreeSet<&str> = list.lines().collect();
-    let mut long = BTreeSet::new();
     for function in crates().iter().flat_map(|read| &read.functions) {
         if function.lines > FUNCTION_LINES_MAX {
-            let name = format!("{}: {}", function.file, function.name);
-            if !known.contains(name.as_str()) {
-                broken.push(format!("{name} (line {}) has {} lines", function.line, function.lines));
-            }
-            long.insert(name);
+            let (file, name, line, lines) = (&function.file, &function.name, function.line, function.lines);
+            broken.push(format!("{file}: {name} (line {line}) has {lines} lines"));
         }
-    }
-    for name in known.into_iter().filter(|name| !long.contains(*name)) {
-        broken.push(format!("{name} is short now or gone; take it out of {KNOWN_LONG_FUNCTIONS}"));
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
@@ -145,12 +98,13 @@ fn crate_roots() -> Vec<String> {
     roots
 }
 
-/// Every crate of the workspace, read once for all rules.
+/// Every crate of the workspace and every example, read once for all rules.
 fn crates() -> &'static [Crate] {
     static CRATES: OnceLock<Vec<Crate>> = OnceLock::new();
     CRATES.get_or_init(|| {
         let read = |path: &str| fs::read_to_string(crate::root().join(path)).ok();
-        let crates: Vec<Crate> = crate_roots().iter().map(|root| read_crate(root, &read)).collect();
+        let roots = crate_roots().into_iter().chain(EXAMPLES.map(str::to_owned));
+        let crates: Vec<Crate> = roots.map(|root| read_crate(&root, &read)).collect();
         for read in &crates {
             assert!(read.modules.len() > 2, "{} declares no modules", read.modules[0].file);
         }

@@ -27,7 +27,7 @@ impl Engine {
     pub async fn serve_with(dir: &Path, more: &str) -> Engine {
         let file = dir.join("sidetone.toml");
         let text = format!(
-            "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
+            "[node]\ndata_dir = \"{0}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n[database]\nurl = \"{1}\"\n\
              [sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[media]\nports = \"12000-31999\"\nworkers = 1\n\
              [http]\nlisten = \"127.0.0.1:0\"\n{more}",
             dir.display(),

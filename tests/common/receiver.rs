@@ -48,6 +48,21 @@ impl Authority {
         Roots::only([CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap()])
     }
 
+    /// The files of a certificate for these names and addresses, and of its key, in `dir`.
+    pub fn issue(&self, dir: &Path, stem: &str, names: &[&str], expired: bool) -> (PathBuf, PathBuf) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        if expired {
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
+        let signed = params.signed_by(&key, &self.0).unwrap();
+        let (certificate, key_file) = (dir.join(format!("{stem}.pem")), dir.join(format!("{stem}.key")));
+        std::fs::write(&certificate, signed.pem()).unwrap();
+        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        (certificate, key_file)
+    }
+
     /// What a server with a certificate for these names and addresses shows.
     pub fn certified(&self, names: &[&str]) -> TlsAcceptor {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -10,10 +10,11 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
 use sidetone::app::Engine;
-use sidetone::config::Config;
+use sidetone::config::{Config, LoadLimits};
 use sidetone::provision::{Declaration, apply};
 use sidetone_media::simulate::Scenario;
 use sidetone_phone::{Answering, CallPlan, Phone, PhoneConfig};
+use sidetone_sip::flow::Protocol;
 use sidetone_sip::sdp::CodecPolicy;
 use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -102,6 +103,16 @@ impl Site {
         self.engine.as_ref().unwrap()
     }
 
+    /// The address for SIP over TCP.
+    pub fn tcp(&self) -> SocketAddr {
+        self.over(Protocol::Tcp)
+    }
+
+    /// The first address for SIP over connections of this transport.
+    pub fn over(&self, protocol: Protocol) -> SocketAddr {
+        self.engine().sip_over(protocol).next().unwrap()
+    }
+
     /// Stops the engine in order; the data stay.
     pub async fn stop(mut self, limit: Duration) -> TempDir {
         self.engine.take().unwrap().stop(limit).await;
@@ -181,6 +192,14 @@ pub async fn calls(phone: &Phone, ringing: usize, up: usize) {
     within(&what, calls.wait_for(|calls| (calls.ringing, calls.up) == (ringing, up))).await.unwrap();
 }
 
+/// Waits until the one call between two phones is up at both: the caller has the 200 and the callee the ACK.
+///
+/// A request of a phone before that finds no call at one of them.
+pub async fn established(caller: &Phone, callee: &Phone) {
+    calls(callee, 0, 1).await;
+    calls(caller, 0, 1).await;
+}
+
 /// Declares what `text` says in the database of a data directory.
 pub async fn declare(dir: &Path, text: &str) {
     let store = Store::open(&config(dir).database).await.unwrap();
@@ -207,6 +226,8 @@ pub fn config(dir: &Path) -> Config {
     config.media.ports = 12_000..=31_999;
     config.media.workers = Some(1);
     config.node.journal_reserve_bytes = 256 << 10;
+    // The machine of a test may be busy with others.
+    config.node.busy = LoadLimits { cpu_pct: 0, late_pct: 0 };
     config
 }
 
@@ -267,7 +288,23 @@ pub async fn send(http: SocketAddr, method: &str, path: &str, json: &Value) -> (
     exchange(http, method, path, "Content-Type: application/json\r\n", &json.to_string()).await
 }
 
+/// The head and body of `POST path` under `/api/v1` with this JSON.
+pub async fn post_with_head(http: SocketAddr, path: &str, json: &str) -> (String, Value) {
+    exchange_with_head(http, "POST", path, "Content-Type: application/json\r\n", json).await
+}
+
 async fn exchange(http: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
+    let (head, body) = exchange_with_head(http, method, path, headers, body).await;
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+}
+
+async fn exchange_with_head(
+    http: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> (String, Value) {
     let text = within(path, async {
         let mut stream = TcpStream::connect(http).await.unwrap();
         let request = format!(
@@ -283,7 +320,7 @@ async fn exchange(http: SocketAddr, method: &str, path: &str, headers: &str, bod
     .await;
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).unwrap() };
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    (head.to_ascii_lowercase(), body)
 }
 
 /// Every record, newest first, once there are `count` and all of them have ended.

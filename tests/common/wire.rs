@@ -124,6 +124,21 @@ impl Wire {
         self.socket.send_to(bytes, self.switch).await.unwrap();
     }
 
+    /// The next request of that method, as its text.
+    pub async fn request(&self, what: &str, method: &str) -> String {
+        let mut buffer = vec![0; 65_535];
+        within(what, async {
+            loop {
+                let length = self.socket.recv(&mut buffer).await.unwrap();
+                let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+                if text.starts_with(&format!("{method} ")) {
+                    return text;
+                }
+            }
+        })
+        .await
+    }
+
     /// The next response that `wanted` says yes to.
     pub async fn response(&self, what: &str, wanted: impl Fn(&Response) -> bool) -> Response {
         let mut buffer = vec![0; 65_535];

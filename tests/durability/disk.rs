@@ -1,6 +1,6 @@
 //! Disks under the journal that fail at a chosen operation, run full, or lose what was not synchronised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use sidetone::cdr::segment::{HEAD, path_of};
 use sidetone::cdr::storage::{Disk, SegmentFile, Storage};
 use sidetone::supervise::Supervisor;
 
-use crate::records::{TempDir, at, ended};
+use crate::records::{TempDir, answered, at, ended};
 
 /// What a test decides of a disk; clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -167,8 +167,9 @@ impl Storage for FaultyStorage {
     }
 }
 
-impl SegmentFile for FaultyFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+impl FaultyFile {
+    /// The write is one operation that can be cut, the synchronisation another.
+    fn write_unsynced(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.faults.count()?;
         {
             let mut faults = self.faults.0.lock();
@@ -182,11 +183,17 @@ impl SegmentFile for FaultyFile {
         }
         self.file.append(bytes)?;
         let before = self.faults.get(|faults| faults.is_cut);
-        // The write is one operation that can be cut, the synchronisation another.
         if !before {
             let number = self.number;
             self.faults.set(|faults| faults.files.get_mut(&number).unwrap().unsynced.extend(bytes));
         }
+        Ok(())
+    }
+}
+
+impl SegmentFile for FaultyFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_unsynced(bytes)?;
         self.faults.count()?;
         let mut faults = self.faults.0.lock();
         if std::mem::take(&mut faults.fails_once) {
@@ -200,6 +207,58 @@ impl SegmentFile for FaultyFile {
         }
         Ok(())
     }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_unsynced(bytes)
+    }
+}
+
+/// What no caller waits for is durable with the next record that one waits for, also when that synchronisation fails
+/// and everything goes to a new segment.
+#[test]
+fn ends_are_durable_with_the_next_answer() {
+    for fails_once in [false, true] {
+        let (dir, disk) = (TempDir::new(), Faulty::default());
+        let (journal, mut reader) = disk.journal(dir.path(), 0);
+        for number in 1..=20 {
+            drop(journal.ended(ended(number)).unwrap());
+        }
+        disk.set(|faults| faults.fails_once = fails_once);
+        assert!(journal.answered(answered(21)).unwrap().wait());
+        assert_eq!(journal.failed_segments(), u64::from(fails_once));
+        // Records of a segment that was given up are in the next one too.
+        let read = reader.next_batch(100).unwrap();
+        assert!((1..=20).all(|number| read.contains(&ended(number))), "fails once: {fails_once}");
+        // The power cut takes what is not synchronised.
+        let left = TempDir::new();
+        for (number, contents) in disk.get(|faults| faults.files.clone()) {
+            std::fs::write(path_of(left.path(), number), contents.synced).unwrap();
+        }
+        let (journal, mut reader, recovery) = Journal::open(left.path()).unwrap();
+        drop(journal);
+        assert_eq!(recovery.crashed_calls, 1, "the answered call");
+        let calls: BTreeSet<_> =
+            reader.next_batch(100).unwrap().into_iter().map(|cdr| cdr.call_uuid).collect();
+        assert_eq!(calls.len(), 21, "fails once: {fails_once}");
+    }
+}
+
+/// Records from memory are those of the files.
+#[test]
+fn a_reader_gets_the_same_from_memory_and_from_the_files() {
+    let dir = TempDir::new();
+    let (journal, mut reader, _) = Journal::open(dir.path()).unwrap();
+    for number in 1..=30 {
+        assert!(journal.answered(answered(number)).unwrap().wait());
+        assert!(journal.ended(ended(number)).unwrap().wait());
+    }
+    let copy = TempDir::snapshot(dir.path());
+    let from_memory = reader.next_batch(100).unwrap();
+    let (second, mut reader, _) = Journal::open(copy.path()).unwrap();
+    drop(second);
+    assert_eq!(from_memory, reader.next_batch(100).unwrap());
+    assert_eq!(from_memory.len(), 30);
+    drop(journal);
 }
 
 /// D6: the segment whose synchronisation failed is never written again, and the record is in the next one.
@@ -266,7 +325,7 @@ fn a_full_disk_leaves_the_reserve_to_the_calls_that_are_up() {
     while journal.is_healthy() {
         std::thread::yield_now();
     }
-    assert!(!journal.has_reserve() && !journal.has_room());
+    assert!(!journal.has_reserve() && !journal.has_space());
     let stored = reader.next_batch(1_000).unwrap();
     assert_eq!(stored.len(), 199, "nothing is lost on a full disk");
 

@@ -11,17 +11,22 @@
 
 #[path = "../common/chosen.rs"]
 mod chosen;
+mod crash;
 #[path = "../common/database.rs"]
 mod database;
 mod disk;
+mod journal;
+#[path = "../common/killed.rs"]
+mod killed;
 mod power_loss;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
+mod registrations;
+#[path = "../common/room.rs"]
+mod room_site;
 #[path = "../common/site.rs"]
 mod site;
-
-/// Whether the test runs as root; some attacks need it.
-pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-}
+#[path = "../common/wire.rs"]
+mod wire;

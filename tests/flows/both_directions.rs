@@ -86,7 +86,10 @@ async fn both_directions_of_a_live_call_are_judged() {
         let uuid = page["items"][0]["uuid"].as_str().unwrap().to_owned();
         let live = found("silence", async || {
             let (_, live) = site.get(&format!("/calls/{uuid}/quality?timeline=false")).await;
-            (live["callee"]["media_verdict"] == "no_inbound_media").then_some(live)
+            // The caller's audio must be enough to judge too: on a busy machine it comes later.
+            let is_judged =
+                live["callee"]["media_verdict"] == "no_inbound_media" && live["media_verdict"] != "ok";
+            is_judged.then_some(live)
         })
         .await;
         assert_eq!(live["media_verdict"], "no_outbound_media", "{live:#}");

@@ -7,7 +7,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, Position};
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, found, open_end, talk, within};
+use crate::site::{Site, answering, established, found, open_end, talk, within};
 
 /// Every event, in the order of the log, once there are `count`.
 async fn events(site: &Site, count: usize) -> Vec<Event> {
@@ -37,8 +37,7 @@ async fn a_call_is_told_when_it_rings_when_it_is_answered_and_when_it_is_over() 
     let callee = site.phone("1002", late).await;
     let call = async { within("the call", caller.call(open_end("1002"))).await.unwrap() };
     let live = async {
-        calls(&callee, 0, 1).await;
-        calls(&caller, 0, 1).await;
+        established(&caller, &callee).await;
         let told = events(&site, 2).await;
         let (_, page) = site.get("/calls").await;
         caller.hang_up().await.unwrap();

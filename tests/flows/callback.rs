@@ -9,7 +9,7 @@ use sidetone_model::directory::Secret;
 use sidetone_phone::Channel;
 
 use crate::receiver::{Received, Receiver, Reply};
-use crate::site::{Site, answering, calls, directory, found, open_end, until, within};
+use crate::site::{Site, answering, directory, established, found, open_end, until, within};
 
 const SECRET: &str = "a secret of sixteen and more";
 
@@ -28,7 +28,7 @@ async fn an_answered_call_is_asked_about_and_the_answer_shown_on_its_phones() {
     .await;
     let (caller, callee) = (site.phone("1001", answering()).await, site.phone("1006", answering()).await);
     let shown = async {
-        calls(&callee, 0, 1).await;
+        established(&caller, &callee).await;
         until("the note is shown on both phones", || caller.notes().len() == 1 && callee.notes().len() == 1)
             .await;
         let (_, page) = site.get("/calls").await;
@@ -80,7 +80,7 @@ async fn a_bad_answer_is_a_failed_note_and_a_slow_one_delays_no_call() {
     let (html, slow) = (site.phone("1002", answering()).await, site.phone("1003", answering()).await);
     for (asked, (callee, number)) in [(1, (&slow, "1003")), (2, (&html, "1002"))] {
         let talked = async {
-            calls(callee, 0, 1).await;
+            established(&caller, callee).await;
             // Both sides talk while the URL still thinks, or never will have an answer.
             receiver.seen.count(asked).await;
             callee.hang_up().await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, open_end, until, within};
+use crate::site::{Site, answering, calls, established, open_end, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_call_gets_its_record_when_the_engine_stops() {
@@ -37,7 +37,7 @@ async fn an_engine_that_drains_takes_no_call_and_waits_for_the_last() {
         tokio::join!(
             caller.call(open_end("1002")),
             async {
-                calls(&callee, 0, 1).await;
+                established(&caller, &callee).await;
                 // Until the request to drain is through, calls are still taken.
                 let mut status = 200;
                 while status == 200 {

@@ -81,7 +81,7 @@ async fn two_answers_at_once_make_one_call() {
     let caller = site.phone("1001", answering()).await;
     let one = site.phone("1002", answers_after(0)).await;
     let two = site.phone("1002", answers_after(0)).await;
-    let outcome = within("the call", caller.call(talking("1002", 1_500))).await.unwrap();
+    let outcome = within("the call", caller.call(talking("1002", 2_000))).await.unwrap();
     assert_eq!(outcome.status, 200);
     calls(&one, 0, 0).await;
     calls(&two, 0, 0).await;

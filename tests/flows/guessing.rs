@@ -1,11 +1,12 @@
-//! Guessed passwords: the organisation is told (S1).
+//! Guessed passwords: the organisation gets an event, and its webhook the same (S1).
 
 use serde_json::json;
 use sidetone_model::access::Scope;
 use sidetone_model::event::{Event, Position};
 
 use crate::metrics::scrape;
-use crate::site::{Site, found};
+use crate::receiver::{Receiver, Reply};
+use crate::site::{Site, directory, found, post};
 use crate::wire::Wire;
 
 /// What the event log holds of that kind.
@@ -17,7 +18,19 @@ async fn events(site: &Site, kind: &str) -> Vec<Event> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guessed_passwords_are_told_to_the_organisation_and_counted() {
-    let site = Site::start().await;
+    let receiver = Receiver::start(|_| Reply::status(204)).await;
+    let directory = directory().replacen(
+        "\"margin:read\"",
+        "\"margin:read\", \"directory:write\", \"webhooks:write\"",
+        1,
+    );
+    let site = Site::configured(&directory, |config| {
+        config.outbound_http = receiver.settings(&config.node.data_dir);
+    })
+    .await;
+    let hook = json!({"url": receiver.url("/hook"), "events": ["security.guessing"]}).to_string();
+    let (status, answer) = post(site.http, "/webhooks", "", &hook).await;
+    assert_eq!(status, 201, "{answer}");
     for attempt in 0..15 {
         let mut wire = Wire::open_from("127.0.0.11", site.sip).await;
         let ask = wire.register("1001", None);
@@ -37,6 +50,13 @@ async fn guessed_passwords_are_told_to_the_organisation_and_counted() {
         organisations.iter().any(|known| known.id == told.organisation_id && known.sip_domain == "acme.test")
     );
     assert_eq!(events(&site, "security.guessing").await.len(), 1);
+    receiver.seen.count(1).await;
+    let delivered = receiver.seen.now()[0].json();
+    assert_eq!(
+        [&delivered["id"], &delivered["type"], &delivered["data"]],
+        [&json!(told.id), &json!("security.guessing"), &json!(told.data)],
+        "{delivered:#}"
+    );
     let (text, samples) = scrape(&site).await;
     let count =
         |limit: &str| samples.get(&format!("sidetone_sip_guessing_total{{limit=\"{limit}\"}}")).copied();

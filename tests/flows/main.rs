@@ -15,24 +15,33 @@ mod call_events;
 mod callback;
 #[path = "../common/chosen.rs"]
 mod chosen;
+mod connections;
 #[path = "../common/database.rs"]
 mod database;
+#[path = "../common/device.rs"]
+mod device;
 mod drain;
 mod enumeration;
 mod events;
 mod flooding;
 mod forking;
+mod forwarded;
 mod frozen;
+mod gone;
 mod guessing;
+mod lamps;
 mod live_calls;
+mod live_equals_offline;
 mod managed;
 mod media;
 mod merged;
 mod metrics;
 mod money;
 mod name_server;
+mod nat;
 mod note_taps;
 mod notes;
+mod operated;
 mod outbound;
 mod quality;
 #[path = "../common/receiver.rs"]
@@ -42,6 +51,7 @@ mod recorded;
 mod records;
 mod refused;
 mod register;
+mod requested;
 #[path = "../common/room.rs"]
 mod room;
 mod room_audio;
@@ -49,15 +59,22 @@ mod room_contract;
 mod room_history;
 mod room_soak;
 mod rooms;
+mod secure;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
+mod srtp;
 mod strangers;
 mod stream;
 #[path = "../common/tones.rs"]
 mod tones;
+mod torture;
 mod transcoded;
+mod transferred;
 mod trunk;
+mod trunk_settings;
+#[path = "../common/tunnel.rs"]
+mod tunnel;
 mod vanished;
 #[path = "../common/wire.rs"]
 mod wire;

@@ -89,7 +89,7 @@ async fn a_new_password_is_the_one_that_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_password_closes_the_connection_of_the_old_one() {
     let site = Site::with(&with_admin()).await;
-    let tcp = site.engine().sip_tcp[0];
+    let tcp = site.tcp();
     let config = |password: &str| PhoneConfig {
         switch: tcp,
         carrier: Carrier::Tcp,

@@ -5,7 +5,7 @@ use sidetone_phone::{CallOutcome, Phone};
 use sidetone_sip::sdp::Direction;
 
 use crate::answered::assert_whole;
-use crate::site::{Site, answering, calls, open_end, until, within};
+use crate::site::{Site, answering, established, open_end, until, within};
 
 /// More RTP reaches `phone`.
 async fn hears_more(phone: &Phone, packets: u64) {
@@ -20,8 +20,7 @@ where
 {
     let (outcome, ()) = within("the call", async {
         tokio::join!(caller.call(open_end("1002")), async {
-            calls(callee, 0, 1).await;
-            calls(caller, 0, 1).await;
+            established(caller, callee).await;
             hears_more(callee, 40).await;
             hears_more(caller, 40).await;
             script.await;

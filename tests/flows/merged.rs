@@ -8,7 +8,7 @@ use sidetone_model::event::Position;
 use sidetone_phone::{CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
-use crate::site::{Site, answering, calls, found, open_end, post, within};
+use crate::site::{Site, answering, calls, established, found, open_end, post, within};
 
 /// Two phones that talk.
 struct Talk {
@@ -23,8 +23,7 @@ async fn talk(site: &Site, from: &str, to: &'static str) -> Talk {
     let callee = site.phone(to, answering()).await;
     let phone = Arc::clone(&caller);
     let call = tokio::spawn(async move { phone.call(open_end(to)).await.unwrap() });
-    calls(&callee, 0, 1).await;
-    calls(&caller, 0, 1).await;
+    established(&caller, &callee).await;
     let uuid = found("the call", async || {
         let (_, page) = site.get("/calls?state=answered").await;
         let items = page["items"].as_array().unwrap();

@@ -58,7 +58,7 @@ async fn a_call_to_the_world_is_rated_and_no_rate_changes_that() {
     let carrier = carrier(answering()).await;
     let site = Site::with(&declaration(&carrier, "25.00", RATES)).await;
     let caller = site.phone("1001", answering()).await;
-    let outcome = within("the call", caller.call(talking(WORLD, 1_500))).await.unwrap();
+    let outcome = within("the call", caller.call(talking(WORLD, 2_000))).await.unwrap();
     assert_eq!(outcome.status, 200);
     let record = site.record().await;
     assert_whole(&record);

@@ -158,7 +158,9 @@ async fn s5_an_acknowledgement_without_a_digest_is_none() {
     let note = record(&site, &format!("/extensions/{person}/messages"), &id, status_is("acked")).await;
     let acked_at = &note["recipients"][0]["acked_at"];
     assert!(acked_at.is_string());
-    let event = json!({"id": id, "title": "Fire drill", "leg": "sip:1001@acme.test", "acked_at": acked_at});
+    let device = &note["recipients"][0]["device"];
+    assert!(device.as_str().is_some_and(|device| device.starts_with("sip:1001@")), "{note:#}");
+    let event = json!({"id": id, "title": "Fire drill", "leg": "sip:1001@acme.test", "device": device, "acked_at": acked_at});
     assert_eq!(acked(&site).await, [event]);
     assert_eq!(within("an answer", phone.acknowledge(&id)).await.unwrap(), 403);
     assert_eq!(acked(&site).await.len(), 1);

@@ -211,7 +211,7 @@ async fn a_phone_that_refuses_notes_keeps_its_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_note_of_almost_four_kilobytes_arrives_whole() {
     let talk = talk().await;
-    let note = |len: usize| json!({"title": "long", "text": "x".repeat(len)});
+    let note = |len: usize| json!({"title": "long", "level": "info", "text": "x".repeat(len)});
     let fixed = note(0).to_string().len() + r#""id":"","#.len() + 36;
     let id = talk.info(&note(4_095 - fixed)).await;
     let shown = shown(&talk.callee).await;

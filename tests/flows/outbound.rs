@@ -10,7 +10,8 @@ use sidetone_sip::sdp::Direction;
 use crate::answered::assert_whole;
 use crate::name_server::{NameServer, Record};
 use crate::site::{
-    DOMAIN, PASSWORD, Site, answering, calls, directory, open_end, phone_config, talk, talking, until, within,
+    DOMAIN, PASSWORD, Site, answering, calls, directory, established, open_end, phone_config, talk, talking,
+    until, within,
 };
 
 /// A carrier that answers calls in its own way; nobody registers with it.
@@ -49,7 +50,7 @@ async fn an_extension_calls_the_world() {
     let site = site(&[&carrier]).await;
     let caller = site.phone("1001", answering()).await;
     for (place, dialled) in ["+447700900123", "07700-900123"].into_iter().enumerate() {
-        let outcome = within("the call", caller.call(talking(dialled, 1_500))).await.unwrap();
+        let outcome = within("the call", caller.call(talking(dialled, 2_000))).await.unwrap();
         assert_eq!(outcome.status, 200, "{dialled}");
         let record = site.records(place + 1).await.remove(0);
         assert_whole(&record);
@@ -67,7 +68,7 @@ async fn the_next_trunk_takes_what_the_first_refuses() {
     let (busy, good) = (carrier(Answering::Refuse(503)).await, carrier(answering()).await);
     let site = site(&[&busy, &good]).await;
     let caller = site.phone("1001", answering()).await;
-    let outcome = within("the call", caller.call(talking("+447700900123", 1_200))).await.unwrap();
+    let outcome = within("the call", caller.call(talking("+447700900123", 2_000))).await.unwrap();
     assert_eq!(outcome.status, 200);
     let record = site.record().await;
     assert_whole(&record);
@@ -114,7 +115,7 @@ async fn a_call_with_the_world_is_a_call_like_any() {
 
     // The far end holds, moves its media and hangs up.
     let far = async {
-        calls(&carrier, 0, 1).await;
+        established(&caller, &carrier).await;
         carrier.offer(Direction::SendOnly).await.unwrap();
         carrier.offer(Direction::SendRecv).await.unwrap();
         let before = carrier.heard();
@@ -159,7 +160,7 @@ async fn an_engine_may_be_the_carrier_of_another() {
 
     let below = lower.phone("1001", answering()).await;
     let above = upper.phone("1003", answering()).await;
-    let outcome = within("the call down", above.call(talking("1002", 1_000))).await.unwrap();
+    let outcome = within("the call down", above.call(talking("1002", 2_000))).await.unwrap();
     assert_eq!((outcome.status, below.heard() > 20), (200, true));
     let record = lower.record().await;
     assert_whole(&record);
@@ -168,7 +169,7 @@ async fn an_engine_may_be_the_carrier_of_another() {
         json!(["inbound", "1003", "+442071230000"])
     );
 
-    let outcome = within("the call up", below.call(talking("07700-900123", 1_000))).await.unwrap();
+    let outcome = within("the call up", below.call(talking("07700-900123", 2_000))).await.unwrap();
     assert_eq!((outcome.status, world.heard() > 20), (200, true));
     for (site, count, trunk) in [(&lower, 2, "07700-900123"), (&upper, 2, "+447700900123")] {
         let record = site.records(count).await.remove(0);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan};
 
 use crate::answered::shape;
-use crate::site::{Site, answering, calls, codecs, open_end, talking, within};
+use crate::site::{Site, answering, calls, codecs, established, open_end, talking, within};
 
 /// What an unanswered call to `1002` of 1001 leaves; `changes` replaces fields, and removes those that are `null`
 /// and need not be there.
@@ -60,6 +60,7 @@ async fn a_callee_refuses() {
         let record = site.records(place + 1).await.remove(0);
         let expected = unanswered(json!({
             "hangup_cause": cause, "bridge_cause": cause, "sip_status": status, "media_verdict": "unanswered",
+            "ended_by": "callee",
         }));
         assert_eq!(shape(&record), expected, "{status}");
         // The next phone of this number replaces this one.
@@ -87,7 +88,9 @@ async fn nobody_answers_and_the_caller_gives_up() {
     .await;
     assert_eq!(outcome.unwrap().status, 487);
     calls(&callee, 0, 0).await;
-    let expected = unanswered(json!({ "hangup_cause": "ORIGINATOR_CANCEL", "media_verdict": "unanswered" }));
+    let expected = unanswered(json!({
+        "hangup_cause": "ORIGINATOR_CANCEL", "media_verdict": "unanswered", "ended_by": "caller",
+    }));
     assert_eq!(shape(&site.record().await), expected);
 }
 
@@ -101,7 +104,9 @@ async fn calls_that_lead_nowhere_are_refused_and_recorded() {
         assert_eq!(outcome.status, status, "{number}");
         let record = site.records(place + 1).await.remove(0);
         // Nobody was rung: no bridge, no RTP session.
-        let expected = unanswered(json!({ "destination_number": number, "hangup_cause": cause }));
+        let expected = unanswered(json!({
+            "destination_number": number, "hangup_cause": cause, "ended_by": "system",
+        }));
         assert_eq!(shape(&record), expected, "{number}");
     }
     site.idle().await;
@@ -123,6 +128,7 @@ async fn a_callee_without_a_codec_of_its_line_answers_488() {
         "bridge_cause": "INCOMPATIBLE_DESTINATION",
         "sip_status": 488,
         "media_verdict": "unanswered",
+        "ended_by": "callee",
     }));
     assert_eq!(shape(&site.record().await), expected);
 }
@@ -144,7 +150,7 @@ async fn without_a_free_port_the_call_is_503_and_ports_come_back() {
     let other = site.phone("1003", answering()).await;
     within("the call", async {
         tokio::join!(caller.call(open_end("1002")), async {
-            calls(&caller, 0, 1).await;
+            established(&caller, &callee).await;
             let refused = other.call(CallPlan::to("1002")).await.unwrap();
             assert_eq!(refused.status, 503);
             callee.hang_up().await.unwrap();

@@ -2,7 +2,7 @@
 
 use sidetone_sip::message::Response;
 
-use crate::site::{PASSWORD, Site, answering, within};
+use crate::site::{PASSWORD, Site, answering, directory, within};
 use crate::wire::{Ask, Wire};
 
 fn contacts(response: &Response) -> Vec<String> {
@@ -139,4 +139,54 @@ async fn a_wrong_password_registers_and_calls_nobody() {
     assert_eq!(*callee.calls().borrow(), sidetone_phone::Calls::default());
     let (_, page) = site.get("/cdrs").await;
     assert_eq!(page["total"], 0, "who is nobody leaves no record");
+}
+
+/// What a phone registered is read over HTTP: each binding with its source, until the phone removes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registrations_are_read_over_http() {
+    let readable = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");
+    let site = Site::with(&readable).await;
+    let mut phone = Registrations::of(&site, "1002").await;
+    let (_, nothing) = site.get("/registrations").await;
+    assert_eq!((&nothing["items"], &nothing["total"]), (&serde_json::json!([]), &serde_json::json!(0)));
+
+    let agent = format!("User-Agent: Tést {}", "x".repeat(300));
+    let contact = "Contact: <sip:1002@192.0.2.9:40002>;+sip.instance=\"<urn:uuid:7>\";expires=600";
+    assert_eq!(phone.send(&[contact, &agent]).await.status().as_u16(), 200);
+    assert_eq!(phone.send(&["Contact: <sip:1002@192.0.2.9:40004>;expires=300"]).await.status().as_u16(), 200);
+    let mut other = Registrations::of(&site, "1001").await;
+    assert_eq!(other.send(&["Contact: <sip:1001@192.0.2.8>"]).await.status().as_u16(), 200);
+
+    let (status, page) = site.get("/registrations").await;
+    assert_eq!((status, &page["total"]), (200, &serde_json::json!(3)), "{page}");
+    let numbers: Vec<&str> =
+        page["items"].as_array().unwrap().iter().map(|item| item["number"].as_str().unwrap()).collect();
+    assert_eq!(numbers, ["1001", "1002", "1002"]);
+    let first = &page["items"][1];
+    assert_eq!(first["contact"], "sip:1002@192.0.2.9:40002");
+    assert_eq!(
+        (first["transport"].as_str(), first["instance"].as_str()),
+        (Some("udp"), Some("<urn:uuid:7>"))
+    );
+    assert!(first["source"].as_str().unwrap().starts_with("127.0.0.1:"), "{first}");
+    let agent = first["user_agent"].as_str().unwrap();
+    assert!(agent.starts_with("Tést xx") && agent.chars().count() == 200, "{agent}");
+    let second = &page["items"][2];
+    assert!(second["user_agent"].is_null() && second["instance"].is_null(), "{second}");
+    let at = |item: &serde_json::Value, key: &str| -> sidetone_model::time::Timestamp {
+        item[key].as_str().unwrap().parse().unwrap()
+    };
+    let lasts = at(first, "expires_at").as_micros() - at(first, "registered_at").as_micros();
+    assert!((599_000_000..=601_000_000).contains(&lasts), "{first}");
+
+    let own = first["extension_id"].as_str().unwrap();
+    let (_, page) = site.get(&format!("/registrations?extension_id={own}&limit=1&offset=1")).await;
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["total"]), (1, &serde_json::json!(2)));
+    assert_eq!(page["items"][0]["contact"], "sip:1002@192.0.2.9:40004");
+    let (status, _) = site.get("/registrations?extension_id=1002").await;
+    assert_eq!(status, 400);
+
+    assert_eq!(phone.send(&["Contact: *", "Expires: 0"]).await.status().as_u16(), 200);
+    let (_, page) = site.get("/registrations").await;
+    assert_eq!((&page["total"], &page["items"][0]["number"]), (&serde_json::json!(1), &"1001".into()));
 }

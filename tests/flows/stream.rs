@@ -10,11 +10,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::notes::{extension, record, status_is};
-use crate::site::{DOMAIN, PASSWORD, Site, answering, calls, open_end, post, talking, until, within};
+use crate::site::{
+    DOMAIN, PASSWORD, Site, answering, calls, established, open_end, post, talking, until, within,
+};
 use crate::wire::Wire;
 
 fn tcp(site: &Site) -> SocketAddr {
-    site.engine().sip_tcp[0]
+    site.tcp()
 }
 
 /// A registered phone whose SIP goes over TCP.
@@ -106,7 +108,7 @@ async fn two_phones_on_tcp_hang_up_and_are_cancelled() {
     let site = Site::start().await;
     let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
     let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
-        calls(&caller, 0, 1).await;
+        established(&caller, &callee).await;
         callee.hang_up().await.unwrap();
     });
     assert_eq!(outcome.unwrap().status, 200);
@@ -126,7 +128,7 @@ async fn notes_to_phones_on_tcp_are_shown_and_acknowledged() {
     let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
     let body = json!({"title": "Owes 900 EUR", "ack": true, "body": "x".repeat(3_900)}).to_string();
     let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
-        calls(&caller, 0, 1).await;
+        established(&caller, &callee).await;
         let (_, live) = site.get("/calls").await;
         let call = live["items"][0]["uuid"].as_str().unwrap().to_owned();
         let person = extension(&site, "1002").await;
@@ -179,7 +181,7 @@ async fn notes_of_a_phone_on_tcp_are_heard() {
     let (caller, callee) = (phone(&site, "1001", answering()).await, phone(&site, "1002", answering()).await);
     let tap = r#"{"ack":true,"id":"01936b3e-0000-7000-8000-000000000000"}"#;
     let (outcome, ()) = tokio::join!(within("the call", caller.call(open_end("1002"))), async {
-        calls(&caller, 0, 1).await;
+        established(&caller, &callee).await;
         for channel in [Channel::Info, Channel::Message] {
             let status = within("an answer", callee.send(Parcel::new(channel, tap))).await.unwrap();
             assert!((400..500).contains(&status), "{channel:?}: {status}");

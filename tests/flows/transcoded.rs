@@ -7,7 +7,7 @@ use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 
 use crate::answered::assert_whole;
-use crate::site::{Site, calls, open_end, until, within};
+use crate::site::{Site, established, open_end, until, within};
 use crate::tones::hears;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,8 +37,7 @@ async fn hear_each_other(caller_codec: &str, callee_codec: &str) {
     let (callee, callee_hears) = phone(&site, "1002", callee_codec, NOTES[1]).await;
     let (outcome, ()) = within("the call", async {
         tokio::join!(caller.call(CallPlan { talk: None, ..open_end("1002") }), async {
-            calls(&callee, 0, 1).await;
-            calls(&caller, 0, 1).await;
+            established(&caller, &callee).await;
             hears(&caller_hears, &NOTES, &NOTES[1..]).await;
             hears(&callee_hears, &NOTES, &NOTES[..1]).await;
             // A hold and its end leave it as it was.

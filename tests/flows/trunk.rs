@@ -26,7 +26,7 @@ async fn a_number_rings_its_extension() {
     let site = Site::with(&with_trunk("")).await;
     let (carrier, _callee) = (carrier(&site).await, site.phone("1002", answering()).await);
     for (place, dialled) in ["+442071230000", "442071230000"].into_iter().enumerate() {
-        let outcome = within("the call", carrier.call(talking(dialled, 1_500))).await.unwrap();
+        let outcome = within("the call", carrier.call(talking(dialled, 2_000))).await.unwrap();
         assert_eq!(outcome.status, 200, "{dialled}");
         let record = site.records(place + 1).await.remove(0);
         assert_whole(&record);

@@ -63,7 +63,8 @@ fn every_wrong_field_is_named_in_the_order_of_the_request() {
         "colour": "red", "codec_string": "speex", "team_id": "support", "name": null, "password": 7
     });
     let answer = desk.post(As::Acme, "/extensions", body);
-    let fields = "organisation_id, number, team_id, name, password, codec_string, strict_source";
+    let fields = "organisation_id, team_id, number, name, password, codec_string, strict_source, srtp, forwarding, \
+                  do_not_disturb";
     let expected = [
         ("colour", format!("is not a field here, the fields are {fields}")),
         ("codec_string", "\"speex\" is none of G722, L16, PCMA, PCMU, opus".to_owned()),

@@ -176,3 +176,24 @@ fn a_new_organisation_may_have_one_from_the_start() {
     assert_eq!((made.status, shown(&made.body)), (201, (URL, true)), "{}", made.body);
     assert_eq!(shown(&desk.get(As::Operator, made.location()).body), (URL, true));
 }
+
+/// The secret that signs the callbacks of calls: set, shown as present only, removed.
+#[test]
+fn the_secret_of_callbacks_is_set_and_never_shown() {
+    let desk = Desk::start();
+    let path = format!("/organisations/{}", desk.organisation("Acme"));
+    assert_eq!(desk.get(As::Acme, &path).body["has_callback_secret"], false);
+    for (secret, has) in [(SECRET, true), ("", false)] {
+        let set = desk.patch(As::Acme, &path, json!({"callback_secret": secret}));
+        assert_eq!((set.status, &set.body["has_callback_secret"]), (200, &json!(has)), "{}", set.body);
+        assert!(set.body.get("callback_secret").is_none());
+        assert_eq!(desk.get(As::Acme, &path).body["has_callback_secret"], has);
+    }
+    let short = desk.patch(As::Acme, &path, json!({"callback_secret": "short"}));
+    assert_eq!(
+        (short.status, short.message()),
+        (400, "callback_secret: must be 16 to 256 characters on one line, without control characters")
+    );
+    let body = json!({"name": "Coil", "sip_domain": "coil.test", "callback_secret": SECRET});
+    assert_eq!(desk.post(As::Operator, "/organisations", body).body["has_callback_secret"], true);
+}

@@ -262,7 +262,7 @@ fn sort() {
     refuse(&[(
         "sort=cost_amount",
         "sort: unknown key 'cost_amount', must be one of billsec, caller_number, destination_number, \
-         direction, ended_at, sell_amount, started_at",
+         direction, ended_at, mos, sell_amount, started_at",
     )]);
 }
 

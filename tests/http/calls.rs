@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use sidetone_api::ApiState;
+use sidetone_api::{ApiState, Ports};
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
 use sidetone_model::ids::{CallId, OrganisationId};
@@ -126,8 +126,13 @@ fn open(carried: fn(OrganisationId) -> Carried) -> (Face, Arc<Carried>) {
         let acme = ground.database.texts("SELECT id FROM organisations").await.remove(0).remove(0);
         let carried = Arc::new(carried(acme.unwrap().parse().unwrap()));
         let store = Arc::new(ground.store.clone());
-        let state = ApiState::new(store.clone(), store, Arc::new(Ready), Arc::new(|| at(100)))
-            .with_live_calls(carried.clone());
+        let state = ApiState::new(
+            Ports {
+                live_calls: Some(carried.clone()),
+                ..Ports::of_log(store.clone(), store, Arc::new(Ready))
+            },
+            Arc::new(|| at(100)),
+        );
         (state, carried)
     })
 }

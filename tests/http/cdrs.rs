@@ -31,6 +31,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         bridge_cause: Some(HangupCause::UserBusy),
         sip_status: Some(486),
         ai_tokens: Some(9_007_199_254_740_993),
+        reference: None,
         sell_amount: Amount::from_scaled(120_000_000),
         cost_amount: Amount::from_scaled(80_000_000),
         ..ended(1)

@@ -115,7 +115,7 @@ fn every_wrong_field_is_named() {
         json!({"name": "A", "number": "200", "participant_pin": "1234", "moderator_pin": "1234"}),
         "moderator_pin: must differ from participant_pin",
     );
-    let waits = "wait_for_moderator: needs a moderator_pin: without one nobody is the moderator; moderator_pin: \
+    let waits = "wait_for_moderator: needs a moderator_pin: without one the room has no moderator; moderator_pin: \
                  must not be empty while wait_for_moderator is true";
     refused(json!({"name": "A", "number": "200", "wait_for_moderator": true}), waits);
     let null = json!({"name": null, "number": "200", "max_members": null, "participant_pin": null});

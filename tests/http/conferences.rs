@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId};
+use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, LiveMember, LiveRoom, LiveRooms, Role, RoomName,
-    RoomViewer,
+    Control, ControlDone, ControlRefused, DialRequest, LiveMember, LiveRoom, LiveRooms, Requester, Role,
+    RoomName, RoomViewer,
 };
 use uuid::Uuid;
 
@@ -71,7 +71,7 @@ impl LiveRooms for Party {
         Box::pin(async move { refusal.map_or(Ok(target), |refusal| Err(Problem::from(refusal))) })
     }
 
-    fn merge(&self, _call: CallId, _with: CallId, _by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom> {
+    fn merge(&self, _call: CallId, _with: CallId, _by: Requester) -> PortFuture<'_, LiveRoom> {
         // Calls are merged on a switch that has some.
         Box::pin(async { Err(Problem::NotFound("there is no such call".to_owned())) })
     }
@@ -154,7 +154,7 @@ fn a_room_that_nobody_is_in_is_not_found() {
         let answer = desk.get(As::Rooms, &format!("/conferences/{name}"));
         assert_eq!(
             (answer.status, answer.code(), answer.message()),
-            (404, "not_found", "nobody is in the room")
+            (404, "not_found", "the room is not live")
         );
         let answer = desk.send(As::Rooms, "POST", &format!("/conferences/{name}/lock"), None);
         assert_eq!(answer.status, 404);
@@ -238,9 +238,9 @@ fn controls_reach_the_switch_and_are_answered() {
     }
     assert_eq!(desk.party().controls.lock().unwrap().len(), 0);
     let refusals = [
-        (ControlRefused::NotLive, 404, "nobody is in the room"),
+        (ControlRefused::NotLive, 404, "the room is not live"),
         (ControlRefused::NoMember, 404, "there is no such member in the room"),
-        (ControlRefused::Busy, 503, "there is too much to do, try again in 30 s"),
+        (ControlRefused::Busy, 503, "the node is overloaded, try again in 30 s"),
     ];
     for (refusal, status, said) in refusals {
         *desk.party().refusal.lock().unwrap() = Some(refusal);
@@ -331,7 +331,7 @@ fn somebody_is_dialled_into_a_room() {
         (ControlRefused::Locked, 409, "the room is locked: unlock it, or dial a moderator"),
         (ControlRefused::Full, 409, "the room is full: it holds max_members already"),
         (ControlRefused::NoExtension("9".into()), 400, "target: the organisation has no extension 9"),
-        (ControlRefused::Busy, 503, "there is too much to do, try again in 30 s"),
+        (ControlRefused::Busy, 503, "the node is overloaded, try again in 30 s"),
     ];
     for (refusal, status, said) in refusals {
         *desk.party().refusal.lock().unwrap() = Some(refusal);

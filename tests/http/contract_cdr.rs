@@ -3,8 +3,9 @@
 //! Each row is looked at in the list, in the one record and in the export, with and without `margin:read`.
 
 use serde_json::{Value, json};
-use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
@@ -18,7 +19,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 40] = [
+const FIELDS: [(&str, Rule); 45] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -41,6 +42,11 @@ const FIELDS: [(&str, Rule); 40] = [
     ("hangup_cause", Rule::Nullable),
     ("bridge_cause", Rule::Optional),
     ("sip_status", Rule::Optional),
+    ("ended_by", Rule::Optional),
+    ("transferred_from", Rule::Optional),
+    ("transferred_to", Rule::Optional),
+    ("forwarded_by", Rule::Optional),
+    ("forward_reason", Rule::Optional),
     ("sell_amount", Rule::Always),
     ("cost_amount", Rule::AlwaysWithMargin),
     ("margin", Rule::AlwaysWithMargin),
@@ -116,7 +122,13 @@ fn records(ids: Ids) -> Vec<Cdr> {
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::NoAnswer),
         sip_status: Some(480),
+        ended_by: Some(EndedBy::Callee),
+        transferred_from: Some(ended(BARE).call_uuid),
+        transferred_to: Some(ended(UNCONVERTED).call_uuid),
+        forwarded_by: Some("1002".into()),
+        forward_reason: Some(ForwardReason::Unregistered),
         ai_tokens: Some(1200),
+        reference: None,
         sell_amount: "1.2".parse().unwrap(),
         cost_amount: "0.79999998".parse().unwrap(),
         billing: Billing { cost: Some(charge), ..Billing::default() },
@@ -312,6 +324,31 @@ fn hangup_cause() {
 #[test]
 fn bridge_cause() {
     row("bridge_cause", json!("NO_ANSWER"));
+}
+
+#[test]
+fn ended_by() {
+    row("ended_by", json!("callee"));
+}
+
+#[test]
+fn transferred_from() {
+    row("transferred_from", json!(ended(BARE).call_uuid));
+}
+
+#[test]
+fn transferred_to() {
+    row("transferred_to", json!(ended(UNCONVERTED).call_uuid));
+}
+
+#[test]
+fn forwarded_by() {
+    row("forwarded_by", json!("1002"));
+}
+
+#[test]
+fn forward_reason() {
+    row("forward_reason", json!("unregistered"));
 }
 
 #[test]

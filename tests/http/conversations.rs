@@ -238,6 +238,55 @@ fn a_conversation_that_runs_has_no_end_no_amounts_and_no_flags() {
     assert_eq!(answer.body["flags"], json!([]));
 }
 
+/// What the AI of a conversation costs the organisation is deducted once, as the price of a call is.
+#[test]
+fn the_price_of_the_ai_draws_on_the_credit() {
+    let engine = Engine::start(records);
+    put(&engine, 1, &with(report(1), json!({"ended_at": null})));
+    assert_eq!(engine.credit_used(), "0.00", "it runs");
+    for _ in 0..2 {
+        put(&engine, 1, &report(1));
+        assert_eq!(engine.credit_used(), "0.0288");
+    }
+    put(&engine, 2, &with(report(2), json!({"ai_billing_mode": "byo"})));
+    assert_eq!(engine.credit_used(), "0.0288", "the tenant paid the provider");
+}
+
+/// The list has what the caller may read, newest first, without the words.
+#[test]
+fn conversations_are_listed_newest_first() {
+    let engine = Engine::start(records);
+    for (number, minute) in [(11, "00"), (12, "01"), (13, "02")] {
+        let started = format!("2026-01-01T00:{minute}:02.123Z");
+        let ended = format!("2026-01-01T00:{minute}:52.123Z");
+        let changes = json!({"started_at": started, "ended_at": ended, "turns": []});
+        let answer = put(&engine, number, &with(report(number), changes));
+        assert_eq!(answer.status, 201, "{}", answer.body);
+    }
+    let list = |who, query: &str| engine.get(who, &format!("/conversations{query}"));
+    let all = list(AUDIT, "");
+    assert_eq!((all.status, &all.body["total"]), (200, &json!(3)));
+    assert_eq!(all.items("id"), [id(13), id(12), id(11)]);
+    let mut one = engine.get(AUDIT, &path(13)).body;
+    for words in ["turns", "assembled_context"] {
+        assert!(one.as_object_mut().unwrap().remove(words).is_some(), "{words}");
+    }
+    assert_eq!(all.body["items"][0], one, "the list shows what the conversation does");
+    let items =
+        |query: &str| list(AUDIT, query).items("id").into_iter().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(items("?limit=1&offset=1"), [id(12)]);
+    assert_eq!(items("?from=2026-01-01T00:01:00Z&to=2026-01-01T00:02:00Z"), [id(12)]);
+    assert_eq!(items(&format!("?agent_id={}", Uuid::from_u128(0xA6))).len(), 3);
+    assert_eq!(items(&format!("?agent_id={}", Uuid::from_u128(0xA7))).len(), 0);
+    assert_eq!(items("?running=true").len(), 0);
+    assert!(list(CRM, "").body["items"][0].get("ai_sell_amount").is_none());
+    // Another organisation has none, and may not ask for these.
+    assert_eq!(engine.get("boltcrm00001", "/conversations").body["total"], 0);
+    let asked = format!("/conversations?organisation_id={}", engine.ids.acme);
+    assert_eq!(engine.get("boltcrm00001", &asked).status, 403);
+    assert_eq!(engine.get("acmerooms001", "/conversations").status, 403);
+}
+
 #[test]
 fn the_same_report_again_changes_nothing_and_answers_the_same() {
     let engine = Engine::start(records);

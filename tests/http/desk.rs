@@ -8,10 +8,10 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
 use sidetone::outbound_http::{OutboundHttp, Policy};
+use sidetone::prompts::{self, Library};
 use sidetone::provision::{DefaultPin, Lines, RoomPins};
-use sidetone::sound::{self, Library};
-use sidetone::webhooks::desk as webhooks;
-use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, RatePorts, TokenKey};
+use sidetone::webhooks::service as webhooks;
+use sidetone_api::{ApiState, DirectoryPorts, HttpSettings, Panel, Ports, RatePorts, TokenKey};
 use sidetone_model::access::Scope;
 use sidetone_model::directory::DirectorySnapshot;
 use sidetone_model::ids::CallId;
@@ -182,8 +182,9 @@ impl Desk {
                 users: people,
             };
             let secrets = StdRng::from_rng(&mut ground.rng);
-            let webhooks = webhooks::Desk::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
-            let prompts = sound::Desk::new(ground.store.clone(), Library::new());
+            let webhooks =
+                webhooks::WebhookService::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
+            let prompts = prompts::PromptService::new(ground.store.clone(), Library::new());
             let pins = StdRng::from_rng(&mut ground.rng);
             let rooms = RoomPins::new(ground.store.clone(), default_pin, pins);
             let ports = DirectoryPorts {
@@ -193,18 +194,24 @@ impl Desk {
                 trunks: shared.clone(),
             };
             let rates = RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() };
-            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
-                .with_conversations(shared.clone(), shared)
-                .with_panel(panel)
-                .with_directory(ports)
-                .with_live_calls(Arc::new(Silence))
-                .with_rates(rates)
-                .with_rooms(Arc::new(rooms))
-                .with_live_rooms(live_rooms)
-                .with_outgoing_urls(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new())))
-                .with_webhooks(Arc::new(webhooks))
-                .with_prompts(Arc::new(prompts))
-                .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
+            let state = ApiState::new(
+                Ports {
+                    conversations: Some(shared.clone()),
+                    ai_prices: Some(shared.clone()),
+                    panel: Some(Arc::new(panel)),
+                    directory: Some(ports),
+                    live_calls: Some(Arc::new(Silence)),
+                    rates: Some(rates),
+                    rooms: Some(Arc::new(rooms)),
+                    live_rooms: Some(live_rooms),
+                    outgoing_urls: Some(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new()))),
+                    webhooks: Some(Arc::new(webhooks)),
+                    prompts: Some(Arc::new(prompts)),
+                    ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
+                },
+                Arc::new(|| at(100)),
+            )
+            .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
         });
         Self { face, directory, team, bolts, operator: OnceLock::new(), party }
@@ -255,6 +262,14 @@ impl Desk {
 
     pub fn patch(&self, who: As, path: &str, body: Value) -> Answer {
         self.send(who, "PATCH", path, Some(body))
+    }
+
+    /// A change by a user who logs in for it.
+    pub fn patch_by(&self, (email, password): (&str, &str), path: &str, body: Value) -> Answer {
+        let token = self.log_in(email, password);
+        let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        let body = body.to_string().into_bytes();
+        Answer::of(self.face.exchange_refused(&request("PATCH", path, &headers, &body)))
     }
 
     pub fn delete(&self, who: As, path: &str) -> Answer {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use sidetone_api::ApiState;
+use sidetone_api::{ApiState, Ports};
+use sidetone_model::access::Scope;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::event::{Event, Position};
 use sidetone_model::ports::CdrSink;
+use sidetone_model::rate_book::Accounts;
 use sidetone_store::Store;
 use tokio::runtime::Handle;
 
@@ -126,13 +129,31 @@ impl Engine {
             database.texts(AGENT).await;
             store.store(&records(ids)).await.unwrap();
             let shared = Arc::new(store.clone());
-            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(100)))
-                .with_conversations(shared.clone(), shared.clone())
-                .with_stored_quality(shared)
-                .with_leg_traces(Arc::new(crate::call_trace::Kept));
+            let state = ApiState::new(
+                Ports {
+                    conversations: Some(shared.clone()),
+                    ai_prices: Some(shared.clone()),
+                    stored_quality: Some(shared.clone()),
+                    leg_traces: Some(Arc::new(crate::call_trace::Kept)),
+                    ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
+                },
+                Arc::new(|| at(100)),
+            );
             (state, (ids, Backstage { store, database, runtime: Handle::current() }))
         });
         Self { ids, face, backstage }
+    }
+
+    /// The stored events in `scope` after a position.
+    pub fn stored_events(&self, scope: Scope, after: Position) -> Vec<Event> {
+        let batch = self.backstage.runtime.block_on(self.backstage.store.events_after(scope, after, 500));
+        batch.unwrap().events.into_iter().map(|placed| placed.event).collect()
+    }
+
+    /// What Acme has used of its credit.
+    pub fn credit_used(&self) -> String {
+        let account = self.backstage.runtime.block_on(self.backstage.store.account(self.ids.acme));
+        account.unwrap().unwrap().used.to_text(2)
     }
 
     /// Stores one more record, as the end of its call does.

@@ -217,7 +217,7 @@ fn patterns_and_permissions_choose_the_kinds() {
         ("&events=conference.*,call.ended", &[CallEnded, ConferenceMinutes, ConferenceUpdated]),
         ("&events=conversation.completed,call.missed,call.missed", &[CallMissed, ConversationCompleted]),
         ("&events=recording.ready", &[RecordingReady]),
-        ("&events=security.*", &[SecurityGuessing]),
+        ("&events=security.*", &[SecurityGuessing, SecurityPinGuessing]),
     ];
     for (query, kinds) in cases {
         let mut live = office.follow(&boss, &format!("?since=2026-01-01{query}"), None);
@@ -238,7 +238,7 @@ fn patterns_and_permissions_choose_the_kinds() {
     let refused = office.get(&member, "/events?events=security.guessing");
     assert_eq!(refused.error(), (403, "forbidden"));
     assert!(refused.message().ends_with("directory:write"), "{}", refused.message());
-    let body = json!({"name": "money", "preset": "billing", "allow": ["127.0.0.1"]});
+    let body = json!({"name": "money", "permissions": ["billing:read"], "allow": ["127.0.0.1"]});
     let made = office.ask(&boss, "POST /api-keys", body);
     let refused = office.get(made.body["key"].as_str().unwrap(), "/events");
     assert_eq!(refused.error(), (403, "forbidden"));

@@ -1,8 +1,9 @@
 //! `GET /cdrs/export`: the call log as a file.
 
 use serde_json::Value;
-use sidetone_model::call::HangupCause;
+use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::quality::{MediaVerdict, Quality};
@@ -37,7 +38,13 @@ fn records(ids: Ids) -> Vec<Cdr> {
         campaign_id: Some(CampaignId(id(3))),
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::UserBusy),
+        ended_by: Some(EndedBy::Caller),
+        transferred_from: Some(ended(1).call_uuid),
+        transferred_to: Some(ended(2).call_uuid),
+        forwarded_by: Some("1002".into()),
+        forward_reason: Some(ForwardReason::Busy),
         ai_tokens: Some(1200),
+        reference: Some("ticket-4711".to_owned()),
         media_b: Some(Quality { verdict: Some(MediaVerdict::PtimeMismatch), ..all[0].quality }),
         billing: Billing { cost: Some(charge), ..Billing::default() },
         ..all[0].clone()
@@ -60,6 +67,7 @@ fn csv_is_the_default_newest_first_with_every_record_once() {
     assert_eq!(calls, wanted);
     let last = body.lines().last().unwrap();
     assert!(last.contains(",'=cmd|' /C calc'!A0,+442071230000,\"say \"\"hi\"\", you\","), "{last}");
+    assert!(last.contains(",ticket-4711,"), "{last}");
 }
 
 #[test]

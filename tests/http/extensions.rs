@@ -4,13 +4,16 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 12] = [
     "codec_string",
     "created_at",
+    "do_not_disturb",
+    "forwarding",
     "id",
     "name",
     "number",
     "organisation_id",
+    "srtp",
     "strict_source",
     "team_id",
     "updated_at",
@@ -49,7 +52,12 @@ fn one_is_made_read_changed_and_removed() {
     let strict = desk.patch(As::Acme, &path, json!({"strict_source": "sdp"}));
     assert_eq!((strict.status, &strict.body["strict_source"]), (200, &json!("sdp")));
     assert_eq!(desk.get(As::Reader, &path).body["strict_source"], "sdp");
+    let secure = desk.patch(As::Acme, &path, json!({"srtp": "optional"}));
+    assert_eq!((secure.status, &secure.body["srtp"]), (200, &json!("optional")));
+    let wrong = desk.patch(As::Acme, &path, json!({"srtp": "yes"}));
+    assert_eq!((wrong.status, wrong.message()), (400, "srtp: must be one of off, optional, required"));
     let changed = desk.patch(As::Acme, &path, json!({"strict_source": null}));
+    assert_eq!(changed.body["srtp"], "optional");
     assert_eq!(changed.body["strict_source"], json!(null));
     let wrong = desk.patch(As::Acme, &path, json!({"strict_source": "sip"}));
     assert_eq!((wrong.status, wrong.message()), (400, "strict_source: must be one of any, sdp, signalling"));
@@ -69,6 +77,7 @@ fn a_password_is_made_up_and_shown_once() {
     assert_eq!(password.len(), 20);
     assert_eq!((&made.body["name"], &made.body["codec_string"]), (&json!(""), &json!("")));
     assert_eq!((&made.body["team_id"], &made.body["strict_source"]), (&json!(null), &json!(null)));
+    assert_eq!(made.body["srtp"], "off");
     let strict = desk.post(As::Acme, "/extensions", json!({"number": "1005", "strict_source": "signalling"}));
     assert_eq!(strict.body["strict_source"], "signalling");
     let read = desk.get(As::Acme, made.location());

@@ -82,7 +82,7 @@ fn everything_that_is_wrong_with_a_key_is_named() {
     let boss = office.login("boss@acme.test");
     let many: Vec<String> = (0..65).map(|n| format!("10.0.0.{n}")).collect();
     let cases = [
-        (json!({}), vec!["name: is required", "permissions: is required, or a preset", "allow: is required"]),
+        (json!({}), vec!["name: is required", "allow: is required", "permissions: is required, or a preset"]),
         (
             json!({"name": "", "preset": "root", "allow": ["0.0.0.0/0", "::/0", "::ffff:0:0/96", "x"], "rate_per_minute": 0}),
             vec![

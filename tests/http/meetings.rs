@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone_api::{ApiState, RoomHistory};
+use sidetone_api::{ApiState, Ports, RoomHistory};
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ConferenceSessionId, NodeId};
 use sidetone_model::room::rows::{Rows, SessionRow};
@@ -86,8 +86,13 @@ impl Sessions {
             store.store_sessions(NodeId(Uuid::nil()), &rows).await.unwrap();
             let shared = Arc::new(store.clone());
             let meetings = with_ai.then(|| shared.clone() as _);
-            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), Arc::new(|| at(120)))
-                .with_room_history(RoomHistory { sessions: shared, meetings });
+            let state = ApiState::new(
+                Ports {
+                    room_history: Some(RoomHistory { sessions: shared.clone(), meetings }),
+                    ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
+                },
+                Arc::new(|| at(120)),
+            );
             (state, (room.to_string(), ids.map(|id| id.to_string())))
         });
         Sessions { face, room, ids }
@@ -110,7 +115,7 @@ impl Sessions {
 
 fn meeting(state: &str) -> Value {
     let mut meeting = json!({
-        "agent": {"id": AGENT, "name": "Scribe"},
+        "agent": {"id": AGENT, "name": "TapWriter"},
         "state": state,
         "notes": [{"at": "2026-01-01T00:00:05.000Z", "text": "Ship it"}],
         "turns": [
@@ -186,7 +191,7 @@ fn a_meeting_is_read_as_it_was_reported() {
     assert_eq!(rows[0]["minutes_error"], "the model was away");
     assert_eq!(
         rows[1],
-        json!({"session_id": session, "agent": {"id": AGENT, "name": "Scribe"}, "state": "ready",
+        json!({"session_id": session, "agent": {"id": AGENT, "name": "TapWriter"}, "state": "ready",
             "has_minutes": true, "notes": 1, "turns": 2})
     );
     let path = format!("/conference-rooms/{}/sessions/{session}/meeting", board.room);
@@ -213,10 +218,10 @@ fn what_is_wrong_with_a_report_is_named() {
     let turn = |seq: i64| json!({"seq": seq, "at": at, "speaker": "Ada", "text": "a"});
     let cases = [
         (with("agent", json!({"id": AGENT})), "agent.name: is required"),
-        (with("agent", json!({"id": "a6", "name": "Scribe"})), "agent.id: must be a UUID"),
+        (with("agent", json!({"id": "a6", "name": "TapWriter"})), "agent.id: must be a UUID"),
         (with("state", json!("done")), "state: must be one of running, writing, ready, failed"),
-        (with("minutes", json!("too early")), "minutes: belongs to state ready alone"),
-        (with("minutes_error", json!("none")), "minutes_error: belongs to state failed alone"),
+        (with("minutes", json!("too early")), "minutes: is allowed only when state is ready"),
+        (with("minutes_error", json!("none")), "minutes_error: is allowed only when state is failed"),
         (without_minutes, "minutes: must be given when state is ready"),
         (with("turns", json!([turn(1), turn(1)])), "turns: seq 1 is given more than once"),
         (with("turns", json!([turn(-1)])), "turns[0].seq"),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sidetone::call_info::{AnsweredCall, NoteSink};
-use sidetone::notes::{NoteCounters, NoteService, NoteWriter, courier};
-use sidetone_api::ApiState;
+use sidetone::notes::{NoteCounters, NoteService, NoteWriter, dispatcher};
+use sidetone_api::{ApiState, Ports};
 use sidetone_model::call::Direction;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, OrganisationId};
@@ -143,25 +143,25 @@ impl Desk {
             ]);
             phones.devices.lock().insert(of("1001").id, vec!["sip:a@192.0.2.1".to_owned()]);
             let node = NodeId(Uuid::from_u128(0x0DE));
-            let (courier, errands) = courier();
+            let (dispatcher, queue) = dispatcher();
             let counters = Arc::new(NoteCounters::default());
-            let (orders, writer) = NoteWriter::new(Arc::new(store.clone()), courier.clone(), counters);
+            let (orders, writer) = NoteWriter::new(Arc::new(store.clone()), dispatcher.clone(), counters);
             let (running, stop) = watch::channel(false);
-            let (mut writer, mut errands) = (writer, errands);
+            let (mut writer, mut queue) = (writer, queue);
             tokio::spawn(async move { writer.run(stop).await });
-            let (courier_phones, courier_orders) = (phones.clone(), orders.clone());
-            tokio::spawn(async move { errands.run(courier_phones.as_ref(), &courier_orders).await });
+            let (dispatcher_phones, dispatcher_orders) = (phones.clone(), orders.clone());
+            tokio::spawn(async move { queue.run(dispatcher_phones.as_ref(), &dispatcher_orders).await });
             let clock = Arc::new(|| at(1));
-            let service = NoteService::new(store.clone(), phones.clone(), (orders, courier), node, clock);
+            let service = NoteService::new(store.clone(), phones.clone(), (orders, dispatcher), node, clock);
             let keys = IdempotencyKeys::open(store.clone(), node).await.unwrap();
             let state = ApiState::new(
-                Arc::new(store.clone()),
-                Arc::new(store.clone()),
-                Arc::new(Ready),
+                Ports {
+                    notes: Some(Arc::new(service.clone())),
+                    idempotency: Arc::new(keys),
+                    ..Ports::of_log(Arc::new(store.clone()), Arc::new(store.clone()), Arc::new(Ready))
+                },
                 Arc::new(|| at(1)),
-            )
-            .with_notes(Arc::new(service.clone()))
-            .with_idempotency(Arc::new(keys));
+            );
             (state, (phones, service, store, Handle::current(), acme, extensions, running))
         });
         let (phones, service, store, runtime, acme, extensions, running) = behind;
@@ -220,7 +220,7 @@ fn a_note_into_a_call_answers_202_with_its_legs() {
     assert_eq!(answer.body, json!({"id": id, "channel": "info", "legs": LEGS, "ack": true}));
     let [dispatch] = desk.sent(1).try_into().unwrap();
     assert_eq!(dispatch.to, Destination::Call(TALK, LEGS.to_vec()));
-    assert_eq!(dispatch.payload, format!(r#"{{"id":"{id}","title":"a","ack":true}}"#));
+    assert_eq!(dispatch.payload, format!(r#"{{"id":"{id}","title":"a","ack":true,"level":"info"}}"#));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_wrong_note_is_refused_by_the_names_of_its_fields() {
         (
             &long,
             400,
-            "body: must stay under 4 KB: with its id the note is 4160 bytes of JSON, at most 4095 are sent",
+            "body: must stay under 4 KB: with its id the note is 4175 bytes of JSON, at most 4095 are sent",
         ),
     ] {
         for path in [info(TALK), desk.message()] {
@@ -353,8 +353,8 @@ fn a_record_has_every_field_of_the_table_under_its_name() {
         json!([{
             "id": id, "channel": "message", "extension_id": person, "title": "m", "body": "", "level": "info", "ack": false,
             "source": "api", "status": "pending", "recipient_count": 1, "acked_count": 0, "sent_at": at(1),
-            "recipients": [{"member": person, "name": "Ada", "sent_at": at(1), "acked_at": null, "status": "pending"}],
-            "payload": {"id": id, "title": "m"},
+            "recipients": [{"member": person, "name": "Ada", "device": "sip:a@192.0.2.1", "sent_at": at(1), "acked_at": null, "status": "pending"}],
+            "payload": {"id": id, "title": "m", "level": "info"},
         }])
     );
 }

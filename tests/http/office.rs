@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sidetone::events::Bus;
-use sidetone_api::{ApiState, router};
+use sidetone_api::{ApiState, Ports, router};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::ports::CdrSink;
@@ -149,10 +149,15 @@ impl Office {
             let bus = Bus::new(&ground.store);
             let (reader, mut heard) = (bus.clone(), ground.store.event_bell().listen());
             tokio::spawn(async move { reader.run(&mut heard, stopped).await });
-            let state = ApiState::new(shared.clone(), shared.clone(), Arc::new(Ready), clock)
-                .with_stored_quality(shared)
-                .with_panel(panel)
-                .with_events(Arc::new(bus.clone()));
+            let state = ApiState::new(
+                Ports {
+                    stored_quality: Some(shared.clone()),
+                    panel: Some(Arc::new(panel)),
+                    events: Some(Arc::new(bus.clone())),
+                    ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
+                },
+                clock,
+            );
             (names, ground.store, bus, router(state), ground.database)
         });
         Self { names, store, runtime, bus, stop, router, clock, _database: database, _dir: dir }

@@ -22,6 +22,7 @@ fn one_is_made_read_changed_and_removed() {
         "created_at",
         "currency",
         "has_call_info_secret",
+        "has_callback_secret",
         "id",
         "international_prefix",
         "max_call_seconds",
@@ -78,9 +79,9 @@ fn every_wrong_field_is_named() {
         "max_outbound_calls: must be between 0 and 1000000",
         "max_call_seconds: must be between 60 and 86400",
         "recording_retention_days: must be between 0 and 36500",
-        "colour: is not a field here, the fields are country_code, max_outbound_calls, name, sip_domain, currency, \
-         credit, national_prefix, international_prefix, max_call_seconds, call_info_url, call_info_secret, \
-         recording_retention_days",
+        "colour: is not a field here, the fields are name, sip_domain, currency, credit, country_code, national_prefix, \
+         international_prefix, max_outbound_calls, max_call_seconds, call_info_url, call_info_secret, \
+         callback_secret, recording_retention_days",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use sidetone::sound::{self, Followed, Library};
+use sidetone::prompts::{self, Followed, Library};
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::audio::wav::header;
 use sidetone_model::directory::DirectorySnapshot;
@@ -160,7 +160,7 @@ async fn every_node_plays_what_was_stored() {
     };
     let (acme, bolt) = (id("Acme"), id("Bolt"));
     let mut nodes = [(); 2].map(|()| (Library::new(), Followed::default()));
-    let desk = Arc::new(sound::Desk::new(ground.store.clone(), nodes[0].0.clone()));
+    let desk = Arc::new(prompts::PromptService::new(ground.store.clone(), nodes[0].0.clone()));
     let builtin = nodes[0].0.clip(acme, Prompt::Joined);
     for sample in [5, 6] {
         desk.put(acme, Prompt::Joined, wav(sample, 320), at(1)).await.unwrap();

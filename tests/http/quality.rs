@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sidetone_api::ApiState;
+use sidetone_api::{ApiState, Ports};
 use sidetone_call::quality::{self, WallClock};
 use sidetone_media::session::{Report, Session, SessionConfig};
 use sidetone_media::simulate::{Scenario, play};
@@ -217,8 +217,11 @@ fn a_live_call_is_told_of_while_it_is_up() {
         let acme = ground.database.texts("SELECT id FROM organisations").await.remove(0).remove(0);
         let store = Arc::new(ground.store.clone());
         let carried = Arc::new(Carried(acme.unwrap().parse().unwrap()));
-        let state = ApiState::new(store.clone(), store, Arc::new(Ready), Arc::new(|| at(100)));
-        (state.with_live_quality(carried), ())
+        let state = ApiState::new(
+            Ports { live_quality: Some(carried), ..Ports::of_log(store.clone(), store, Arc::new(Ready)) },
+            Arc::new(|| at(100)),
+        );
+        (state, ())
     });
     let get = |number: u128, query: &str, short_id: &str| {
         let authorization = format!("Authorization: Bearer {}\r\n", key(short_id));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use sidetone::recorder::{Begin, DataDisk, Recordings, Shelf};
-use sidetone_api::ApiState;
+use sidetone::recorder::{Begin, DataDisk, Playback, Recordings};
+use sidetone_api::{ApiState, Ports};
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_media::time::Micros;
@@ -82,9 +82,15 @@ impl Site {
             record(&files, acme);
             furnish(&ground, acme, room).await;
             let shared = Arc::new(ground.store.clone());
-            let shelf = Shelf::new(ground.store, files);
-            let state = ApiState::new(shared.clone(), shared, Arc::new(Ready), Arc::new(|| at(100)));
-            (state.with_recordings(Arc::new(shelf)), (room, foreign, acme))
+            let playback = Playback::new(ground.store, files);
+            let state = ApiState::new(
+                Ports {
+                    recordings: Some(Arc::new(playback)),
+                    ..Ports::of_log(shared.clone(), shared, Arc::new(Ready))
+                },
+                Arc::new(|| at(100)),
+            );
+            (state, (room, foreign, acme))
         });
         Site { face, room, foreign, disk, owner, _dir: dir }
     }

@@ -23,16 +23,28 @@ fn one_is_made_read_changed_and_removed() {
     let fields = [
         "accept_from",
         "address",
+        "backup_addresses",
+        "codecs",
+        "country_code",
         "created_at",
+        "from_domain",
         "has_password",
+        "headers",
         "id",
+        "inbound_numbers",
         "max_call_seconds",
         "name",
+        "national_prefix",
         "organisation_id",
+        "outbound_numbers",
+        "outbound_proxy",
         "priority",
+        "progress_seconds",
+        "qualify_seconds",
         "realm",
         "register",
         "short_numbers",
+        "srtp",
         "strict_source",
         "updated_at",
         "username",
@@ -53,7 +65,12 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(bounds(&changed.body), (json!("sdp"), json!(3_600)));
     let cleared = desk.patch(As::Acme, &path, json!({"strict_source": null, "max_call_seconds": null}));
     assert_eq!(bounds(&cleared.body), (json!(null), json!(null)));
-    let changed = desk.patch(As::Acme, &path, json!({"strict_source": "any", "max_call_seconds": 60}));
+    let changed = desk.patch(
+        As::Acme,
+        &path,
+        json!({"strict_source": "any", "srtp": "required", "max_call_seconds": 60}),
+    );
+    assert_eq!(changed.body["srtp"], "required");
     assert_eq!(bounds(&changed.body), (json!("any"), json!(60)));
     let again = desk.patch(As::Acme, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
@@ -77,7 +94,19 @@ fn a_new_one_has_plain_defaults() {
         ("register", json!(false)),
         ("short_numbers", json!([])),
         ("strict_source", json!(null)),
+        ("srtp", json!("off")),
         ("max_call_seconds", json!(null)),
+        ("backup_addresses", json!([])),
+        ("outbound_proxy", json!("")),
+        ("from_domain", json!("")),
+        ("country_code", json!("")),
+        ("national_prefix", json!("0")),
+        ("inbound_numbers", json!("international")),
+        ("outbound_numbers", json!("e164")),
+        ("codecs", json!([])),
+        ("headers", json!([])),
+        ("progress_seconds", json!(20)),
+        ("qualify_seconds", json!(0)),
     ];
     for (field, value) in expected {
         assert_eq!(made.body[field], value, "{field}");
@@ -85,11 +114,62 @@ fn a_new_one_has_plain_defaults() {
 }
 
 #[test]
+fn how_a_carrier_differs_is_set_and_changed() {
+    let desk = Desk::start();
+    let settings = json!({
+        "name": "carrier", "address": "sip:carrier.example", "backup_addresses": ["sip:B.carrier.example", "sip:8.8.8.8"],
+        "from_domain": "Acme.carrier.example", "country_code": "44", "national_prefix": "0",
+        "inbound_numbers": "national", "outbound_numbers": "digits", "codecs": ["pcma", "G722"],
+        "headers": ["X-Account:42"]
+    });
+    let made = desk.post(As::Acme, "/trunks", settings);
+    assert_eq!(made.status, 201, "{}", made.body);
+    let expected = [
+        ("backup_addresses", json!(["sip:b.carrier.example", "sip:8.8.8.8"])),
+        ("from_domain", json!("acme.carrier.example")),
+        ("inbound_numbers", json!("national")),
+        ("outbound_numbers", json!("digits")),
+        ("codecs", json!(["PCMA", "G722"])),
+        ("headers", json!(["X-Account: 42"])),
+    ];
+    for (field, value) in expected {
+        assert_eq!(made.body[field], value, "{field}");
+    }
+    let path = made.location().to_owned();
+    let again = desk.patch(As::Acme, &path, made.body.clone());
+    assert_eq!((again.status, &again.body["headers"]), (200, &json!(["X-Account: 42"])));
+    let cleared = json!({"backup_addresses": [], "outbound_proxy": "sip:proxy.example:5080;transport=tcp"});
+    let cleared = desk.patch(As::Acme, &path, cleared);
+    assert_eq!(cleared.body["outbound_proxy"], "sip:proxy.example:5080;transport=tcp");
+    for (wrong, message) in [
+        (
+            json!({"backup_addresses": ["sip:8.8.8.8"]}),
+            "backup_addresses: must be empty, because every request goes to outbound_proxy",
+        ),
+        (json!({"qualify_seconds": 9}), "qualify_seconds: must be 0 for none, or at least 10"),
+        (json!({"country_code": ""}), "inbound_numbers: needs country_code, the country of national numbers"),
+        (
+            json!({"outbound_proxy": "sip:10.0.0.1"}),
+            "outbound_proxy: must be on a public address; only an operator names another",
+        ),
+    ] {
+        let answer = desk.patch(As::Acme, &path, wrong);
+        assert_eq!((answer.status, answer.message()), (400, message));
+    }
+    let taken =
+        json!({"name": "thief", "address": "sip:other.example", "backup_addresses": ["sip:carrier.example"]});
+    assert_eq!(desk.post(As::Bolt, "/trunks", taken).status, 409);
+}
+
+#[test]
 fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "address": "https://carrier.example", "accept_from": ["0.0.0.0/0", 7, "carrier"], "priority": 65536,
-        "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "max_call_seconds": 59, "name": " "
+        "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "srtp": "on", "max_call_seconds": 59, "name": " ",
+        "backup_addresses": ["carrier"], "outbound_proxy": "sips:p.example", "from_domain": "a b", "country_code": "+44",
+        "national_prefix": "x", "inbound_numbers": "local", "outbound_numbers": "plus", "codecs": ["PCMA", "pcma", "amr"],
+        "headers": ["X-Account", "Via: x", "X-Account: 1\r\nTo: x"], "progress_seconds": 121, "qualify_seconds": 3601
     });
     let answer = desk.post(As::Acme, "/trunks", body);
     let expected = [
@@ -101,8 +181,23 @@ fn every_wrong_field_is_named() {
         "register: must be true or false, not a string",
         "short_numbers[0]: must be 1 to 6 digits, such as \"112\"",
         "strict_source: must be one of any, sdp, signalling",
+        "srtp: must be one of off, optional, required",
         "max_call_seconds: must be between 60 and 86400",
         "name: must not be empty",
+        "backup_addresses[0]: must be written like sip:carrier.example:5060",
+        "outbound_proxy: must be written like sip:carrier.example:5060",
+        "from_domain: must be a host name such as acme.test",
+        "country_code: must be 0 to 3 digits in quotes",
+        "national_prefix: must be 0 to 5 digits in quotes",
+        "inbound_numbers: must be one of international, national",
+        "outbound_numbers: must be one of digits, e164, national, prefixed",
+        "codecs[1]: PCMA is named twice",
+        "codecs[2]: \"amr\" is none of G722, L16, PCMA, PCMU, opus",
+        "headers[0]: must be written like \"X-Account: 42\"",
+        "headers[1]: sets Via, which the switch writes itself; choose another header",
+        "headers[2]: must have a value of 1 to 256 bytes on one line",
+        "progress_seconds: must be between 5 and 120",
+        "qualify_seconds: must be between 0 and 3600",
     ];
     assert_eq!(answer.message(), expected.join("; "));
     let answer = desk.post(As::Acme, "/trunks", json!({"name": "x", "register": true}));

@@ -157,7 +157,7 @@ fn the_last_who_runs_something_cannot_go() {
             assert_eq!(answer.error(), (409, "conflict"), "{what}");
             assert_eq!(
                 answer.message(),
-                format!("the user is the last {role}: make somebody else one first")
+                format!("the user is the last {role}: give another user this role first")
             );
         }
     }

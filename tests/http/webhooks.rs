@@ -139,7 +139,7 @@ fn every_wrong_field_is_named() {
         "events[2]: must be a string, not a number",
         "description: must be at most 200 characters",
         "active: must be true or false, not a string",
-        "colour: is not a field here, the fields are organisation_id, url, events, description, active",
+        "colour: is not a field here, the fields are url, events, description, active, organisation_id",
     ];
     assert_eq!((answer.status, answer.message()), (400, expected.join("; ").as_str()));
     let answer = desk.post(As::Acme, "/webhooks", json!({}));

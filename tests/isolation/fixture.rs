@@ -13,7 +13,7 @@ use sidetone_model::access::{Permission, Scope};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, OrganisationId, RoomId, TeamId};
 use sidetone_model::ports::CdrSink;
-use sidetone_model::room::news::Person;
+use sidetone_model::room::event::Person;
 use sidetone_model::room::rows::{PersonRow, Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, Role, RoomPin, Rooms as _};
 use sidetone_phone::{Answering, CallPlan, Phone};
@@ -190,6 +190,23 @@ impl Fixture {
         answer.json()
     }
 
+    /// Places a call of a team that ends by itself, and returns its request once it is over.
+    fn requested(&self, plant: &str, ids: &BTreeMap<String, String>, team: &str) -> String {
+        let call = json!({"from": ids[&format!("extension.{team}")], "to": "1003", "max_seconds": 1,
+            "reference": format!("{plant} {team}plant")});
+        let placed = self.operate("POST", "/calls", call);
+        let id = placed["call_request_id"].as_str().unwrap().to_owned();
+        for _ in 0..CALL_POLLS {
+            let request = self.operate("GET", &format!("/call-requests/{id}"), Value::Null);
+            if request["cdr"] == placed["call_uuid"] {
+                assert_eq!(request["state"], "completed", "{request}");
+                return id;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the call is not over: {id}");
+    }
+
     /// Makes what an apply file cannot declare, and collects the ids of everything.
     fn furnish(&self, plant: &str) -> Tenant {
         let mut tenant = tenant(plant);
@@ -272,6 +289,9 @@ impl Fixture {
                 format!("conversation.{name}"),
                 Uuid::from_u128(record.call_uuid.0.as_u128() + 1000).to_string(),
             );
+        }
+        for team in ["red", "blue"] {
+            ids.insert(format!("request.{team}"), self.requested(plant, &ids, team));
         }
         tenant.organisation = organisation;
         tenant.ids = ids;
@@ -499,3 +519,6 @@ fn directory() -> String {
     }
     text
 }
+
+/// Reads of a request until its call must be over: two minutes at least.
+const CALL_POLLS: u32 = 6_000;

@@ -160,10 +160,23 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/calls", List, ""),
     row("GET /api/v1/calls/{uuid}", One, "call.blue"),
     row("GET /api/v1/calls/{uuid}/quality", One, "call.blue"),
+    // Calls that programs place.
+    row("POST /api/v1/calls", Act, "")
+        .with_query("?dry_run=true")
+        .body_of(|tenant| json!({"from": tenant.id("extension.blue"), "to": "1003"})),
+    row("GET /api/v1/call-requests", List, ""),
+    row("GET /api/v1/call-requests/{id}", One, "request.blue"),
+    row("DELETE /api/v1/call-requests/{id}", Act, "request.blue").answers(409),
     // Notes to phones.
     row("POST /api/v1/calls/{uuid}/conference", Act, "call.blue")
         .body_of(|tenant| json!({"with": tenant.id("call.blue")}))
         .answers(409),
+    row("POST /api/v1/calls/{uuid}/transfer", Act, "call.blue")
+        .body_of(|tenant| json!({"with": tenant.id("call.blue")}))
+        .answers(422),
+    row("POST /api/v1/calls/{uuid}/move-to-room", Act, "call.blue")
+        .body_of(|tenant| json!({"room_id": tenant.id("room"), "leg": tenant.id("call.blue")}))
+        .answers(422),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
@@ -172,15 +185,17 @@ pub const ROWS: &[Row] = &[
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
     row("GET /api/v1/extensions/{id}/messages", One, "extension.blue"),
+    row("DELETE /api/v1/calls/{uuid}", Delete, "call.blue"),
     // The call log.
     row("GET /api/v1/cdrs", List, ""),
     row("GET /api/v1/cdrs/export", List, ""),
     row("GET /api/v1/cdrs/{uuid}", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/quality", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
-    row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":1"),
+    row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":2"),
     // Conversations.
     row("GET /api/v1/cdrs/{uuid}/conversation", One, "cdr.blue"),
+    row("GET /api/v1/conversations", List, ""),
     row("GET /api/v1/conversations/{id}", One, "conversation.blue"),
     row("PUT /api/v1/conversations/{id}", Put, "conversation.blue")
         .body_of(|tenant| conversation(&tenant.plant, &tenant.ids, "blue")),
@@ -252,6 +267,7 @@ pub const ROWS: &[Row] = &[
     row("PATCH /api/v1/extensions/{id}", Change, "extension.blue")
         .body_of(|tenant| json!({"team_id": tenant.id("team.blue")})),
     row("DELETE /api/v1/extensions/{id}", Delete, "extension.spare"),
+    row("GET /api/v1/registrations", List, ""),
     row("GET /api/v1/numbers", List, "").shows_teams("\"total\":0"),
     row("POST /api/v1/numbers", Create, "").body_of(|tenant| {
         json!({"number": "+442079460999", "destination": "extension", "destination_id": tenant.id("extension.red"),
@@ -266,6 +282,7 @@ pub const ROWS: &[Row] = &[
         |tenant| json!({"name": "second", "address": "sip:192.0.2.77:5060", "organisation_id": tenant.organisation}),
     ),
     row("GET /api/v1/trunks/{id}", One, "trunk"),
+    row("GET /api/v1/trunks/{id}/status", One, "trunk"),
     row("PATCH /api/v1/trunks/{id}", Change, "trunk").body_of(|_| json!({"priority": 3})),
     row("DELETE /api/v1/trunks/{id}", Delete, "trunk.spare"),
     // What happened, as it happens; and what was stored before, so that there is something to see.

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::access::Scope;
 use sidetone_model::page::Window;
-use sidetone_model::ports::CdrLog;
-use sidetone_model::ports::CdrSink;
+use sidetone_model::ports::{CdrLog, CdrSink};
 use sidetone_store::Store;
 
 use crate::check::{Checks, note, percentile_ms, seconds, setting, spread_ms};

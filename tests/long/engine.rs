@@ -37,6 +37,8 @@ pub fn organisation(index: usize, domain: &str, first: u32, count: u32) -> Strin
 pub struct Start {
     /// Behind the usual settings; sections that those have are not repeated.
     pub more: String,
+    /// SIP listeners beside UDP and TCP, such as `tls://127.0.0.1:0`.
+    pub listen: Vec<&'static str>,
     /// The range of media ports.
     pub ports: String,
     /// `RUST_LOG`.
@@ -47,8 +49,13 @@ pub struct Start {
 
 impl Default for Start {
     fn default() -> Self {
-        let (more, wrapper) = (String::new(), Vec::new());
-        Start { more, ports: "12000-31999".to_owned(), log: "warn", wrapper }
+        Start {
+            more: String::new(),
+            listen: Vec::new(),
+            ports: "12000-31999".to_owned(),
+            log: "warn",
+            wrapper: Vec::new(),
+        }
     }
 }
 
@@ -57,6 +64,8 @@ pub struct Engine {
     process: Child,
     pub sip: SocketAddr,
     pub tcp: SocketAddr,
+    /// `None` without such a listener.
+    pub tls: Option<SocketAddr>,
     pub http: SocketAddr,
     log: PathBuf,
 }
@@ -77,14 +86,16 @@ impl Engine {
         let stdout = BufReader::new(process.stdout.take().unwrap());
         let lines: Vec<String> =
             stdout.lines().map(Result::unwrap).take_while(|line| line != "ready").collect();
-        let address = |prefix: &str| {
+        let known = |prefix: &str| {
             let line = lines.iter().find_map(|line| line.strip_prefix(prefix));
-            line.unwrap_or_else(|| panic!("no {prefix} in {lines:?}: {}", fs::read_to_string(&log).unwrap()))
-                .parse()
-                .unwrap()
+            line.map(|address| address.parse().unwrap())
         };
-        let (sip, tcp) = (address("sip udp://"), address("sip tcp://"));
-        Engine { sip, tcp, http: address("http http://"), process, log }
+        let address = |prefix: &str| {
+            let none = || panic!("no {prefix} in {lines:?}: {}", fs::read_to_string(&log).unwrap());
+            known(prefix).unwrap_or_else(none)
+        };
+        let (sip, tcp, tls) = (address("sip udp://"), address("sip tcp://"), known("sip tls://"));
+        Engine { sip, tcp, tls, http: address("http http://"), process, log }
     }
 
     pub fn pid(&self) -> u32 {
@@ -232,12 +243,14 @@ pub fn found<T>(what: &str, patience: Duration, mut look: impl FnMut() -> Option
 
 fn config_file(dir: &Path, start: &Start) -> PathBuf {
     let file = dir.join("sidetone.toml");
+    let listen = [["udp://127.0.0.1:0", "tcp://127.0.0.1:0"].as_slice(), &start.listen].concat();
     let text = format!(
         "[node]\ndata_dir = \"{0}\"\n[database]\nurl = \"{1}\"\n\
-         [sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
-         [media]\nports = \"{2}\"\nworkers = 1\n[http]\nlisten = \"127.0.0.1:0\"\n{3}",
+         [sip]\nlisten = {2:?}\n\
+         [media]\nports = \"{3}\"\nworkers = 1\n[http]\nlisten = \"127.0.0.1:0\"\n{4}",
         dir.display(),
         url_in(dir),
+        listen,
         start.ports,
         start.more
     );

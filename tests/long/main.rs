@@ -33,6 +33,8 @@ mod media;
 mod mutations;
 mod office;
 mod phone;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
 mod sip_text;
@@ -40,6 +42,9 @@ mod slow_connections;
 mod soak;
 mod starved;
 mod tenants;
+mod tls;
+#[path = "../common/tunnel.rs"]
+mod tunnel;
 mod unauthenticated;
 mod usage;
 #[path = "../../benches/cdr_log/records.rs"]

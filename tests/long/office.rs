@@ -1,6 +1,6 @@
 //! Phones with calls between them, whose every packet counts.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +41,14 @@ pub struct Window {
 impl Office {
     /// `count` phones of one domain, numbered from `first`, on addresses from 127.`net`.0.1; none is registered yet.
     pub fn open(engine: &Engine, net: u8, domain: &str, first: u32, count: u32) -> Office {
-        let phones: Vec<Arc<Phone>> = (0..count)
-            .map(|index| Arc::new(Phone::new(engine.sip, address(net, index), domain, first + index, index)))
+        Office::through(&vec![engine.sip; count as usize], net, domain, first)
+    }
+
+    /// The same, with the address that each phone sends its SIP to.
+    pub fn through(ways: &[SocketAddr], net: u8, domain: &str, first: u32) -> Office {
+        let phones: Vec<Arc<Phone>> = (0..)
+            .zip(ways)
+            .map(|(index, way)| Arc::new(Phone::new(*way, address(net, index), domain, first + index, index)))
             .collect();
         let audio = Audio::start(phones.iter().map(|phone| Arc::clone(&phone.talk)).collect());
         let stop = Arc::new(AtomicBool::new(false));

@@ -43,8 +43,12 @@ fn long_t13_soak() {
         for _ in 0..READERS {
             scope.spawn(move || read(engine, rps, stop, tally));
         }
-        let (began, mut last) = (Instant::now(), Duration::ZERO);
+        let (began, mut last, mut registered) = (Instant::now(), Duration::ZERO, Instant::now());
         while began.elapsed() < lasts {
+            if registered.elapsed() >= REGISTER_EVERY {
+                registered = Instant::now();
+                office.register();
+            }
             std::thread::sleep(Duration::from_millis(500));
             if began.elapsed() >= last {
                 disk.lock().unwrap().push((began.elapsed(), bytes_below(dir.path()), tally.calls()));
@@ -265,3 +269,5 @@ const LANES: u32 = 10;
 const MEMBERS: u32 = 3;
 const READERS: u32 = 4;
 const TALK: Duration = Duration::from_secs(2);
+/// Well before a registration of the phones ends (an hour).
+const REGISTER_EVERY: Duration = Duration::from_secs(20 * 60);

@@ -54,5 +54,5 @@ async fn nothing_listens() {
     let settings = OutboundHttp { ports: vec![address.port()], ..receiver.settings(dir.path()) };
     let client = Client::new(&settings, Vec::new()).unwrap();
     let refused = client.post(&format!("https://{address}/"), &[], Bytes::new(), BUDGET).await.unwrap_err();
-    assert_eq!(refused.to_string(), format!("{address} takes no connection: connection refused"));
+    assert_eq!(refused.to_string(), format!("{address} accepts no connection: connection refused"));
 }

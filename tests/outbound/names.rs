@@ -49,7 +49,7 @@ async fn a_name_with_many_addresses_costs_a_few_connections() {
     }
     let client = elsewhere.client(&OutboundHttp::default(), &[]);
     let refused = client.post(URL, &[], Bytes::new(), BUDGET).await.unwrap_err();
-    assert_eq!(refused.to_string(), "8.8.8.4:443 takes no connection: connection refused");
+    assert_eq!(refused.to_string(), "8.8.8.4:443 accepts no connection: connection refused");
     assert_eq!(elsewhere.connects().len(), 4);
 }
 

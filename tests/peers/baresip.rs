@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::Engine;
+use crate::engine::{AUTHORITY, Engine};
 use crate::process::Process;
 use crate::{ports, sound, tell, turn};
 
@@ -35,6 +35,38 @@ fn one_baresip_calls_another() {
     assert!(record["billsec"].as_u64() >= Some(1), "{record:#}");
     assert_eq!(record["loss_pct"].as_f64(), Some(0.0), "{record:#}");
     tell(&format!("baresip: interval {} ms, jitter {} ms", record["mean_interval_ms"], record["jitter_ms"]));
+}
+
+/// Both phones over TLS, and each checks the certificate of the engine.
+#[test]
+fn baresip_calls_over_tls() {
+    let Some(_turn) = turn() else { return };
+    let mut engine = Engine::start(8);
+    sound::write_wave(&engine.dir().join("tone.wav"), 180);
+    let mut callee = phone_over_tls(&engine, "1002", "the-second-secret", "auto");
+    let mut caller = phone_over_tls(&engine, "1001", "the-first-secret", "manual");
+    for phone in [&mut callee, &mut caller] {
+        phone.wait_for("registered successfully");
+    }
+    caller.type_line("/dial sip:1002@acme.test");
+    for phone in [&mut caller, &mut callee] {
+        phone.wait_for("Call established");
+    }
+    let answered = Instant::now();
+    caller.wait("the end of the talk", |_| (answered.elapsed() >= TALK).then_some(()));
+    caller.type_line("/hangup");
+    let records = engine.records(1);
+    let record = &records[0];
+    assert!(record["answered_at"].is_string(), "{record:#}\n{caller}\n{callee}");
+    assert_eq!(record["media_verdict"], "ok", "{record:#}");
+    assert_eq!(record["hangup_cause"], "NORMAL_CLEARING", "{record:#}");
+}
+
+/// A phone without a sound card whose SIP goes over TLS.
+fn phone_over_tls(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
+    let more = format!("sip_cafile {}\n", engine.dir().join(AUTHORITY).display());
+    let at = format!("{};transport=tls", engine.sip_tls());
+    set_up_at(engine, (number, password, &at), answermode, "tone.wav", &more)
 }
 
 /// A phone without a sound card: it plays a file and hears into the void.
@@ -70,12 +102,22 @@ fn set_up(
     plays: &str,
     more: &str,
 ) -> Process {
+    set_up_at(engine, (number, password, engine.sip()), answermode, plays, more)
+}
+
+/// A phone of this number and password that sends to that address of the engine.
+fn set_up_at(
+    engine: &Engine,
+    (number, password, at): (&str, &str, &str),
+    answermode: &str,
+    plays: &str,
+    more: &str,
+) -> Process {
     let dir = engine.dir().join(number);
     std::fs::create_dir(&dir).unwrap();
     let account = format!(
-        "<sip:{number}@acme.test>;auth_user={number};auth_pass={password};outbound=\"sip:{}\";regint=60;\
+        "<sip:{number}@acme.test>;auth_user={number};auth_pass={password};outbound=\"sip:{at}\";regint=60;\
          answermode={answermode};audio_codecs=PCMA/8000/1,PCMU/8000/1\n",
-        engine.sip(),
     );
     let rtp_first = ports::free(32);
     let config = format!(

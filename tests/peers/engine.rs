@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 
 use crate::ports;
@@ -15,6 +17,7 @@ pub struct Engine {
     process: Process,
     sip: String,
     sip_tcp: String,
+    sip_tls: String,
     http: String,
     dir: TempDir,
 }
@@ -32,12 +35,14 @@ impl Engine {
         let count = calls * 8;
         let first = ports::free(count);
         let config = format!(
-            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]\n\
+            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"tls://127.0.0.1:0\"]\n\
+             [[tls.certificates]]\ncertificate = \"{AUTHORITY}\"\nkey = \"site.key\"\n\
              [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
             dir.path().display(),
             first + count - 1,
         );
         std::fs::write(dir.path().join("sidetone.toml"), config).unwrap();
+        certify(dir.path());
         std::fs::write(dir.path().join("directory.toml"), format!("{DIRECTORY}{more}")).unwrap();
         let run = |args: &[&str]| Process::spawn("sidetone", BINARY, "sidetone", dir.path(), args);
         let mut apply = run(&["apply", "directory.toml"]);
@@ -48,8 +53,9 @@ impl Engine {
         let after = |prefix: &str| {
             said.lines().find_map(|line| line.strip_prefix(prefix)).expect("a line per listener").to_owned()
         };
-        let (sip, sip_tcp, http) = (after("sip udp://"), after("sip tcp://"), after("http http://"));
-        Self { sip, sip_tcp, http, process, dir }
+        let (sip, sip_tcp, sip_tls) = (after("sip udp://"), after("sip tcp://"), after("sip tls://"));
+        let http = after("http http://");
+        Self { sip, sip_tcp, sip_tls, http, process, dir }
     }
 
     /// Where SIP is received, `ADDRESS:PORT`.
@@ -62,8 +68,13 @@ impl Engine {
         &self.sip_tcp
     }
 
+    /// The same over TLS; its certificate is its own authority, in the file [`AUTHORITY`].
+    pub fn sip_tls(&self) -> &str {
+        &self.sip_tls
+    }
+
     /// A directory for the files of the test.
-    pub fn dir(&self) -> &std::path::Path {
+    pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
@@ -110,6 +121,15 @@ impl Engine {
     }
 }
 
+/// Writes a certificate for the engine's domain and address, and its key.
+fn certify(dir: &Path) {
+    let key = KeyPair::generate().unwrap();
+    let names = ["acme.test", "127.0.0.1"].map(str::to_owned);
+    let certificate = CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+    std::fs::write(dir.join(AUTHORITY), certificate.pem()).unwrap();
+    std::fs::write(dir.join("site.key"), key.serialize_pem()).unwrap();
+}
+
 fn get(address: &str, path: &str) -> Value {
     let (status, body) = exchange(address, "GET", path, "\r\n");
     assert_eq!(status, 200, "{path}: {body}");
@@ -132,6 +152,8 @@ fn exchange(address: &str, method: &str, path: &str, rest: &str) -> (u16, Value)
     (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("{path}: {text}")))
 }
 
+/// The file of the engine's certificate.
+pub const AUTHORITY: &str = "site.pem";
 const BINARY: &str = env!("CARGO_BIN_EXE_sidetone");
 const HTTP_READ_MAX: Duration = Duration::from_secs(60);
 const KEY: &str = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz";

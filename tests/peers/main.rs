@@ -16,7 +16,9 @@ mod baresip;
 mod engine;
 mod linphone;
 mod notes;
+#[path = "../common/ports.rs"]
 mod ports;
+#[path = "../common/process.rs"]
 mod process;
 #[path = "../common/records.rs"]
 mod records;
@@ -28,13 +30,21 @@ mod sound;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The turn of one test at the real peers, or `None` where they are not wanted.
+/// Whether the real peers are to be run; prints a notice where they are not.
+fn are_peers_wanted() -> bool {
+    let wanted = std::env::var("SIDETONE_PEERS").as_deref() == Ok("1");
+    if !wanted {
+        tell("NOTICE: real peers are SKIPPED; SIDETONE_PEERS=1 runs them (sip-tester, baresip-core, root)");
+    }
+    wanted
+}
+
+/// The turn of one test whose peers send audio, or `None` where peers are not wanted.
 ///
 /// One test at a time: a phone that has to share the machine with the phones of another test paces its own
 /// packets worse, and that is measured.
 fn turn() -> Option<MutexGuard<'static, ()>> {
-    if std::env::var("SIDETONE_PEERS").as_deref() != Ok("1") {
-        tell("NOTICE: real peers are SKIPPED; SIDETONE_PEERS=1 runs them (sip-tester, baresip-core, root)");
+    if !are_peers_wanted() {
         return None;
     }
     static TURN: Mutex<()> = Mutex::new(());

@@ -1,8 +1,9 @@
 //! What a file declares is made true, once.
 
 use serde_json::Value;
-use sidetone_model::directory::{Destination, StrictSource};
+use sidetone_model::directory::{Destination, Srtp, StrictSource};
 use sidetone_model::ports::ApiKeys;
+use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers};
 use sidetone_sip::auth::{Algorithm, Credential};
 
 use crate::{ACME, declare, json, refusals, with_store};
@@ -34,9 +35,25 @@ fn the_file_of_the_contract_becomes_the_directory() {
         assert_eq!(ada.codecs, ["opus", "G722", "PCMA", "PCMU"]);
         let trunk = &directory.trunks[0];
         assert_eq!(
-            (ada.strict_source, trunk.strict_source),
-            (Some(StrictSource::Sdp), Some(StrictSource::Any))
+            (ada.strict_source, trunk.strict_source, ada.srtp, trunk.srtp),
+            (Some(StrictSource::Sdp), Some(StrictSource::Any), Srtp::Required, Srtp::Optional)
         );
+        let interop = &trunk.interop;
+        assert_eq!(interop.backup_addresses, ["sip:b.carrier.example", "sip:192.0.2.9:5062"]);
+        assert_eq!(
+            (interop.from_domain.as_str(), interop.national_prefix.as_str()),
+            ("acme.carrier.example", "0")
+        );
+        let formats = (InboundNumbers::National, OutboundNumbers::Prefixed);
+        assert_eq!((interop.inbound_numbers, interop.outbound_numbers), formats);
+        assert_eq!(
+            (&interop.codecs, &interop.headers),
+            (&vec!["PCMA".into()], &vec!["X-Account: 42".into(), "X-Site: 1".into()])
+        );
+        assert!(ada.do_not_disturb && !other.do_not_disturb);
+        let targets: Vec<_> = ada.forwarding.targets().collect();
+        assert_eq!(targets, [("busy", "1002"), ("no_answer", "+442071230001")]);
+        assert_eq!((ada.forwarding.no_answer_seconds, other.forwarding.no_answer_seconds), (30, 20));
         let limits = (directory.organisations[0].max_call_seconds, trunk.max_call_seconds);
         assert_eq!(limits, (Some(7_200), Some(3_600)));
         assert!(ada.team_id.is_some() && other.team_id.is_none());

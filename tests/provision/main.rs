@@ -43,6 +43,9 @@ max_call_seconds = 7200
   team = "support"
   codecs = ["Opus", "g722", "PCMA", "PCMU"]
   strict_source = "sdp"
+  srtp = "required"
+  do_not_disturb = true
+  forwarding = { busy = "1002", no_answer = "+44 207 123 0001", no_answer_seconds = 30 }
   [[organisations.extensions]]
   number = "1002"
   [[organisations.api_keys]]
@@ -66,7 +69,15 @@ accept_from = ["192.0.2.7/24"]
 username = ""
 priority = 10
 strict_source = "any"
+srtp = "optional"
 max_call_seconds = 3600
+backup_addresses = ["sip:B.carrier.example", "sip:192.0.2.9:5062"]
+from_domain = "Acme.carrier.example"
+country_code = "44"
+inbound_numbers = "national"
+outbound_numbers = "prefixed"
+codecs = ["pcma"]
+headers = ["X-Account: 42", "X-Site:1"]
 "#;
 
 fn parse(text: &str) -> Result<Declaration, Vec<String>> {

@@ -81,7 +81,7 @@ fn rates_name_what_is_there() {
         assert_eq!(
             refusals(error),
             [
-                "1: sell rate \"+1\" of \"Acme\": currency: Acme has its credit in EUR, declare what USD is in it under fx_rates"
+                "1: sell rate \"+1\" of \"Acme\": currency: Acme has its credit in EUR, declare a rate for USD under fx_rates"
             ]
         );
         // Without a limit there is nothing to convert into.
@@ -142,7 +142,7 @@ fn what_is_wrong_with_an_ai_price_is_named() {
     assert_eq!(
         parse(wrong).unwrap_err(),
         [
-            "AI price \"a*b\" of \"Acme\": organisation: must be left out: a cost is the operator's, whoever caused it",
+            "AI price \"a*b\" of \"Acme\": organisation: must be left out: costs belong to the operator",
             "AI price \"a*b\" of \"Acme\": provider: must not be empty",
             "AI price \"a*b\" of \"Acme\": model: must be a model's name, or the beginning of names followed by *",
             "AI price \"a*b\" of \"Acme\": text_input_per_million: must be between 0 and 1000000",

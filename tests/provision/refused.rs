@@ -31,6 +31,13 @@ fn what_contradicts_the_database_is_refused_by_key() {
             "0: organisation \"Acme\", number \"+4420\": destination: there is no extension \"9\", declare it",
         ),
         (
+            "calls forwarded to a number that is not there",
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
+             number = \"7\"\nforwarding = { busy = \"8\", always = \"1002\" }\n",
+            "0: organisation \"Acme\", extension \"7\": forwarding.busy: is no extension, conference room or phone \
+             number that the extension can dial",
+        ),
+        (
             "a team that is not there",
             "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
              number = \"7\"\nteam = \"sales\"\n",
@@ -88,7 +95,7 @@ fn every_mistake_in_a_file_is_named() {
             "a URL without a secret",
             organisation("call_info_url = \"https://crm.example/\"\n"),
             vec![
-                "organisation \"A\": call_info_secret: is missing: what is sent to call_info_url is signed with it"
+                "organisation \"A\": call_info_secret: is missing: requests to call_info_url are signed with it"
                     .to_owned(),
             ],
         ),
@@ -96,7 +103,7 @@ fn every_mistake_in_a_file_is_named() {
             "a secret without a URL",
             organisation("call_info_secret = \"sixteen letters!\"\n"),
             vec![
-                "organisation \"A\": call_info_url: is missing: call_info_secret signs what is sent there".to_owned(),
+                "organisation \"A\": call_info_url: is missing: requests to call_info_url are signed with call_info_secret".to_owned(),
             ],
         ),
         (
@@ -104,6 +111,15 @@ fn every_mistake_in_a_file_is_named() {
             organisation("call_info_url = \"https://crm.example/\"\ncall_info_secret = \"short\"\n"),
             vec![
                 "organisation \"A\": call_info_secret: must be 16 to 256 characters on one line, without control \
+                 characters"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "a short secret of callbacks",
+            organisation("callback_secret = \"short\"\n"),
+            vec![
+                "organisation \"A\": callback_secret: must be 16 to 256 characters on one line, without control \
                  characters"
                     .to_owned(),
             ],
@@ -151,6 +167,19 @@ fn every_mistake_in_a_file_is_named() {
                 "organisation \"A\", extension \"10a\": password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
                 "organisation \"A\", extension \"10a\": codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
                 "organisation \"A\", extension \"10a\": codecs: PCMU is named twice".to_owned(),
+            ],
+        ),
+        (
+            "forwarding",
+            organisation(
+                "[[organisations.extensions]]\nnumber = \"1\"\ndo_not_disturb = \"yes\"\n\
+                 forwarding = { always = \"bob\", no_answer_seconds = 3, never = \"1\" }\n",
+            ),
+            vec![
+                "organisation \"A\", extension \"1\": do_not_disturb: must be true or false, not a text".to_owned(),
+                "organisation \"A\", extension \"1\": forwarding.always: must be 1 to 20 digits as the extension dials them, such as 1002 or +442071230000".to_owned(),
+                "organisation \"A\", extension \"1\": forwarding.no_answer_seconds: 3 is out of range, write 5 to 120".to_owned(),
+                "organisation \"A\", extension \"1\": forwarding.never: unknown key, known here are: always, busy, no_answer, no_answer_seconds, unregistered".to_owned(),
             ],
         ),
         (
@@ -220,22 +249,41 @@ fn every_mistake_in_a_file_is_named() {
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
                 "trunk \"t\": address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, max_call_seconds".to_owned(),
+                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds".to_owned(),
             ],
         ),
         (
             "a trunk that cannot register",
-            "[[trunks]]\nname = \"t\"\naddress = \"sip:carrier.example;transport=tls\"\nregister = true\n\
+            "[[trunks]]\nname = \"t\"\naddress = \"sip:carrier.example;transport=ws\"\nregister = true\n\
              [[trunks]]\nname = \"u\"\nregister = true\npassword = \"a\\nb\"\nshort_numbers = [\"+112\"]\n\
-             strict_source = \"rtp\"\nmax_call_seconds = 59\n"
+             strict_source = \"rtp\"\nsrtp = \"always\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
-                "trunk \"t\": address: goes over UDP in this version, write it without ;transport".to_owned(),
+                "trunk \"t\": address: has an unknown transport, write ;transport=tcp or ;transport=tls, or none for UDP".to_owned(),
                 "trunk \"u\": password: must be at most 128 bytes on one line".to_owned(),
                 "trunk \"u\": register: needs an address and a username to register with".to_owned(),
                 "trunk \"u\": short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
                 "trunk \"u\": strict_source: must be one of any, sdp, signalling".to_owned(),
+                "trunk \"u\": srtp: must be one of off, optional, required".to_owned(),
                 "trunk \"u\": max_call_seconds: 59 is out of range, write 60 to 86400".to_owned(),
+            ],
+        ),
+        (
+            "a trunk whose carrier differs",
+            "[[trunks]]\nname = \"t\"\naddress = \"sip:a.example\"\nbackup_addresses = [\"b\"]\nfrom_domain = \"a b\"\n\
+             inbound_numbers = \"local\"\ncodecs = [\"PCMA\", \"PCMA\"]\nheaders = [\"Via: x\"]\nprogress_seconds = 4\n\
+             [[trunks]]\nname = \"u\"\naddress = \"sip:a.example\"\noutbound_numbers = \"national\"\n\
+             [[trunks]]\nname = \"v\"\noutbound_proxy = \"sip:p.example\"\n"
+                .to_owned(),
+            vec![
+                "trunk \"t\": backup_addresses: must be written like sip:carrier.example:5060".to_owned(),
+                "trunk \"t\": from_domain: must be a host name such as acme.test".to_owned(),
+                "trunk \"t\": inbound_numbers: must be one of international, national".to_owned(),
+                "trunk \"t\": codecs: PCMA is named twice".to_owned(),
+                "trunk \"t\": headers: sets Via, which the switch writes itself; choose another header".to_owned(),
+                "trunk \"t\": progress_seconds: 4 is out of range, write 5 to 120".to_owned(),
+                "trunk \"u\": outbound_numbers: needs country_code, the country of national numbers".to_owned(),
+                "trunk \"v\": outbound_proxy: needs an address, which is the domain of the Request-URI".to_owned(),
             ],
         ),
         (

@@ -160,7 +160,7 @@ fn every_mistake_in_a_room_is_named() {
             room("wait_for_moderator = true\n"),
             vec![
                 format!(
-                    "{at_room}: wait_for_moderator: needs a moderator_pin: without one nobody is the moderator"
+                    "{at_room}: wait_for_moderator: needs a moderator_pin: without one the room has no moderator"
                 ),
                 format!("{at_room}: moderator_pin: must not be empty while wait_for_moderator is true"),
             ],

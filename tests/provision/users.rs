@@ -62,7 +62,7 @@ fn users_are_declared_once_and_their_sessions_live_on() {
         let elsewhere = USERS.replace("Acme", "Bolt").replace("acme.test\"\n  [[o", "bolt.test\"\n  [[o");
         let refused = refusals(declare(store, &[&elsewhere], false).await.unwrap_err());
         assert!(
-            refused[0].contains("user \"Admin@ACME.test\": email: somebody of another organisation"),
+            refused[0].contains("user \"Admin@ACME.test\": email: a user of another organisation"),
             "{refused:?}"
         );
     });

@@ -97,7 +97,7 @@ async fn a_second_signal_ends_it_at_once_and_loses_no_record() {
     engine.says("draining", 1).await;
     // A reload comes too late and does no harm.
     engine.signal("HUP");
-    engine.says("not reloaded any more", 1).await;
+    engine.says("is not reloaded: the engine is stopping", 1).await;
     engine.signal("TERM");
     assert_eq!(within("exit", engine.ended()).await.code(), Some(1), "{}", engine.said());
     placed.abort();

@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use crate::client::{Answer, Ask};
 use crate::records::TempDir;
 use crate::served::{Served, Start, config};
-use crate::site::{PASSWORD, Site, answering, calls, declare, open_end, until, within};
+use crate::site::{PASSWORD, Site, answering, calls, declare, established, open_end, until, within};
 
 pub const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Acme with two keys that may do all, two phones, a room, and an operator.
+/// Acme with two keys that may do all, six phones, a room, and an operator.
 pub fn directory() -> String {
     let key = |name: &str, key: &str| {
         format!(
@@ -33,7 +33,7 @@ pub fn directory() -> String {
          [[organisations.users]]\nemail = \"root@acme.test\"\npassword = \"a very good password\"\nrole = \"operator\"\n",
         key("admin", ADMIN),
         key("other", OTHER),
-        ["1001", "1002", "1003", "1004"].map(phone).concat()
+        ["1001", "1002", "1003", "1004", "1005", "1006", "1007", "1008", "1009"].map(phone).concat()
     )
 }
 
@@ -199,6 +199,7 @@ async fn every_post_and_patch_is_done_once() {
     }
     act_once(&site, &token, &made["/webhooks"], &mut done).await;
     run_a_room_once(&site, &token, &mut done).await;
+    move_calls_once(&site, &token, &mut done).await;
     assert_eq!(writing_operations().difference(&done).collect::<Vec<_>>(), Vec::<&String>::new());
     // A secret that was shown once is shown again to who asked for it, and to no later session.
     let ask = post(
@@ -280,7 +281,11 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     let person = extensions["items"].as_array().unwrap().iter().find(|one| one["number"] == "1001").unwrap();
     let person = person["id"].as_str().unwrap();
     let note = json!({"title": "Evacuate building 4"});
+    // Of phones that have no other call; it ends by itself.
+    let _ringing = (site.phone("1005", answering()).await, site.phone("1006", answering()).await);
+    let requested = json!({"from": "1005", "to": "1006", "max_seconds": 1});
     let steps = [
+        ("/calls", "", &requested),
         ("/calls/{uuid}/info", call.as_str(), &note),
         ("/extensions/{id}/message", person, &note),
         ("/webhooks/{id}/test", hook, &Value::Null),
@@ -316,6 +321,48 @@ async fn act_once(site: &Site, token: &str, hook: &str, done: &mut HashSet<Strin
     other.await.unwrap();
 }
 
+/// What moves the parties of calls: one to another phone, two into a room.
+async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
+    let read = async |path: &str| {
+        let answer = Ask::new("GET", format!("/api/v1{path}")).bearer(token).send(site.http).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.json()
+    };
+    let room = read("/conference-rooms?q=Lobby").await["items"][0]["id"].clone();
+    // Extensions whose earlier phones cannot answer in their place.
+    let (caller, callee) =
+        (Arc::new(site.phone("1007", answering()).await), site.phone("1008", answering()).await);
+    let third = site.phone("1009", answering()).await;
+    for (operation, body) in [("transfer", json!({"to": "1009"})), ("move-to-room", json!({"room_id": room}))]
+    {
+        let phone = Arc::clone(&caller);
+        let talk = tokio::spawn(async move { phone.call(open_end("1008")).await.unwrap() });
+        established(&caller, &callee).await;
+        let live = read("/calls?state=answered").await;
+        let call = live["items"].as_array().unwrap().iter().find(|one| one["caller"] == "1007").unwrap();
+        let path = format!("/api/v1/calls/{}/{operation}", call["uuid"].as_str().unwrap());
+        let ask = Ask::new("POST", path).bearer(token).key("move").json(&body);
+        let first = ask.send(site.http).await;
+        assert_eq!(first.status, 202, "{operation}: {first:?}");
+        let again = ask.send(site.http).await;
+        assert_eq!((again.status, &again.text), (202, &first.text), "{operation}");
+        assert!(again.has("idempotency-replayed: true"), "{operation}: {again:?}");
+        done.insert(format!("post /api/v1/calls/{{uuid}}/{operation}"));
+        if operation == "transfer" {
+            calls(&caller, 0, 0).await;
+            established(&callee, &third).await;
+            third.hang_up().await.unwrap();
+        } else {
+            caller.hang_up().await.unwrap();
+            callee.hang_up().await.unwrap();
+        }
+        for phone in [&*caller, &callee, &third] {
+            calls(phone, 0, 0).await;
+        }
+        talk.await.unwrap();
+    }
+}
+
 /// What is done to a room that two people are in: a toggle that is sent again does not toggle back.
 async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     let rooms = Ask::new("GET", "/api/v1/conference-rooms?q=Lobby").bearer(token).send(site.http).await;
@@ -341,7 +388,8 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     })
     .await;
     let (on, dial) =
-        (json!({"on": true}), json!({"kind": "extension", "target": "1001", "role": "moderator"}));
+        (json!({"on": true}), json!({"kind": "extension", "target": "1004", "role": "moderator"}));
+    let _dialled = site.phone("1004", answering()).await;
     let steps = [
         ("/conferences/{room}/lock", &Value::Null),
         ("/conferences/{room}/unlock", &Value::Null),

@@ -5,6 +5,38 @@ use crate::records::TempDir;
 use crate::served::{Served, Start, config};
 use crate::site::{declare, directory};
 
+/// A renewal that is only half there changes no certificate, and the log says why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_that_cannot_be_used_are_named_and_the_present_ones_stay() {
+    let dir = TempDir::new();
+    declare(dir.path(), &directory()).await;
+    let issue = || {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = ["localhost".to_owned()];
+        let certificate = rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    };
+    let file = |name: &str| dir.path().join(name);
+    let ((certificate, key), (_, other)) = (issue(), issue());
+    std::fs::write(file("site.pem"), certificate).unwrap();
+    std::fs::write(file("site.key"), &key).unwrap();
+    let more = format!(
+        "[http]\nlisten = \"127.0.0.1:0\"\n[[tls.certificates]]\ncertificate = \"{}\"\nkey = \"{}\"\n",
+        file("site.pem").display(),
+        file("site.key").display()
+    );
+    let start = Start { config: config(dir.path(), &more), log: "", files_max: None, env: Vec::new() };
+    let engine = Served::with(dir.path(), start).await;
+    std::fs::write(file("site.key"), other).unwrap();
+    engine.signal("HUP");
+    engine.says("the certificates were not reloaded; the present ones stay in use", 1).await;
+    engine.says("does not belong to the certificate", 1).await;
+    std::fs::write(file("site.key"), key).unwrap();
+    engine.signal("HUP");
+    engine.says("the configuration was reloaded", 2).await;
+    assert_eq!(engine.said().matches("were not reloaded").count(), 1, "{}", engine.said());
+}
+
 const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// What a caller gets whose proxy says that they are elsewhere.

@@ -22,11 +22,12 @@ fn place(caller: &Arc<Phone>, number: &str) -> JoinHandle<()> {
     })
 }
 
-/// The tasks that a switch has and that start again.
+/// The tasks that a switch has and that start again. The one that prepares the texts of old records is left out: with
+/// none to prepare it is over at once.
 fn restarted() -> impl Iterator<Item = Task> {
-    Task::ALL
-        .into_iter()
-        .filter(|task| task.reaction() == Reaction::Restart && !matches!(task, Task::TapScribe))
+    Task::ALL.into_iter().filter(|task| {
+        task.reaction() == Reaction::Restart && !matches!(task, Task::TapWriter | Task::CallLogTexts)
+    })
 }
 
 async fn metrics(site: &Site) -> String {

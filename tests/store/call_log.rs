@@ -5,18 +5,20 @@ use std::cmp::Ordering;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_model::access::Scope;
-use sidetone_model::call::{Direction, HangupCause, Transport};
+use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
-use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, TeamId};
+use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::ids::{CallId, RoomId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
 use sidetone_model::ports::{CdrLog, CdrSink};
-use sidetone_model::quality::{MediaVerdict, Quality};
+use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
+use sidetone_model::room::rows::Rows;
 use sidetone_store::Store;
 use uuid::Uuid;
 
 use crate::records::{answered, at, organisation};
+use crate::sessions::{Home, NODE, person_on, row};
 use crate::with_store;
 
 const ACME: u128 = 1;
@@ -37,6 +39,8 @@ fn record(rng: &mut StdRng) -> Cdr {
         started_at: at(instant(rng)),
         ended_at: pick(rng, [None, Some(60), Some(61)]).map(at),
         billsec: pick(rng, [0, 1, 2, 59, 60, 61, 119, 120, 3600]),
+        billing_mode: pick(rng, [BillingMode::Free, BillingMode::Rated]),
+        called: id(rng).map(|extension_id| Called { extension_id, team_id: None }),
         codec_a: pick(rng, [None, Some("PCMU"), Some("pcmu"), Some("opus")]).map(str::to_owned),
         codec_b: pick(rng, [None, Some("PCMU"), Some("opus")]).map(str::to_owned),
         caller_number: number(rng),
@@ -47,8 +51,13 @@ fn record(rng: &mut StdRng) -> Cdr {
         campaign_id: id(rng),
         node_id: id(rng),
         hangup_cause: pick(rng, [None, Some(HangupCause::UserBusy), Some(HangupCause::NoAnswer)]),
-        quality: Quality { verdict: verdict(rng), ..Quality::default() },
+        quality: Quality {
+            mos: pick(rng, [None, Some(100), Some(349), Some(350), Some(441)]).map(Hundredths),
+            verdict: verdict(rng),
+            ..Quality::default()
+        },
         media_b: Quality { verdict: verdict(rng), ..Quality::default() }.of_callee(),
+        reference: reference(rng),
         // More digits the smaller they are: a text would sort otherwise.
         sell_amount: Amount::from_scaled(pick(rng, [0, 910_000_000, 1_050_000_000, -5])),
         ..answered(0)
@@ -62,6 +71,7 @@ fn filter(rng: &mut StdRng) -> CdrFilter {
     };
     CdrFilter {
         agent_id: if sometimes() { id(rng) } else { None },
+        billing_mode: sometimes().then_some(BillingMode::Rated),
         campaign_id: if sometimes() { id(rng) } else { None },
         did: if sometimes() { part(rng) } else { None },
         direction: sometimes().then_some(Direction::Inbound),
@@ -71,9 +81,12 @@ fn filter(rng: &mut StdRng) -> CdrFilter {
         media_verdict: if sometimes() { verdict(rng) } else { None },
         media_verdict_b: if sometimes() { verdict(rng) } else { None },
         min_billsec: sometimes().then(|| pick(rng, [0, 1, 2, 60, 61, 90, 120, 3601, u64::MAX])),
+        mos_max: sometimes().then(|| Hundredths(pick(rng, [100, 349, 350, 500]))),
         node_id: if sometimes() { id(rng) } else { None },
         organisation_id: sometimes().then(|| organisation(pick(rng, [ACME, ACME, 2]))),
         q: if sometimes() { part(rng) } else { None },
+        reference: if sometimes() { reference(rng) } else { None },
+        room_id: if sometimes() { id(rng) } else { None },
         team_id: if sometimes() { id(rng) } else { None },
         to: sometimes().then(|| at(instant(rng) + 1)),
         transcoded: if sometimes() { pick(rng, [Some(true), Some(false)]) } else { None },
@@ -104,6 +117,10 @@ fn number(rng: &mut StdRng) -> Option<String> {
         .map(str::to_owned)
 }
 
+fn reference(rng: &mut StdRng) -> Option<String> {
+    pick(rng, [None, Some("ticket-1"), Some("Ticket-1"), Some("50%")]).map(str::to_owned)
+}
+
 fn part(rng: &mut StdRng) -> Option<String> {
     pick(rng, ["0", "1001", "%", "_", "\\", "'", "X", "i", "İ", "ẞ", "busy", "9"]).to_owned().into()
 }
@@ -123,23 +140,48 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
     let cause = cdr.hangup_cause.map(HangupCause::as_str);
     let texts = [cdr.caller_number.as_deref(), numbers[0], numbers[1], cause];
     filter.agent_id.is_none_or(|id| cdr.agent_id == Some(id))
+        && filter.billing_mode.is_none_or(|mode| cdr.billing_mode == mode)
         && filter.campaign_id.is_none_or(|id| cdr.campaign_id == Some(id))
         && filter.did.as_ref().is_none_or(|part| contains(&numbers, part))
         && filter.direction.is_none_or(|direction| cdr.direction == direction)
-        && filter.extension_id.is_none_or(|id| cdr.extension_id == Some(id))
+        && filter.extension_id.is_none_or(|id| {
+            cdr.extension_id == Some(id) || cdr.called.is_some_and(|called| called.extension_id == id)
+        })
         && filter.from.is_none_or(|from| cdr.started_at >= from)
         && filter.hangup_cause.as_ref().is_none_or(|name| cause == Some(name))
         && filter.media_verdict.is_none_or(|verdict| cdr.quality.verdict == Some(verdict))
         && filter.media_verdict_b.is_none_or(|verdict| cdr.media_b.and_then(|b| b.verdict) == Some(verdict))
         && filter.min_billsec.is_none_or(|billsec| u64::from(cdr.billsec) >= billsec)
+        && filter.mos_max.is_none_or(|max| cdr.quality.mos.is_some_and(|mos| mos <= max))
         && filter.node_id.is_none_or(|id| cdr.node_id == Some(id))
         && filter.organisation_id.is_none_or(|id| cdr.organisation_id == id)
         && filter.q.as_ref().is_none_or(|part| contains(&texts, part))
+        && filter.reference.as_ref().is_none_or(|text| cdr.reference.as_ref() == Some(text))
+        && filter.room_id.is_none_or(|id| room_of(cdr) == Some(id))
         && filter.team_id.is_none_or(|id| cdr.team_id == Some(id))
         && filter.to.is_none_or(|to| cdr.started_at < to)
         && filter.transcoded.is_none_or(|transcoded| cdr.transcoded() == transcoded)
         && filter.transport.is_none_or(|transport| cdr.transport == transport)
         && filter.trunk_id.is_none_or(|id| cdr.trunk_id == Some(id))
+}
+
+/// The room that a party of the call was in: a fifth of the calls was in each of two.
+fn room_of(cdr: &Cdr) -> Option<RoomId> {
+    let number = cdr.call_uuid.0.as_u128() % 5;
+    (1..=2).contains(&number).then(|| RoomId(Uuid::from_u128(number)))
+}
+
+/// Stores the records, and the sessions of the rooms that their calls were in.
+async fn store_with_rooms(store: &Store, all: &[Cdr]) {
+    store.store(all).await.unwrap();
+    let mut rows = Rows::default();
+    for (number, (cdr, room)) in all.iter().filter_map(|cdr| Some((cdr, room_of(cdr)?))).enumerate() {
+        let home = Home { room, owner: cdr.organisation_id };
+        // Two people of one call: its record is found once.
+        rows.sessions.push(row(home, number as u128));
+        rows.people.extend([1, 2].map(|member| person_on(home, number as u128, member, cdr.call_uuid)));
+    }
+    store.store_sessions(NODE, &rows).await.unwrap();
 }
 
 /// Without a value last either way, then by the key, then by the id.
@@ -157,6 +199,7 @@ fn compare(sort: CdrSort, order: Order, a: &Cdr, b: &Cdr) -> Ordering {
         CdrSort::DestinationNumber => by(order, a.destination_number.as_ref(), b.destination_number.as_ref()),
         CdrSort::Direction => by(order, Some(a.direction.as_str()), Some(b.direction.as_str())),
         CdrSort::EndedAt => by(order, a.ended_at, b.ended_at),
+        CdrSort::Mos => by(order, a.quality.mos, b.quality.mos),
         CdrSort::SellAmount => by(order, Some(a.sell_amount), Some(b.sell_amount)),
         CdrSort::StartedAt => by(order, Some(a.started_at), Some(b.started_at)),
     };
@@ -247,7 +290,7 @@ fn filters_combine_freely() {
     let few = records(rng, 300);
     with_store(async |store| {
         let mut all = few.clone();
-        store.store(&all).await.unwrap();
+        store_with_rooms(store, &all).await;
         let mut found = 0;
         for round in 0..400 {
             if round == 300 {
@@ -256,6 +299,7 @@ fn filters_combine_freely() {
                 all.push(Cdr {
                     destination_number: long,
                     organisation_id: organisation(ACME),
+                    call_uuid: CallId(Uuid::from_u128(5)),
                     ..record(rng)
                 });
                 store.store(&all).await.unwrap();
@@ -298,7 +342,7 @@ fn no_filter_shows_a_row_outside_the_scope() {
         Scope::Everything,
     ];
     with_store(async |store| {
-        store.store(&all).await.unwrap();
+        store_with_rooms(store, &all).await;
         let mut found = 0;
         for round in 0..10_000 {
             let filter = filter(rng);

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use sidetone::call_news::call_news;
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::dead_letters::{DeadLetters, replay};
+use sidetone::events::call_events::call_events;
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
 use sidetone_model::event::Position;
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::{CallNews, CallState, LiveCall};
+use sidetone_model::live_call::{CallEvent, CallState, LiveCall};
 use sidetone_model::page::Window;
-use sidetone_model::ports::{CdrLog, NewsSink};
+use sidetone_model::ports::CdrLog;
 use sidetone_store::Store;
 use uuid::Uuid;
 
@@ -99,8 +99,8 @@ fn a_record_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later()
     });
 }
 
-fn news(number: u128, caller: &str) -> CallNews {
-    CallNews::Ringing(LiveCall {
+fn news(number: u128, caller: &str) -> CallEvent {
+    CallEvent::Ringing(LiveCall {
         uuid: CallId(Uuid::from_u128(number)),
         organisation_id: organisation(1),
         direction: Direction::Internal,
@@ -122,14 +122,18 @@ fn news(number: u128, caller: &str) -> CallNews {
 fn an_event_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later() {
     with_refusals("events", async |store, database, kind, dir| {
         let letters = DeadLetters::below(dir.path());
-        let (teller, writer) = call_news();
-        let mut writer = writer.with_pause(Duration::from_millis(5)).with_letters(letters.clone());
+        let (sender, events) = call_events();
+        let (journal, reader, _) = Journal::open(&dir.path().join("journal")).unwrap();
+        drop(journal);
+        let mut writer = CdrWriter::new(reader)
+            .with_events(events)
+            .with_pause(Duration::from_millis(5))
+            .with_letters(letters.clone());
         for number in 0..20 {
-            teller.tell(news(number, if number == 3 { "refused" } else { "1001" }));
+            sender.send(news(number, if number == 3 { "refused" } else { "1001" }));
         }
-        drop(teller);
-        let sink: &dyn NewsSink = store;
-        tokio::time::timeout(SOON, writer.run(sink)).await.expect("one row stops nothing");
+        drop(sender);
+        tokio::time::timeout(SOON, writer.run(store)).await.expect("one row stops nothing");
         let scope = Scope::Organisation(organisation(1));
         let count = async || store.events_after(scope, Position(0), 100).await.unwrap().events.len();
         assert_eq!(count().await, 19, "{kind:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, json};
 use sidetone_model::access::Scope;
-use sidetone_model::event::{Event, EventKind, EventLog, Position};
+use sidetone_model::event::{Event, EventKind, EventLog, Position, StreamedEvent};
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer};
 use sidetone_model::ids::{EventId, NodeId, OrganisationId, TeamId};
 use sidetone_model::ports::CdrSink;
@@ -66,6 +66,50 @@ fn an_event_comes_back_as_it_was_written() {
         assert_eq!(batch.events[0].event.envelope(), written.envelope());
         assert_eq!(batch.next, batch.events[0].position);
         assert_eq!(store.events_end().await.unwrap(), batch.next);
+    });
+}
+
+/// What this process stored is read from memory, the same as from the log, until another process stored something.
+#[test]
+fn events_of_this_process_come_from_memory() {
+    with_database(async |store, database| {
+        let start = store.events_end().await.unwrap();
+        assert_eq!(store.recent(start, 10), None, "nothing yet");
+        store.store_events(&[event(1), event(2)]).await.unwrap();
+        store.store_events(&[event(3)]).await.unwrap();
+        let logged = store.events_after(Scope::Everything, start, 10).await.unwrap();
+        let Some(recent) = store.recent(start, 10) else {
+            assert!(database.url().starts_with("postgres"), "its readers give the positions");
+            return;
+        };
+        let logged_events: Vec<StreamedEvent> = logged.events.iter().map(StreamedEvent::from).collect();
+        let recent_events: Vec<StreamedEvent> =
+            recent.events.iter().map(|event| StreamedEvent::clone(event)).collect();
+        assert_eq!(recent_events, logged_events);
+        assert_eq!((recent.next, recent.is_last), (logged.next, true));
+        assert_eq!(store.recent(recent.next, 10), None, "nothing new");
+
+        let other = Store::open(&database.database).await.unwrap();
+        other.store_events(&[event(4)]).await.unwrap();
+        store.store_events(&[event(5)]).await.unwrap();
+        assert_eq!(store.recent(recent.next, 10), None, "the event of the other process is in the log alone");
+        let mut cursor = recent.next;
+        assert_eq!(read_on(store, &mut cursor, 10).await.len(), 2);
+        other.close().await;
+    });
+}
+
+/// A transaction that is rolled back leaves no event behind, in memory neither.
+#[test]
+fn what_is_rolled_back_is_not_passed_on() {
+    with_store(async |store| {
+        let start = store.events_end().await.unwrap();
+        let twice = event(1);
+        assert!(store.store_events(&[twice.clone(), twice.clone()]).await.is_err(), "one id twice");
+        assert_eq!(store.recent(start, 10), None);
+        store.store_events(&[twice]).await.unwrap();
+        let mut cursor = start;
+        assert_eq!(read_on(store, &mut cursor, 10).await.len(), 1);
     });
 }
 

@@ -249,8 +249,13 @@ fn a_person_with_two_devices_may_tap_on_each() {
         let acked: Vec<_> = note.recipients.iter().map(|receipt| receipt.acked_at).collect();
         assert_eq!(acked, [Some(at(53)), Some(at(50))]);
         let events = events(store, EventKind::CallInfoAcked).await;
-        let expected = |second| json!({"id": id(1), "title": "note 1", "leg": "sip:1001@acme.test", "acked_at": at(second)});
-        assert_eq!(events, [(organisation(1), expected(50)), (organisation(1), expected(53))]);
+        let expected = |device, second| json!({"id": id(1), "title": "note 1", "leg": "sip:1001@acme.test", "device": device, "acked_at": at(second)});
+        assert_eq!(
+            events,
+            [(organisation(1), expected("sip:b", 50)), (organisation(1), expected("sip:a", 53))]
+        );
+        let devices: Vec<_> = note.recipients.iter().map(|receipt| receipt.device.as_deref()).collect();
+        assert_eq!(devices, [Some("sip:a"), Some("sip:b")]);
     });
 }
 
@@ -301,7 +306,7 @@ fn a_note_that_cannot_be_sent_is_kept_with_the_reason_and_has_no_event() {
         store_note(store, failed).await;
         let note = only(store).await;
         assert_eq!((note.status, note.error.as_deref()), (NoteStatus::Failed, Some("the URL answered 500")));
-        assert_eq!((note.recipient_count, note.payload.len()), (0, 0));
+        assert_eq!((note.recipient_count, note.payload.as_str()), (0, "{}"));
         assert!(events(store, EventKind::CallInfoSent).await.is_empty());
     });
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use sidetone::recorder::{DataDisk, Shelf};
+use sidetone::recorder::{DataDisk, Playback};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::{NodeId, OrganisationId};
 use sidetone_model::organisation::{OrganisationChange, Organisations};
@@ -96,17 +96,17 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
             let over = SessionRow { ended_at: ended, is_recorded: true, ..row(home, number) };
             put(store, vec![over], vec![complete(home, number, 1_044)]).await;
         }
-        let shelf = Shelf::new(store.clone(), disk.clone());
+        let playback = Playback::new(store.clone(), disk.clone());
         let now = day(32);
-        assert!(!shelf.purge(NODE, now).await.unwrap());
+        assert!(!playback.purge(NODE, now).await.unwrap());
         assert_eq!(left(&disk, home.owner, &all), all, "0 is for ever");
         keep(store, home.owner, 30).await;
-        shelf.purge(NodeId(Uuid::from_u128(1)), now).await.unwrap();
-        shelf.purge(NODE, day(31).plus_micros(-1)).await.unwrap();
+        playback.purge(NodeId(Uuid::from_u128(1)), now).await.unwrap();
+        playback.purge(NODE, day(31).plus_micros(-1)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), all, "not this node's, and not yet");
         // Killed when the file was gone and the session was not told: done again.
         std::fs::remove_file(disk.path(home.owner, session(1))).unwrap();
-        shelf.purge(NODE, now).await.unwrap();
+        playback.purge(NODE, now).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [3, 4]);
         let bytes = async |number| {
             store.session_recording(EVERYTHING, home.room, session(number)).await.unwrap().bytes
@@ -115,7 +115,7 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
         assert_eq!(known, [Some(0), Some(0), Some(1_044)]);
         assert!(store.expired_recordings(NODE, now).await.unwrap().is_empty());
         // A live session is never touched, however long ago it was recorded.
-        shelf.purge(NODE, day(3_000)).await.unwrap();
+        playback.purge(NODE, day(3_000)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [4]);
     });
 }
@@ -157,16 +157,16 @@ fn files_that_no_session_tells_of_are_deleted_and_nothing_else_is() {
         put(store, vec![live(1)], vec![complete(home, 1, 1_044)]).await;
         put(store, vec![live(2)], vec![]).await;
         put(store, vec![live(3)], vec![complete(home, 3, 0)]).await;
-        let shelf = Shelf::new(store.clone(), disk.clone());
+        let playback = Playback::new(store.clone(), disk.clone());
         let long_ago = SystemTime::now() - Duration::from_secs(3_600);
-        assert_eq!(shelf.purge_strays(long_ago).await.unwrap(), 0, "too new to be nobody's");
+        assert_eq!(playback.purge_strays(long_ago).await.unwrap(), 0, "too new to be nobody's");
         let later = SystemTime::now() + Duration::from_secs(60);
-        assert_eq!(shelf.purge_strays(later).await.unwrap(), 199);
+        assert_eq!(playback.purge_strays(later).await.unwrap(), 199);
         assert_eq!(left(&disk, home.owner, &numbers), [1, 2]);
         assert!(left(&disk, nobody, &[1]).is_empty(), "another organisation's session of that id is none");
         assert!(others.iter().all(|other| other.exists()));
-        assert_eq!(shelf.purge_strays(later).await.unwrap(), 0);
-        let empty = Shelf::new(store.clone(), DataDisk::of(&dir.path().join("nowhere")));
+        assert_eq!(playback.purge_strays(later).await.unwrap(), 0);
+        let empty = Playback::new(store.clone(), DataDisk::of(&dir.path().join("nowhere")));
         assert_eq!(empty.purge_strays(later).await.unwrap(), 0);
     });
 }

@@ -8,11 +8,13 @@ use sidetone_model::ids::{
 };
 use sidetone_model::page::Window;
 use sidetone_model::problem::Problem;
+use sidetone_model::room::event::{Person, RoomChange, RoomEvent};
 use sidetone_model::room::meeting::{
     MeetingAgent, MeetingNote, MeetingReport, MeetingState, MeetingTurn, Meetings,
 };
-use sidetone_model::room::news::{Person, RoomChange, RoomNews};
-use sidetone_model::room::rows::{InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow, Telling};
+use sidetone_model::room::rows::{
+    EventSource, InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow,
+};
 use sidetone_model::room::session::RoomSessions;
 use sidetone_model::room::{Invite, InviteReason, InviteState, NewRoom, Pin, Role, RoomPin, Rooms};
 use sidetone_store::{Orphaned, Store};
@@ -73,6 +75,10 @@ pub(crate) fn row(home: Home, number: u128) -> SessionRow {
 }
 
 fn person(home: Home, number: u128, member: u32) -> PersonRow {
+    person_on(home, number, member, CallId(Uuid::from_u128(member.into())))
+}
+
+pub(crate) fn person_on(home: Home, number: u128, member: u32, call_uuid: CallId) -> PersonRow {
     PersonRow {
         session: session(number),
         organisation_id: home.owner,
@@ -82,7 +88,7 @@ fn person(home: Home, number: u128, member: u32) -> PersonRow {
             number: format!("10{member}"),
             role: if member == 1 { Role::Moderator } else { Role::Participant },
             extension_id: (member == 1).then_some(ExtensionId(Uuid::from_u128(0xE1))),
-            call_uuid: CallId(Uuid::from_u128(member.into())),
+            call_uuid,
             leg: LegId(Uuid::from_u128(member.into())),
             joined_at: at(i64::from(member)),
         },
@@ -104,7 +110,7 @@ fn invite(
 }
 
 fn joined(row: &SessionRow, seq: u64) -> NewEvent {
-    let news = RoomNews {
+    let news = RoomEvent {
         organisation_id: row.organisation_id,
         room: row.room,
         room_id: row.room_id,
@@ -113,7 +119,7 @@ fn joined(row: &SessionRow, seq: u64) -> NewEvent {
         revision: seq,
         what: RoomChange::Locked(seq.is_multiple_of(2)),
     };
-    NewEvent { session: row.id, seq, what: Telling::News(news) }
+    NewEvent { session: row.id, position: seq, seq, what: EventSource::Room(news) }
 }
 
 pub(crate) async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
@@ -165,7 +171,9 @@ fn a_session_is_read_as_it_was_stored() {
         assert_eq!(first, expected);
         // What changes replaces what was there; a recording comes when it is complete.
         let ended = SessionRow { ended_at: Some(at(61)), is_recorded: true, peak_members: 3, ..row(home, 1) };
-        let left = PersonRow { left_at: Some(at(61)), ..person(home, 1, 2) };
+        // The phone of member 2 called again and took its old seat.
+        let mut left = PersonRow { left_at: Some(at(61)), ..person(home, 1, 2) };
+        left.person.call_uuid = CallId(Uuid::from_u128(22));
         let recording = RecordingRow {
             session: session(1),
             organisation_id: owner,
@@ -182,6 +190,7 @@ fn a_session_is_read_as_it_was_stored() {
         let found = store.session(EVERYTHING, room, session(1), at(100)).await.unwrap();
         assert_eq!((found.ended_at, found.duration_seconds, found.peak_members), (Some(at(61)), 60, 3));
         assert_eq!((found.members[0].left_at, found.members[1].left_at), (None, Some(at(61))));
+        assert_eq!(found.members[1].call_uuid, CallId(Uuid::from_u128(22)));
         assert_eq!((found.has_recording, found.recording_bytes), (true, 1044));
         assert_eq!(found.recording_error.as_deref(), Some("the disk is full"));
         let recording = store.session_recording(EVERYTHING, room, session(1)).await.unwrap();
@@ -280,7 +289,7 @@ fn sessions_are_shown_to_whom_their_room_is_shown() {
 
 fn report(state: MeetingState) -> MeetingReport {
     MeetingReport {
-        agent: MeetingAgent { id: AgentId(Uuid::from_u128(0xA6)), name: "Scribe".to_owned() },
+        agent: MeetingAgent { id: AgentId(Uuid::from_u128(0xA6)), name: "TapWriter".to_owned() },
         state,
         minutes: (state == MeetingState::Ready).then(|| "It was decided.".to_owned()),
         minutes_error: (state == MeetingState::Failed).then(|| "the model was away".to_owned()),
@@ -330,7 +339,7 @@ fn minutes_are_told_once_however_often_they_are_reported() {
 
         store.report(EVERYTHING, room, session(2), report(Failed), at(62)).await.unwrap();
         let page = store.meetings(EVERYTHING, room, Window::default()).await.unwrap();
-        let agent = json!({"id": Uuid::from_u128(0xA6), "name": "Scribe"});
+        let agent = json!({"id": Uuid::from_u128(0xA6), "name": "TapWriter"});
         assert_eq!(
             serde_json::to_value(&page.items).unwrap(),
             json!([

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sidetone::config::Config;
-use sidetone::tap::scribe::Told;
+use sidetone::tap::cdr_writer::RecordedCall;
 use sidetone::tap_app::{TapNode, TapStart};
 use sidetone_model::media_quality::{CallQuality, LegSide};
 use sidetone_model::quality::Hundredths;
@@ -35,7 +35,7 @@ async fn tap_in(dir: &TempDir) -> (TapNode, Heard) {
     let config = Config { database: database_in(dir.path()), ..config(dir.path()) };
     let heard = Heard::default();
     let hearing = Arc::clone(&heard);
-    let tell = move |told: &Told| hearing.lock().unwrap().push(told.quality.clone());
+    let tell = move |told: &RecordedCall| hearing.lock().unwrap().push(told.quality.clone());
     let start = TapStart { tap: options(&["lo"]), organisation: None, http: true, tell: Box::new(tell) };
     (TapNode::start(&config, start).await.unwrap(), heard)
 }
@@ -97,7 +97,7 @@ fn the_records_of_a_tap_are_those_of_the_switch() {
                 assert_eq!(quality.legs[1].inbound.loss_pct, Some(Hundredths(0)), "{quality:#?}");
             }
             let (status, _) = get(http, "/calls").await;
-            assert_eq!(status, 404, "no calls are carried here");
+            assert_eq!(status, 404, "this process carries no calls");
             within("the end", tap.stop()).await;
             site.stop(Duration::ZERO).await;
         });

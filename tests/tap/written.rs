@@ -7,9 +7,9 @@ use rand::rngs::StdRng;
 use sidetone::cdr::journal::Journal;
 use sidetone::cdr::writer::CdrWriter;
 use sidetone::provision::{Declaration, apply};
-use sidetone::tap::book::{Book, OwnerError};
+use sidetone::tap::cdr_mapper::{CdrMapper, OwnerError};
+use sidetone::tap::cdr_writer::TapWriter;
 use sidetone::tap::counters::TapCounters;
-use sidetone::tap::scribe::Scribe;
 use sidetone::tap::session::{TapSession, TappedCall};
 use sidetone_capture::{compose, golden};
 use sidetone_media::pcap::Records;
@@ -84,12 +84,12 @@ async fn store_with(database: &TestDatabase, text: &str) -> Store {
 /// Writes calls down as a running tap does, and waits until all of them are stored.
 async fn write(store: &Store, dir: &TempDir, calls: Vec<TappedCall>) -> Arc<TapCounters> {
     let node = store.node("tap", at(0)).await.unwrap();
-    let book = Book::new(store.directory().await.unwrap(), None, node).unwrap();
+    let mapper = CdrMapper::new(store.directory().await.unwrap(), None, node).unwrap();
     let (journal, reader, _) = Journal::open(&dir.path().join("tap-journal")).unwrap();
     let counters = Arc::new(TapCounters::default());
     let (sender, mut receiver) = mpsc::channel(100);
-    let mut scribe = Scribe {
-        book,
+    let mut writer = TapWriter {
+        mapper,
         journal,
         store: store.clone(),
         counters: Arc::clone(&counters),
@@ -99,9 +99,9 @@ async fn write(store: &Store, dir: &TempDir, calls: Vec<TappedCall>) -> Arc<TapC
         sender.send(call).await.unwrap();
     }
     drop(sender);
-    scribe.run(&mut receiver).await;
+    writer.run(&mut receiver).await;
     // The journal closes with it.
-    drop(scribe);
+    drop(writer);
     CdrWriter::new(reader).run(store).await;
     counters
 }
@@ -208,22 +208,22 @@ async fn the_owner_is_the_only_organisation_or_the_one_that_is_named() {
     let database = TestDatabase::new(kinds()[0], dir.path()).await;
     let store = store_with(&database, "").await;
     let node = store.node("tap", at(0)).await.unwrap();
-    let book = async |named| {
-        Book::new(store.directory().await.unwrap(), named, node)
-            .map(|book| book.organisation_name().to_owned())
+    let mapper = async |named| {
+        CdrMapper::new(store.directory().await.unwrap(), named, node)
+            .map(|mapper| mapper.organisation_name().to_owned())
     };
-    assert_eq!(book(None).await, Err(OwnerError::Nobody));
-    assert_eq!(book(Some("Acme")).await, Err(OwnerError::Nobody));
+    assert_eq!(mapper(None).await, Err(OwnerError::Nobody));
+    assert_eq!(mapper(Some("Acme")).await, Err(OwnerError::Nobody));
     let declare = async |names: &[&str]| {
         let declaration = Declaration::parse(declared(names, None).parse().unwrap()).unwrap();
         apply(&store, &[declaration], false, at(0), &mut StdRng::seed_from_u64(1)).await.unwrap();
     };
     declare(&["Acme"]).await;
-    assert_eq!(book(None).await.as_deref(), Ok("Acme"));
+    assert_eq!(mapper(None).await.as_deref(), Ok("Acme"));
     declare(&["Acme", "Globex"]).await;
-    assert!(matches!(book(None).await, Err(OwnerError::Several(names)) if names.len() == 2));
-    assert_eq!(book(Some("Globex")).await.as_deref(), Ok("Globex"));
-    let unknown = book(Some("Initech")).await.unwrap_err();
+    assert!(matches!(mapper(None).await, Err(OwnerError::Several(names)) if names.len() == 2));
+    assert_eq!(mapper(Some("Globex")).await.as_deref(), Ok("Globex"));
+    let unknown = mapper(Some("Initech")).await.unwrap_err();
     assert!(unknown.to_string().contains("Initech") && unknown.to_string().contains("Globex"), "{unknown}");
     store.close().await;
 }
@@ -249,8 +249,8 @@ fn what_is_up_at_the_end_is_cut() {
     assert!(session.poll(last).is_none());
     assert_eq!((call.call.ended_at, session.live_calls()), (None, 0));
     let node = sidetone_model::ids::NodeId(uuid::Uuid::from_u128(1));
-    let book = book_of_one(node);
-    let entry = book.write(&call);
+    let mapper = book_of_one(node);
+    let entry = mapper.write(&call);
     assert_eq!(entry.cdr.ended_at.unwrap().as_micros(), last.0);
     assert_eq!(entry.cdr.hangup_cause, None);
     assert!((5..=6).contains(&entry.cdr.billsec), "{}", entry.cdr.billsec);
@@ -263,13 +263,13 @@ fn drops_are_told_with_the_calls_that_were_up() {
     let file = captured("clean duration=6s loss=8 seed=3");
     let times: Vec<Micros> = Records::new(&file).map(|record| record.unwrap().at).collect();
     let (begin, end) = (times[0], times[times.len() - 1]);
-    let book = book_of_one(sidetone_model::ids::NodeId(uuid::Uuid::from_u128(1)));
+    let mapper = book_of_one(sidetone_model::ids::NodeId(uuid::Uuid::from_u128(1)));
     for (from, to, told) in [(begin, begin + 1_000_000, true), (end + 2_000_000, end + 3_000_000, false)] {
         let mut session = TapSession::new();
         session.dropped(from, to, 17);
         let call = hear(&mut session, &file, 10_000_000).remove(0);
         assert_eq!(call.missed, if told { 17 } else { 0 });
-        let quality = book.write(&call).quality;
+        let quality = mapper.write(&call).quality;
         assert_eq!(quality.media_verdict, Some(MediaVerdict::LossyInbound));
         assert_eq!(quality.flags.iter().any(|flag| flag == "tap_drops"), told, "{:?}", quality.flags);
         assert_eq!(quality.sentence.contains("missed 17 packets"), told, "{}", quality.sentence);
@@ -279,7 +279,7 @@ fn drops_are_told_with_the_calls_that_were_up() {
     }
 }
 
-fn book_of_one(node: sidetone_model::ids::NodeId) -> Book {
+fn book_of_one(node: sidetone_model::ids::NodeId) -> CdrMapper {
     let organisation = sidetone_model::directory::Organisation {
         id: crate::records::organisation(1),
         name: "Acme".to_owned(),
@@ -297,7 +297,7 @@ fn book_of_one(node: sidetone_model::ids::NodeId) -> Book {
         organisations: vec![organisation],
         ..Default::default()
     };
-    Book::new(snapshot, None, node).unwrap()
+    CdrMapper::new(snapshot, None, node).unwrap()
 }
 
 /// Days of calls take the memory of those that are up: what is over is forgotten.

@@ -49,6 +49,37 @@ async fn each_gets_what_it_wants_of_its_own_organisation_once() {
     }
 }
 
+/// Events that no webhook subscribes to cost no transaction, and are not delivered to a webhook of later.
+#[tokio::test]
+async fn events_without_a_subscriber_are_passed_over() {
+    for kind in kinds() {
+        let mut world = World::new(kind, 1, |_, _| answered(200)).await;
+        world.worker.turn().await.unwrap();
+        for _ in 0..50 {
+            world.events(world.acme, 4).await;
+            // On PostgreSQL the first reader gives events their positions.
+            world.store.events_end().await.unwrap();
+            let before = world.store.event_bell().writes_total();
+            world.worker.turn().await.unwrap();
+            assert_eq!(world.store.event_bell().writes_total() - before, 0, "{kind:?}");
+        }
+        let (all, _) = world.webhook(world.acme, "/all").await;
+        world.events(world.acme, 3).await;
+        world.settle().await;
+        assert_eq!(world.deliveries(all.id, None).await.total, 3, "{kind:?}");
+        // After a second the place in the log is stored: a process that starts begins there.
+        world.events(world.bolt, 2).await;
+        world.worker.turn().await.unwrap();
+        world.pass(2 * SECOND_US);
+        world.worker.turn().await.unwrap();
+        let (late, _) = world.webhook(world.bolt, "/late").await;
+        let restarted = Store::open(&world.database.database).await.unwrap();
+        restarted.hand_out_events(world.now()).await.unwrap();
+        assert_eq!(world.deliveries(late.id, None).await.total, 0, "{kind:?}");
+        restarted.close().await;
+    }
+}
+
 /// Two nodes on one database, turn by turn and at once.
 #[tokio::test]
 async fn two_nodes_share_the_work_and_send_nothing_twice() {
@@ -128,7 +159,7 @@ async fn switched_off_it_gets_nothing_and_deleted_it_is_forgotten() {
         // Deleted in the middle of an attempt.
         world.events(world.acme, 1).await;
         world.worker.turn().await.unwrap();
-        world.desk.delete(Scope::Everything, webhook.id, world.now()).await.unwrap();
+        world.service.delete(Scope::Everything, webhook.id, world.now()).await.unwrap();
         world.settle().await;
         world.work_until(at(0).plus_micros(20 * HOUR_US)).await;
         assert_eq!(world.sent.len(), 3);
@@ -184,7 +215,7 @@ async fn the_newest_attempts_are_kept() {
         let id = world.deliveries(webhook.id, None).await.items[0].id;
         for _ in 0..30 {
             world.pass(SECOND_US);
-            world.desk.redeliver(Scope::Everything, webhook.id, id, world.now()).await.unwrap();
+            world.service.redeliver(Scope::Everything, webhook.id, id, world.now()).await.unwrap();
             world.settle().await;
         }
         let found = world.store.webhook_delivery(Scope::Everything, webhook.id, id).await.unwrap().unwrap();

@@ -10,6 +10,7 @@
     reason = "a helper of a test may fail the test"
 )]
 
+mod callbacks;
 #[path = "../common/chosen.rs"]
 mod chosen;
 #[allow(dead_code, reason = "each test binary uses its own part")]

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use sidetone::clock::Clock;
 use sidetone::outbound_http::Client;
 use sidetone::webhooks::post::{Carried, Carrier, Outgoing};
 use sidetone::webhooks::scheduler::{PER_WEBHOOK_MAX, PLACES, Scheduler};
-use sidetone::webhooks::worker::{Clock, Worker};
+use sidetone::webhooks::worker::Worker;
 use sidetone_model::ids::{NodeId, WebhookId};
 use sidetone_model::webhook::{DeliveryStatus, NewWebhook, Webhooks};
 use tokio::sync::{Notify, watch};
@@ -47,21 +48,21 @@ fn the_machine_gives_a_healthy_endpoint_its_place() {
             let mut due: Vec<WebhookId> = queues.keys().copied().collect();
             due.push(healthy);
             for grant in scheduler.grant(&due) {
-                most = most.max(scheduler.running(grant.webhook));
+                most = most.max(scheduler.running(grant.owner));
                 let mut used = 0;
                 while used < grant.places {
-                    let took = if grant.webhook == healthy {
+                    let took = if grant.owner == healthy {
                         let Some(since) = arrived.pop_front() else { break };
                         latencies.push(now - since + 20);
                         20
                     } else {
-                        *queues.get_mut(&grant.webhook).unwrap() -= 1;
+                        *queues.get_mut(&grant.owner).unwrap() -= 1;
                         HANG_MS
                     };
                     used += 1;
-                    ends.entry(now + took).or_default().push(grant.webhook);
+                    ends.entry(now + took).or_default().push(grant.owner);
                 }
-                scheduler.ended(grant.webhook, grant.places - used);
+                scheduler.ended(grant.owner, grant.places - used);
             }
             assert!(scheduler.total() <= PLACES);
         }
@@ -153,7 +154,7 @@ async fn a_hung_socket_delays_nobody_else() {
                 description: String::new(),
                 active: true,
             };
-            world.desk.create(new, world.now()).await.unwrap();
+            world.service.create(new, world.now()).await.unwrap();
         }
         // What this machine takes for as many where nothing hangs.
         let stop = watch::Sender::new(false);

@@ -118,14 +118,14 @@ async fn an_endpoint_that_is_down_for_three_days_is_switched_off_once() {
         let old = cancelled.items[0].id;
         let now = world.now();
         let scope = Scope::Organisation(world.acme);
-        assert!(world.desk.redeliver(scope, webhook.id, old, now).await.is_err());
-        assert!(world.desk.test(scope, webhook.id, now).await.is_err());
+        assert!(world.service.redeliver(scope, webhook.id, old, now).await.is_err());
+        assert!(world.service.test(scope, webhook.id, now).await.is_err());
         world.set(at(0).plus_micros(101 * HOUR_US));
         let on = world.change(webhook.id, active(true)).await;
         assert_eq!((on.active, on.disabled_reason, on.failing_since), (true, None, None));
         world.settle().await;
         assert_eq!(world.sent.len(), sent, "the past is not sent by itself");
-        world.desk.redeliver(scope, webhook.id, old, world.now()).await.unwrap();
+        world.service.redeliver(scope, webhook.id, old, world.now()).await.unwrap();
         let fresh = world.events(world.acme, 1).await.remove(0);
         world.settle().await;
         let found = world.store.webhook_delivery(scope, webhook.id, old).await.unwrap().unwrap();

@@ -85,7 +85,7 @@ async fn both_secrets_verify_for_a_day_after_a_rotation() {
         world.events(world.acme, 1).await;
         world.settle().await;
         let (rotated, second) =
-            world.desk.rotate_secret(Scope::Everything, webhook.id, world.now()).await.unwrap();
+            world.service.rotate_secret(Scope::Everything, webhook.id, world.now()).await.unwrap();
         assert_eq!(rotated.old_secret_until, Some(world.now().plus_micros(SECRET_OVERLAP_US)));
         assert_ne!(first, second);
         world.events(world.acme, 1).await;

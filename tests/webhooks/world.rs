@@ -12,8 +12,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::json;
 use sidetone::provision::{Declaration, apply};
-use sidetone::webhooks::desk::Desk;
 use sidetone::webhooks::post::{Carried, Carrier, Outgoing};
+use sidetone::webhooks::service::WebhookService;
 use sidetone::webhooks::worker::Worker;
 use sidetone_model::access::Scope;
 use sidetone_model::directory::Secret;
@@ -40,14 +40,14 @@ pub type Script = Arc<dyn Fn(&Outgoing, Timestamp) -> Carried + Send + Sync>;
 /// Two organisations, a worker, and everything that was sent.
 pub struct World {
     pub store: Store,
-    pub desk: Arc<Desk>,
+    pub service: Arc<WebhookService>,
     pub acme: OrganisationId,
     pub bolt: OrganisationId,
     pub clock: Arc<AtomicI64>,
     pub sent: Arc<Sent>,
     pub worker: Worker,
     script: Script,
-    _database: TestDatabase,
+    pub database: TestDatabase,
     _dir: TempDir,
 }
 
@@ -116,10 +116,10 @@ impl World {
         let [acme, bolt] = organisations(&store).await;
         let clock = Arc::new(AtomicI64::new(at(0).as_micros()));
         let wake = Arc::new(Notify::new());
-        let desk = Arc::new(Desk::new(store.clone(), StdRng::seed_from_u64(seed), wake));
+        let service = Arc::new(WebhookService::new(store.clone(), StdRng::seed_from_u64(seed), wake));
         let (script, sent): (Script, Arc<Sent>) = (Arc::new(script), Arc::default());
         let worker = worker(&store, 1, seed, &script, &clock, &sent);
-        Self { store, desk, acme, bolt, clock, sent, worker, script, _database: database, _dir: dir }
+        Self { store, service, acme, bolt, clock, sent, worker, script, database, _dir: dir }
     }
 
     /// Another worker on the same database, as another node.
@@ -149,7 +149,7 @@ impl World {
             description: String::new(),
             active: true,
         };
-        self.desk.create(new, self.now()).await.unwrap()
+        self.service.create(new, self.now()).await.unwrap()
     }
 
     /// Stores `count` events of `organisation` now, and says their ids.
@@ -200,7 +200,7 @@ impl World {
     }
 
     pub async fn change(&self, webhook: WebhookId, change: WebhookChange) -> WebhookRecord {
-        self.desk.change(Scope::Everything, webhook, change, self.now()).await.unwrap()
+        self.service.change(Scope::Everything, webhook, change, self.now()).await.unwrap()
     }
 
     pub async fn deliveries(

@@ -97,7 +97,7 @@ pub(crate) fn identity(extensions: &Extensions) -> Option<Result<&Principal, &Ap
 #[derive(Debug, Clone)]
 struct Identity(Result<Admitted, ApiError>);
 
-/// The origin of a request, whoever sent it.
+/// The origin of a request, authenticated or not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     bucket: Bucket,

@@ -17,6 +17,8 @@ pub(super) enum Bucket {
     Address(IpAddr),
     /// A key, or a user with all sessions.
     Caller(Who),
+    /// The calls that a key or a user places.
+    Placements(Who),
     /// All addresses that did not fit into the table, together.
     Overflow,
 }
@@ -112,6 +114,11 @@ impl RateLimits {
         quota
     }
 
+    /// Counts a call that is placed; returns the seconds to wait when the allowance is used up.
+    pub(crate) fn place_call(&self, who: Who, now: Timestamp) -> Option<u64> {
+        self.take(Bucket::Placements(who), PLACEMENTS_PER_MINUTE, 1, now).retry_after_s
+    }
+
     /// Reserves a place for a request that counts against `bucket` only if it turns out to be wrong. No more
     /// are pending than may still be counted, so the limit of wrong requests is never exceeded.
     pub(super) fn place(&self, bucket: Bucket, limit: u32, now: Timestamp) -> Place {
@@ -178,6 +185,8 @@ pub(super) fn seconds_up(micros: i64) -> u64 {
     micros.max(0).unsigned_abs().div_ceil(1_000_000)
 }
 
+/// Calls that a key or a user may place in a minute.
+const PLACEMENTS_PER_MINUTE: u32 = 60;
 /// Requests a minute of an unauthenticated address.
 pub(super) const UNAUTHENTICATED_PER_MINUTE: u32 = 60;
 /// Requests a minute of a user.

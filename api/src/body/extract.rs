@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::IntoResponse;
 use sidetone_model::json;
 use sidetone_model::problem::FieldProblem;
@@ -55,7 +55,7 @@ impl FromRequest<ApiState> for Body {
     type Rejection = std::convert::Infallible;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Self::Rejection> {
-        let kind = kind(request.headers());
+        let kind = kind(request.method(), request.headers());
         let received = Bytes::from_request(request, &()).await.map_err(unread);
         let received = received.and_then(|bytes| {
             if bytes.is_empty() {
@@ -85,7 +85,7 @@ impl FromRequest<ApiState> for NoBody {
     type Rejection = std::convert::Infallible;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Self::Rejection> {
-        let kind = kind(request.headers());
+        let kind = kind(request.method(), request.headers());
         let received = Bytes::from_request(request, &()).await;
         Ok(Self(match received {
             Ok(bytes) if bytes.is_empty() => None,
@@ -106,8 +106,8 @@ fn unread(rejection: impl IntoResponse) -> ApiError {
     }
 }
 
-/// Checks that the headers announce JSON in UTF-8.
-fn kind(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Checks that the headers announce JSON in UTF-8; a `PATCH` may call it a merge patch (RFC 7396 §4).
+fn kind(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
     if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| !plain(encoding.as_bytes())) {
         return Err(ApiError::unsupported_media_type());
@@ -118,7 +118,11 @@ fn kind(headers: &HeaderMap) -> Result<(), ApiError> {
     };
     let kind = kind.to_str().map_err(|_| ApiError::unsupported_media_type())?;
     let mut parts = kind.split(';').map(str::trim);
-    if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+    let is_json = parts.next().is_some_and(|essence| {
+        essence.eq_ignore_ascii_case("application/json")
+            || (method == Method::PATCH && essence.eq_ignore_ascii_case(MERGE_PATCH))
+    });
+    if !is_json {
         return Err(ApiError::unsupported_media_type());
     }
     for parameter in parts {
@@ -132,6 +136,9 @@ fn kind(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The media type of a JSON merge patch.
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+
 fn wrong(message: &str) -> ApiError {
     ApiError::invalid(vec![FieldProblem { field: "body".to_owned(), message: message.to_owned() }])
 }
@@ -142,12 +149,12 @@ mod tests {
 
     use super::*;
 
-    fn status(kinds: &[&str]) -> u16 {
+    fn status(method: &Method, kinds: &[&str]) -> u16 {
         let mut headers = HeaderMap::new();
         for kind in kinds {
             headers.append(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
         }
-        super::kind(&headers).err().map_or(200, |error| error.into_response().status().as_u16())
+        super::kind(method, &headers).err().map_or(200, |error| error.into_response().status().as_u16())
     }
 
     #[test]
@@ -166,7 +173,18 @@ mod tests {
             (&["application/json", "text/plain"], 415),
         ];
         for (kinds, expected) in cases {
-            assert_eq!(status(kinds), *expected, "{kinds:?}");
+            assert_eq!(status(&Method::POST, kinds), *expected, "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn a_merge_patch_is_the_body_of_a_patch_alone() {
+        let kinds = ["application/merge-patch+json; charset=utf-8"];
+        assert_eq!(status(&Method::PATCH, &kinds), 200);
+        assert_eq!(status(&Method::PATCH, &["application/json"]), 200);
+        assert_eq!(status(&Method::PATCH, &["application/json-patch+json"]), 415);
+        for method in [Method::POST, Method::PUT] {
+            assert_eq!(status(&method, &kinds), 415, "{method}");
         }
     }
 
@@ -175,8 +193,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        assert_eq!(kind(&headers).unwrap_err().into_response().status(), 415);
+        assert_eq!(kind(&Method::POST, &headers).unwrap_err().into_response().status(), 415);
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
-        assert!(kind(&headers).is_ok());
+        assert!(kind(&Method::POST, &headers).is_ok());
     }
 }

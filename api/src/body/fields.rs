@@ -276,6 +276,17 @@ impl Fields {
         self.members.iter().any(|member| member.name == name)
     }
 
+    /// Whether the field of that name, or something in it, was refused.
+    pub(crate) fn is_refused(&self, name: &str) -> bool {
+        let path = self.path_of(name);
+        let is_at_or_below = |field: &str| {
+            field
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.problems.iter().any(|wrong| is_at_or_below(&wrong.problem.field))
+    }
+
     /// Adds a problem: a lower-case fragment that states what to do.
     pub(crate) fn refuse<T>(&mut self, name: &str, message: impl Into<String>) -> Option<T> {
         let place = self.place_of(name);

@@ -1,26 +1,36 @@
 //! Reads the body of a request: strictly, completely before anything is done, and with every wrong field
 //! reported.
 //!
-//! A handler takes [`Body`] as its last argument, checks the caller's permissions, and then reads:
+//! A body is declared once, for the reader and for the document:
 //!
 //! ```ignore
-//! let new = body.read(|fields| {
-//!     let name = fields.required_text("name", 1..=100);
-//!     let team_id = fields.or_null("team_id", Fields::uuid); // omitted, null or an id
-//!     let items = fields.items("items", 0..=100, |item| item.required("extension_id", Fields::uuid));
-//!     fields.read_only(&["id", "created_at", "updated_at"]); // ignored, so that GET → PATCH works
-//!     Some(NewThing { name: name?, team_id: team_id.flatten(), items: items.unwrap_or_default() })
-//! })?;
+//! body! {
+//!     /// A new thing.
+//!     pub(crate) struct NewThingBody {
+//!         /// Its name.
+//!         #[schema(min_length = 1, max_length = 100)]
+//!         name: String = required(parsed(rules::name)),
+//!         /// Its team.
+//!         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+//!         team_id: Option<Option<TeamId>> = nullable(Fields::uuid), // omitted, null or an id
+//!     }
+//!     ignores &["id", "created_at", "updated_at"]; // so that GET → PATCH works
+//! }
 //! ```
+//!
+//! A handler takes [`Body`] as its last argument, checks the caller's permissions, and then reads:
+//! `body.read(NewThingBody::read)?`.
 //!
 //! Problems are collected and reported in the order of the request; a `None` always has a problem, or means
 //! "left out". Nothing is parsed before the handler reads, so that a caller without permission gets that
 //! answer, and not the problems of its JSON.
 
+pub(crate) mod declare;
 mod extract;
 mod fields;
 mod sound;
 
-pub(crate) use extract::{Body, NoBody};
+pub(crate) use declare::body;
+pub(crate) use extract::{Body, MERGE_PATCH, NoBody};
 pub(crate) use fields::Fields;
 pub(crate) use sound::Sound;

@@ -2,6 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
+/// A body that is accepted as it is, once ids of the reader's own are put into it: the required fields, and those with
+/// an example of their own. A change has every field if none is required.
+pub(crate) fn body(document: &Value, schema: &Value) -> Value {
+    let whole = of_schema(document, schema, 0);
+    let schema = match schema["$ref"].as_str().and_then(|target| target.strip_prefix('#')) {
+        Some(pointer) => document.pointer(pointer).unwrap_or(schema),
+        None => schema,
+    };
+    let (Value::Object(fields), Some(properties)) = (&whole, schema["properties"].as_object()) else {
+        return whole;
+    };
+    let is_required = |name: &String| {
+        schema["required"].as_array().is_some_and(|required| required.iter().any(|known| known == name))
+    };
+    let is_shown = |name: &String| {
+        let own = properties.get(name).is_some_and(|field| field.get("examples").is_some());
+        is_required(name) || own || schema.get("examples").is_some()
+    };
+    let shown: Map<String, Value> = fields.clone().into_iter().filter(|(name, _)| is_shown(name)).collect();
+    if shown.is_empty() { whole } else { Value::Object(shown) }
+}
+
 /// A value that the schema allows, with every field that has one.
 pub(super) fn value(document: &Value, schema: &Value) -> Value {
     of_schema(document, schema, 0)
@@ -93,9 +115,11 @@ pub(super) fn curl(document: &Value, method: &str, path: &str, operation: &Value
     if operation["security"].as_array().is_none_or(|schemes| !schemes.is_empty()) {
         parts.push("-H \"Authorization: Bearer $TOKEN\"".to_owned());
     }
-    if let Some(schema) = operation.pointer("/requestBody/content/application~1json/schema") {
+    if let Some(content) = operation.pointer("/requestBody/content/application~1json") {
         parts.push("-H \"Content-Type: application/json\"".to_owned());
-        let body = format!("{:#}", value(document, schema)).replace('\'', "'\\''");
+        let example = content.get("example").cloned();
+        let body = example.unwrap_or_else(|| body(document, &content["schema"]));
+        let body = format!("{body:#}").replace('\'', "'\\''");
         parts.push(format!("-d '{body}'"));
     }
     parts.join(" \\\n  ")

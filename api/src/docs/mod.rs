@@ -3,7 +3,7 @@
 //! It has no script, no image, no font and no external request: it works with the strictest content security
 //! policy, without a network, and in a browser that runs no scripts.
 
-mod examples;
+pub(crate) mod examples;
 mod html;
 mod operation;
 mod page;

@@ -25,7 +25,7 @@ pub(crate) fn page(document: &Value) -> String {
         html.push_str(&paragraphs(text));
     }
     html.push_str(
-        "<p>The same as a file for programs: <a href=\"/api/v1/openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>\n",
+        "<p>The machine-readable document: <a href=\"/api/v1/openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>\n",
     );
     for rule in rules::of(document) {
         html.push_str(&format!(

@@ -1,4 +1,4 @@
-//! The rules that apply to every operation, in sentences; parts that an engine does not have are left out.
+//! The rules that apply to every operation; rules about parts that an engine does not have are left out.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ pub(super) struct Rule {
 /// The sections that apply to `document`.
 pub(super) fn of(document: &Value) -> Vec<Rule> {
     let sections = SECTIONS.iter().map(|(id, title, parts)| {
-        let told: Vec<&str> =
+        let texts: Vec<&str> =
             parts.iter().filter(|(needs, _)| needs.met(document)).map(|(_, text)| *text).collect();
         // Consecutive lists are joined into one.
-        Rule { id, title, text: told.join("\n\n").replace("\n\n- ", "\n- ") }
+        Rule { id, title, text: texts.join("\n\n").replace("\n\n- ", "\n- ") }
     });
     sections.filter(|rule| !rule.text.is_empty()).collect()
 }
@@ -59,7 +59,7 @@ const SECTIONS: &[(&str, &str, Parts)] = &[
     ("idempotency", "Idempotency", IDEMPOTENCY),
     ("notes", "Sending notes", NOTES),
     ("versioning", "Versioning", VERSIONING),
-    ("reading", "How we read the public document", READING),
+    ("reading", "Interpretations of the public document", READING),
 ];
 
 const AUTHENTICATION: Parts = &[
@@ -70,8 +70,8 @@ const AUTHENTICATION: Parts = &[
     ),
     (
         Needs::Path("/auth/login"),
-        "Or it is the token of a panel session, which `POST /api/v1/auth/login` answers and which is valid for \
-         12 hours, shorter when the password changes or the user is switched off.",
+        "Or it is the token of a panel session from `POST /api/v1/auth/login`. It is valid for 12 hours, or until \
+         the password changes or the user is disabled.",
     ),
     (
         Needs::Nothing,
@@ -88,9 +88,9 @@ const AUTHENTICATION: Parts = &[
 
 const PERMISSIONS: Parts = &[(
     Needs::Nothing,
-    "A key carries permissions; the permissions of a user follow from the role. Nobody can hand on a permission \
-     that they do not hold. The roles `team_supervisor` and `agent` see what belongs to their own team, whatever \
-     they ask for.",
+    "A key carries permissions; the permissions of a user follow from the role. A caller can only \
+     grant permissions that it holds. The roles `team_supervisor` and `agent` see only the resources of their \
+     own team.",
 )];
 
 const ERRORS: Parts = &[
@@ -108,12 +108,13 @@ const ERRORS: Parts = &[
          - 403 `forbidden`: outside the scope or the permissions of the caller; `ip_not_allowed`, \
            `ip_allowlist_required`: see Authentication\n\
          - 404 `not_found`, 405 `method_not_allowed`, 408 `request_timeout`\n\
-         - 409 `conflict`: the state of things forbids it, and the message says what stands in the way\n\
+         - 409 `conflict`: the current state does not allow it; the message names the reason\n\
+         - 412 `precondition_failed`: the resource was changed since the `ETag` in `If-Match`\n\
          - 413 `payload_too_large`, 414 `uri_too_long`, 415 `unsupported_media_type`, 431 `headers_too_large`\n\
-         - 422 `unprocessable`: the request is understood and cannot be carried out; `idempotency_key_reused`: \
+         - 422 `unprocessable`: the request cannot be carried out; `idempotency_key_reused`: \
            the key was used for another request\n\
-         - 429 `rate_limited`: too many requests, wait as long as `Retry-After` says\n\
-         - 500 `internal`: our failure; `X-Request-Id` finds it in the log\n\
+         - 429 `rate_limited`: too many requests; wait for `Retry-After` seconds\n\
+         - 500 `internal`: a failure of the engine; search the log for the `X-Request-Id`\n\
          - 503 `node_busy`, `not_ready`: the same request may be sent again, after `Retry-After`",
     ),
     (
@@ -126,28 +127,28 @@ const ERRORS: Parts = &[
 const LIMITS: Parts = &[
     (
         Needs::Nothing,
-        "Each key has its own rate, 600 requests a minute unless it was given another one. Every answer says what is \
-         left: `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, the Unix second at which the \
-         minute ends. Beyond it the answer is 429 with `Retry-After` in seconds. Requests that are not let in count \
-         against their address.",
+        "Each key has its own rate limit, 600 requests a minute by default. Every answer shows the rest of it: \
+         `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, the Unix second at which the \
+         minute ends. Above the limit the answer is 429 with `Retry-After` in seconds. Requests that fail to \
+         authenticate count against their address.",
     ),
     (Needs::Nothing, "A body is at most 1 MiB, an address 8 KiB."),
 ];
 
 const LISTS: Parts = &[(
     Needs::Nothing,
-    "A list answers `{items, total, limit, offset}`. `limit` is 1 to 500 and 50 unless given, `offset` is 0 unless \
-     given; anything else is a 400, never corrected silently. Every order ends with the primary key, so pages are \
-     disjoint even when what is sorted by is the same; values that are missing come last in either direction. A \
-     parameter that a list does not have is refused: a misspelt filter would otherwise answer too much.",
+    "A list answers `{items, total, limit, offset}`. `limit` is 1 to 500, by default 50; `offset` is 0 by \
+     default. Other values get 400; they are never corrected silently. Every sort ends with the primary key, so \
+     pages never overlap; missing values come last in both directions. Unknown parameters are refused, because a \
+     misspelt filter would return too much.",
 )];
 
 const BODIES: Parts = &[
     (
         Needs::Nothing,
-        "Bodies are JSON in UTF-8. A field that may be null is always there, and null when there is no value; any \
-         other field without a value is left out, never null, 0 or empty. Ignore fields and values that you do not \
-         know: new ones can appear at any time.\n\
+        "Bodies are JSON in UTF-8. Nullable fields are always present, and null without a value. Other fields \
+         without a value are absent, never null, 0 or empty. Ignore unknown fields and values: new ones can appear \
+         at any time.\n\
          - Instants are RFC 3339 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`\n\
          - Ids are lower-case hyphenated UUIDs\n\
          - Amounts are exact decimals written as strings, never JSON numbers: `\"0.0125\"`\n\
@@ -155,9 +156,8 @@ const BODIES: Parts = &[
     ),
     (
         Needs::Path("/organisations"),
-        "A field that a resource does not have is refused by name. Fields that are only read, such as `id`, are \
-         ignored, so that what was read can be sent back. `PATCH` is a JSON merge patch (RFC 7396): what is left out \
-         stays as it is.",
+        "Unknown fields are refused by name. Read-only fields, such as `id`, are ignored, so that a resource can be \
+         sent back as it was read. `PATCH` is a JSON merge patch (RFC 7396): omitted fields keep their values.",
     ),
 ];
 
@@ -167,13 +167,13 @@ const IDEMPOTENCY: Parts = &[(
      is carried out; the same request within 24 hours answers the same status and body again, with \
      `Idempotency-Replayed: true`, and does nothing. While the first one runs, others answer 409 with \
      `Retry-After: 1`; another request under the same key answers 422 `idempotency_key_reused`. A key counts for one \
-     API key or user, one method and one path. Answers 400, 401, 403, 429 and 503 are not kept: send the same request \
+     API key or user, one method and one path. Answers 400, 401, 403, 412, 429 and 503 are not kept: send the same request \
      again.",
 )];
 
 const NOTES: Parts = &[(
     Needs::Path("/info"),
-    "Choose the message channel when unsure which to use.\n\
+    "Use the message channel when unsure.\n\
      - Do not send the same note twice with different ids\n\
      - Do not send a note every second\n\
      - Do not rely on the app being in the foreground for a message; for anything urgent use a call or a push",
@@ -189,22 +189,22 @@ const VERSIONING: Parts = &[
     (Needs::Nothing, "All other operations are the panel's own interface and can change without notice."),
     (
         Needs::Nothing,
-        "An operation that goes says so in every answer: `Deprecation` (RFC 9745) with the day since when, `Sunset` \
-         (RFC 8594) with the day until when it works, and a `Link` with `rel=\"deprecation\"`. At present there is \
-         none.",
+        "A deprecated operation has these headers in every answer: `Deprecation` (RFC 9745) with the first day, \
+         `Sunset` (RFC 8594) with the last day on which it works, and a `Link` with `rel=\"deprecation\"`. No \
+         operation is deprecated now.",
     ),
 ];
 
 const READING: Parts = &[
     (
         Needs::Nothing,
-        "Where the public document leaves something open, this is what the engine does:\n\
-         - Something of another organisation answers 403 when it exists and 404 when it does not; ids are random, \
-           so nothing can be listed that way",
+        "Where the public document leaves a choice, the engine does this:\n\
+         - A resource of another organisation answers 403 when it exists and 404 when it does not; ids are random, \
+           so this reveals no list of resources",
     ),
     (
         Needs::Path("/cdrs"),
-        "- The call log is newest first unless `order` says otherwise, also when `sort` is given\n\
+        "- The call log is newest first by default, also when `sort` is given\n\
          - `billsec` is the whole seconds from answer to end, rounded down, and 0 when the call was not answered\n\
          - A date without a time is its midnight in UTC; `to` is exclusive",
     ),
@@ -214,10 +214,10 @@ const READING: Parts = &[
     ),
     (
         Needs::Path("/conference-rooms"),
-        "- Whoever holds `conferences:read` reads the PINs of rooms; they are invitation codes, and are kept out of \
-           logs and webhooks all the same\n\
-         - An empty `participant_pin` lets in anyone who can dial the number, also from outside when a phone number \
-           points at the room",
+        "- Every caller with `conferences:read` can read the PINs of rooms; they are invitation codes, but never \
+           part of logs and webhooks\n\
+         - An empty `participant_pin` admits every caller who can dial the number, also from outside when a phone \
+           number points at the room",
     ),
 ];
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_there_is_spoken_of() {
+    fn only_rules_of_existing_parts_are_shown() {
         let ids = |document: &Value| -> Vec<&str> { of(document).iter().map(|rule| rule.id).collect() };
         let bare = json!({"paths": {"/api/v1/cdrs": {"get": {}}}});
         assert!(!ids(&bare).contains(&"idempotency") && !ids(&bare).contains(&"notes"));

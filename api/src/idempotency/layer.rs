@@ -106,6 +106,7 @@ fn is_kept(status: StatusCode) -> bool {
         | StatusCode::FORBIDDEN
         | StatusCode::METHOD_NOT_ALLOWED
         | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::PRECONDITION_FAILED
         | StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::UNSUPPORTED_MEDIA_TYPE
         | StatusCode::TOO_MANY_REQUESTS => false,

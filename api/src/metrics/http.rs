@@ -81,7 +81,7 @@ impl HttpMetrics {
         }
         let mut closed = Family::counter(
             "sidetone_http_connections_closed_total",
-            "Connections closed because the client took too long, by what it was late with.",
+            "Connections closed because of a timeout, by kind.",
         );
         for (reason, count) in server.closed_total() {
             closed = closed.with([("reason", reason)], count);
@@ -100,7 +100,7 @@ impl HttpMetrics {
             closed,
             Family::counter(
                 "sidetone_http_accept_errors_total",
-                "Times that the system had no connection to give, for want of descriptors or memory.",
+                "Times that accepting a connection failed for lack of descriptors or memory.",
             )
             .is(server.accept_errors_total()),
         ]

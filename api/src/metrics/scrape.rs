@@ -29,7 +29,7 @@ use crate::state::ApiState;
 pub(crate) async fn metrics(State(state): State<ApiState>, request: Request) -> Result<Response, ApiError> {
     if !may_read(&state, &request) {
         return Err(ApiError::forbidden(
-            "metrics are for this host alone, add the network to [http] metrics_allow",
+            "metrics are served only to this host, add the network to [http] metrics_allow",
         ));
     }
     let mut families = state.metrics.families().await?;

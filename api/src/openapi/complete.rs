@@ -1,15 +1,20 @@
 //! Completes every operation with what is common to all of them.
 
 use serde_json::{Map, Value, json};
+use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
+use crate::body::MERGE_PATCH;
+use crate::docs::examples;
 use crate::openapi::edit::within;
-use crate::openapi::{failures, schemas, words};
+use crate::openapi::payloads::Payloads;
+use crate::openapi::{failures, schemas, webhooks, words};
 
 /// The complete document of the operations in `api`.
 pub(crate) fn complete(api: &OpenApi) -> Value {
     let mut api = api.clone();
     api.merge(words::words());
+    api.merge(Payloads::openapi());
     let Ok(Value::Object(mut document)) = serde_json::to_value(api) else { return Value::Null };
     document.insert("openapi".to_owned(), json!("3.1.0"));
     document.insert("info".to_owned(), info());
@@ -19,6 +24,7 @@ pub(crate) fn complete(api: &OpenApi) -> Value {
     );
     document.insert("security".to_owned(), json!([{"bearer": []}]));
     schemas::tidy(&mut document);
+    webhooks::add(&mut document);
     within(&mut document, "paths", |paths| {
         for (path, item) in paths.iter_mut() {
             for (method, operation) in item.as_object_mut().into_iter().flatten() {
@@ -38,7 +44,26 @@ pub(crate) fn complete(api: &OpenApi) -> Value {
     });
     schemas::prune(&mut document);
     schemas::close_bodies(&mut document);
-    Value::Object(document)
+    exemplify(document)
+}
+
+/// Adds an example to every body, which `tests/http/examples.rs` sends.
+fn exemplify(document: Map<String, Value>) -> Value {
+    let whole = Value::Object(document);
+    let mut exemplified = whole.clone();
+    let paths = exemplified.get_mut("paths").and_then(Value::as_object_mut);
+    for item in paths.into_iter().flat_map(Map::values_mut) {
+        for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            let contents = operation.pointer_mut("/requestBody/content").and_then(Value::as_object_mut);
+            for (kind, content) in contents.into_iter().flatten() {
+                if let (true, Some(content)) = (kind.ends_with("json"), content.as_object_mut()) {
+                    let schema = content.get("schema").cloned().unwrap_or_default();
+                    content.insert("example".to_owned(), examples::body(&whole, &schema));
+                }
+            }
+        }
+    }
+    exemplified
 }
 
 /// Adds the failures, the headers and the permission of one operation.
@@ -53,6 +78,15 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         let text = format!("{text}\n\nNeeds the permission `{permission}`.");
         operation.insert("description".to_owned(), json!(text.trim_start()));
     }
+    if method == "patch" {
+        within(operation, "requestBody", |body| {
+            within(body, "content", |content| {
+                if let Some(json) = content.get("application/json").cloned() {
+                    content.insert(MERGE_PATCH.to_owned(), json);
+                }
+            });
+        });
+    }
     if !public && matches!(method, "post" | "patch") {
         let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
         if let Value::Array(parameters) = parameters {
@@ -61,6 +95,7 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     }
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         refuse_controls(parameter);
+        state_tags(parameter);
     }
     let stability = if is_public(method, path) { "public" } else { "panel" };
     operation.insert("x-stability".to_owned(), json!(stability));
@@ -97,6 +132,8 @@ const PUBLIC: &[(&str, &str)] = &[
     ("get", "/cdrs"),
     ("get", "/cdrs/export"),
     ("get", "/cdrs/{uuid}/conversation"),
+    ("post", "/calls/{uuid}/info"),
+    ("get", "/calls/{uuid}/infos"),
     ("get", "/conference-rooms"),
     ("post", "/conference-rooms"),
     ("get", "/conference-rooms/{id}"),
@@ -105,6 +142,10 @@ const PUBLIC: &[(&str, &str)] = &[
     ("post", "/conference-rooms/{id}/dial"),
     ("put", "/conference-rooms/{id}/exemptions"),
     ("put", "/conference-rooms/{id}/members"),
+    ("get", "/conference-rooms/{id}/meetings"),
+    ("get", "/conference-rooms/{id}/messages"),
+    ("get", "/conference-rooms/{id}/sessions"),
+    ("get", "/conference-rooms/{id}/sessions/{sid}/meeting"),
     ("get", "/conferences"),
     ("get", "/conferences/by-call/{uuid}"),
     ("get", "/conferences/{room}"),
@@ -119,6 +160,9 @@ const PUBLIC: &[(&str, &str)] = &[
     ("get", "/conference-rooms/{id}/sessions/{sid}/recording/audio"),
     ("get", "/conversations/{id}"),
     ("get", "/extensions/{id}"),
+    ("post", "/extensions/{id}/message"),
+    ("get", "/extensions/{id}/messages"),
+    ("patch", "/organisations/{id}"),
 ];
 
 fn info() -> Value {
@@ -126,7 +170,7 @@ fn info() -> Value {
         "title": "Sidetone",
         "version": "1",
         "summary": "The HTTP API of a SIP switch and RTP media analyser.",
-        "description": "Call records, conversations and the directory behind them. Every request carries \
+        "description": "Call records, conversations and the directory. Every request carries \
             `Authorization: Bearer <token>`; every failure has the body `{error: {code, message}}`. Operations \
             do not change incompatibly within `/api/v1`; new fields, new values of a field and new optional \
             parameters can appear at any time, and clients ignore what they do not recognise.",
@@ -140,10 +184,23 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "Carries the request out once, however often it is sent within 24 hours.",
+        "description": "The request is carried out once, even when it is sent several times within 24 hours.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
         "example": "order-4711",
     })
+}
+
+/// Gives `If-Match` the form of tags (RFC 9110 §13.1.1): `*`, or one and more without commas in them.
+fn state_tags(parameter: &mut Value) {
+    if parameter["name"] != "If-Match" {
+        return;
+    }
+    let tag = r#"(W/)?"[!#-+\--~]*""#;
+    let pattern = format!(r"^(\*|{tag}(, ?{tag})*)$");
+    if let Some(parameter) = parameter.as_object_mut() {
+        parameter.insert("schema".to_owned(), json!({"type": "string", "pattern": pattern}));
+        parameter.insert("example".to_owned(), json!("\"1789041600000000\""));
+    }
 }
 
 /// Adds to a search parameter that control characters are refused, as in every list.
@@ -173,7 +230,7 @@ fn security_scheme() -> Value {
     json!({
         "type": "http",
         "scheme": "bearer",
-        "description": "An integration key `<prefix>_<id>_<secret>`, accepted from the addresses on its \
-            allowlist alone, or the token of a panel session.",
+        "description": "An integration key `<prefix>_<id>_<secret>`, accepted only from the addresses on \
+         its allowlist, or the token of a panel session.",
     })
 }

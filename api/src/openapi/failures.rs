@@ -42,33 +42,34 @@ pub(super) fn responses() -> Value {
     let texts = [
         (
             "Conflict",
-            "The state of things forbids it, the message says what stands in the way; or a request with the same \
-             `Idempotency-Key` still runs, see `Retry-After` (`conflict`).",
+            "The current state does not allow it; the message names the reason. Or a request with the same \
+             `Idempotency-Key` is still running, see `Retry-After` (`conflict`).",
         ),
         (
             "Forbidden",
-            "Outside the caller's scope or permissions (`forbidden`), or a key used from an address that is not \
-             on its allowlist (`ip_not_allowed`) or that has none (`ip_allowlist_required`).",
+            "Outside the caller's scope or permissions (`forbidden`), a key used from an address that is \
+             not on its allowlist (`ip_not_allowed`), or a key without an allowlist \
+             (`ip_allowlist_required`).",
         ),
-        ("Internal", "A failure of the engine; `X-Request-Id` finds it in the log (`internal`)."),
+        ("Internal", "A failure of the engine; search the log for the `X-Request-Id` (`internal`)."),
         (
             "InvalidRequest",
             "The request is not valid; the message names every field that is wrong (`invalid_request`).",
         ),
-        ("NotFound", "There is no such thing (`not_found`)."),
+        ("NotFound", "The resource does not exist (`not_found`)."),
         ("PayloadTooLarge", "The body is too large (`payload_too_large`)."),
-        ("RateLimited", "Too many requests, wait as long as `Retry-After` says (`rate_limited`)."),
+        ("RateLimited", "Too many requests; wait for `Retry-After` seconds (`rate_limited`)."),
         ("RequestTimeout", "The body took too long to arrive (`request_timeout`)."),
         ("Unauthenticated", "The token is missing, invalid or expired (`unauthenticated`)."),
         (
             "Unavailable",
-            "The engine or its database cannot do it now. The same request may be sent again after `Retry-After`, with \
-             the same `Idempotency-Key` as well (`node_busy`).",
+            "The engine or its database is not available now. Send the same request again after \
+             `Retry-After`, with the same `Idempotency-Key` (`node_busy`).",
         ),
         (
             "Unprocessable",
-            "The `Idempotency-Key` was used for another request (`idempotency_key_reused`), or the request is \
-             understood and cannot be carried out (`unprocessable`).",
+            "The `Idempotency-Key` was used for another request (`idempotency_key_reused`), or the request \
+             cannot be carried out (`unprocessable`).",
         ),
         ("UnsupportedMediaType", "The body is not `application/json` (`unsupported_media_type`)."),
         ("UriTooLong", "The address is longer than 8 KiB (`uri_too_long`)."),
@@ -78,7 +79,7 @@ pub(super) fn responses() -> Value {
         if matches!(name, "RateLimited" | "Unavailable") {
             headers.insert("Retry-After".to_owned(), reference("headers", "RetryAfter"));
         }
-        let content = json!({"application/json": {"schema": reference("schemas", "Error")}});
+        let content = json!({"application/json": {"schema": reference("schemas", "ErrorBody")}});
         (name.to_owned(), json!({"description": description, "headers": headers, "content": content}))
     });
     Value::Object(all.collect())
@@ -89,8 +90,8 @@ pub(super) fn headers() -> Value {
     let whole = |description: &str| json!({"description": description, "required": true, "schema": {"type": "integer", "minimum": 0}});
     json!({
         "IdempotencyReplayed": {
-            "description": "`true` when an earlier request with the same `Idempotency-Key` was carried out, and this \
-                is its answer.",
+            "description": "`true` when this is the stored answer of an earlier request with the same \
+             `Idempotency-Key`.",
             "required": false,
             "schema": {"type": "string", "enum": ["true"]},
         },
@@ -98,8 +99,8 @@ pub(super) fn headers() -> Value {
         "RateLimitRemaining": whole("Requests left in this minute."),
         "RateLimitReset": whole("When the minute ends, in Unix seconds."),
         "RequestId": {
-            "description": "The caller's own `X-Request-Id` when it is up to 128 visible ASCII characters, \
-                a new one otherwise.",
+            "description": "The `X-Request-Id` of the request, if it is at most 128 visible ASCII \
+             characters; otherwise a new one.",
             "required": true,
             "schema": {"type": "string"},
         },

@@ -267,6 +267,10 @@ fn words(map: &mut Map<String, Value>) {
     if map.contains_key("in") || !map.contains_key("type") {
         return;
     }
+    // Derived from `#[serde(default)]`: a field without a value is left out, and null is not allowed there.
+    if map.get("default").is_some_and(Value::is_null) {
+        map.remove("default");
+    }
     if let Some(example) = map.remove("example") {
         map.insert("examples".to_owned(), json!([example]));
     }

@@ -9,53 +9,58 @@ use sidetone_model::ids::{AgentId, ExtensionId, OrganisationId, TeamId, UserId};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
 use sidetone_model::team::{Agent, AgentChange, AgentKind, NewAgent};
-use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{null_or, nullable, optional, parsed, required, word};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam, TeamParam};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam, TeamParam};
 use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// An agent to be made.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewAgentBody {
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    kind: AgentKind,
-    /// The team of their records; without one it is the extension's.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    team_id: Option<TeamId>,
-    /// The extension they take calls on, which no other agent has.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    extension_id: Option<ExtensionId>,
-    /// The user that a human agent logs in as, which no other agent has.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    user_id: Option<UserId>,
-    /// Whose it will be; the caller's own organisation unless an operator names another.
-    organisation_id: Option<OrganisationId>,
+body! {
+    /// A new agent.
+    pub(crate) struct NewAgentBody {
+        #[schema(min_length = 1, max_length = 100)]
+        name: String = required(parsed(rules::name)),
+        kind: AgentKind = required(word(&AgentKind::ALL)),
+        /// The team on the agent's call records; the extension's team when it is absent.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        team_id: Option<TeamId> = null_or(Fields::uuid),
+        /// The agent's extension; no other agent may have it.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        extension_id: Option<ExtensionId> = null_or(Fields::uuid),
+        /// The user of a human agent; no other agent may have it.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        user_id: Option<UserId> = null_or(Fields::uuid),
+        /// The owner; the caller's organisation by default, any organisation for an operator.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+    }
+    ignores &["id", "created_at", "updated_at"];
 }
 
-/// What changes of an agent.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct AgentChangeBody {
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    kind: Option<AgentKind>,
-    /// The team of their records; without one it is the extension's.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    team_id: Option<TeamId>,
-    /// The extension they take calls on, which no other agent has.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    extension_id: Option<ExtensionId>,
-    /// The user that a human agent logs in as, which no other agent has.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    user_id: Option<UserId>,
+body! {
+    /// Changes of an agent.
+    pub(crate) struct AgentChangeBody {
+        #[schema(min_length = 1, max_length = 100)]
+        name: Option<String> = optional(parsed(rules::name)),
+        kind: Option<AgentKind> = optional(word(&AgentKind::ALL)),
+        /// The team on the agent's call records; the extension's team when it is absent.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        team_id: Option<Option<TeamId>> = nullable(Fields::uuid),
+        /// The agent's extension; no other agent may have it.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        extension_id: Option<Option<ExtensionId>> = nullable(Fields::uuid),
+        /// The user of a human agent; no other agent may have it.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        user_id: Option<Option<UserId>> = nullable(Fields::uuid),
+    }
+    ignores &["id", "organisation_id", "created_at", "updated_at"];
 }
+
+type ListQuery = With<ListParams, With<OrganisationParam, With<TeamParam, NameSortParam>>>;
 
 /// List agents
 #[utoipa::path(
@@ -63,7 +68,7 @@ pub(crate) struct AgentChangeBody {
     path = "/agents",
     operation_id = "listAgents",
     tag = "Teams and agents",
-    params(ListParams, OrganisationParam, TeamParam, NameSortParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<Agent>)),
     extensions(("x-permission" = json!("directory:read"))),
 )]
@@ -73,14 +78,13 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<Agent>>, ApiError> {
     caller.require(Permission::DirectoryRead)?;
-    let kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: true };
-    let listing = listing::read(&uri, &caller, &kind)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     Ok(Json(state.panel()?.agents.list(caller.scope(), &listing).await?))
 }
 
 /// Create an agent
 ///
-/// Records of calls on the agent's extension carry its id from then on.
+/// Later call records of the agent's extension carry its id.
 #[utoipa::path(
     post,
     path = "/agents",
@@ -99,19 +103,10 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let (organisation, new) = body.read(|fields| {
-        let organisation = fields.uuid("organisation_id");
-        let name = fields.required("name", |fields, name| fields.parsed(name, rules::name));
-        let kind = fields.required("kind", kind);
-        let team_id = fields.or_null("team_id", Fields::uuid).flatten();
-        let extension_id = fields.or_null("extension_id", Fields::uuid).flatten();
-        let user_id = fields.or_null("user_id", Fields::uuid).flatten();
-        fields.read_only(&["id", "created_at", "updated_at"]);
-        let organisation_id = caller.principal().organisation_id;
-        let (name, kind) = (name?, kind?);
-        Some((organisation, NewAgent { organisation_id, team_id, name, kind, extension_id, user_id }))
-    })?;
-    let new = NewAgent { organisation_id: caller.organisation(organisation)?, ..new };
+    let NewAgentBody { name, kind, team_id, extension_id, user_id, organisation_id } =
+        body.read(NewAgentBody::read)?;
+    let organisation_id = caller.organisation(organisation_id)?;
+    let new = NewAgent { organisation_id, team_id, name, kind, extension_id, user_id };
     let agent = state.panel()?.agents.create(new, (state.clock)()).await?;
     Ok(created("agents", agent.id, agent))
 }
@@ -138,7 +133,7 @@ pub(crate) async fn find(
 
 /// Change an agent
 ///
-/// Records of calls that ended before keep what they carry.
+/// Records of earlier calls do not change.
 #[utoipa::path(
     patch,
     path = "/agents/{id}",
@@ -162,17 +157,8 @@ pub(crate) async fn change(
     let id = page::path_id("id", &id)?;
     let agents = &state.panel()?.agents;
     let agent = own(&caller, agents.find(id).await?)?;
-    let change = body.read(|fields| {
-        let change = AgentChange {
-            name: fields.parsed("name", rules::name),
-            kind: kind(fields, "kind"),
-            team_id: fields.or_null("team_id", Fields::uuid),
-            extension_id: fields.or_null("extension_id", Fields::uuid),
-            user_id: fields.or_null("user_id", Fields::uuid),
-        };
-        fields.read_only(&["id", "organisation_id", "created_at", "updated_at"]);
-        Some(change)
-    })?;
+    let AgentChangeBody { name, kind, team_id, extension_id, user_id } = body.read(AgentChangeBody::read)?;
+    let change = AgentChange { name, kind, team_id, extension_id, user_id };
     if change == AgentChange::default() {
         return Ok(Json(agent));
     }
@@ -207,8 +193,4 @@ pub(crate) async fn delete(
 /// Returns the agent if the caller may see it.
 fn own(caller: &Caller, found: Option<Agent>) -> Result<Agent, ApiError> {
     seen(found, "agent", |agent| caller.scope().covers(agent.organisation_id, agent.team_id))
-}
-
-fn kind(fields: &mut Fields, name: &'static str) -> Option<AgentKind> {
-    fields.word(name, &AgentKind::ALL)
 }

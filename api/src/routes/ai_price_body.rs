@@ -2,33 +2,35 @@
 
 use axum::http::Uri;
 use serde::Serialize;
-use sidetone_model::ai_price::{AiPrice, AiPriceFilter, AiPriceKind, rules};
+use sidetone_model::ai_price::{AiPrice, AiPriceFilter, AiPriceKind, ModelPattern, rules};
 use sidetone_model::ids::{AiPriceId, OrganisationId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::page::Window;
 use sidetone_model::rules::currency;
 use sidetone_model::time::Timestamp;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::body::Fields;
+use crate::body::declare::{null_or, nullable, optional, parsed, required, word};
+use crate::body::{Fields, body};
 use crate::error::ApiError;
-use crate::page;
+use crate::page::{self, Wrong};
+use crate::params::{self, query};
 
-/// The public JSON of a price.
+/// A price of an AI model.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AiPrice)]
 pub(crate) struct AiPriceView {
     /// Primary key.
     id: AiPriceId,
-    /// What the provider charges the operator, or what the operator charges a customer.
+    /// The provider's price to the operator, or the operator's price to a customer.
     kind: AiPriceKind,
-    /// The customer it is for; null for every customer without one of their own, and for costs.
+    /// The customer; null for all customers without a price of their own, and for costs.
     #[schema(required)]
     organisation_id: Option<OrganisationId>,
-    /// Who runs the model.
+    /// The provider of the model.
     provider: String,
-    /// The model's name, or the beginning of names followed by `*`.
+    /// The model's name, or a prefix followed by `*`.
     model: String,
     /// For a million input tokens that are not audio.
     #[schema(value_type = Amount)]
@@ -43,7 +45,7 @@ pub(crate) struct AiPriceView {
     currency: Currency,
     /// For conversations that start at this instant or later.
     from_time: Timestamp,
-    /// For conversations that start before this instant; null is for ever.
+    /// For conversations that start before this instant; null means no end.
     #[schema(required)]
     to_time: Option<Timestamp>,
 }
@@ -67,89 +69,97 @@ impl From<&AiPrice> for AiPriceView {
     }
 }
 
-/// A price as it is set.
-#[derive(ToSchema)]
-#[schema(as = NewAiPrice)]
-#[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
-pub(crate) struct AiPriceBody {
-    /// What the provider charges the operator, or what the operator charges a customer.
-    kind: AiPriceKind,
-    /// The customer it is for; null for every customer without one of their own, and for costs.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    organisation_id: Option<OrganisationId>,
-    /// Who runs the model.
-    #[schema(min_length = 1, max_length = 200, example = "openai")]
-    provider: String,
-    /// The model's name, or the beginning of names followed by `*`; the longest beginning goes first.
-    #[schema(min_length = 1, max_length = 200, example = "gpt-realtime*")]
-    model: String,
-    /// For a million input tokens that are not audio; 0 to 1,000,000.
-    text_input_per_million: Amount,
-    /// For a million input tokens of audio; null is the text price.
-    #[schema(value_type = Option<String>, pattern = r"^-?\d+(\.\d{1,8})?$", extensions(("x-nullable" = json!(true))))]
-    audio_input_per_million: Option<Amount>,
-    /// For a million output tokens.
-    output_per_million: Amount,
-    /// The currency of all three.
-    currency: Currency,
-    /// For conversations that start at this instant or later; left out: for all that started earlier, too.
-    from_time: Option<Timestamp>,
-    /// For conversations that start before this instant; null is for ever.
-    #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
-    to_time: Option<Timestamp>,
+body! {
+    /// A price as it is set.
+    #[schema(as = NewAiPrice)]
+    pub(crate) struct AiPriceBody {
+        /// The provider's price to the operator, or the operator's price to a customer.
+        kind: AiPriceKind = required(word(&KINDS)),
+        /// The customer; null for all customers without a price of their own, and for costs.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        organisation_id: Option<OrganisationId> = null_or(Fields::uuid),
+        /// The provider of the model.
+        #[schema(min_length = 1, max_length = 200, example = "openai")]
+        provider: String = required(parsed(rules::provider)),
+        /// The model's name, or a prefix followed by `*`; the longest matching prefix applies.
+        #[schema(value_type = String, min_length = 1, max_length = 200, example = "gpt-realtime*")]
+        model: ModelPattern = required(parsed(rules::model)),
+        /// For a million input tokens that are not audio; 0 to 1,000,000.
+        text_input_per_million: Amount = required(amount),
+        /// For a million input tokens of audio; null is the text price.
+        #[schema(value_type = Option<String>, pattern = r"^-?\d+(\.\d{1,8})?$", extensions(("x-nullable" = json!(true))))]
+        audio_input_per_million: Option<Amount> = null_or(amount),
+        /// For a million output tokens.
+        output_per_million: Amount = required(amount),
+        /// The currency of all three.
+        currency: Currency = required(parsed(currency)),
+        /// For conversations that start at this instant or later; for all earlier ones too when it is left out.
+        from_time: Option<Timestamp> = optional(instant),
+        /// For conversations that start before this instant; null means no end.
+        #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
+        to_time: Option<Timestamp> = null_or(instant),
+    }
+    ignores &["id"];
+    checks |fields: &mut Fields| {
+        check(fields, kind, organisation_id.flatten(), from_time.flatten().unwrap_or_default(), to_time.flatten());
+    };
 }
 
-/// What is to change of a price; what is left out stays as it is.
-#[derive(ToSchema)]
-#[schema(as = AiPricePatch)]
-#[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
-pub(crate) struct AiPricePatchBody {
-    /// See the price.
-    kind: Option<AiPriceKind>,
-    /// See the price.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    organisation_id: Option<OrganisationId>,
-    /// See the price.
-    #[schema(min_length = 1, max_length = 200)]
-    provider: Option<String>,
-    /// See the price.
-    #[schema(min_length = 1, max_length = 200)]
-    model: Option<String>,
-    /// See the price.
-    text_input_per_million: Option<Amount>,
-    /// See the price.
-    #[schema(value_type = Option<String>, pattern = r"^-?\d+(\.\d{1,8})?$", extensions(("x-nullable" = json!(true))))]
-    audio_input_per_million: Option<Amount>,
-    /// See the price.
-    output_per_million: Option<Amount>,
-    /// See the price.
-    currency: Option<Currency>,
-    /// See the price.
-    from_time: Option<Timestamp>,
-    /// See the price.
-    #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
-    to_time: Option<Timestamp>,
+body! {
+    /// Changes of a price; omitted fields keep their values.
+    #[schema(as = AiPricePatch)]
+    pub(crate) struct AiPricePatchBody {
+        /// See the price.
+        kind: Option<AiPriceKind> = optional(word(&KINDS)),
+        /// See the price.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        organisation_id: Option<Option<OrganisationId>> = nullable(Fields::uuid),
+        /// See the price.
+        #[schema(min_length = 1, max_length = 200)]
+        provider: Option<String> = optional(parsed(rules::provider)),
+        /// See the price.
+        #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
+        model: Option<ModelPattern> = optional(parsed(rules::model)),
+        /// See the price.
+        text_input_per_million: Option<Amount> = optional(amount),
+        /// See the price.
+        #[schema(value_type = Option<String>, pattern = r"^-?\d+(\.\d{1,8})?$", extensions(("x-nullable" = json!(true))))]
+        audio_input_per_million: Option<Option<Amount>> = nullable(amount),
+        /// See the price.
+        output_per_million: Option<Amount> = optional(amount),
+        /// See the price.
+        currency: Option<Currency> = optional(parsed(currency)),
+        /// See the price.
+        from_time: Option<Timestamp> = optional(instant),
+        /// See the price.
+        #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
+        to_time: Option<Option<Timestamp>> = nullable(instant),
+    }
+    ignores &["id"];
 }
 
-/// The part of the list.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
-pub(crate) struct AiPriceParams {
-    /// One side of the bill: `cost` (only with `margin:read`) or `sell`.
-    #[param(inline)]
-    kind: Option<AiPriceKind>,
-    /// The prices of one organisation's own, without those for all.
-    organisation_id: Option<OrganisationId>,
-    /// One provider, exactly.
-    #[param(max_length = 1000)]
-    provider: Option<String>,
-    /// How many.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
-    /// How many to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The part of the list.
+    pub(crate) struct AiPriceParams {
+        /// One side of the bill: `cost` (only with `margin:read`) or `sell`.
+        #[param(inline)]
+        kind: AiPriceKind = kind,
+        /// Prices of one organisation, without those for all organisations.
+        organisation_id: OrganisationId = page::id,
+        /// One provider, exactly.
+        #[param(max_length = 1000)]
+        provider: String = page::text,
+        /// Items on a page.
+        #[param(value_type = Option<i64>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Items to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
+}
+
+fn kind(value: &str) -> Result<AiPriceKind, Wrong> {
+    AiPriceKind::from_name(value).ok_or_else(|| "must be one of cost, sell".to_owned())
 }
 
 /// Reads the query of the list.
@@ -157,76 +167,70 @@ pub(crate) struct AiPriceParams {
 /// # Errors
 /// `invalid_request` with every wrong field.
 pub(crate) fn query(uri: &Uri) -> Result<(AiPriceFilter, Window), ApiError> {
-    let (mut filter, mut window) = (AiPriceFilter::default(), Window::default());
-    page::read(uri, |name, value| {
-        match name {
-            "kind" => {
-                let kind = AiPriceKind::from_name(value);
-                filter.kind = Some(kind.ok_or_else(|| "must be one of cost, sell".to_owned())?);
-            }
-            "limit" => window.limit = page::limit(value)?,
-            "offset" => window.offset = page::count(value)?,
-            "organisation_id" => filter.organisation_id = Some(page::uuid(value)?.into()),
-            "provider" => filter.provider = page::text(value)?,
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok((filter, window))
+    let AiPriceParams { kind, organisation_id, provider, limit, offset } = params::read(uri)?;
+    Ok((
+        AiPriceFilter { kind, organisation_id, provider: params::search(provider) },
+        params::window(limit, offset),
+    ))
 }
 
-/// Builds the price from the fields and `old`, or a new price.
-pub(crate) fn price(fields: &mut Fields, old: Option<&AiPrice>) -> Option<AiPrice> {
-    fields.read_only(&["id"]);
-    let kind = given(fields, "kind", old.map(|old| old.kind), |fields, name| fields.word(name, &KINDS));
-    let organisation_id = fields.or_null("organisation_id", Fields::uuid);
-    let organisation_id = organisation_id.unwrap_or_else(|| old.and_then(|old| old.organisation_id));
-    if kind == Some(AiPriceKind::Cost) && organisation_id.is_some() {
-        fields.refuse::<()>("organisation_id", "must be null: a cost is the operator's, whoever caused it");
+impl From<AiPriceBody> for AiPrice {
+    fn from(body: AiPriceBody) -> Self {
+        AiPrice {
+            id: AiPriceId(Uuid::new_v4()),
+            kind: body.kind,
+            organisation_id: body.organisation_id,
+            provider: body.provider,
+            model: body.model,
+            text_input_per_million: body.text_input_per_million,
+            audio_input_per_million: body.audio_input_per_million,
+            output_per_million: body.output_per_million,
+            currency: body.currency,
+            from_time: body.from_time.unwrap_or_default(),
+            to_time: body.to_time,
+        }
     }
-    let provider = given(fields, "provider", old.map(|old| old.provider.clone()), |fields, name| {
-        fields.parsed(name, rules::provider)
-    });
-    let model = given(fields, "model", old.map(|old| old.model.clone()), |fields, name| {
-        fields.parsed(name, rules::model)
-    });
-    let text_input =
-        given(fields, "text_input_per_million", old.map(|old| old.text_input_per_million), amount);
-    let audio_input = fields.or_null("audio_input_per_million", amount);
-    let audio_input = audio_input.unwrap_or_else(|| old.and_then(|old| old.audio_input_per_million));
-    let output = given(fields, "output_per_million", old.map(|old| old.output_per_million), amount);
-    let currency =
-        given(fields, "currency", old.map(|old| old.currency), |fields, name| fields.parsed(name, currency));
-    let from_time = fields.timestamp("from_time").map(Timestamp::whole_millis);
-    let from_time = from_time.or_else(|| old.map(|old| old.from_time)).unwrap_or_default();
-    let to_time = fields.or_null("to_time", Fields::timestamp);
-    let to_time = to_time.unwrap_or_else(|| old.and_then(|old| old.to_time)).map(Timestamp::whole_millis);
+}
+
+/// Reads what changes of `old`.
+pub(crate) fn changed(fields: &mut Fields, old: AiPrice) -> Option<AiPrice> {
+    let body = AiPricePatchBody::read(fields)?;
+    let price = AiPrice {
+        id: old.id,
+        kind: body.kind.unwrap_or(old.kind),
+        organisation_id: body.organisation_id.unwrap_or(old.organisation_id),
+        provider: body.provider.unwrap_or(old.provider),
+        model: body.model.unwrap_or(old.model),
+        text_input_per_million: body.text_input_per_million.unwrap_or(old.text_input_per_million),
+        audio_input_per_million: body.audio_input_per_million.unwrap_or(old.audio_input_per_million),
+        output_per_million: body.output_per_million.unwrap_or(old.output_per_million),
+        currency: body.currency.unwrap_or(old.currency),
+        from_time: body.from_time.unwrap_or(old.from_time),
+        to_time: body.to_time.unwrap_or(old.to_time),
+    };
+    check(fields, Some(price.kind), price.organisation_id, price.from_time, price.to_time);
+    Some(price)
+}
+
+/// Reports what is wrong between the fields of a price.
+fn check(
+    fields: &mut Fields,
+    kind: Option<AiPriceKind>,
+    organisation_id: Option<OrganisationId>,
+    from_time: Timestamp,
+    to_time: Option<Timestamp>,
+) {
+    if kind == Some(AiPriceKind::Cost) && organisation_id.is_some() {
+        fields.refuse::<()>("organisation_id", "must be null: costs belong to the operator");
+    }
     if to_time.is_some_and(|to| to <= from_time) {
         fields.refuse::<()>("to_time", "must be after from_time");
     }
-    Some(AiPrice {
-        id: old.map_or_else(|| AiPriceId(Uuid::new_v4()), |old| old.id),
-        kind: kind?,
-        organisation_id,
-        provider: provider?,
-        model: model?,
-        text_input_per_million: text_input?,
-        audio_input_per_million: audio_input,
-        output_per_million: output?,
-        currency: currency?,
-        from_time,
-        to_time,
-    })
 }
 
-/// A field that a new price requires, and that keeps its value when a price is changed without it.
-fn given<T>(
-    fields: &mut Fields,
-    name: &'static str,
-    old: Option<T>,
-    read: impl FnOnce(&mut Fields, &'static str) -> Option<T>,
-) -> Option<T> {
-    if fields.has(name) || old.is_none() { fields.required(name, read) } else { old }
+/// Answers contain milliseconds: the stored value is the answered one.
+fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
+    fields.timestamp(name).map(Timestamp::whole_millis)
 }
 
 fn amount(fields: &mut Fields, name: &'static str) -> Option<Amount> {

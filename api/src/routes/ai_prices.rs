@@ -14,13 +14,15 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::page::path_id;
-use crate::routes::ai_price_body::{AiPriceBody, AiPriceParams, AiPricePatchBody, AiPriceView, price, query};
+use crate::routes::ai_price_body::{
+    AiPriceBody, AiPriceParams, AiPricePatchBody, AiPriceView, changed, query,
+};
 use crate::state::ApiState;
 
 /// List prices of AI models
 ///
-/// The sell prices of the caller's organisation and those for all, by provider, model and start; costs only with
-/// `margin:read`.
+/// The sell prices of the caller's organisation and those for all organisations, sorted by provider, model and start;
+/// costs only with `margin:read`.
 #[utoipa::path(
     get,
     path = "/ai-prices",
@@ -73,9 +75,9 @@ pub(crate) async fn find(
 
 /// Set a new price of an AI model
 ///
-/// For operators. Conversations are priced when they complete, by the prices in force when they began: a customer's
-/// own price goes before one for all, an exact model before a beginning of names, a longer beginning before a
-/// shorter one, a newer price before an older one.
+/// For operators. A conversation is priced when it completes, at the prices in force when it began. A customer's own
+/// price takes precedence over one for all customers, an exact model over a prefix, a longer prefix over a shorter
+/// one, and a newer price over an older one.
 #[utoipa::path(
     post,
     path = "/ai-prices",
@@ -84,7 +86,7 @@ pub(crate) async fn find(
     request_body = AiPriceBody,
     responses(
         (status = 201, description = "The price.", body = AiPriceView),
-        (status = 409, description = "There is a price for the same already (`conflict`).", body = ErrorBody),
+        (status = 409, description = "A price for the same kind, organisation, model and start exists already (`conflict`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -94,7 +96,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
-    let price = body.read(|fields| price(fields, None))?;
+    let price: AiPrice = body.read(AiPriceBody::read)?.into();
     state.ai_prices()?.put(price.clone(), (state.clock)()).await?;
     let location = HeaderValue::from_str(&format!("/api/v1/ai-prices/{}", price.id));
     let location = location.map_err(|_| ApiError::internal())?;
@@ -103,7 +105,7 @@ pub(crate) async fn create(
 
 /// Change a price of an AI model
 ///
-/// For operators. Conversations that are complete keep their amounts.
+/// For operators. Completed conversations keep their amounts.
 #[utoipa::path(
     patch,
     path = "/ai-prices/{id}",
@@ -113,7 +115,7 @@ pub(crate) async fn create(
     request_body = AiPricePatchBody,
     responses(
         (status = 200, description = "The price.", body = AiPriceView),
-        (status = 409, description = "There is a price for the same already (`conflict`).", body = ErrorBody),
+        (status = 409, description = "A price for the same kind, organisation, model and start exists already (`conflict`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -125,21 +127,21 @@ pub(crate) async fn change(
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
     let old = stored(&state, path_id("id", &id)?).await?;
-    let price = body.read(|fields| price(fields, Some(&old)))?;
+    let price = body.read(|fields| changed(fields, old))?;
     state.ai_prices()?.put(price.clone(), (state.clock)()).await?;
     Ok(Json(AiPriceView::from(&price)).into_response())
 }
 
 /// Remove a price of an AI model
 ///
-/// For operators. Conversations that are complete keep their amounts.
+/// For operators. Completed conversations keep their amounts.
 #[utoipa::path(
     delete,
     path = "/ai-prices/{id}",
     operation_id = "deleteAiPrice",
     tag = "AI prices",
     params(("id" = AiPriceId, Path, description = "The price.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("rates:write"))),
 )]
 pub(crate) async fn remove(

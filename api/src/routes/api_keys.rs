@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
+use sidetone_model::directory::Network;
 use sidetone_model::ids::{ApiKeyId, OrganisationId};
 use sidetone_model::key::{KeyChange, KeyRecord, NewKey, RATE_DEFAULT, RATE_MAX};
 use sidetone_model::page::Page;
@@ -14,14 +15,16 @@ use sidetone_model::time::Timestamp;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{integer, null_or, nullable, optional, parsed, required, texts};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
 use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// A key as it is shown: everything but its secret.
+/// A key without its secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApiKey)]
 pub(crate) struct KeyView {
@@ -29,10 +32,10 @@ pub(crate) struct KeyView {
     organisation_id: OrganisationId,
     /// Unique within the organisation.
     name: String,
-    /// How the key's text begins, up to the secret.
+    /// The key's text up to the secret.
     #[schema(example = "tel_ABCDEFGHIJKL")]
     prefix: String,
-    /// How the key's text ends.
+    /// The last characters of the key's text.
     #[schema(min_length = 4, max_length = 4)]
     last4: String,
     permissions: Vec<Permission>,
@@ -69,54 +72,66 @@ impl From<KeyRecord> for KeyView {
     }
 }
 
-/// A key that was made, with its text.
+/// A new key with its text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = NewApiKey)]
 pub(crate) struct NewKeyView {
     #[serde(flatten)]
     record: KeyView,
-    /// What the integration sends as `Authorization: Bearer <key>`; never shown again.
+    /// The key; send it as `Authorization: Bearer <key>`. It is never shown again.
     key: String,
 }
 
-/// A key to be made.
-#[derive(ToSchema)]
-#[schema(as = NewApiKeyBody)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewKeyBody {
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// Either these or a preset.
-    permissions: Option<Vec<Permission>>,
-    /// A set of permissions, copied into the key: `billing`, `conferences`, `dialler`, `full`, `notes` or
-    /// `read_only`.
-    preset: Option<String>,
-    /// Addresses and networks that the key may be used from; not the whole Internet.
-    #[schema(min_items = 1, max_items = 64, example = json!(["192.0.2.0/24"]))]
-    allow: Vec<String>,
-    #[schema(minimum = 1, maximum = 60000, default = 600)]
-    rate_per_minute: Option<i64>,
-    /// Whose it will be; the caller's own organisation unless an operator names another.
-    organisation_id: Option<OrganisationId>,
+body! {
+    /// A new key.
+    #[schema(as = NewApiKeyBody)]
+    pub(crate) struct NewKeyBody {
+        #[schema(min_length = 1, max_length = 100)]
+        name: String = required(parsed(rules::name)),
+        /// Either permissions or a preset.
+        permissions: Option<Vec<Permission>> = optional(permissions_of),
+        /// A set of permissions, copied into the key: `billing`, `conferences`, `dialler`, `full`, `notes` or
+        /// `read_only`, or `recordings`.
+        #[schema(value_type = Option<String>, example = "read_only")]
+        preset: Option<Preset> = null_or(parsed(preset_of)),
+        /// Addresses and networks that the key may be used from; not the whole Internet.
+        #[schema(value_type = Vec<String>, min_items = 1, max_items = 64, example = json!(["192.0.2.0/24"]))]
+        allow: Vec<Network> = required(texts(1..=rules::NETWORKS_MAX, rules::network)),
+        #[schema(value_type = Option<i64>, minimum = 1, maximum = 60000, default = 600)]
+        rate_per_minute: Option<u32> = optional(integer(1..=RATE_MAX.into())),
+        /// The owner; the caller's organisation by default, any organisation for an operator.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+    }
+    ignores &["id", "prefix", "last4", "created_at", "updated_at"];
+    checks |fields: &mut Fields| match (permissions.as_ref(), preset.as_ref()) {
+        (Some(Some(_)), Some(Some(_))) => _ = fields.refuse::<()>("preset", NOT_BOTH),
+        (Some(None), Some(None)) if !fields.is_refused("permissions") && !fields.is_refused("preset") => {
+            fields.refuse::<()>("permissions", "is required, or a preset");
+        }
+        _ => {}
+    };
 }
 
-/// What changes of a key.
-#[derive(ToSchema)]
-#[schema(as = ApiKeyChangeBody)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct KeyChangeBody {
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    /// Either these or a preset.
-    permissions: Option<Vec<Permission>>,
-    /// A set of permissions, copied into the key.
-    #[schema(extensions(("x-nullable" = json!(true))))]
-    preset: Option<String>,
-    #[schema(min_items = 1, max_items = 64)]
-    allow: Option<Vec<String>>,
-    #[schema(minimum = 1, maximum = 60000)]
-    rate_per_minute: Option<i64>,
+body! {
+    /// Changes of a key.
+    #[schema(as = ApiKeyChangeBody)]
+    pub(crate) struct KeyChangeBody {
+        #[schema(min_length = 1, max_length = 100)]
+        name: Option<String> = optional(parsed(rules::name)),
+        /// Either permissions or a preset.
+        permissions: Option<Vec<Permission>> = optional(permissions_of),
+        /// A set of permissions, copied into the key.
+        #[schema(value_type = Option<String>, extensions(("x-nullable" = json!(true))))]
+        preset: Option<Option<Preset>> = nullable(parsed(preset_of)),
+        #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 64)]
+        allow: Option<Vec<Network>> = optional(texts(1..=rules::NETWORKS_MAX, rules::network)),
+        #[schema(value_type = Option<i64>, minimum = 1, maximum = 60000)]
+        rate_per_minute: Option<u32> = optional(integer(1..=RATE_MAX.into())),
+    }
+    ignores &["id", "organisation_id", "prefix", "last4", "created_at", "updated_at"];
 }
+
+type ListQuery = With<ListParams, With<OrganisationParam, NameSortParam>>;
 
 /// List keys
 #[utoipa::path(
@@ -124,7 +139,7 @@ pub(crate) struct KeyChangeBody {
     path = "/api-keys",
     operation_id = "listApiKeys",
     tag = "Integration keys",
-    params(ListParams, OrganisationParam, NameSortParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<KeyView>)),
     extensions(("x-permission" = json!("keys:write"))),
 )]
@@ -134,15 +149,14 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<KeyView>>, ApiError> {
     caller.require(Permission::KeysWrite)?;
-    let kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
-    let listing = listing::read(&uri, &caller, &kind)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let page = state.panel()?.keys.list(caller.scope(), &listing).await?;
     Ok(Json(page.map(KeyView::from)))
 }
 
 /// Create a key
 ///
-/// The answer holds the key's text, once. Nobody gives a permission that they do not hold.
+/// The answer contains the key's text, which is never shown again. A caller can only grant permissions that it holds.
 #[utoipa::path(
     post,
     path = "/api-keys",
@@ -161,34 +175,19 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::KeysWrite)?;
-    let (organisation, new) = body.read(|fields| {
-        let organisation = fields.uuid("organisation_id");
-        let name = fields.required("name", |fields, name| fields.parsed(name, rules::name));
-        let (permissions, preset) = grant(fields);
-        let wrong = (permissions.is_none() && fields.has("permissions"))
-            || (preset.is_none() && fields.has("preset"));
-        let granted = match (permissions, preset.flatten()) {
-            (Some(_), Some(_)) => fields.refuse("preset", NOT_BOTH),
-            (Some(permissions), None) => Some((permissions, None)),
-            (None, Some((preset, permissions))) => Some((permissions, Some(preset))),
-            (None, None) if wrong => None,
-            (None, None) => fields.refuse("permissions", "is required, or a preset"),
-        };
-        let allow = fields.required("allow", allow);
-        let rate = rate(fields).unwrap_or(RATE_DEFAULT);
-        fields.read_only(&["id", "prefix", "last4", "created_at", "updated_at"]);
-        let (permissions, preset) = granted?;
-        let new = NewKey {
-            organisation_id: caller.principal().organisation_id,
-            name: name?,
-            permissions,
-            preset,
-            allow: allow?,
-            rate_per_minute: rate,
-        };
-        Some((organisation, new))
-    })?;
-    let new = NewKey { organisation_id: caller.organisation(organisation)?, ..new };
+    let new = body.read(NewKeyBody::read)?;
+    let (permissions, preset) = match (new.permissions, new.preset) {
+        (permissions, None) => (permissions.unwrap_or_default(), None),
+        (_, Some((preset, permissions))) => (permissions, Some(preset)),
+    };
+    let new = NewKey {
+        organisation_id: caller.organisation(new.organisation_id)?,
+        name: new.name,
+        permissions,
+        preset,
+        allow: new.allow,
+        rate_per_minute: new.rate_per_minute.unwrap_or(RATE_DEFAULT),
+    };
     require_held(&caller, &new.permissions)?;
     let (record, text) = state.panel()?.keys.create(new, (state.clock)()).await?;
     let view = NewKeyView { record: record.into(), key: text.0 };
@@ -217,7 +216,7 @@ pub(crate) async fn find(
 
 /// Change a key
 ///
-/// Its text stays as it is: for another one make another key. Nobody gives a permission that they do not hold.
+/// The key's text cannot change: create another key instead. A caller can only grant permissions that it holds.
 #[utoipa::path(
     patch,
     path = "/api-keys/{id}",
@@ -242,8 +241,8 @@ pub(crate) async fn change(
     let keys = &state.panel()?.keys;
     let record = own(&caller, keys.find_record(id).await?)?;
     let change = body.read(|fields| {
-        let name = fields.parsed("name", rules::name);
-        let (permissions, preset) = grant(fields);
+        let KeyChangeBody { name, permissions, preset, allow, rate_per_minute } =
+            KeyChangeBody::read(fields)?;
         let permissions = match (permissions, preset) {
             // Unchanged: the permissions of the preset when the key was created.
             (Some(permissions), preset)
@@ -259,10 +258,7 @@ pub(crate) async fn change(
             (None, Some(Some((preset, permissions)))) => Some((permissions, Some(preset))),
             (None, _) => None,
         };
-        let change =
-            KeyChange { name, permissions, allow: allow(fields, "allow"), rate_per_minute: rate(fields) };
-        fields.read_only(&["id", "organisation_id", "prefix", "last4", "created_at", "updated_at"]);
-        Some(change)
+        Some(KeyChange { name, permissions, allow, rate_per_minute })
     })?;
     if let Some((permissions, _)) = &change.permissions {
         require_held(&caller, permissions)?;
@@ -275,7 +271,7 @@ pub(crate) async fn change(
 
 /// Delete a key
 ///
-/// Requests with it are answered 401 from then on.
+/// Requests with this key get 401 from now on.
 #[utoipa::path(
     delete,
     path = "/api-keys/{id}",
@@ -310,42 +306,31 @@ fn require_held(caller: &Caller, permissions: &[Permission]) -> Result<(), ApiEr
         return Ok(());
     }
     let lacking = lacking.join(", ");
-    Err(ApiError::forbidden(format!("nobody gives what they do not hold, the caller lacks {lacking}")))
+    Err(ApiError::forbidden(format!(
+        "a caller grants only permissions that it holds, the caller lacks {lacking}"
+    )))
 }
 
 /// The name of a preset, with its current permissions.
 type Preset = (String, Vec<Permission>);
 
-/// The permissions in the request, in order, and its preset.
-fn grant(fields: &mut Fields) -> (Option<Vec<Permission>>, Option<Option<Preset>>) {
-    let permissions = fields.texts("permissions", 0..=PERMISSIONS_LEN_MAX, |name| {
+/// Reads permissions, in order and each once.
+fn permissions_of(fields: &mut Fields, name: &'static str) -> Option<Vec<Permission>> {
+    let mut permissions = fields.texts(name, 0..=PERMISSIONS_LEN_MAX, |name| {
         Permission::from_name(name).ok_or_else(|| {
             let known: Vec<&str> = Permission::ALL.iter().map(|known| known.as_str()).collect();
             format!("must be one of {}", known.join(", "))
         })
-    });
-    let preset = fields.or_null("preset", |fields, name| {
-        fields.parsed(name, |text| {
-            let permissions = Permission::preset(text);
-            permissions
-                .map(|permissions| (text.to_owned(), permissions))
-                .ok_or_else(|| format!("must be one of {}", Permission::PRESETS.join(", ")))
-        })
-    });
-    let permissions = permissions.map(|mut permissions| {
-        permissions.sort_unstable();
-        permissions.dedup();
-        permissions
-    });
-    (permissions, preset)
+    })?;
+    permissions.sort_unstable();
+    permissions.dedup();
+    Some(permissions)
 }
 
-fn allow(fields: &mut Fields, name: &'static str) -> Option<Vec<sidetone_model::directory::Network>> {
-    fields.texts(name, 1..=rules::NETWORKS_MAX, rules::network)
-}
-
-fn rate(fields: &mut Fields) -> Option<u32> {
-    fields.integer("rate_per_minute", 1..=RATE_MAX.into()).and_then(|rate| u32::try_from(rate).ok())
+fn preset_of(name: &str) -> Result<Preset, String> {
+    Permission::preset(name)
+        .map(|permissions| (name.to_owned(), permissions))
+        .ok_or_else(|| format!("must be one of {}", Permission::PRESETS.join(", ")))
 }
 
 const NOT_BOTH: &str = "give permissions or a preset, not both";

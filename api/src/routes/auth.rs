@@ -15,23 +15,24 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::{Caller, Client, LoginRefusal};
-use crate::body::Body;
+use crate::body::declare::{required, text};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::ApiState;
 
-/// What a login answers.
+/// The answer to a login.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Login {
-    /// To be sent as `Authorization: Bearer <token>` from now on.
+    /// Send it as `Authorization: Bearer <token>` with later requests.
     token: String,
     /// Always `Bearer`.
     token_type: &'static str,
-    /// When the session is over: 12 hours after the login.
+    /// When the session ends: 12 hours after the login.
     expires_at: Timestamp,
     user: LoginUser,
 }
 
-/// Who logged in.
+/// The user who logged in.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LoginUser {
     id: UserId,
@@ -39,7 +40,7 @@ pub(crate) struct LoginUser {
     email: Email,
     role: Role,
     organisation_id: OrganisationId,
-    /// What the user may do.
+    /// The user's permissions.
     permissions: Vec<Permission>,
 }
 
@@ -50,22 +51,22 @@ impl From<User> for LoginUser {
     }
 }
 
-/// An email address and a password.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `login` reads")]
-pub(crate) struct LoginBody {
-    #[schema(example = "ada@acme.test")]
-    email: String,
-    #[schema(format = Password)]
-    password: String,
+body! {
+    /// An email address and a password.
+    pub(crate) struct LoginBody {
+        #[schema(example = "ada@acme.test")]
+        email: String = required(not_blank),
+        #[schema(format = Password)]
+        password: String = required(text(1..=PASSWORD_LEN_MAX)),
+    }
 }
 
 /// Log in
 ///
-/// Begins a panel session of 12 hours. An unknown address and a wrong password are answered alike. After five
+/// Begins a panel session of 12 hours. An unknown address and a wrong password get the same answer. After five
 /// failures within five minutes for one account from one address, or 30 for all accounts, the answer is 429 with
-/// `Retry-After`. While an account has 50 failures from all addresses, each address has one failure there. Every login
-/// counts against the rate of the address.
+/// `Retry-After`. While an account has 50 failures from all addresses, each address may fail once there. Every login
+/// counts against the rate limit of the address.
 #[utoipa::path(
     post,
     path = "/auth/login",
@@ -84,11 +85,8 @@ pub(crate) async fn log_in(
     body: Body,
 ) -> Result<Json<Login>, ApiError> {
     let panel = state.panel()?;
-    let (email, password) = body.read(|fields| {
-        let email = fields.required_text("email", 1..=EMAIL_LEN_MAX);
-        let password = fields.required("password", |fields, name| fields.text(name, 1..=PASSWORD_LEN_MAX));
-        Some((email?, Secret(password?)))
-    })?;
+    let LoginBody { email, password } = body.read(LoginBody::read)?;
+    let password = Secret(password);
     let tries = client.attempts_at(&email);
     let now = (state.clock)();
     let refused = |why| state.attempts.refused(now, client.address(), &email, why);
@@ -112,7 +110,7 @@ pub(crate) async fn log_in(
 
 /// Log out
 ///
-/// Ends the session that the request is sent with; other sessions of the user go on.
+/// Ends the session of this request; other sessions of the user continue.
 #[utoipa::path(
     post,
     path = "/auth/logout",
@@ -127,7 +125,7 @@ pub(crate) async fn log_out(caller: Caller, State(state): State<ApiState>) -> Re
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who am I
+/// Read your own user
 ///
 /// The user of the session.
 #[utoipa::path(
@@ -145,26 +143,26 @@ pub(crate) async fn me(caller: Caller, State(state): State<ApiState>) -> Result<
     Ok(Json(user.into()))
 }
 
-/// The present password and the next one.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `change_password` reads")]
-pub(crate) struct PasswordBody {
-    #[schema(format = Password)]
-    old_password: String,
-    #[schema(format = Password, min_length = 8, max_length = 128)]
-    new_password: String,
+body! {
+    /// The current and the new password.
+    pub(crate) struct PasswordBody {
+        #[schema(format = Password)]
+        old_password: String = required(text(1..=PASSWORD_LEN_MAX)),
+        #[schema(format = Password, min_length = 8, max_length = 128)]
+        new_password: String = required(text(PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX)),
+    }
 }
 
-/// Change the own password
+/// Change your password
 ///
-/// Ends every session of the user, this one too. Failures count as those of a login do.
+/// Ends every session of the user, including this one. Failures count like failed logins.
 #[utoipa::path(
     post,
     path = "/auth/password",
     operation_id = "changePassword",
     tag = "Authentication",
     request_body = PasswordBody,
-    responses((status = 204, description = "The password is another one and every session has ended."))
+    responses((status = 204, description = "The password is changed and every session has ended."))
 )]
 pub(crate) async fn change_password(
     caller: Caller,
@@ -174,12 +172,8 @@ pub(crate) async fn change_password(
 ) -> Result<StatusCode, ApiError> {
     let (user, _) = caller.session()?;
     let panel = state.panel()?;
-    let (old, new) = body.read(|fields| {
-        let old = fields.required("old_password", |fields, name| fields.text(name, 1..=PASSWORD_LEN_MAX));
-        let new = fields
-            .required("new_password", |fields, name| fields.text(name, PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX));
-        Some((Secret(old?), Secret(new?)))
-    })?;
+    let PasswordBody { old_password, new_password } = body.read(PasswordBody::read)?;
+    let (old, new) = (Secret(old_password), Secret(new_password));
     let tries = client.attempts_at(&user.to_string());
     let now = (state.clock)();
     state.attempts.take(tries, now).map_err(ApiError::rate_limited)?;
@@ -189,6 +183,11 @@ pub(crate) async fn change_password(
     }
     state.attempts.succeed(tries);
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn not_blank(fields: &mut Fields, name: &'static str) -> Option<String> {
+    let text = fields.text(name, 1..=EMAIL_LEN_MAX)?;
+    if text.trim().is_empty() { fields.refuse(name, "must not be empty") } else { Some(text) }
 }
 
 /// Longer than any address.

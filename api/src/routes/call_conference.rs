@@ -4,33 +4,34 @@ use axum::Json;
 use axum::extract::{Path, State};
 use sidetone_model::access::{Permission, Who};
 use sidetone_model::ids::CallId;
-use utoipa::ToSchema;
+use sidetone_model::room::Requester;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::required;
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::managed::seen;
 use crate::page;
 use crate::routes::conferences::{LiveRoomView, view};
 use crate::state::ApiState;
 
-/// The call that a call is merged with.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `merge` reads")]
-pub(crate) struct MergeBody {
-    /// The UUID of the other call.
-    with: CallId,
+body! {
+    /// The call that a call is merged with.
+    pub(crate) struct MergeBody {
+        /// The UUID of the other call.
+        with: CallId = required(Fields::uuid),
+    }
 }
 
 /// Merge two calls
 ///
-/// Everybody in the two calls becomes a member of the live room `svc-conf-<call uuid>`, named after the call of the path,
-/// and the answer is that room. A phone that is in both calls is seated once: its leg of the call of the path stays, unless
-/// it has put that one on hold and talks in the other. Who is on hold is asked back. From then on each of them leaves on
-/// their own; a call lasts until the last of its parties is gone. Emits `call.conferenced`.
+/// Every party of the two calls becomes a member of the live room `svc-conf-<call uuid>`, named after the call in the
+/// path; the answer is that room. A phone in both calls joins once: with its leg of the call in the path, unless that
+/// leg is on hold and the other is not. Parties on hold are resumed. Each member can then leave independently; a call
+/// lasts until its last party leaves. Emits `call.conferenced`.
 ///
-/// 409 while one of the calls is not answered, is in a room already, or is put on hold or resumed at that moment, and
-/// when the calls are of two organisations.
+/// 409 while one of the calls is not answered, is already in a room, or is being put on hold or resumed, and when the
+/// calls belong to two organisations.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/conference",
@@ -40,7 +41,7 @@ pub(crate) struct MergeBody {
     request_body = MergeBody,
     responses(
         (status = 200, description = "The room with its members.", body = LiveRoomView),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:control"))),
 )]
@@ -52,16 +53,18 @@ pub(crate) async fn merge(
 ) -> Result<Json<LiveRoomView>, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let with: CallId = body.read(|fields| fields.required("with", Fields::uuid))?;
+    let MergeBody { with } = body.read(MergeBody::read)?;
     for call in [call, with] {
         let found = state.live_calls()?.find(call).await?;
         let scope = caller.scope();
         seen(found, "call that is up", |call| scope.covers(call.organisation_id, call.team_id))?;
     }
-    let by = match caller.principal().who {
+    let who = caller.principal().who;
+    let extensions = match who {
         Who::User(user) => state.rooms()?.extensions_of(user).await?,
         Who::Key(_) => Vec::new(),
     };
+    let by = Requester { who: Some(who), extensions };
     let room = state.live_rooms()?.merge(call, with, by).await?;
     Ok(Json(view(&caller, room)))
 }

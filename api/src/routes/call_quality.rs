@@ -6,30 +6,28 @@ use axum::http::Uri;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::CallQuality;
-use utoipa::IntoParams;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
 use crate::managed::seen;
 use crate::page;
-use crate::routes::cdr_query::boolean;
+use crate::params::{self, query};
 use crate::routes::cdrs::record_of;
 use crate::state::ApiState;
 
-/// The parameters, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `with_timeline` names every wrong parameter")]
-pub(crate) struct QualityParams {
-    /// Whether the rows by the second are wanted; `false` leaves them out.
-    #[param(default = true)]
-    timeline: Option<bool>,
+query! {
+    /// The parameters.
+    pub(crate) struct QualityParams {
+        /// Whether to include one row per second; `false` leaves them out.
+        #[param(default = true)]
+        timeline: bool = page::boolean,
+    }
 }
 
 /// Read the media of a live call
 ///
-/// The figures of both legs as they are now, and how they would be judged if the call ended here. 404 once the call is
-/// over: then `/cdrs/{uuid}/quality` has the final ones.
+/// The current figures of both legs, and the verdict if the call ended now. 404 once the call is over;
+/// `/cdrs/{uuid}/quality` then has the final figures.
 #[utoipa::path(
     get,
     path = "/calls/{uuid}/quality",
@@ -37,8 +35,8 @@ pub(crate) struct QualityParams {
     tag = "Live calls",
     params(("uuid" = CallId, Path, description = "The call's UUID."), QualityParams),
     responses(
-        (status = 200, description = "What is known now.", body = CallQuality),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 200, description = "The current figures.", body = CallQuality),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:read"))),
 )]
@@ -64,16 +62,16 @@ pub(crate) async fn of_call(
 
 /// Read the media of a call record
 ///
-/// The judgement on both legs with the rule that fired, its numbers and thresholds, what every other rule measured,
-/// the figures in both directions, and a row for each second. A call without media has no legs, and its `sentence` says
-/// so; a record from before these were kept has the judgement alone.
+/// The verdict on both legs with the rule that fired, its numbers and thresholds, what every other rule measured, the
+/// figures in both directions, and one row per second. A call without media has no legs, and its `sentence` states
+/// that. A record that is older than these figures has only the verdict.
 #[utoipa::path(
     get,
     path = "/cdrs/{uuid}/quality",
     operation_id = "getCdrQuality",
     tag = "Call log",
     params(("uuid" = CallId, Path, description = "The call's `call_uuid`."), QualityParams),
-    responses((status = 200, description = "What was kept.", body = CallQuality)),
+    responses((status = 200, description = "The stored figures.", body = CallQuality)),
     extensions(("x-permission" = json!("calls:read"))),
 )]
 pub(crate) async fn of_record(
@@ -98,13 +96,6 @@ fn answer(quality: CallQuality, timeline: bool) -> Json<CallQuality> {
 }
 
 fn with_timeline(uri: &Uri) -> Result<bool, ApiError> {
-    let mut timeline = true;
-    page::read(uri, |name, value| {
-        match name {
-            "timeline" => timeline = boolean(value)?,
-            _ => return Err("is not a parameter here, only timeline is".to_owned()),
-        }
-        Ok(())
-    })?;
-    Ok(timeline)
+    let query: QualityParams = params::read_or(uri, |_| "is not a parameter here, only timeline is")?;
+    Ok(query.timeline.unwrap_or(true))
 }

@@ -7,31 +7,30 @@ use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::LegSide;
-use utoipa::IntoParams;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
-use crate::page;
+use crate::page::{self, Wrong};
+use crate::params::{self, query};
 use crate::pieces::pieces;
 use crate::routes::cdr_params::Binary;
 use crate::routes::cdrs::record_of;
 use crate::state::ApiState;
 
-/// The parameters, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `side` names every wrong parameter")]
-pub(crate) struct TraceParams {
-    /// Whose leg: `a` is the caller's, `b` the called party's.
-    #[param(default = "a")]
-    leg: Option<LegSide>,
+query! {
+    /// The parameters.
+    pub(crate) struct TraceParams {
+        /// Whose leg: `a` is the caller's, `b` the called party's.
+        #[param(default = "a")]
+        leg: LegSide = leg,
+    }
 }
 
 /// Fetch the trace of a call record
 ///
-/// When each RTP packet of a leg came, with its header, and what else its figures depend on, without audio and without
-/// a name: what `sidetone analyze` reads and judges again. `/cdrs/{uuid}/quality` says which legs have a trace; it is kept
-/// on the node that carried the call, for the days of `media.trace_days`.
+/// The arrival time and the header of each RTP packet of a leg, and what else its figures depend on, without audio or
+/// names. `sidetone analyze` reads the file and judges the leg again. `/cdrs/{uuid}/quality` shows which legs have a
+/// trace. The node that carried the call keeps it for `media.trace_days` days.
 #[utoipa::path(
     get,
     path = "/cdrs/{uuid}/trace",
@@ -41,13 +40,13 @@ pub(crate) struct TraceParams {
     responses(
         (
             status = 200,
-            description = "The trace as it was written.",
+            description = "The trace file.",
             content((inline(Binary) = "application/octet-stream")),
             headers(("Content-Disposition" = String, description = "The file's name.")),
         ),
         (
             status = 404,
-            description = "There is no such record, no trace was kept of the leg, or it is on another node.",
+            description = "The record does not exist, the leg has no trace, or the trace is on another node.",
             body = ErrorBody,
         ),
     ),
@@ -61,16 +60,8 @@ pub(crate) async fn of_record(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
     let call: CallId = page::path_id("uuid", &uuid)?;
-    let mut side = LegSide::A;
-    page::read(&uri, |name, value| {
-        side = match (name, value) {
-            ("leg", "a") => LegSide::A,
-            ("leg", "b") => LegSide::B,
-            ("leg", _) => return Err("must be a, the caller's leg, or b, the called party's".to_owned()),
-            _ => return Err("is not a parameter here, only leg is".to_owned()),
-        };
-        Ok(())
-    })?;
+    let query: TraceParams = params::read_or(&uri, |_| "is not a parameter here, only leg is")?;
+    let side = query.leg.unwrap_or(LegSide::A);
     let cdr = record_of(&caller, &state, call).await?;
     let kept = match state.stored_quality() {
         Some(stored) => stored.of_record(&cdr).await?,
@@ -99,4 +90,12 @@ pub(crate) async fn of_record(
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{call}-{}.trace\"", side.as_str())),
     ];
     Ok((headers, Body::from_stream(pieces("trace", file, 0, bytes))).into_response())
+}
+
+fn leg(value: &str) -> Result<LegSide, Wrong> {
+    match value {
+        "a" => Ok(LegSide::A),
+        "b" => Ok(LegSide::B),
+        _ => Err("must be a, the caller's leg, or b, the called party's".to_owned()),
+    }
 }

@@ -8,47 +8,48 @@ use sidetone_model::call::Direction;
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::live_call::{CallState, LiveCall, LiveCallQuery};
 use sidetone_model::page::Page;
-use utoipa::IntoParams;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::OrganisationParam;
 use crate::managed::seen;
 use crate::page::{self, Wrong};
+use crate::params::{self, With, query};
 use crate::state::ApiState;
 
-/// The parameters of the list, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(crate) struct LiveCallParams {
-    /// Calls that this extension is on, on either side.
-    extension_id: Option<ExtensionId>,
-    /// Where the call came from and goes to.
-    direction: Option<Direction>,
-    /// How far the call is.
-    state: Option<CallState>,
-    /// How many calls at most.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i32>,
-    /// How many calls to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The parameters of the list.
+    pub(crate) struct LiveCallParams {
+        /// Calls with this extension on either side.
+        extension_id: ExtensionId = page::id,
+        /// The direction of the call.
+        direction: Direction = direction,
+        /// The state of the call.
+        state: CallState = call_state,
+        /// Calls on a page.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Calls to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
 }
+
+type ListQuery = With<LiveCallParams, OrganisationParam>;
 
 /// List live calls
 ///
-/// A page of the calls that are up or being set up now, newest first. Every filter that is given must hold. Who has the
-/// role `team_supervisor` or `agent` sees their own team's calls. A call that is over is in the call log.
+/// A page of the calls that are up or being set up, newest first. A call must match every given filter. Callers with
+/// the role `team_supervisor` or `agent` see the calls of their own team. Finished calls are in the call log.
 #[utoipa::path(
     get,
     path = "/calls",
     operation_id = "listCalls",
     tag = "Live calls",
-    params(LiveCallParams, OrganisationParam),
+    params(ListQuery),
     responses(
         (status = 200, description = "The page.", body = Page<LiveCall>),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:read"))),
 )]
@@ -65,7 +66,7 @@ pub(crate) async fn list(
 
 /// Read a live call
 ///
-/// 404 once the call is over: then the call log has its record under the same UUID.
+/// 404 once the call is over; the call log then has its record under the same UUID.
 #[utoipa::path(
     get,
     path = "/calls/{uuid}",
@@ -74,7 +75,7 @@ pub(crate) async fn list(
     params(("uuid" = CallId, Path, description = "The call's UUID.")),
     responses(
         (status = 200, description = "The call.", body = LiveCall),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:read"))),
 )]
@@ -91,20 +92,10 @@ pub(crate) async fn find(
 }
 
 fn query(uri: &Uri) -> Result<LiveCallQuery, ApiError> {
-    let mut query = LiveCallQuery::default();
-    page::read(uri, |name, value| {
-        match name {
-            "direction" => query.direction = Some(direction(value)?),
-            "extension_id" => query.extension_id = Some(page::uuid(value)?.into()),
-            "limit" => query.window.limit = page::limit(value)?,
-            "offset" => query.window.offset = page::count(value)?,
-            "organisation_id" => query.organisation_id = Some(page::uuid(value)?.into()),
-            "state" => query.state = Some(call_state(value)?),
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok(query)
+    let With(query, OrganisationParam { organisation_id }) = params::read::<ListQuery>(uri)?;
+    let LiveCallParams { extension_id, direction, state, limit, offset } = query;
+    let window = params::window(limit, offset);
+    Ok(LiveCallQuery { organisation_id, extension_id, direction, state, window })
 }
 
 fn direction(value: &str) -> Result<Direction, Wrong> {

@@ -21,24 +21,24 @@ use sidetone_model::problem::{FieldProblem, Problem};
 
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::cdr_params::{Binary, CdrExportParams, CdrFilterParams};
+use crate::routes::cdr_params::{Binary, Format};
 #[cfg(feature = "parquet")]
 use crate::routes::cdr_parquet::CdrParquet;
-use crate::routes::cdr_query::{self, ExportQuery, Format};
+use crate::routes::cdr_query::{self, ExportParams, ExportQuery};
 use crate::state::ApiState;
 
 /// Export call records
 ///
-/// Every record that the filters leave, as one file of at most 1,000,000 records.
+/// All records that match the filters, as one file of at most 1,000,000 records.
 #[utoipa::path(
     get,
     path = "/cdrs/export",
     operation_id = "exportCdrs",
     tag = "Call log",
-    params(CdrFilterParams, CdrExportParams),
+    params(ExportParams),
     responses((
         status = 200,
-        description = "The file. A connection that ends before the body does means that it is not whole.",
+        description = "The file. If the connection ends before the body does, the file is incomplete.",
         content(
             (String = "text/csv"),
             (String = "application/x-ndjson"),
@@ -74,7 +74,7 @@ pub(crate) async fn export(
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CONTENT_DISPOSITION, HeaderValue::from_static(disposition)),
     ];
-    let export = Export::new(state.cdrs, scope, caller.may(Permission::MarginRead), query)?;
+    let export = Export::new(Arc::clone(&state.cdrs), scope, caller.may(Permission::MarginRead), query)?;
     Ok((headers, Body::from_stream(stream::try_unfold(export, Export::next))).into_response())
 }
 
@@ -217,7 +217,7 @@ fn flatten_callee(record: &mut Value) {
 }
 
 /// The fields of a record in the order of the API documentation; those of the called party last.
-const COLUMNS: [&str; 44] = [
+const COLUMNS: [&str; 50] = [
     "call_uuid",
     "direction",
     "transport",
@@ -240,6 +240,12 @@ const COLUMNS: [&str; 44] = [
     "hangup_cause",
     "bridge_cause",
     "sip_status",
+    "ended_by",
+    "transferred_from",
+    "transferred_to",
+    "reference",
+    "forwarded_by",
+    "forward_reason",
     "sell_amount",
     "cost_amount",
     "margin",

@@ -1,104 +1,126 @@
-//! The query of the call log for the API document; `cdr_query` reads it.
-#![expect(
-    dead_code,
-    reason = "described, never made: the reader names every wrong field, which no derived one does"
-)]
+//! The parameters of the call log; `cdr_query` makes queries of them.
 
-use sidetone_model::call::{Direction, Transport};
-use sidetone_model::ids::{AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
-use sidetone_model::quality::MediaVerdict;
+use serde::Deserialize;
+use sidetone_model::call::{BillingMode, Direction, Transport};
+use sidetone_model::call_log::CdrSort;
+use sidetone_model::ids::{
+    AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, RoomId, TeamId, TrunkId,
+};
+use sidetone_model::quality::{Hundredths, MediaVerdict};
+use sidetone_model::time::Timestamp;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{PartialSchema, ToSchema};
 
-/// The filters.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct CdrFilterParams {
-    /// The extension the call was on.
-    extension_id: Option<ExtensionId>,
-    /// Part of the number dialled, in any case; `%` and `_` match literally. For an inbound call this is the DID it
-    /// arrived on; it also matches outbound calls to that number, so combine with `direction=inbound` for arrivals
-    /// only.
-    #[param(max_length = 1000)]
-    did: Option<String>,
-    /// Calls placed by one campaign.
-    campaign_id: Option<CampaignId>,
-    /// Started at this instant or later: an RFC 3339 timestamp, or `YYYY-MM-DD` for its midnight in UTC.
-    #[param(inline, example = "2026-01-31")]
-    from: Option<Bound>,
-    /// Started before this instant; same formats.
-    #[param(inline, example = "2026-02-01T00:00:00Z")]
-    to: Option<Bound>,
-    /// The team of the record.
-    team_id: Option<TeamId>,
-    /// The agent of the record.
-    agent_id: Option<AgentId>,
-    /// Where the call came from and went to.
-    direction: Option<Direction>,
-    /// What carried the call.
-    transport: Option<Transport>,
-    /// Why the caller's leg ended, exactly; a name that is not known matches nothing.
-    #[param(max_length = 1000, example = "USER_BUSY")]
-    hangup_cause: Option<String>,
-    /// The verdict on the caller's leg.
-    media_verdict: Option<MediaVerdict>,
-    /// The verdict on the called party's leg.
-    media_verdict_b: Option<MediaVerdict>,
-    /// `true`: only transcoded calls; `false`: only the others.
-    transcoded: Option<bool>,
-    /// The trunk that carried the outside leg.
-    trunk_id: Option<TrunkId>,
-    /// Billed at least this many seconds.
-    #[param(minimum = 0)]
-    min_billsec: Option<i64>,
-    /// The switch node that carried the call.
-    node_id: Option<NodeId>,
-    /// One organisation; outside the caller's scope answers 403.
-    organisation_id: Option<OrganisationId>,
-    /// Free text, in any case, over the numbers and the cause of a record; `%` and `_` match themselves.
-    #[param(max_length = 1000)]
-    q: Option<String>,
+use crate::page::{self, Wrong};
+use crate::params::{query, word};
+
+query! {
+    /// The filters.
+    pub(crate) struct CdrFilterParams {
+        /// The extension that called or was called: also its missed calls from other extensions.
+        extension_id: ExtensionId = page::id,
+        /// Part of the number dialled, in any case; `%` and `_` match literally. For an inbound call this is the DID it
+        /// arrived on; it also matches outbound calls to that number, so combine with `direction=inbound` for arrivals
+        /// only.
+        #[param(max_length = 1000)]
+        did: String = page::text,
+        /// Calls placed by one campaign.
+        campaign_id: CampaignId = page::id,
+        /// Started at this instant or later: an RFC 3339 timestamp, or `YYYY-MM-DD` for its midnight in UTC.
+        #[param(value_type = Option<Bound>, inline, example = "2026-01-31")]
+        from: Timestamp = page::bound,
+        /// Started before this instant; same formats.
+        #[param(value_type = Option<Bound>, inline, example = "2026-02-01T00:00:00Z")]
+        to: Timestamp = page::bound,
+        /// The team of the record.
+        team_id: TeamId = page::id,
+        /// The text that the program gave when it requested the call, whole.
+        #[param(max_length = 1000, example = "ticket-4711")]
+        reference: String = page::text,
+        /// The agent of the record.
+        agent_id: AgentId = page::id,
+        /// The direction of the call.
+        direction: Direction = direction,
+        /// The transport of the call.
+        transport: Transport = transport,
+        /// Whether the call has a price.
+        billing_mode: BillingMode = billing_mode,
+        /// The conference room that a party of the call was in, whichever way it came there.
+        room_id: RoomId = page::id,
+        /// The hangup cause of the caller's leg, exactly; an unknown name matches nothing.
+        #[param(max_length = 1000, example = "USER_BUSY")]
+        hangup_cause: String = page::text,
+        /// The verdict on the caller's leg.
+        media_verdict: MediaVerdict = verdict,
+        /// The verdict on the called party's leg.
+        media_verdict_b: MediaVerdict = verdict,
+        /// The `mos` of the record is at most this; records without one are left out.
+        #[param(value_type = Option<f64>, minimum = 1, maximum = 5, example = 3.5)]
+        mos_max: Hundredths = mos,
+        /// `true`: only transcoded calls; `false`: only the others.
+        transcoded: bool = page::boolean,
+        /// The trunk that carried the outside leg.
+        trunk_id: TrunkId = page::id,
+        /// Billed at least this many seconds.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        min_billsec: u64 = page::count,
+        /// The switch node that carried the call.
+        node_id: NodeId = page::id,
+        /// One organisation; 403 outside the caller's scope.
+        organisation_id: OrganisationId = page::id,
+        /// Searches the numbers and the cause of a record, ignoring case; `%` and `_` match literally.
+        #[param(max_length = 1000)]
+        q: String = page::text,
+    }
 }
 
-/// The part of the list, and its order.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct CdrPageParams {
-    /// How many records at most.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i32>,
-    /// How many records to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
-    /// Sorted by what; records without a value come last, and `call_uuid` decides between equals.
-    #[param(inline)]
-    sort: Option<CdrSortKey>,
-    /// Which way; `desc` unless given.
-    #[param(inline)]
-    order: Option<OrderKey>,
+query! {
+    /// The part of the list, and its order.
+    pub(crate) struct CdrPageParams {
+        /// Records on a page.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Records to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+        /// Sort key; records without a value come last, equal values are sorted by `call_uuid`.
+        #[param(inline)]
+        sort: CdrSort = sort,
+        /// Sort direction; `desc` by default.
+        #[param(inline)]
+        order: OrderKey = word,
+    }
 }
 
-/// How an export is written.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct CdrExportParams {
-    /// `csv` is RFC 4180 with a header row, `ndjson` one record a line. A build with the feature `parquet` knows
-    /// `parquet` too, a columnar file; others answer 400.
-    #[param(inline)]
-    format: Option<FormatKey>,
-    /// An export is sorted by `started_at` alone.
-    #[param(inline)]
-    sort: Option<ExportSortKey>,
-    /// Which way; `desc` unless given.
-    #[param(inline)]
-    order: Option<OrderKey>,
+query! {
+    /// How an export is written.
+    pub(crate) struct CdrExportParams {
+        /// `csv` is RFC 4180 with a header row, `ndjson` one record per line. `parquet`, a columnar file, needs a
+        /// build with the feature `parquet`; other builds answer 400.
+        #[param(inline)]
+        format: Format = format,
+        /// An export is always sorted by `started_at`.
+        #[param(inline)]
+        sort: ExportSortKey = export_sort,
+        /// Sort direction; `desc` by default.
+        #[param(inline)]
+        order: OrderKey = word,
+    }
 }
 
-/// A file of bytes that are no text.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = Binary)]
-pub(crate) struct Binary(Vec<u8>);
+/// A binary file.
+pub(crate) struct Binary;
+
+impl PartialSchema for Binary {
+    fn schema() -> RefOr<Schema> {
+        let format = Some(SchemaFormat::KnownFormat(KnownFormat::Binary));
+        let bytes = ObjectBuilder::new().schema_type(Type::String).format(format);
+        RefOr::T(Schema::Object(bytes.description(Some("A binary file.")).build()))
+    }
+}
+
+impl ToSchema for Binary {}
 
 /// A date or an instant.
 pub(crate) struct Bound;
@@ -116,40 +138,83 @@ impl PartialSchema for Bound {
 
 impl ToSchema for Bound {}
 
-/// Sort keys.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "started_at")]
-enum CdrSortKey {
-    Billsec,
-    CallerNumber,
-    DestinationNumber,
-    Direction,
-    EndedAt,
-    SellAmount,
-    StartedAt,
-}
-
 /// Directions of a sort.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-enum OrderKey {
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OrderKey {
     Asc,
     Desc,
 }
 
 /// File formats.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "csv")]
-enum FormatKey {
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(default = "csv")]
+pub(crate) enum Format {
+    /// RFC 4180.
     Csv,
+    /// One JSON object a line.
     Ndjson,
+    /// Apache Parquet, a columnar file.
     #[cfg(feature = "parquet")]
     Parquet,
 }
 
 /// Sort keys of an export.
-#[derive(ToSchema)]
+#[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
-enum ExportSortKey {
+pub(crate) enum ExportSortKey {
     StartedAt,
+}
+
+fn direction(value: &str) -> Result<Direction, Wrong> {
+    Direction::from_name(value).ok_or_else(|| "must be one of inbound, outbound, internal".to_owned())
+}
+
+fn billing_mode(value: &str) -> Result<BillingMode, Wrong> {
+    BillingMode::from_name(value).ok_or_else(|| "must be one of free, rated".to_owned())
+}
+
+/// Reads a limit of mean opinion scores. Scores have two decimals, so that further ones of the limit change nothing.
+fn mos(value: &str) -> Result<Hundredths, Wrong> {
+    let plain = value.len() <= 32 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mos = value.parse::<f64>().ok().filter(|mos| plain && (1.0..=5.0).contains(mos));
+    // 3.55 is a little less than 355 hundredths in binary.
+    mos.map(|mos| Hundredths((mos * 100.0 + 1e-9).floor() as i64))
+        .ok_or_else(|| "must be a number from 1 to 5, such as 3.5".to_owned())
+}
+
+fn transport(value: &str) -> Result<Transport, Wrong> {
+    Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
+}
+
+fn verdict(value: &str) -> Result<MediaVerdict, Wrong> {
+    MediaVerdict::from_name(value).ok_or_else(|| {
+        let known = MediaVerdict::ALL.map(|(_, name)| name).join(", ");
+        format!("unknown verdict '{}', must be one of {known}", page::shown(value))
+    })
+}
+
+fn sort(value: &str) -> Result<CdrSort, Wrong> {
+    CdrSort::from_name(value).ok_or_else(|| {
+        let known = CdrSort::ALL.map(|(_, name)| name).join(", ");
+        format!("unknown key '{}', must be one of {known}", page::shown(value))
+    })
+}
+
+/// Other sorts would sort everything in the database for each piece that is read.
+fn export_sort(value: &str) -> Result<ExportSortKey, Wrong> {
+    match sort(value)? {
+        CdrSort::StartedAt => Ok(ExportSortKey::StartedAt),
+        _ => Err("an export is always sorted by started_at".to_owned()),
+    }
+}
+
+fn format(value: &str) -> Result<Format, Wrong> {
+    word(value).map_err(|_| match value {
+        "parquet" => "this build has no parquet, must be csv or ndjson; a build with --features parquet \
+                      writes it"
+            .to_owned(),
+        _ => "must be one of csv, ndjson, parquet".to_owned(),
+    })
 }

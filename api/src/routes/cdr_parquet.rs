@@ -174,7 +174,7 @@ const fn column(name: &'static str, values: Values) -> Column {
 }
 
 /// Every column that a file may have, in the order of the CSV file.
-const COLUMNS: [Column; 44] = {
+const COLUMNS: [Column; 50] = {
     use Values::{Boolean, Double, Int32, Int64, Text, TimestampUs};
     [
         column("call_uuid", Text(|cdr| Some(cdr.call_uuid.to_string()))),
@@ -199,6 +199,12 @@ const COLUMNS: [Column; 44] = {
         column("hangup_cause", Text(|cdr| Some(cdr.hangup_cause?.to_string()))),
         column("bridge_cause", Text(|cdr| Some(cdr.bridge_cause?.to_string()))),
         column("sip_status", Int32(|cdr| Some(cdr.sip_status?.into()))),
+        column("ended_by", Text(|cdr| Some(cdr.ended_by?.to_string()))),
+        column("transferred_from", Text(|cdr| Some(cdr.transferred_from?.to_string()))),
+        column("transferred_to", Text(|cdr| Some(cdr.transferred_to?.to_string()))),
+        column("reference", Text(|cdr| cdr.reference.map(str::to_owned))),
+        column("forwarded_by", Text(|cdr| cdr.forwarded_by.map(str::to_owned))),
+        column("forward_reason", Text(|cdr| Some(cdr.forward_reason?.to_string()))),
         column("sell_amount", Text(|cdr| Some(cdr.sell_amount.clone()))),
         column("cost_amount", Text(|cdr| cdr.cost_amount.clone())),
         column("margin", Text(|cdr| cdr.margin.clone())),

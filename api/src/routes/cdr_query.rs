@@ -1,32 +1,32 @@
 //! The query of the call log: converts the parameters to a [`CdrQuery`].
 
 use axum::http::Uri;
-use sidetone_model::call::{Direction, Transport};
-use sidetone_model::call_log::{CdrFilter, CdrQuery, CdrSort};
+use sidetone_model::call_log::{CdrFilter, CdrQuery};
 use sidetone_model::page::Order;
-use sidetone_model::quality::MediaVerdict;
-use sidetone_model::time::Timestamp;
 
 use crate::error::ApiError;
-use crate::page::{self, Wrong};
+use crate::params::{self, With};
+use crate::routes::cdr_params::{
+    CdrExportParams, CdrFilterParams, CdrPageParams, ExportSortKey, Format, OrderKey,
+};
+
+/// The query of `GET /cdrs`.
+pub(crate) type ListQuery = With<CdrFilterParams, CdrPageParams>;
+/// The query of `GET /cdrs/export`.
+pub(crate) type ExportParams = With<CdrFilterParams, CdrExportParams>;
 
 /// Reads the query of `GET /cdrs`.
 ///
 /// # Errors
 /// `invalid_request` with every wrong field.
 pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
-    let mut query = CdrQuery::default();
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => query.window.limit = page::limit(value)?,
-            "offset" => query.window.offset = page::count(value)?,
-            "order" => query.order = page::order(value)?,
-            "sort" => query.sort = sort(value)?,
-            _ => take_filter(&mut query.filter, name, value)?,
-        }
-        Ok(())
-    })?;
-    Ok(query)
+    let With(filter, CdrPageParams { limit, offset, sort, order }) = params::read::<ListQuery>(uri)?;
+    Ok(CdrQuery {
+        filter: filter.into(),
+        sort: sort.unwrap_or_default(),
+        order: order.map_or(Order::Descending, Order::from),
+        window: params::window(limit, offset),
+    })
 }
 
 /// Reads the query of `GET /cdrs/totals`: only filters.
@@ -34,21 +34,7 @@ pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
 /// # Errors
 /// `invalid_request` with every wrong field.
 pub(crate) fn totals(uri: &Uri) -> Result<CdrFilter, ApiError> {
-    let mut filter = CdrFilter::default();
-    page::read(uri, |name, value| take_filter(&mut filter, name, value))?;
-    Ok(filter)
-}
-
-/// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// RFC 4180.
-    Csv,
-    /// One JSON object a line.
-    Ndjson,
-    /// Apache Parquet, a columnar file.
-    #[cfg(feature = "parquet")]
-    Parquet,
+    Ok(params::read::<CdrFilterParams>(uri)?.into())
 }
 
 /// The query of `GET /cdrs/export`: every filter, no paging.
@@ -64,109 +50,63 @@ pub(crate) struct ExportQuery {
 /// # Errors
 /// `invalid_request` with every wrong field.
 pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
-    let mut query =
-        ExportQuery { filter: CdrFilter::default(), format: Format::Csv, order: Order::Descending };
-    page::read(uri, |name, value| {
-        match name {
-            "format" => query.format = format(value)?,
-            "limit" | "offset" => return Err("an export has no pages".to_owned()),
-            "order" => query.order = page::order(value)?,
-            // Only this sort can be read in pieces without sorting everything in the database for each piece.
-            "sort" => match sort(value)? {
-                CdrSort::StartedAt => {}
-                _ => return Err("an export is sorted by started_at alone".to_owned()),
-            },
-            _ => take_filter(&mut query.filter, name, value)?,
-        }
-        Ok(())
+    let With(filter, export) = params::read_or::<ExportParams>(uri, |name| match name {
+        "limit" | "offset" => "an export has no pages",
+        _ => "is not a parameter of this list",
     })?;
-    Ok(query)
-}
-
-fn take_filter(filter: &mut CdrFilter, name: &str, value: &str) -> Result<(), Wrong> {
-    match name {
-        "agent_id" => filter.agent_id = Some(page::uuid(value)?.into()),
-        "campaign_id" => filter.campaign_id = Some(page::uuid(value)?.into()),
-        "did" => filter.did = page::text(value)?,
-        "direction" => filter.direction = Some(direction(value)?),
-        "extension_id" => filter.extension_id = Some(page::uuid(value)?.into()),
-        "from" => filter.from = Some(bound(value)?),
-        "hangup_cause" => filter.hangup_cause = Some(page::text(value)?.unwrap_or_default()),
-        "media_verdict" => filter.media_verdict = Some(verdict(value)?),
-        "media_verdict_b" => filter.media_verdict_b = Some(verdict(value)?),
-        "min_billsec" => filter.min_billsec = Some(page::count(value)?),
-        "node_id" => filter.node_id = Some(page::uuid(value)?.into()),
-        "organisation_id" => filter.organisation_id = Some(page::uuid(value)?.into()),
-        "q" => filter.q = page::text(value)?,
-        "team_id" => filter.team_id = Some(page::uuid(value)?.into()),
-        "to" => filter.to = Some(bound(value)?),
-        "transcoded" => filter.transcoded = Some(boolean(value)?),
-        "transport" => filter.transport = Some(transport(value)?),
-        "trunk_id" => filter.trunk_id = Some(page::uuid(value)?.into()),
-        _ => page::unknown()?,
-    }
-    Ok(())
-}
-
-/// A timestamp or a date, as a bound in time.
-pub(crate) fn bound(value: &str) -> Result<Timestamp, Wrong> {
-    Timestamp::parse_bound(value)
-        .map_err(|_| "must be an RFC 3339 timestamp, its + written as %2B, or a date YYYY-MM-DD".to_owned())
-}
-
-/// `true` or `false`.
-pub(crate) fn boolean(value: &str) -> Result<bool, Wrong> {
-    match value {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
-fn direction(value: &str) -> Result<Direction, Wrong> {
-    Direction::from_name(value).ok_or_else(|| "must be one of inbound, outbound, internal".to_owned())
-}
-
-fn transport(value: &str) -> Result<Transport, Wrong> {
-    Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
-}
-
-fn verdict(value: &str) -> Result<MediaVerdict, Wrong> {
-    MediaVerdict::from_name(value).ok_or_else(|| {
-        let known = MediaVerdict::ALL.map(|(_, name)| name).join(", ");
-        format!("unknown verdict '{}', must be one of {known}", page::shown(value))
+    // The only sort there is.
+    let (None | Some(ExportSortKey::StartedAt)) = export.sort;
+    Ok(ExportQuery {
+        filter: filter.into(),
+        format: export.format.unwrap_or(Format::Csv),
+        order: export.order.map_or(Order::Descending, Order::from),
     })
 }
 
-fn sort(value: &str) -> Result<CdrSort, Wrong> {
-    CdrSort::from_name(value).ok_or_else(|| {
-        let known = CdrSort::ALL.map(|(_, name)| name).join(", ");
-        format!("unknown key '{}', must be one of {known}", page::shown(value))
-    })
-}
-
-fn format(value: &str) -> Result<Format, Wrong> {
-    match value {
-        "csv" => Ok(Format::Csv),
-        "ndjson" => Ok(Format::Ndjson),
-        "parquet" => parquet(),
-        _ => Err("must be one of csv, ndjson, parquet".to_owned()),
+impl From<CdrFilterParams> for CdrFilter {
+    fn from(given: CdrFilterParams) -> Self {
+        CdrFilter {
+            agent_id: given.agent_id,
+            billing_mode: given.billing_mode,
+            campaign_id: given.campaign_id,
+            did: params::search(given.did),
+            direction: given.direction,
+            extension_id: given.extension_id,
+            from: given.from,
+            hangup_cause: given.hangup_cause,
+            media_verdict: given.media_verdict,
+            media_verdict_b: given.media_verdict_b,
+            min_billsec: given.min_billsec,
+            mos_max: given.mos_max,
+            node_id: given.node_id,
+            organisation_id: given.organisation_id,
+            q: params::search(given.q),
+            reference: params::search(given.reference),
+            room_id: given.room_id,
+            team_id: given.team_id,
+            to: given.to,
+            transcoded: given.transcoded,
+            transport: given.transport,
+            trunk_id: given.trunk_id,
+        }
     }
 }
 
-#[cfg(feature = "parquet")]
-fn parquet() -> Result<Format, Wrong> {
-    Ok(Format::Parquet)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet() -> Result<Format, Wrong> {
-    let wrong = "this build has no parquet, must be csv or ndjson; a build with --features parquet writes it";
-    Err(wrong.to_owned())
+impl From<OrderKey> for Order {
+    fn from(key: OrderKey) -> Self {
+        match key {
+            OrderKey::Asc => Order::Ascending,
+            OrderKey::Desc => Order::Descending,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use sidetone_model::call::{BillingMode, Direction, Transport};
+    use sidetone_model::call_log::CdrSort;
+    use sidetone_model::quality::{Hundredths, MediaVerdict};
+    use sidetone_model::time::Timestamp;
     use uuid::Uuid;
 
     use super::*;
@@ -178,12 +118,14 @@ mod tests {
             "/cdrs?extension_id={id}&did=%2B44&campaign_id={id}&from=2026-01-01&to=2026-01-02T00:00:00Z\
              &team_id={id}&agent_id={id}&direction=inbound&transport=sip&hangup_cause=USER_BUSY\
              &transcoded=false&trunk_id={id}&min_billsec=5&node_id={id}&organisation_id={id}&limit=7\
-             &offset=9&sort=billsec&order=asc&q=50%25&media_verdict=ok&media_verdict_b=lossy_inbound"
+             &offset=9&sort=billsec&order=asc&q=50%25&media_verdict=ok&media_verdict_b=lossy_inbound\
+             &reference=ticket-1&billing_mode=rated&room_id={id}&mos_max=3.55"
         );
         let query = list(&uri.parse().unwrap()).unwrap();
         let id = Uuid::from_u128(10);
         let expected = CdrFilter {
             agent_id: Some(id.into()),
+            billing_mode: Some(BillingMode::Rated),
             campaign_id: Some(id.into()),
             did: Some("+44".to_owned()),
             direction: Some(Direction::Inbound),
@@ -193,9 +135,12 @@ mod tests {
             media_verdict: Some(MediaVerdict::Ok),
             media_verdict_b: Some(MediaVerdict::LossyInbound),
             min_billsec: Some(5),
+            mos_max: Some(Hundredths(355)),
             node_id: Some(id.into()),
             organisation_id: Some(id.into()),
             q: Some("50%".to_owned()),
+            reference: Some("ticket-1".to_owned()),
+            room_id: Some(id.into()),
             team_id: Some(id.into()),
             to: Some(Timestamp::from_micros(1_767_312_000_000_000)),
             transcoded: Some(false),
@@ -205,6 +150,25 @@ mod tests {
         assert_eq!(query.filter, expected);
         assert_eq!((query.sort, query.order), (CdrSort::Billsec, Order::Ascending));
         assert_eq!((query.window.limit, query.window.offset), (7, 9));
+    }
+
+    /// Scores have two decimals, and a limit may have more.
+    #[test]
+    fn a_limit_of_scores_may_have_any_decimals() {
+        for (text, expected) in [
+            ("1", Some(100)),
+            ("3.55", Some(355)),
+            ("1.8909762055502075", Some(189)),
+            ("4.999", Some(499)),
+            ("5", Some(500)),
+            ("5.0001", None),
+            ("0.99", None),
+            ("1e0", None),
+            ("NaN", None),
+        ] {
+            let query = list(&format!("/cdrs?mos_max={text}").parse().unwrap());
+            assert_eq!(query.ok().and_then(|query| query.filter.mos_max), expected.map(Hundredths), "{text}");
+        }
     }
 
     #[test]

@@ -11,20 +11,19 @@ use sidetone_model::page::Page;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page;
-use crate::routes::cdr_params::{CdrFilterParams, CdrPageParams};
-use crate::routes::cdr_query;
+use crate::routes::cdr_query::{self, ListQuery};
 use crate::state::ApiState;
 
 /// List call records
 ///
-/// A page of the caller's records, newest first unless asked otherwise. Every filter that is given must hold. Who
-/// has the role `team_supervisor` or `agent` sees their own team's records, whatever the filters.
+/// A page of the caller's records, newest first by default. A record must match every given filter. Callers with the
+/// role `team_supervisor` or `agent` see only the records of their own team.
 #[utoipa::path(
     get,
     path = "/cdrs",
     operation_id = "listCdrs",
     tag = "Call log",
-    params(CdrFilterParams, CdrPageParams),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<CdrView<'static>>)),
     extensions(("x-permission" = json!("calls:read"))),
 )]

@@ -13,29 +13,30 @@ use sidetone_model::room::{Control, ControlDone};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields, NoBody};
+use crate::body::declare::required;
+use crate::body::{Body, Fields, NoBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::routes::conferences::visible;
 use crate::state::ApiState;
 
-/// Whether everybody is muted.
+/// Whether all participants are muted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AllMuted {
-    /// True when everybody but moderators is muted now.
+    /// True when all members except moderators are muted.
     all_muted: bool,
 }
 
-/// Whether to record.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `record` reads")]
-pub(crate) struct RecordBody {
-    /// True records the whole mix from now on, false no longer.
-    on: bool,
+body! {
+    /// Whether to record.
+    pub(crate) struct RecordBody {
+        /// True starts recording the whole mix, false stops it.
+        on: bool = required(Fields::boolean),
+    }
 }
 
 /// End a room
 ///
-/// Hangs everybody up; the room is gone.
+/// Hangs up all members and closes the room.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/end",
@@ -43,8 +44,8 @@ pub(crate) struct RecordBody {
     tag = "Live conference rooms",
     params(("room" = String, Path, description = "The switch's name of the room.")),
     responses(
-        (status = 204, description = "Everybody is hung up."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 204, description = "All members are hung up."),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -59,7 +60,7 @@ pub(crate) async fn end(
 
 /// Hang a member up
 ///
-/// The member leaves the room, and their call ends.
+/// Removes the member from the room and ends the call.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/members/{id}/kick",
@@ -71,7 +72,7 @@ pub(crate) async fn end(
     ),
     responses(
         (status = 204, description = "The member is hung up."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -86,7 +87,7 @@ pub(crate) async fn kick(
 
 /// Lock a room
 ///
-/// Nobody new may join; a moderator still may. A room that is locked stays so.
+/// Only moderators can join. A locked room stays locked.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/lock",
@@ -95,7 +96,7 @@ pub(crate) async fn kick(
     params(("room" = String, Path, description = "The switch's name of the room.")),
     responses(
         (status = 204, description = "The room is locked."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -110,7 +111,7 @@ pub(crate) async fn lock(
 
 /// Mute a member
 ///
-/// Nobody in the room hears the member any more, and no recording does.
+/// Other members no longer hear this member, and the recording does not contain them.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/members/{id}/mute",
@@ -122,7 +123,7 @@ pub(crate) async fn lock(
     ),
     responses(
         (status = 204, description = "The member is muted."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -135,10 +136,10 @@ pub(crate) async fn mute(
     obey(&caller, &state, &room, body, || Ok(Control::Mute(member(&id)?))).await
 }
 
-/// Mute everybody, or take that back
+/// Mute or unmute all participants
 ///
-/// Toggles `all_muted`: everybody but moderators is muted, and who joins meanwhile; the next time those are unmuted whom it
-/// muted.
+/// Toggles `all_muted`. The first call mutes all members except moderators, and those who join later. The next call
+/// unmutes the members that it muted.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/mute-all",
@@ -146,8 +147,8 @@ pub(crate) async fn mute(
     tag = "Live conference rooms",
     params(("room" = String, Path, description = "The switch's name of the room.")),
     responses(
-        (status = 200, description = "How it is now.", body = AllMuted),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 200, description = "The current state.", body = AllMuted),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -167,7 +168,7 @@ pub(crate) async fn mute_all(
 
 /// Record a room, or stop recording
 ///
-/// The whole mix goes to one file per session, which can be heard when the session is over.
+/// The whole mix is written to one file per session, which can be played when the session is over.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/record",
@@ -176,8 +177,8 @@ pub(crate) async fn mute_all(
     params(("room" = String, Path, description = "The switch's name of the room.")),
     request_body = RecordBody,
     responses(
-        (status = 204, description = "The room is recorded, or not, as asked for."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 204, description = "Recording is on or off as requested."),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -188,14 +189,14 @@ pub(crate) async fn record(
     body: Body,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
-    let on = body.read(|fields| fields.required("on", Fields::boolean))?;
+    let RecordBody { on } = body.read(RecordBody::read)?;
     run(&caller, &state, &room, Control::Record(on)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Unlock a room
 ///
-/// Everybody may join again.
+/// All callers can join again.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/unlock",
@@ -204,7 +205,7 @@ pub(crate) async fn record(
     params(("room" = String, Path, description = "The switch's name of the room.")),
     responses(
         (status = 204, description = "The room is not locked."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -219,7 +220,7 @@ pub(crate) async fn unlock(
 
 /// Unmute a member
 ///
-/// The room hears the member again.
+/// The other members hear this member again.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/members/{id}/unmute",
@@ -231,7 +232,7 @@ pub(crate) async fn unlock(
     ),
     responses(
         (status = 204, description = "The member is not muted."),
-        (status = 503, description = "The switch has too much to do; nothing was done (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]

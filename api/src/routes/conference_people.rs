@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::RoomId;
@@ -10,10 +11,9 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::error::ApiError;
-use crate::routes::conference_room_body::{
-    RoomExemptionsBody, RoomMembersBody, exemptions as read_exemptions, members as read_members,
-};
+use crate::entity_tag::expected;
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::conference_room_body::{RoomExemptionsBody, RoomMembersBody};
 use crate::routes::conference_rooms::visible;
 use crate::state::ApiState;
 
@@ -24,10 +24,10 @@ pub(crate) struct RoomMembers {
     items: Vec<RoomMember>,
 }
 
-/// Who enters a room without a PIN.
+/// The extensions that join a room without a PIN.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RoomExemptions {
-    /// By the extensions' numbers.
+    /// Sorted by the extensions' numbers.
     items: Vec<Exemption>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct RoomExemptions {
     operation_id = "listConferenceRoomMembers",
     tag = "Conference rooms",
     params(("id" = RoomId, Path, description = "The room's `id`.")),
-    responses((status = 200, description = "All of them.", body = RoomMembers)),
+    responses((status = 200, description = "The whole list.", body = RoomMembers)),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
 pub(crate) async fn members(
@@ -56,54 +56,71 @@ pub(crate) async fn members(
 
 /// Replace the default members of a room
 ///
-/// The extensions that are rung when the room opens, and rung again as soon as they are free or registered while it is
-/// up. What is sent is all of them; a room that is live goes on with those it was opened with.
+/// The extensions that are rung when the room opens, and again when they become free or register while it is live.
+/// The list replaces the former one; a live room keeps the list it was opened with.
 #[utoipa::path(
     put,
     path = "/conference-rooms/{id}/members",
     operation_id = "setConferenceRoomMembers",
     tag = "Conference rooms",
-    params(("id" = RoomId, Path, description = "The room's `id`.")),
+    params(
+        ("id" = RoomId, Path, description = "The room's `id`."),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the room as it was read: 412 if it was changed since."),
+    ),
     request_body = RoomMembersBody,
-    responses((status = 200, description = "All of them.", body = RoomMembers)),
+    responses(
+        (status = 200, description = "The whole list.", body = RoomMembers),
+        (status = 412, description = "The room was changed since (`precondition_failed`).", body = ErrorBody),
+    ),
     extensions(("x-permission" = json!("conferences:write"))),
 )]
 pub(crate) async fn set_members(
     caller: Caller,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Json<RoomMembers>, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
     let id = visible(&caller, &state, &id).await?.id;
-    let members = body.read(read_members)?;
-    let items = state.rooms()?.set_members(caller.scope(), id, members, (state.clock)()).await?;
+    let expected = expected(&headers)?;
+    let members = body.read(RoomMembersBody::read)?.into();
+    let items = state.rooms()?.set_members(caller.scope(), id, expected, members, (state.clock)()).await?;
     Ok(Json(RoomMembers { items }))
 }
 
-/// Replace who enters a room without a PIN
+/// Replace the extensions that join without a PIN
 ///
-/// Extensions that dial the room's number and are seated in a role without a PIN. Only a phone that proved itself by the
-/// directory's digest is an extension: an outside caller is never exempt. What is sent is all of them.
+/// Extensions that dial the room's number and join in a role without a PIN. Only a phone that authenticated with its
+/// SIP password counts as an extension; an outside caller is never exempt. The list replaces the former one.
 #[utoipa::path(
     put,
     path = "/conference-rooms/{id}/exemptions",
     operation_id = "setConferenceRoomExemptions",
     tag = "Conference rooms",
-    params(("id" = RoomId, Path, description = "The room's `id`.")),
+    params(
+        ("id" = RoomId, Path, description = "The room's `id`."),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the room as it was read: 412 if it was changed since."),
+    ),
     request_body = RoomExemptionsBody,
-    responses((status = 200, description = "All of them.", body = RoomExemptions)),
+    responses(
+        (status = 200, description = "The whole list.", body = RoomExemptions),
+        (status = 412, description = "The room was changed since (`precondition_failed`).", body = ErrorBody),
+    ),
     extensions(("x-permission" = json!("conferences:write"))),
 )]
 pub(crate) async fn set_exemptions(
     caller: Caller,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Json<RoomExemptions>, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
     let id = visible(&caller, &state, &id).await?.id;
-    let exemptions = body.read(read_exemptions)?;
-    let items = state.rooms()?.set_exemptions(caller.scope(), id, exemptions, (state.clock)()).await?;
+    let expected = expected(&headers)?;
+    let exemptions = body.read(RoomExemptionsBody::read)?.into();
+    let items =
+        state.rooms()?.set_exemptions(caller.scope(), id, expected, exemptions, (state.clock)()).await?;
     Ok(Json(RoomExemptions { items }))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
@@ -13,16 +13,16 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::entity_tag::{expected, tagged};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
 use crate::managed::{created, seen};
 use crate::page;
-use crate::routes::conference_room_body::{
-    ConferenceRoomChangeBody, DialBody, NewConferenceRoomBody, dial as dial_body, new_room, room_change,
-};
+use crate::params::With;
+use crate::routes::conference_room_body::{ConferenceRoomChangeBody, DialBody, NewConferenceRoomBody};
 use crate::state::ApiState;
 
-/// Who is rung now.
+/// The party that is being rung.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Dialling {
     /// The extension or the number, as it was dialled.
@@ -30,22 +30,22 @@ pub(crate) struct Dialling {
     dialling: String,
 }
 
-const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
+type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
 
 /// List conference rooms
 ///
-/// A page of the rooms that the caller sees, by name unless asked otherwise. Rooms belong to no team: who sees one team
-/// alone sees none here, and in `GET /conferences` those that somebody of the team is in. The PINs are shown: they are
+/// A page of the rooms in the caller's scope, by name by default. Rooms belong to no team: a caller who sees only one
+/// team sees no rooms here, and in `GET /conferences` those with a member of the team. The PINs are shown: they are
 /// invitation codes.
 #[utoipa::path(
     get,
     path = "/conference-rooms",
     operation_id = "listConferenceRooms",
     tag = "Conference rooms",
-    params(ListParams, NameSortParam, OrganisationParam),
+    params(ListQuery),
     responses(
         (status = 200, description = "The page.", body = Page<RoomView<'static>>),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
@@ -55,7 +55,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let listing = listing::read(&uri, &caller, &KIND)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let Page { items, total, limit, offset } = state.rooms()?.list(caller.scope(), &listing).await?;
     let ids: Vec<RoomId> = items.iter().map(|room| room.id).collect();
     let live = state.live_members(&ids).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn list(
 /// Create a conference room
 ///
 /// Extensions of the organisation dial its number within two seconds. To admit outside callers, set a phone number's
-/// `destination` to `conference`. A room without a `participant_pin` lets in whoever can dial it.
+/// `destination` to `conference`. A room without a `participant_pin` admits every caller who can dial it.
 #[utoipa::path(
     post,
     path = "/conference-rooms",
@@ -74,7 +74,12 @@ pub(crate) async fn list(
     tag = "Conference rooms",
     request_body = NewConferenceRoomBody,
     responses(
-        (status = 201, description = "The room; `Location` names it.", body = RoomView<'static>),
+        (
+            status = 201,
+            description = "The room; `Location` names it.",
+            body = RoomView<'static>,
+            headers(("ETag" = String, description = "Names the last change of the settings; for `If-Match`.")),
+        ),
         (status = 409, description = "Another room of the organisation has the number.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:write"))),
@@ -85,10 +90,11 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let (organisation_id, new) = body.read(new_room)?;
-    let new = new(caller.organisation(organisation_id)?);
+    let body = body.read(NewConferenceRoomBody::read)?;
+    let organisation_id = caller.organisation(body.organisation_id)?;
+    let new = body.room(organisation_id);
     let room = state.rooms()?.create(caller.scope(), new, (state.clock)()).await?;
-    Ok(created("conference-rooms", room.id, room.view(0)))
+    Ok(tagged(created("conference-rooms", room.id, room.view(0)), room.updated_at))
 }
 
 /// Read a conference room
@@ -99,8 +105,13 @@ pub(crate) async fn create(
     tag = "Conference rooms",
     params(("id" = RoomId, Path, description = "The room's `id`.")),
     responses(
-        (status = 200, description = "The room.", body = RoomView<'static>),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (
+            status = 200,
+            description = "The room.",
+            body = RoomView<'static>,
+            headers(("ETag" = String, description = "Names the last change of the settings; for `If-Match`.")),
+        ),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
@@ -116,19 +127,29 @@ pub(crate) async fn find(
 
 /// Change a conference room
 ///
-/// A JSON merge patch: what is left out stays as it is. Read-only fields are ignored, so that what was read can be
-/// sent back. What a live room was opened with holds until it ends; PINs and `max_members` hold for who comes next.
+/// A JSON merge patch: omitted fields keep their values. Read-only fields are ignored, so that a resource can be sent
+/// back as it was read. `If-Match` refuses the change of a room that another request changed since. A live room keeps its settings until it ends, except the PINs and `max_members`, which apply
+/// to the next caller.
 #[utoipa::path(
     patch,
     path = "/conference-rooms/{id}",
     operation_id = "changeConferenceRoom",
     tag = "Conference rooms",
-    params(("id" = RoomId, Path, description = "The room's `id`.")),
+    params(
+        ("id" = RoomId, Path, description = "The room's `id`."),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the room as it was read: 412 if it was changed since."),
+    ),
     request_body = ConferenceRoomChangeBody,
     responses(
-        (status = 200, description = "The whole room.", body = RoomView<'static>),
+        (
+            status = 200,
+            description = "The whole room.",
+            body = RoomView<'static>,
+            headers(("ETag" = String, description = "Names the last change of the settings; for `If-Match`.")),
+        ),
         (status = 409, description = "Another room of the organisation has the number.", body = ErrorBody),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 412, description = "The room was changed since (`precondition_failed`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:write"))),
 )]
@@ -136,32 +157,38 @@ pub(crate) async fn change(
     caller: Caller,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
     let id = visible(&caller, &state, &id).await?.id;
-    let change = body.read(room_change)?;
-    let room = state.rooms()?.change(caller.scope(), id, change, (state.clock)()).await?;
+    let expected = expected(&headers)?;
+    let change = body.read(ConferenceRoomChangeBody::read)?.into();
+    let room = state.rooms()?.change(caller.scope(), id, expected, change, (state.clock)()).await?;
     shown(&state, &room).await
 }
 
 /// Remove a conference room
 ///
-/// Its sessions can no longer be read then.
+/// Its sessions can no longer be read.
 #[utoipa::path(
     delete,
     path = "/conference-rooms/{id}",
     operation_id = "deleteConferenceRoom",
     tag = "Conference rooms",
-    params(("id" = RoomId, Path, description = "The room's `id`.")),
+    params(
+        ("id" = RoomId, Path, description = "The room's `id`."),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the room as it was read: 412 if it was changed since."),
+    ),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "Removed."),
+        (status = 412, description = "The room was changed since (`precondition_failed`).", body = ErrorBody),
         (
             status = 409,
-            description = "Phone numbers lead to it, which the message names; or somebody is in it.",
+            description = "Phone numbers point at the room (the message names them), or the room is live.",
             body = ErrorBody,
         ),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:write"))),
 )]
@@ -169,25 +196,27 @@ pub(crate) async fn delete(
     caller: Caller,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
     let id = visible(&caller, &state, &id).await?.id;
+    let expected = expected(&headers)?;
     if state.live_members(&[id]).await?.iter().any(|members| *members > 0) {
         return Err(ApiError::conflict(format!(
             "the room is live: end it first, POST /conferences/{}/end",
             RoomName::from(id)
         )));
     }
-    state.rooms()?.delete(caller.scope(), id).await?;
+    state.rooms()?.delete(caller.scope(), id, expected).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Dial somebody into a room
+/// Dial a party into a room
 ///
-/// Rings an extension, which shows the room's number and name, or with the kind `external` a number of the world, which
-/// is routed and billed as an outbound call and sees the organisation's first phone number. Whoever answers is seated in
-/// the given role without keying a PIN. The answer comes while the call is ringing: whether it was answered shows in the
-/// live room. Nobody has to be in the room before.
+/// Rings an extension, which shows the room's number and name. With the kind `external` it dials an outside number:
+/// the call is routed and billed as an outbound call and presents the organisation's first phone number. The party
+/// that answers joins in the given role without a PIN. The response is sent while the call is ringing; the live room
+/// shows whether it was answered. The room may be empty before.
 #[utoipa::path(
     post,
     path = "/conference-rooms/{id}/dial",
@@ -199,11 +228,11 @@ pub(crate) async fn delete(
         (status = 202, description = "The call is ringing.", body = Dialling),
         (
             status = 409,
-            description = "No phone of the extension is registered, there is no credit or no way to the number, the room \
-                           is full, or it is locked and the role is participant.",
+            description = "No phone of the extension is registered, there is no credit or no route to the \
+                number, the room is full, or it is locked and the role is participant.",
             body = ErrorBody,
         ),
-        (status = 503, description = "The node can take no more calls now (`node_busy`); nothing rang.", body = ErrorBody),
+        (status = 503, description = "The node accepts no more calls now (`node_busy`); nothing rang.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
 )]
@@ -215,7 +244,7 @@ pub(crate) async fn dial(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesControl)?;
     let room = visible(&caller, &state, &id).await?;
-    let request = body.read(dial_body)?;
+    let request = body.read(DialBody::read)?.into();
     let dialling = state.live_rooms()?.dial(room.id, request).await?;
     Ok((StatusCode::ACCEPTED, Json(Dialling { dialling })).into_response())
 }
@@ -229,5 +258,5 @@ pub(crate) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Resu
 
 async fn shown(state: &ApiState, room: &Room) -> Result<Response, ApiError> {
     let live = state.live_members(&[room.id]).await?.first().copied().unwrap_or_default();
-    Ok(Json(room.view(live)).into_response())
+    Ok(tagged(Json(room.view(live)).into_response(), room.updated_at))
 }

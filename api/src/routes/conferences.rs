@@ -3,36 +3,37 @@
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::header::{ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
-use sidetone_model::ids::OrganisationId;
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::room::{LiveRoom, RoomName, RoomViewer};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::OrganisationParam;
 use crate::page;
+use crate::params::{self, With, query};
 use crate::state::ApiState;
 
-/// The parameters of the list, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(crate) struct LiveRoomParams {
-    /// How many rooms at most.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i32>,
-    /// How many rooms to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The parameters of the list.
+    pub(crate) struct LiveRoomParams {
+        /// Rooms on a page.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Rooms to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
 }
 
-/// A conference room that somebody is in.
+type ListQuery = With<LiveRoomParams, OrganisationParam>;
+
+/// A live conference room.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LiveConferenceView)]
 pub(crate) struct LiveRoomView {
@@ -44,17 +45,17 @@ pub(crate) struct LiveRoomView {
 
 /// List live rooms
 ///
-/// A page of the rooms that somebody is in now, the one that opened last first. Who has the role `team_supervisor` or
-/// `agent` sees those that a member of their team, or their own extension, is in.
+/// A page of the live rooms, the latest first. Callers with the role `team_supervisor` or `agent` see the rooms with
+/// a member of their team or their own extension.
 #[utoipa::path(
     get,
     path = "/conferences",
     operation_id = "listConferences",
     tag = "Live conference rooms",
-    params(LiveRoomParams, OrganisationParam),
+    params(ListQuery),
     responses(
         (status = 200, description = "The page.", body = Page<LiveRoomView>),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
@@ -64,7 +65,9 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let (organisation, window) = query(&uri)?;
+    let With(LiveRoomParams { limit, offset }, OrganisationParam { organisation_id: organisation }) =
+        params::read::<ListQuery>(&uri)?;
+    let window = params::window(limit, offset);
     caller.narrow(organisation)?;
     let viewer = viewer(&caller, &state).await?;
     let page = state.live_rooms()?.list(viewer, organisation, window).await?;
@@ -73,9 +76,9 @@ pub(crate) async fn list(
 
 /// Read a live room
 ///
-/// 404 when nobody is in it. `revision` grows with every change, and is in the events of the room: of two readings the
-/// larger is newer. `If-None-Match` with the `ETag` of an earlier reading answers 304 while nothing has changed but
-/// `run_seconds`.
+/// 404 when the room is not live. `revision` grows with every change and is part of the room's events: the answer
+/// with the larger revision is newer. `If-None-Match` with an earlier `ETag` gets 304 while only `run_seconds` has
+/// changed.
 #[utoipa::path(
     get,
     path = "/conferences/{room}",
@@ -83,17 +86,17 @@ pub(crate) async fn list(
     tag = "Live conference rooms",
     params(
         ("room" = String, Path, description = "The switch's name of the room, such as `svc-room-<room id>`."),
-        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier reading."),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer."),
     ),
     responses(
         (
             status = 200,
             description = "The room.",
             body = LiveRoomView,
-            headers(("ETag" = String, description = "Of this revision of the room.")),
+            headers(("ETag" = String, description = "Identifies this revision of the room.")),
         ),
-        (status = 304, description = "Nothing has changed since the reading that `If-None-Match` names."),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 304, description = "The room has not changed since the answer with the `ETag` in `If-None-Match`."),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
@@ -110,7 +113,7 @@ pub(crate) async fn find(
 
 /// Read the live room that a call is in
 ///
-/// By the call's UUID or that of any of its legs; 404 when it is in none.
+/// Accepts the UUID of the call or of one of its legs; 404 when the call is in no room.
 #[utoipa::path(
     get,
     path = "/conferences/by-call/{uuid}",
@@ -118,17 +121,17 @@ pub(crate) async fn find(
     tag = "Live conference rooms",
     params(
         ("uuid" = Uuid, Path, description = "The call's `call_uuid`, or the `uuid` of one of its legs."),
-        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier reading."),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer."),
     ),
     responses(
         (
             status = 200,
             description = "The room.",
             body = LiveRoomView,
-            headers(("ETag" = String, description = "Of this revision of the room.")),
+            headers(("ETag" = String, description = "Identifies this revision of the room.")),
         ),
-        (status = 304, description = "Nothing has changed since the reading that `If-None-Match` names."),
-        (status = 503, description = "The switch has too much to do (`node_busy`).", body = ErrorBody),
+        (status = 304, description = "The room has not changed since the answer with the `ETag` in `If-None-Match`."),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
@@ -153,7 +156,7 @@ pub(super) async fn visible(caller: &Caller, state: &ApiState, name: &str) -> Re
         Ok(name) => live.find(name).await?,
         Err(_) => None,
     };
-    let found = found.ok_or_else(|| ApiError::not_found("nobody is in the room"))?;
+    let found = found.ok_or_else(|| ApiError::not_found("the room is not live"))?;
     seen(caller, state, found).await
 }
 
@@ -198,18 +201,4 @@ fn answered(view: LiveRoomView, headers: &HeaderMap) -> Response {
         response.headers_mut().insert(ETAG, tag);
     }
     response
-}
-
-fn query(uri: &Uri) -> Result<(Option<OrganisationId>, Window), ApiError> {
-    let (mut organisation, mut window) = (None, Window::default());
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => window.limit = page::limit(value)?,
-            "offset" => window.offset = page::count(value)?,
-            "organisation_id" => organisation = Some(page::uuid(value)?.into()),
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok((organisation, window))
 }

@@ -1,16 +1,155 @@
-//! The body of `PUT /conversations/{id}`.
+//! The body of `PUT /conversations/{id}`; fields that an answer contains and the platform sets are ignored, so
+//! that an answer can be sent back.
 
 use serde_json::{Map, Value};
 use sidetone_model::call::Direction;
 use sidetone_model::conversation::{
     AiBillingMode, AiUse, ConversationDraft, KnowledgeBase, LIMITS, ReviewProfile, Turn, TurnRole,
 };
-use sidetone_model::ids::{ConversationId, OrganisationId};
+use sidetone_model::ids::{
+    AgentId, CallId, ContactId, ConversationId, OrganisationId, VirtualAgentProfileId,
+};
 use sidetone_model::rules::e164;
 use sidetone_model::team::AgentKind;
 use sidetone_model::time::Timestamp;
 
-use crate::body::Fields;
+use crate::body::declare::{
+    Read, integer, items, lines, null_or, object, optional, parsed, required, text as one_line, word,
+};
+use crate::body::{Fields, body};
+
+body! {
+    /// A report of a conversation. Null means the same as leaving the field out, where it is allowed.
+    #[schema(as = ConversationReport)]
+    pub(crate) struct ConversationBody {
+        /// The organisation; the caller's own when it is left out.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        organisation_id: Option<OrganisationId> = null_or(Fields::uuid),
+        /// The call, which may still be running.
+        call_uuid: CallId = required(Fields::uuid),
+        /// `inbound` or `outbound`: an internal call has no conversation.
+        #[schema(value_type = String, pattern = "^(inbound|outbound)$")]
+        direction: Direction = required(word(&DIRECTIONS)),
+        /// When the agent took the call.
+        started_at: Timestamp = required(instant),
+        /// When the conversation ended; completes the conversation.
+        #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
+        ended_at: Option<Timestamp> = null_or(instant),
+        /// The agent's record, when there is one.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        agent_id: Option<AgentId> = null_or(Fields::uuid),
+        /// The kind of agent that handles the call.
+        agent_kind: AgentKind = required(word(&AgentKind::ALL)),
+        /// The customer.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        contact_id: Option<ContactId> = null_or(Fields::uuid),
+        /// The customer's number.
+        #[schema(pattern = r"^\+[1-9][0-9]{1,14}$", example = "+442071230000", extensions(("x-nullable" = json!(true))))]
+        contact_e164: Option<String> = null_or(parsed(e164)),
+        /// A summary of the conversation.
+        #[schema(max_length = 20_000, extensions(("x-nullable" = json!(true))))]
+        summary: Option<String> = null_or(lines(LIMITS.summary)),
+        /// The provider of the model; required for a virtual agent. This field and the next eight are only for
+        /// virtual agents.
+        #[schema(min_length = 1, max_length = 200, extensions(("x-nullable" = json!(true))))]
+        provider: Option<String> = ai(agent_kind, required_name),
+        /// The model's name at that provider; required for a virtual agent.
+        #[schema(min_length = 1, max_length = 200, extensions(("x-nullable" = json!(true))))]
+        model: Option<String> = ai(agent_kind, required_name),
+        /// Whose credential pays the provider: the tenant's own (`byo`) or the operator's (`rated`); required for a
+        /// virtual agent.
+        ai_billing_mode: Option<AiBillingMode> = ai(agent_kind, required(word(&BILLING_MODES))),
+        /// The virtual agent's profile as it is now.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        virtual_agent_profile_id: Option<VirtualAgentProfileId> = ai(agent_kind, or_null(Fields::uuid)),
+        /// The profile's name as it is now.
+        #[schema(max_length = 200, extensions(("x-nullable" = json!(true))))]
+        virtual_agent_profile_name: Option<String> = ai(agent_kind, or_null(one_line(0..=LIMITS.name))),
+        /// Tokens that the model read so far, audio included; 0 when it is left out.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 10_000_000_000_i64, extensions(("x-nullable" = json!(true))))]
+        tokens_input: Option<u64> = ai(agent_kind, tokens),
+        /// Tokens that the model wrote so far; 0 when it is left out.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 10_000_000_000_i64, extensions(("x-nullable" = json!(true))))]
+        tokens_output: Option<u64> = ai(agent_kind, tokens),
+        /// The part of `tokens_input` that was audio.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 10_000_000_000_i64, extensions(("x-nullable" = json!(true))))]
+        tokens_audio: Option<u64> = ai(agent_kind, tokens),
+        /// Whether the provider itemises audio; by default true when `tokens_audio` is given.
+        #[schema(extensions(("x-nullable" = json!(true))))]
+        audio_split_known: Option<bool> = ai(agent_kind, or_null(Fields::boolean)),
+        /// The agent's instructions before it spoke.
+        #[schema(max_length = 500_000, extensions(("x-nullable" = json!(true))))]
+        assembled_context: Option<String> = null_or(lines(LIMITS.context)),
+        /// The profile that the review after the call uses; an earlier report's when it is left out. It is not shown.
+        profile: Option<ReviewProfileBody> = optional(object(ReviewProfileBody::read)),
+        /// New turns or all turns; at most 10,000 and 8 MiB in total.
+        #[schema(max_items = 10_000)]
+        turns: Option<Vec<TurnBody>> = optional(items(0..=LIMITS.turns, TurnBody::read)),
+    }
+    ignores SHOWN;
+    checks |fields: &mut Fields| {
+        if let (Some(start), Some(Some(end))) = (started_at, ended_at)
+            && end < start
+        {
+            fields.refuse::<()>("ended_at", "must not be before started_at");
+        }
+        check_tokens(fields, tokens_input.flatten(), tokens_audio.flatten(), audio_split_known.flatten());
+        check_unique(fields, turns.iter().flatten().flatten());
+    };
+}
+
+body! {
+    /// The part of the virtual agent's profile that the review uses.
+    #[schema(as = ReviewProfile)]
+    pub(crate) struct ReviewProfileBody {
+        /// Names that the agent must not mention; matched as whole words, ignoring case (`competitor`).
+        #[schema(max_items = 200)]
+        competitors: Option<Vec<String>> = optional(names),
+        /// The knowledge base that the agent can search (`never_searched`).
+        knowledge_base: Option<KnowledgeBaseBody> = optional(object(KnowledgeBaseBody::read)),
+    }
+}
+
+body! {
+    /// The knowledge base of this conversation.
+    #[schema(as = KnowledgeBase)]
+    pub(crate) struct KnowledgeBaseBody {
+        /// Whether it was small enough to be part of `assembled_context`.
+        handed_over_whole: bool = required(Fields::boolean),
+        /// The `tool_name`s that search it.
+        #[schema(max_items = 200)]
+        search_tools: Option<Vec<String>> = optional(names),
+    }
+}
+
+body! {
+    /// One turn of the transcript.
+    #[schema(as = TurnReport)]
+    pub(crate) struct TurnBody {
+        /// Its position; unique within the conversation.
+        #[schema(value_type = i64, minimum = 0, maximum = 1_000_000_000)]
+        seq: u64 = required(integer(0..=LIMITS.seq.cast_signed())),
+        /// When it began.
+        at: Timestamp = required(instant),
+        /// The role of the speaker.
+        role: TurnRole = required(word(&ROLES)),
+        /// The speaker's name, when several people can speak.
+        #[schema(max_length = 200, extensions(("x-nullable" = json!(true))))]
+        speaker: Option<String> = null_or(one_line(0..=LIMITS.name)),
+        /// The text.
+        #[schema(max_length = 20_000, extensions(("x-nullable" = json!(true))))]
+        text: Option<String> = null_or(lines(LIMITS.text)),
+        /// The tool that was used.
+        #[schema(min_length = 1, max_length = 200, extensions(("x-nullable" = json!(true))))]
+        tool_name: Option<String> = null_or(one_line(1..=LIMITS.name)),
+        /// The arguments of the tool; at most 64 KiB of JSON.
+        #[schema(value_type = Option<Object>)]
+        tool_args: Option<Map<String, Value>> = optional(json_object),
+        /// The result of the tool; at most 64 KiB of JSON.
+        #[schema(value_type = Option<Object>)]
+        tool_result: Option<Map<String, Value>> = optional(json_object),
+    }
+}
 
 /// A report as received.
 pub(crate) struct Report {
@@ -19,75 +158,98 @@ pub(crate) struct Report {
     pub(crate) draft: ConversationDraft,
 }
 
-/// Reads a report of the conversation `id`. Fields that an answer contains and the platform sets are ignored,
-/// so that an answer can be sent back; where null is allowed it means the same as leaving the field out.
+/// Reads a report of the conversation `id`.
 pub(crate) fn report(fields: &mut Fields, id: ConversationId) -> Option<Report> {
-    fields.read_only(&[
-        "turn_count",
-        "flags",
-        "ai_cost_amount",
-        "ai_cost_currency",
-        "ai_sell_amount",
-        "ai_sell_currency",
-    ]);
-    if optional(fields, "id", Fields::uuid::<ConversationId>).is_some_and(|own| own != id) {
+    let own = fields.or_null("id", Fields::uuid::<ConversationId>).flatten();
+    if own.is_some_and(|own| own != id) {
         fields.refuse::<()>("id", "must be the id in the path");
     }
-    let organisation_id = optional(fields, "organisation_id", Fields::uuid);
-    let call_uuid = fields.required("call_uuid", Fields::uuid);
-    let direction = fields.required("direction", |fields, name| fields.word(name, &DIRECTIONS));
-    let started_at = fields.required("started_at", instant);
-    let ended_at = optional(fields, "ended_at", instant);
-    if let (Some(start), Some(end)) = (started_at, ended_at)
-        && end < start
-    {
-        fields.refuse::<()>("ended_at", "must not be before started_at");
-    }
-    let agent_id = optional(fields, "agent_id", Fields::uuid);
-    let agent_kind = fields.required("agent_kind", |fields, name| fields.word(name, &AgentKind::ALL));
-    let contact_id = optional(fields, "contact_id", Fields::uuid);
-    let contact_e164 = optional(fields, "contact_e164", |fields, name| fields.parsed(name, e164));
-    let summary = optional(fields, "summary", |fields, name| fields.lines(name, LIMITS.summary));
-    let ai = match agent_kind {
-        Some(AgentKind::Virtual) => ai(fields),
-        Some(AgentKind::Human) => {
-            refuse_ai(fields);
-            None
-        }
-        None => {
-            fields.read_only(&AI_FIELDS);
-            None
-        }
+    let body = ConversationBody::read(fields)?;
+    let ai = match body.agent_kind {
+        AgentKind::Human => None,
+        AgentKind::Virtual => Some(AiUse {
+            provider: body.provider?,
+            model: body.model?,
+            billing_mode: body.ai_billing_mode?,
+            profile_id: body.virtual_agent_profile_id,
+            profile_name: body.virtual_agent_profile_name,
+            tokens_input: body.tokens_input.unwrap_or(0),
+            tokens_output: body.tokens_output.unwrap_or(0),
+            tokens_audio: body.tokens_audio.unwrap_or(0),
+            audio_split_known: body.audio_split_known.unwrap_or(body.tokens_audio.is_some()),
+        }),
     };
-    let context = optional(fields, "assembled_context", |fields, name| fields.lines(name, LIMITS.context));
-    let profile = fields.object("profile", profile);
-    let turns = fields.items("turns", 0..=LIMITS.turns, turn);
-    let turns = sorted(fields, turns.unwrap_or_default());
+    let mut turns: Vec<Turn> = body.turns.unwrap_or_default().into_iter().map(Turn::from).collect();
+    turns.sort_by_key(|turn| turn.seq);
     let draft = ConversationDraft {
-        call_uuid: call_uuid?,
-        direction: direction?,
-        started_at: started_at?,
-        ended_at,
-        agent_id,
-        agent_kind: agent_kind?,
-        contact_id,
-        contact_e164,
-        summary,
+        call_uuid: body.call_uuid,
+        direction: body.direction,
+        started_at: body.started_at,
+        ended_at: body.ended_at,
+        agent_id: body.agent_id,
+        agent_kind: body.agent_kind,
+        contact_id: body.contact_id,
+        contact_e164: body.contact_e164,
+        summary: body.summary,
         ai,
-        assembled_context: context,
-        profile,
+        assembled_context: body.assembled_context,
+        profile: body.profile.map(ReviewProfile::from),
         turns,
     };
-    Some(Report { organisation_id, draft })
+    Some(Report { organisation_id: body.organisation_id, draft })
 }
 
-/// Returns the field if it is present and not null.
-fn optional<T>(
-    fields: &mut Fields,
-    name: &'static str,
-    read: impl FnOnce(&mut Fields, &'static str) -> Option<T>,
-) -> Option<T> {
-    fields.or_null(name, read).flatten()
+impl From<ReviewProfileBody> for ReviewProfile {
+    fn from(body: ReviewProfileBody) -> Self {
+        let knowledge_base = body.knowledge_base.map(|base| KnowledgeBase {
+            handed_over_whole: base.handed_over_whole,
+            search_tools: base.search_tools.unwrap_or_default(),
+        });
+        ReviewProfile { competitors: body.competitors.unwrap_or_default(), knowledge_base }
+    }
+}
+
+impl From<TurnBody> for Turn {
+    fn from(body: TurnBody) -> Self {
+        Turn {
+            seq: body.seq,
+            at: body.at,
+            role: body.role,
+            speaker: body.speaker.unwrap_or_default(),
+            text: body.text.unwrap_or_default(),
+            tool_name: body.tool_name,
+            tool_args: body.tool_args,
+            tool_result: body.tool_result,
+        }
+    }
+}
+
+/// A field of virtual agents: read for one, refused for a human agent, ignored when the kind is not known.
+fn ai<T>(kind: Option<AgentKind>, read: impl Read<T>) -> impl Read<Option<T>> {
+    move |fields: &mut Fields, name| {
+        match kind {
+            Some(AgentKind::Virtual) => return Some(read(fields, name)),
+            Some(AgentKind::Human) => {
+                if fields.or_null(name, Fields::value).flatten().is_some() {
+                    fields.refuse::<()>(name, "belongs to a virtual agent, agent_kind is human");
+                }
+            }
+            None => fields.read_only(&[name]),
+        }
+        Some(None)
+    }
+}
+
+fn or_null<T>(read: impl Read<T>) -> impl Read<T> {
+    move |fields: &mut Fields, name| fields.or_null(name, read).flatten()
+}
+
+fn required_name(fields: &mut Fields, name: &'static str) -> Option<String> {
+    fields.required_text(name, 1..=LIMITS.name)
+}
+
+fn tokens(fields: &mut Fields, name: &'static str) -> Option<u64> {
+    or_null(integer(0..=LIMITS.tokens.cast_signed()))(fields, name)
 }
 
 /// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
@@ -95,64 +257,27 @@ fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
     fields.timestamp(name).map(Timestamp::whole_millis)
 }
 
-fn ai(fields: &mut Fields) -> Option<AiUse> {
-    let name = |fields: &mut Fields, name| fields.required_text(name, 1..=LIMITS.name);
-    let provider = name(fields, "provider");
-    let model = name(fields, "model");
-    let billing_mode = fields.required("ai_billing_mode", |fields, name| fields.word(name, &BILLING_MODES));
-    let profile_id = optional(fields, "virtual_agent_profile_id", Fields::uuid);
-    let profile_name =
-        optional(fields, "virtual_agent_profile_name", |fields, name| fields.text(name, 0..=LIMITS.name));
-    let tokens_input = tokens(fields, "tokens_input");
-    let tokens_output = tokens(fields, "tokens_output");
-    let tokens_audio = tokens(fields, "tokens_audio");
-    let split_known =
-        optional(fields, "audio_split_known", Fields::boolean).unwrap_or(tokens_audio.is_some());
-    let (tokens_input, tokens_audio) = (tokens_input.unwrap_or(0), tokens_audio.unwrap_or(0));
-    if tokens_audio > tokens_input {
+fn check_tokens(fields: &mut Fields, input: Option<u64>, audio: Option<u64>, split_known: Option<bool>) {
+    let (input, audio) = (input.unwrap_or(0), audio.unwrap_or(0));
+    if audio > input {
         fields.refuse::<()>("tokens_audio", "must not be more than tokens_input, of which it is a part");
     }
-    if !split_known && tokens_audio > 0 {
+    if split_known == Some(false) && audio > 0 {
         fields.refuse::<()>("audio_split_known", "must be true when tokens_audio is known");
     }
-    Some(AiUse {
-        provider: provider?,
-        model: model?,
-        billing_mode: billing_mode?,
-        profile_id,
-        profile_name,
-        tokens_input,
-        tokens_output: tokens_output.unwrap_or(0),
-        tokens_audio,
-        audio_split_known: split_known,
-    })
 }
 
-fn tokens(fields: &mut Fields, name: &'static str) -> Option<u64> {
-    let max = i64::try_from(LIMITS.tokens).unwrap_or(i64::MAX);
-    let tokens = optional(fields, name, |fields, name| fields.integer(name, 0..=max));
-    tokens.and_then(|tokens| u64::try_from(tokens).ok())
-}
-
-/// Refuses AI figures in the conversation of a human agent: they are a mistake of the sender.
-fn refuse_ai(fields: &mut Fields) {
-    for name in AI_FIELDS {
-        if optional(fields, name, Fields::value).is_some() {
-            fields.refuse::<()>(name, "belongs to a virtual agent, agent_kind is human");
-        }
+/// Refuses turns of the same `seq`.
+fn check_unique<'a>(fields: &mut Fields, turns: impl Iterator<Item = &'a TurnBody>) {
+    let mut places: Vec<u64> = turns.map(|turn| turn.seq).collect();
+    places.sort_unstable();
+    let twice = places.windows(2).find_map(|pair| match pair {
+        [first, second] if first == second => Some(*first),
+        _ => None,
+    });
+    if let Some(seq) = twice {
+        fields.refuse::<()>("turns", format!("seq {seq} is given more than once"));
     }
-}
-
-fn profile(fields: &mut Fields) -> Option<ReviewProfile> {
-    let competitors = names(fields, "competitors").unwrap_or_default();
-    let knowledge_base = fields.object("knowledge_base", knowledge_base);
-    Some(ReviewProfile { competitors, knowledge_base })
-}
-
-fn knowledge_base(fields: &mut Fields) -> Option<KnowledgeBase> {
-    let whole = fields.required("handed_over_whole", Fields::boolean);
-    let search_tools = names(fields, "search_tools").unwrap_or_default();
-    Some(KnowledgeBase { handed_over_whole: whole?, search_tools })
 }
 
 fn names(fields: &mut Fields, name: &'static str) -> Option<Vec<String>> {
@@ -164,30 +289,8 @@ fn names(fields: &mut Fields, name: &'static str) -> Option<Vec<String>> {
     })
 }
 
-fn turn(fields: &mut Fields) -> Option<Turn> {
-    let seq_max = i64::try_from(LIMITS.seq).unwrap_or(i64::MAX);
-    let seq = fields.required("seq", |fields, name| fields.integer(name, 0..=seq_max));
-    let at = fields.required("at", instant);
-    let role = fields.required("role", |fields, name| fields.word(name, &ROLES));
-    let speaker = optional(fields, "speaker", |fields, name| fields.text(name, 0..=LIMITS.name));
-    let text = optional(fields, "text", |fields, name| fields.lines(name, LIMITS.text));
-    let tool_name = optional(fields, "tool_name", |fields, name| fields.text(name, 1..=LIMITS.name));
-    let tool_args = json(fields, "tool_args");
-    let tool_result = json(fields, "tool_result");
-    Some(Turn {
-        seq: seq.and_then(|seq| u64::try_from(seq).ok())?,
-        at: at?,
-        role: role?,
-        speaker: speaker.unwrap_or_default(),
-        text: text.unwrap_or_default(),
-        tool_name,
-        tool_args,
-        tool_result,
-    })
-}
-
 /// Reads an object with any content, as a tool takes or returns it.
-fn json(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
+fn json_object(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
     let Value::Object(object) = fields.value(name)? else {
         return fields.refuse(name, "must be an object");
     };
@@ -198,30 +301,8 @@ fn json(fields: &mut Fields, name: &'static str) -> Option<Map<String, Value>> {
     Some(object)
 }
 
-/// Sorts the turns by `seq`, which must be unique in a report.
-fn sorted(fields: &mut Fields, mut turns: Vec<Turn>) -> Vec<Turn> {
-    turns.sort_by_key(|turn| turn.seq);
-    let twice = turns.windows(2).find_map(|pair| match pair {
-        [first, second] if first.seq == second.seq => Some(first.seq),
-        _ => None,
-    });
-    if let Some(seq) = twice {
-        fields.refuse::<()>("turns", format!("seq {seq} is given more than once"));
-    }
-    turns
-}
-
-const AI_FIELDS: [&str; 9] = [
-    "provider",
-    "model",
-    "ai_billing_mode",
-    "virtual_agent_profile_id",
-    "virtual_agent_profile_name",
-    "tokens_input",
-    "tokens_output",
-    "tokens_audio",
-    "audio_split_known",
-];
+const SHOWN: &[&str] =
+    &["turn_count", "flags", "ai_cost_amount", "ai_cost_currency", "ai_sell_amount", "ai_sell_currency"];
 const BILLING_MODES: [(&str, AiBillingMode); 2] =
     [("byo", AiBillingMode::Byo), ("rated", AiBillingMode::Rated)];
 const DIRECTIONS: [(&str, Direction); 2] =

@@ -14,8 +14,7 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::page::path_id;
 use crate::routes::cdrs::may_see;
-use crate::routes::conversation_body;
-use crate::routes::conversation_schema::ConversationBody;
+use crate::routes::conversation_body::{self, ConversationBody};
 use crate::state::ApiState;
 
 /// Read a conversation
@@ -43,7 +42,7 @@ pub(crate) async fn find(
 
 /// Read the conversation of a call
 ///
-/// As `GET /conversations/{id}`; 404 when the call has none.
+/// Like `GET /conversations/{id}`; 404 when the call has no conversation.
 #[utoipa::path(
     get,
     path = "/cdrs/{uuid}/conversation",
@@ -70,24 +69,24 @@ pub(crate) async fn find_by_call(
 
 /// Report a conversation
 ///
-/// For whoever runs the agents, as often as there is something new to tell: while the call runs, and with `ended_at`
-/// when it is over. The same report again changes nothing. A report holds the whole conversation but for the turns:
-/// those that are stored stay, new ones are added, and one that differs from the stored turn of its `seq` answers
-/// 409. The report with `ended_at` completes the conversation: its price is settled, it is reviewed, and the event
-/// `conversation.completed` is stored. From then on `summary`, `contact_id` and `contact_e164` can change, nothing
-/// else. Fields that a read shows and the platform decides are ignored. A long transcript comes in several reports,
-/// since a body has 1 MiB.
+/// For the service that runs the agents. Send a report when something has changed during the call, and one with
+/// `ended_at` after the call. A repeated report changes nothing. A report contains the whole conversation except the
+/// turns: stored turns stay, new ones are added, and a turn that differs from the stored one with the same `seq` gets
+/// 409. The report with `ended_at` completes the conversation: it is priced and reviewed, and the event
+/// `conversation.completed` is stored. Afterwards only `summary`, `contact_id` and `contact_e164` can change. Fields
+/// that only the platform sets are ignored. Send a long transcript in several reports, because a body is limited to 1
+/// MiB.
 #[utoipa::path(
     put,
     path = "/conversations/{id}",
     operation_id = "putConversation",
     tag = "Conversations",
-    params(("id" = ConversationId, Path, description = "The conversation; chosen by who reports it.")),
+    params(("id" = ConversationId, Path, description = "The conversation's id, chosen by the reporting service.")),
     request_body = ConversationBody,
     responses(
         (status = 200, description = "The conversation as it is stored.", body = ConversationView<'static>),
         (status = 201, description = "A new conversation.", body = ConversationView<'static>),
-        (status = 409, description = "It contradicts what is stored; the message names the turn or the fields, or the conversation that the call has already (`conflict`).", body = ErrorBody),
+        (status = 409, description = "The report contradicts the stored conversation; the message names the turn or the fields, or the conversation that the call already has (`conflict`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conversations:write"))),
 )]
@@ -122,6 +121,6 @@ fn show(caller: &Caller, found: Option<FoundConversation>, none: &str) -> Result
 }
 
 /// Which amounts the caller may see.
-fn sight(caller: &Caller) -> Sight {
+pub(crate) fn sight(caller: &Caller) -> Sight {
     Sight { billing: caller.may(Permission::BillingRead), margin: caller.may(Permission::MarginRead) }
 }

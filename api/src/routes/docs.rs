@@ -11,7 +11,7 @@ use crate::routes::openapi::Reference;
 
 /// Read the reference
 ///
-/// This document as a page for people. It works without scripts and without a network.
+/// This document as a web page. It works without scripts and without a network.
 #[utoipa::path(
     get,
     path = "/docs",

@@ -12,32 +12,33 @@ use sidetone_model::time::Timestamp;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
-use uuid::Uuid;
 
 use crate::auth::{Caller, Standing};
 use crate::error::{ApiError, ErrorBody};
-use crate::page;
+use crate::page::{self, Wrong};
+use crate::params::{self, query};
 use crate::routes::cdr_params::Bound;
 use crate::state::ApiState;
 use crate::stream::{EventBody, STREAMS_PER_CALLER_MAX};
 
 /// Follow events live
 ///
-/// What happens, as server-sent events that do not end. Each has `id:` (a UUIDv7), `event:` (its kind) and `data:`, the
-/// envelope `{id, type, timestamp, organisation_id, data}` on one line, the same that webhooks deliver. Delivery is at
-/// least once and not in order; an event that is known by its `id` is to be ignored.
+/// An endless stream of server-sent events. Each has `id:` (a UUIDv7), `event:` (its kind) and `data:`, the envelope
+/// `{id, type, timestamp, organisation_id, data}` on one line, as webhooks deliver it. Delivery is at least once and
+/// not in order: ignore an event whose `id` is known.
 ///
-/// A client that comes back with `Last-Event-ID` gets what it missed, up to 15 hours; `since` does the same for an
-/// instant. Where that is impossible, or a client reads too slowly, an event `stream.gap` says so: `data.reason` is
-/// `too_old` or `unknown_id` (what was stored since `data.replay_from` follows) or `slow_reader` (`data.first_id` to
-/// `data.last_id` are missing and the stream ends; coming back with `Last-Event-ID` gets them). The comment `: live`
-/// says that what was stored has been shown; `: keep-alive` comes every 15 seconds without an event.
+/// A client that reconnects with `Last-Event-ID` gets the events it missed, up to 15 hours; `since` does the same for
+/// an instant. If that is impossible, or a client reads too slowly, it gets the event `stream.gap`: `data.reason` is
+/// `too_old` or `unknown_id` (the events stored since `data.replay_from` follow) or `slow_reader` (`data.first_id` to
+/// `data.last_id` are missing and the stream ends; reconnect with `Last-Event-ID` to get them). The comment `: live`
+/// marks the end of the stored events; `: keep-alive` is sent after 15 seconds without an event.
 ///
-/// The stream ends when the token does, when what the caller may see changes, and when the engine stops.
+/// The stream ends when the token expires or is revoked, when the caller's scope or permissions change, and when the
+/// engine stops.
 ///
 /// Needs the permission that each kind needs: `conferences:read` for `conference.*`, `recordings:listen` for
-/// `recording.*`, `directory:write` for `security.*`, `calls:read` for all others.
-/// Without `events`, a caller is shown the kinds that they may see; users who see one team alone are shown its events.
+/// `recording.*`, `directory:write` for `security.*`, `calls:read` for all others. Without `events`, a caller gets
+/// all kinds that it may read; a user who sees only one team gets the events of that team.
 #[utoipa::path(
     get,
     path = "/events",
@@ -86,17 +87,10 @@ struct StreamQuery {
 }
 
 fn read(uri: &Uri, headers: &HeaderMap) -> Result<StreamQuery, ApiError> {
-    let (mut patterns, mut since) = (None, None);
-    page::read(uri, |name, value| {
-        match name {
-            "events" => patterns = Some(value.parse().map_err(|error: EventPatternError| error.to_string())?),
-            "since" => since = Some(Timestamp::parse_bound(value).map_err(|error| error.to_string())?),
-            _ => return Err("is not a parameter of this stream".to_owned()),
-        }
-        Ok(())
-    })?;
+    let StreamParams { events: patterns, since } =
+        params::read_or(uri, |_| "is not a parameter of this stream")?;
     // A browser that reconnects sends the original URL: Last-Event-ID is more recent than `since`.
-    let start = match (last_event_id(headers)?, since) {
+    let start = match (LastEventId::read(headers)?.last_event_id, since) {
         (Some(id), _) => Start::After(id),
         (None, Some(at)) => Start::Since(at),
         (None, None) => Start::Now,
@@ -104,16 +98,18 @@ fn read(uri: &Uri, headers: &HeaderMap) -> Result<StreamQuery, ApiError> {
     Ok(StreamQuery { patterns, start })
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, ApiError> {
-    let mut values = headers.get_all(LAST_EVENT_ID).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let id = value.to_str().ok().and_then(|text| page::uuid(text).ok());
-    match (id, values.next()) {
-        (Some(id), None) => Ok(Some(EventId(id))),
-        _ => Err(ApiError::invalid(vec![FieldProblem {
-            field: "Last-Event-ID".to_owned(),
-            message: "must be the id of an event".to_owned(),
-        }])),
+impl LastEventId {
+    fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let mut values = headers.get_all(LAST_EVENT_ID).iter();
+        let Some(value) = values.next() else { return Ok(Self { last_event_id: None }) };
+        let id = value.to_str().ok().and_then(|text| page::id(text).ok());
+        match (id, values.next()) {
+            (Some(id), None) => Ok(Self { last_event_id: Some(id) }),
+            _ => Err(ApiError::invalid(vec![FieldProblem {
+                field: "Last-Event-ID".to_owned(),
+                message: "must be the id of an event".to_owned(),
+            }])),
+        }
     }
 }
 
@@ -135,28 +131,34 @@ fn allowed(caller: &Caller, asked: Option<EventPatterns>) -> Result<EventPattern
     Ok(patterns)
 }
 
-/// The part of the events.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
-struct StreamParams {
-    /// Kinds and families of kinds, with commas between; everything unless given.
-    #[param(inline, example = "conference.*,call.info.*")]
-    events: Option<Patterns>,
-    /// First of all what was stored at this instant or later, for 15 hours at most: an RFC 3339 timestamp, or
-    /// `YYYY-MM-DD` for its midnight in UTC.
-    #[param(inline, example = "2026-01-31T12:00:00Z")]
-    since: Option<Bound>,
+query! {
+    /// The part of the events.
+    struct StreamParams {
+        /// Kinds and families of kinds, separated by commas; all kinds by default.
+        #[param(value_type = Option<Patterns>, inline, example = "conference.*,call.info.*")]
+        events: EventPatterns = patterns,
+        /// Starts with the events stored at this instant or later, at most 15 hours back: an RFC 3339 timestamp, or
+        /// `YYYY-MM-DD` for its midnight in UTC.
+        #[param(value_type = Option<Bound>, inline, example = "2026-01-31T12:00:00Z")]
+        since: Timestamp = since,
+    }
 }
 
 /// Where to go on.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "described, never made: the reader names every wrong field")]
 struct LastEventId {
-    /// The `id:` that was read last: what came behind it follows. Counts more than `since`.
+    /// The last `id:` that the client read; later events follow. Takes precedence over `since`.
     #[param(rename = "Last-Event-ID", value_type = String, format = Uuid, required = false)]
-    last_event_id: Option<Uuid>,
+    last_event_id: Option<EventId>,
+}
+
+fn patterns(value: &str) -> Result<EventPatterns, Wrong> {
+    value.parse().map_err(|error: EventPatternError| error.to_string())
+}
+
+fn since(value: &str) -> Result<Timestamp, Wrong> {
+    Timestamp::parse_bound(value).map_err(|error| error.to_string())
 }
 
 /// `conference.*,call.info.*`

@@ -13,7 +13,7 @@ use crate::state::ApiState;
 pub(crate) struct Health {
     /// `ok` or `ready`.
     status: &'static str,
-    /// What fails while the engine works around it, such as a database that is away; absent when nothing does.
+    /// Failures that the engine works around, such as an unreachable database; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     degraded: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) async fn alive() -> Json<Health> {
     Json(Health { status: "ok", degraded: Vec::new() })
 }
 
-/// The engine can do its work
+/// Readiness of the engine
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -40,7 +40,7 @@ pub(crate) async fn alive() -> Json<Health> {
     tag = "Operations",
     responses(
         (status = 200, description = "It can.", body = Health),
-        (status = 503, description = "It cannot; the message says what keeps it from it (`not_ready`).",
+        (status = 503, description = "It cannot; the message names the reason (`not_ready`).",
             body = ErrorBody),
     ),
     security(()),

@@ -5,38 +5,31 @@ use sidetone_model::room::meeting::{
     MEETING_LIMITS as LIMITS, MeetingAgent, MeetingNote, MeetingReport, MeetingState, MeetingTurn,
 };
 use sidetone_model::time::Timestamp;
-use utoipa::ToSchema;
 
-use crate::body::Fields;
+use crate::body::declare::{integer, items, lines, null_or, object, required, text as one_line, texts, word};
+use crate::body::{Fields, body};
 
-/// Reads a report. Fields that an answer contains and the path sets are ignored, so that an answer can be
-/// sent back; where null is allowed it means the same as leaving the field out.
-pub(crate) fn report(fields: &mut Fields) -> Option<MeetingReport> {
-    fields.read_only(&["session_id", "room_id"]);
-    let agent = fields.required("agent", |fields, name| fields.object(name, agent));
-    let state = fields.required("state", |fields, name| fields.word(name, &STATES));
-    let minutes = optional(fields, "minutes", |fields, name| fields.lines(name, LIMITS.minutes));
-    let minutes_error = optional(fields, "minutes_error", |fields, name| fields.lines(name, LIMITS.line));
-    if let Some(state) = state {
-        check(fields, state, minutes.as_deref(), minutes_error.as_deref());
+impl From<MeetingBody> for MeetingReport {
+    fn from(body: MeetingBody) -> Self {
+        let MeetingAgentBody { id, name } = body.agent;
+        let notes = |notes: Option<Vec<MeetingNoteBody>>| {
+            let note = |MeetingNoteBody { at, text }| MeetingNote { at, text };
+            notes.unwrap_or_default().into_iter().map(note).collect()
+        };
+        let turn = |MeetingTurnBody { seq, at, speaker, text }| MeetingTurn { seq, at, speaker, text };
+        let mut turns: Vec<MeetingTurn> = body.turns.unwrap_or_default().into_iter().map(turn).collect();
+        turns.sort_by_key(|turn| turn.seq);
+        MeetingReport {
+            agent: MeetingAgent { id, name },
+            state: body.state,
+            minutes: body.minutes,
+            minutes_error: body.minutes_error,
+            notes: notes(body.notes),
+            turns,
+            replies_unheard: notes(body.replies_unheard),
+            delivered_to: body.delivered_to.unwrap_or_default(),
+        }
     }
-    let notes = optional(fields, "notes", |fields, name| fields.items(name, 0..=LIMITS.notes, note));
-    let turns = optional(fields, "turns", |fields, name| fields.items(name, 0..=LIMITS.turns, turn));
-    let turns = sorted(fields, turns.unwrap_or_default());
-    let unheard =
-        optional(fields, "replies_unheard", |fields, name| fields.items(name, 0..=LIMITS.notes, note));
-    let addresses =
-        optional(fields, "delivered_to", |fields, name| fields.texts(name, 0..=LIMITS.addresses, address));
-    Some(MeetingReport {
-        agent: agent?,
-        state: state?,
-        minutes,
-        minutes_error,
-        notes: notes.unwrap_or_default(),
-        turns,
-        replies_unheard: unheard.unwrap_or_default(),
-        delivered_to: addresses.unwrap_or_default(),
-    })
 }
 
 /// Refuses minutes without `ready` and `ready` without minutes, and the same for the reason of a failure.
@@ -44,69 +37,44 @@ fn check(fields: &mut Fields, state: MeetingState, minutes: Option<&str>, error:
     let is_given = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
     let is_ready = state == MeetingState::Ready;
     if is_ready != is_given(minutes) && (is_ready || minutes.is_some()) {
-        let message =
-            if is_ready { "must be given when state is ready" } else { "belongs to state ready alone" };
+        let message = if is_ready {
+            "must be given when state is ready"
+        } else {
+            "is allowed only when state is ready"
+        };
         fields.refuse::<()>("minutes", message);
     }
     let is_failed = state == MeetingState::Failed;
     if is_failed != is_given(error) && (is_failed || error.is_some()) {
-        let message =
-            if is_failed { "must be given when state is failed" } else { "belongs to state failed alone" };
+        let message = if is_failed {
+            "must be given when state is failed"
+        } else {
+            "is allowed only when state is failed"
+        };
         fields.refuse::<()>("minutes_error", message);
     }
 }
 
-/// Returns the field if it is present and not null.
-fn optional<T>(
-    fields: &mut Fields,
-    name: &'static str,
-    read: impl FnOnce(&mut Fields, &'static str) -> Option<T>,
-) -> Option<T> {
-    fields.or_null(name, read).flatten()
-}
-
-fn agent(fields: &mut Fields) -> Option<MeetingAgent> {
-    let id = fields.required("id", Fields::uuid::<AgentId>);
-    let name = fields.required("name", |fields, name| fields.text(name, 0..=LIMITS.line));
-    Some(MeetingAgent { id: id?, name: name? })
+fn text(field: &Option<Option<String>>) -> Option<&str> {
+    field.as_ref().and_then(Option::as_deref)
 }
 
 /// Answers contain milliseconds: the stored value is the answered one, so that it can be sent back unchanged.
-fn instant(fields: &mut Fields) -> Option<Timestamp> {
-    fields.required("at", Fields::timestamp).map(Timestamp::whole_millis)
+fn instant(fields: &mut Fields, name: &'static str) -> Option<Timestamp> {
+    fields.timestamp(name).map(Timestamp::whole_millis)
 }
 
-fn note(fields: &mut Fields) -> Option<MeetingNote> {
-    let at = instant(fields);
-    let text = fields.required("text", |fields, name| fields.lines(name, LIMITS.text));
-    Some(MeetingNote { at: at?, text: text? })
-}
-
-fn turn(fields: &mut Fields) -> Option<MeetingTurn> {
-    let seq_max = i64::try_from(LIMITS.seq).unwrap_or(i64::MAX);
-    let seq = fields.required("seq", |fields, name| fields.integer(name, 0..=seq_max));
-    let at = instant(fields);
-    let speaker = fields.required("speaker", |fields, name| fields.text(name, 0..=LIMITS.line));
-    let text = fields.required("text", |fields, name| fields.lines(name, LIMITS.text));
-    Some(MeetingTurn {
-        seq: seq.and_then(|seq| u64::try_from(seq).ok())?,
-        at: at?,
-        speaker: speaker?,
-        text: text?,
-    })
-}
-
-/// Sorts the turns by `seq`, which must be unique in a report.
-fn sorted(fields: &mut Fields, mut turns: Vec<MeetingTurn>) -> Vec<MeetingTurn> {
-    turns.sort_by_key(|turn| turn.seq);
-    let twice = turns.windows(2).find_map(|pair| match pair {
-        [first, second] if first.seq == second.seq => Some(first.seq),
+/// Refuses turns of the same `seq`.
+fn check_unique<'a>(fields: &mut Fields, turns: impl Iterator<Item = &'a MeetingTurnBody>) {
+    let mut places: Vec<u64> = turns.map(|turn| turn.seq).collect();
+    places.sort_unstable();
+    let twice = places.windows(2).find_map(|pair| match pair {
+        [first, second] if first == second => Some(*first),
         _ => None,
     });
     if let Some(seq) = twice {
         fields.refuse::<()>("turns", format!("seq {seq} is given more than once"));
     }
-    turns
 }
 
 /// Reads an address to which something was sent; its form is not checked, because it was already used.
@@ -122,75 +90,82 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// A meeting, all of it.
-#[derive(ToSchema)]
-#[schema(as = MeetingReport)]
-#[expect(dead_code, reason = "described, never made: `report` names every wrong field")]
-pub(crate) struct MeetingBody {
-    /// Who sat in the room; the same in every report of a session.
-    agent: MeetingAgentBody,
-    /// How far it is.
-    state: MeetingState,
-    /// The minutes; with `ready`, and only then.
-    #[schema(max_length = 50_000, extensions(("x-nullable" = json!(true))))]
-    minutes: Option<String>,
-    /// Why none were written; with `failed`, and only then.
-    #[schema(max_length = 500, extensions(("x-nullable" = json!(true))))]
-    minutes_error: Option<String>,
-    /// What was noted as it was decided.
-    #[schema(max_items = 1_000, extensions(("x-nullable" = json!(true))))]
-    notes: Option<Vec<MeetingNoteBody>>,
-    /// What people said; `seq` is unique.
-    #[schema(max_items = 10_000, extensions(("x-nullable" = json!(true))))]
-    turns: Option<Vec<MeetingTurnBody>>,
-    /// Replies that nobody had asked for.
-    #[schema(max_items = 1_000, extensions(("x-nullable" = json!(true))))]
-    replies_unheard: Option<Vec<MeetingNoteBody>>,
-    /// The addresses that the minutes were queued to.
-    #[schema(max_items = 50, extensions(("x-nullable" = json!(true))))]
-    delivered_to: Option<Vec<String>>,
+body! {
+    /// A whole meeting.
+    #[schema(as = MeetingReport)]
+    pub(crate) struct MeetingBody {
+        /// The virtual agent in the room; the same in every report of a session.
+        agent: MeetingAgentBody = required(object(MeetingAgentBody::read)),
+        /// The state of the meeting.
+        state: MeetingState = required(word(&STATES)),
+        /// The minutes; only with `ready`.
+        #[schema(max_length = 50_000, extensions(("x-nullable" = json!(true))))]
+        minutes: Option<String> = null_or(lines(LIMITS.minutes)),
+        /// Why no minutes were written; only with `failed`.
+        #[schema(max_length = 500, extensions(("x-nullable" = json!(true))))]
+        minutes_error: Option<String> = null_or(lines(LIMITS.line)),
+        /// The notes on decisions.
+        #[schema(max_items = 1_000, extensions(("x-nullable" = json!(true))))]
+        notes: Option<Vec<MeetingNoteBody>> = null_or(items(0..=LIMITS.notes, MeetingNoteBody::read)),
+        /// The transcript; `seq` is unique.
+        #[schema(max_items = 10_000, extensions(("x-nullable" = json!(true))))]
+        turns: Option<Vec<MeetingTurnBody>> = null_or(items(0..=LIMITS.turns, MeetingTurnBody::read)),
+        /// Unrequested replies.
+        #[schema(max_items = 1_000, extensions(("x-nullable" = json!(true))))]
+        replies_unheard: Option<Vec<MeetingNoteBody>> = null_or(items(0..=LIMITS.notes, MeetingNoteBody::read)),
+        /// The addresses that the minutes were queued to.
+        #[schema(max_items = 50, extensions(("x-nullable" = json!(true))))]
+        delivered_to: Option<Vec<String>> = null_or(texts(0..=LIMITS.addresses, address)),
+    }
+    ignores &["session_id", "room_id"];
+    checks |fields: &mut Fields| {
+        if let Some(state) = state {
+            check(fields, state, text(&minutes), text(&minutes_error));
+        }
+        check_unique(fields, turns.iter().flatten().flatten());
+    };
 }
 
-/// The virtual agent of a meeting.
-#[derive(ToSchema)]
-#[schema(as = MeetingAgentReport)]
-#[expect(dead_code, reason = "described, never made")]
-pub(crate) struct MeetingAgentBody {
-    /// The agent.
-    id: AgentId,
-    /// Its name as it is now.
-    #[schema(max_length = 500, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
-    name: String,
+body! {
+    /// The virtual agent of a meeting.
+    #[schema(as = MeetingAgentReport)]
+    pub(crate) struct MeetingAgentBody {
+        /// The agent.
+        id: AgentId = required(Fields::uuid),
+        /// Its name as it is now.
+        #[schema(max_length = 500, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
+        name: String = required(one_line(0..=LIMITS.line)),
+    }
 }
 
-/// Something that was noted, or not said.
-#[derive(ToSchema)]
-#[schema(as = MeetingNoteReport)]
-#[expect(dead_code, reason = "described, never made")]
-pub(crate) struct MeetingNoteBody {
-    /// When.
-    at: Timestamp,
-    /// What.
-    #[schema(max_length = 4_000)]
-    text: String,
+body! {
+    /// A note, or a reply that was held back.
+    #[schema(as = MeetingNoteReport)]
+    pub(crate) struct MeetingNoteBody {
+        /// When.
+        at: Timestamp = required(instant),
+        /// What.
+        #[schema(max_length = 4_000)]
+        text: String = required(lines(LIMITS.text)),
+    }
 }
 
-/// Something that somebody said.
-#[derive(ToSchema)]
-#[schema(as = MeetingTurnReport)]
-#[expect(dead_code, reason = "described, never made")]
-pub(crate) struct MeetingTurnBody {
-    /// Its place in the meeting.
-    #[schema(minimum = 0, maximum = 1_000_000_000)]
-    seq: i64,
-    /// When.
-    at: Timestamp,
-    /// Who; a name.
-    #[schema(max_length = 500)]
-    speaker: String,
-    /// What.
-    #[schema(max_length = 4_000)]
-    text: String,
+body! {
+    /// A turn of the transcript.
+    #[schema(as = MeetingTurnReport)]
+    pub(crate) struct MeetingTurnBody {
+        /// Its position in the meeting.
+        #[schema(value_type = i64, minimum = 0, maximum = 1_000_000_000)]
+        seq: u64 = required(integer(0..=LIMITS.seq.cast_signed())),
+        /// When.
+        at: Timestamp = required(instant),
+        /// Who; a name.
+        #[schema(max_length = 500)]
+        speaker: String = required(one_line(0..=LIMITS.line)),
+        /// What.
+        #[schema(max_length = 4_000)]
+        text: String = required(lines(LIMITS.text)),
+    }
 }
 
 const ADDRESS_LEN_MAX: usize = 254;

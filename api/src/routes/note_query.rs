@@ -1,86 +1,86 @@
 //! The query of the lists of notes.
 
+use std::borrow::Cow;
+
 use axum::http::Uri;
 use serde::Serialize;
 use sidetone_model::note::{NoteLevel, NoteQuery, NoteSource, NoteStatus};
-use utoipa::{IntoParams, ToSchema};
+use sidetone_model::time::Timestamp;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::ApiError;
-use crate::page;
+use crate::page::{self, Wrong};
+use crate::params::{self, query};
 use crate::routes::cdr_params::Bound;
-use crate::routes::cdr_query::{boolean, bound};
 
 /// Reads the query of `uri`.
 ///
 /// # Errors
 /// `invalid_request` with every wrong parameter.
 pub(crate) fn list(uri: &Uri) -> Result<NoteQuery, ApiError> {
-    let mut query = NoteQuery::default();
-    page::read(uri, |name, value| {
-        match name {
-            "acked" => query.acked = Some(boolean(value)?),
-            "level" => {
-                let level = NoteLevel::from_alias(value);
-                query.level =
-                    Some(level.ok_or("must be one of info, warning, alert, warn, critical, error")?);
-            }
-            "limit" => query.window.limit = page::limit(value)?,
-            "offset" => query.window.offset = page::count(value)?,
-            "since" => query.since = Some(bound(value)?),
-            "source" => {
-                let source = NoteSource::from_name(value);
-                query.source = Some(source.ok_or("must be one of api, url, conference")?);
-            }
-            "status" => {
-                let status = NoteStatus::from_name(value);
-                query.status = Some(status.ok_or("must be one of pending, sent, acked, failed")?);
-            }
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok(query)
+    let NoteParams { status, level, source, acked, since, limit, offset } = params::read(uri)?;
+    Ok(NoteQuery { status, level, source, acked, since, window: params::window(limit, offset) })
 }
 
-/// The parameters, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `list` names every wrong parameter")]
-pub(crate) struct NoteParams {
-    /// Notes that are this far.
-    #[param(inline)]
-    status: Option<NoteStatus>,
-    /// Notes of this level; `warn` is `warning`, `critical` and `error` are `alert`.
-    #[param(inline)]
-    level: Option<LevelKey>,
-    /// Where they came from: a request, the call-info URL, or a conference room.
-    #[param(inline)]
-    source: Option<NoteSource>,
-    /// `true`: those that somebody acknowledged; `false`: the others.
-    acked: Option<bool>,
-    /// Sent at this instant or later: an RFC 3339 timestamp, or `YYYY-MM-DD` for its midnight in UTC.
-    #[param(inline, example = "2026-01-31")]
-    since: Option<Bound>,
-    /// How many notes at most.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i32>,
-    /// How many notes to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The parameters.
+    pub(crate) struct NoteParams {
+        /// Notes with this status.
+        #[param(inline)]
+        status: NoteStatus = status,
+        /// Notes of this level; `warn` is `warning`, `critical` and `error` are `alert`.
+        #[param(value_type = Option<LevelName>, inline)]
+        level: NoteLevel = level,
+        /// The origin of the note: a request, the call-info URL, or a conference room.
+        #[param(inline)]
+        source: NoteSource = source,
+        /// `true`: acknowledged notes only; `false`: the others.
+        acked: bool = page::boolean,
+        /// Sent at this instant or later: an RFC 3339 timestamp, or `YYYY-MM-DD` for its midnight in UTC.
+        #[param(value_type = Option<Bound>, inline, example = "2026-01-31")]
+        since: Timestamp = page::bound,
+        /// Notes on a page.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Notes to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
 }
 
-/// The names of levels.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = NoteLevelName)]
-#[expect(dead_code, reason = "described, never made: `Note::parse` reads it")]
-pub(crate) enum LevelKey {
-    Alert,
-    Critical,
-    Error,
-    Info,
-    Warn,
-    Warning,
+fn status(value: &str) -> Result<NoteStatus, Wrong> {
+    NoteStatus::from_name(value).ok_or_else(|| "must be one of pending, sent, acked, failed".to_owned())
+}
+
+fn level(value: &str) -> Result<NoteLevel, Wrong> {
+    NoteLevel::from_alias(value)
+        .ok_or_else(|| "must be one of info, warning, alert, warn, critical, error".to_owned())
+}
+
+fn source(value: &str) -> Result<NoteSource, Wrong> {
+    NoteSource::from_name(value).ok_or_else(|| "must be one of api, url, conference".to_owned())
+}
+
+/// The names of levels, with the aliases.
+#[derive(Debug, Serialize)]
+pub(crate) struct LevelName;
+
+impl PartialSchema for LevelName {
+    fn schema() -> RefOr<Schema> {
+        let names = NoteLevel::NAMES.map(|(name, _)| name);
+        let text = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        // The title keeps generators from calling it `NoteLevel`, which has fewer names.
+        let text = text.title(Some("NoteLevelName")).description(Some("The names of levels."));
+        RefOr::T(Schema::Object(text.build()))
+    }
+}
+
+impl ToSchema for LevelName {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NoteLevelName")
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
             level: Some(NoteLevel::Alert),
             source: Some(NoteSource::Url),
             acked: Some(false),
-            since: Some(sidetone_model::time::Timestamp::from_micros(0)),
+            since: Some(Timestamp::from_micros(0)),
             window: Window { limit: 7, offset: 9 },
         };
         assert_eq!(query.unwrap(), expected);

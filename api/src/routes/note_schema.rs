@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::routes::note_query::LevelKey;
+use crate::routes::note_query::LevelName;
 
-/// What a phone shows. Four fields have a meaning; every other is shown as a row of its name and value, in the order
-/// sent: objects and arrays fold, so use short readable names. `id` and `event` are the service's own and refused. With
-/// the `id` that the service adds, the compact JSON stays under 4,096 bytes. A note is stored on the phone and shown in
-/// full: put no secrets into it.
+/// A note that a phone shows. Four fields have a meaning; every other field is shown as a row of its name and value,
+/// in the order sent. Objects and arrays are folded, so use short readable names. `id` and `event` are set by the
+/// service and refused here. With the `id` that the service adds, the compact JSON stays under 4,096 bytes. The phone
+/// stores the note and shows it in full: do not put secrets into it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Note, example = json!({
     "title": "Customer owes 900 EUR",
@@ -29,14 +29,14 @@ pub(crate) struct NoteBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 4000)]
     body: Option<String>,
-    /// Colours the tag; `info` unless given. `alert` keeps the banner up until it is dismissed. `warn` is `warning`,
-    /// `critical` and `error` are `alert`.
+    /// Sets the colour of the tag; `info` by default. `alert` keeps the banner up until it is dismissed. `warn` is
+    /// `warning`, `critical` and `error` are `alert`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<LevelKey>,
-    /// Whether it shows an Acknowledge button; false unless given.
+    level: Option<LevelName>,
+    /// Whether the phone shows an Acknowledge button; false by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     ack: Option<bool>,
-    /// Rows.
+    /// The other fields.
     #[serde(flatten)]
     rows: BTreeMap<String, Value>,
 }

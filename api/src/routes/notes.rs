@@ -19,11 +19,11 @@ use crate::state::ApiState;
 
 /// Send a note into a call
 ///
-/// Shows a note on every phone of the organisation that is on the live call, as SIP INFO inside its dialog. The answer
-/// comes when the note and its event `call.info.sent` are stored; what each phone answers, and when somebody taps
-/// Acknowledge, is read back from `GET /calls/{uuid}/infos` or heard of by the event `call.info.acked`. A phone that
-/// refuses the note costs no call. Send it with an `Idempotency-Key`: the same request again then shows nothing twice.
-/// Do not send a note every second; for anything urgent use a call or a push.
+/// Shows a note on every phone of the organisation that is on the live call, as SIP INFO inside its dialog. The
+/// answer comes when the note and its event `call.info.sent` are stored. `GET /calls/{uuid}/infos` shows what each
+/// phone answered and when a person tapped Acknowledge; the event `call.info.acked` reports the tap. A phone that
+/// refuses the note stays in the call. Send an `Idempotency-Key`, so that a repeated request does not show the note
+/// twice. Do not send a note every second; for anything urgent use a call or a push.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/info",
@@ -32,9 +32,9 @@ use crate::state::ApiState;
     params(("uuid" = CallId, Path, description = "The live call's `call_uuid`.")),
     request_body = NoteBody,
     responses(
-        (status = 202, description = "The note is stored and on its way.", body = NoteSent),
+        (status = 202, description = "The note is stored and being sent.", body = NoteSent),
         (status = 409, description = "The call has no phone on it, or is not answered yet (`conflict`).", body = ErrorBody),
-        (status = 503, description = "There is too much to do; nothing was sent (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The node is overloaded; nothing was sent (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:control"))),
 )]
@@ -52,9 +52,9 @@ pub(crate) async fn send_to_call(
 
 /// Send a note to a person
 ///
-/// Shows a note on every registered device of the extension, with or without a call, as SIP MESSAGE from
-/// `events@` and the organisation's SIP domain. This is the channel to choose when unsure. It does not need the phone's
-/// app to be in the foreground, and does not bring it there: for anything urgent use a call or a push.
+/// Shows a note on every registered device of the extension, with or without a call, as SIP MESSAGE from `events@`
+/// and the organisation's SIP domain. Use this channel when unsure. It does not need the phone's app to be in the
+/// foreground, and does not bring it there: for anything urgent use a call or a push.
 #[utoipa::path(
     post,
     path = "/extensions/{id}/message",
@@ -63,9 +63,9 @@ pub(crate) async fn send_to_call(
     params(("id" = ExtensionId, Path, description = "The extension.")),
     request_body = NoteBody,
     responses(
-        (status = 202, description = "The note is stored and on its way.", body = NoteSent),
+        (status = 202, description = "The note is stored and being sent.", body = NoteSent),
         (status = 409, description = "The extension has no registered device (`conflict`).", body = ErrorBody),
-        (status = 503, description = "There is too much to do; nothing was sent (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The node is overloaded; nothing was sent (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:control"))),
 )]
@@ -83,9 +83,8 @@ pub(crate) async fn send_to_extension(
 
 /// List the notes of a call
 ///
-/// The notes that were sent into a call, newest first, with one receipt per phone: also of a call that is over, for as
-/// long as notes are kept, 30 days. Acknowledged means that a person tapped the button; that a phone took the note says
-/// `sent`.
+/// The notes sent into a call, newest first, with one receipt per phone. Notes of finished calls are kept for 30
+/// days. `sent` means that a phone accepted the note, `acked` that a person tapped the button.
 #[utoipa::path(
     get,
     path = "/calls/{uuid}/infos",
@@ -94,7 +93,7 @@ pub(crate) async fn send_to_extension(
     params(("uuid" = CallId, Path, description = "The call's `call_uuid`."), NoteParams),
     responses(
         (status = 200, description = "The notes.", body = Page<NoteRecord>),
-        (status = 503, description = "There is too much to do (`node_busy`).", body = ErrorBody),
+        (status = 503, description = "The node is overloaded (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("calls:read"))),
 )]
@@ -112,7 +111,7 @@ pub(crate) async fn of_call(
 
 /// List the notes of a person
 ///
-/// As `GET /calls/{uuid}/infos`, of the notes sent to the devices of an extension.
+/// Like `GET /calls/{uuid}/infos`, for the notes sent to the devices of an extension.
 #[utoipa::path(
     get,
     path = "/extensions/{id}/messages",
@@ -136,9 +135,9 @@ pub(crate) async fn of_extension(
 
 /// List the notes of a room
 ///
-/// As `GET /calls/{uuid}/infos`, of the notes that a conference room sent to the phones in it: `member-join` and
-/// `member-leave` to everybody, and `roster` to the phone that joins. A receipt's `member` is the id of the member in the
-/// live room.
+/// Like `GET /calls/{uuid}/infos`, for the notes that a conference room sent to its phones: `member-join` and
+/// `member-leave` to all phones, and `roster` to the phone that joins. A receipt's `member` is the id of the member
+/// in the live room.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/messages",

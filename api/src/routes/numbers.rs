@@ -10,70 +10,70 @@ use sidetone_model::ids::{NumberId, OrganisationId};
 use sidetone_model::number::{NewNumber, NumberChange, NumberRecord, NumberView};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{null_or, nullable, optional, parsed, required};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NUMBER, Kind, ListParams, NumberSortParam, OrganisationParam};
+use crate::listing::{self, ListParams, NumberSortParam, OrganisationParam};
 use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// A new phone number.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewNumberBody {
-    /// Whose it is; the caller's own organisation unless given.
-    organisation_id: Option<OrganisationId>,
-    /// The number in E.164, with its `+`.
-    #[schema(pattern = "^\\+[1-9][0-9]{1,14}$", example = "+442071230000")]
-    number: String,
-    /// What kind of thing a call to it reaches.
-    #[schema(inline)]
-    destination: DestinationKey,
-    /// Which one, of the same organisation. A conference without one asks its caller for the room's number.
-    destination_id: Option<Uuid>,
+body! {
+    /// A new phone number.
+    pub(crate) struct NewNumberBody {
+        /// The owner; the caller's organisation by default.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        /// The number in E.164, with its `+`.
+        #[schema(pattern = "^\\+[1-9][0-9]{1,14}$", example = "+442079460123")]
+        number: String = required(parsed(rules::e164)),
+        /// The kind of destination.
+        #[schema(inline)]
+        destination: DestinationKind = required(kind),
+        /// The destination, in the same organisation. A conference without it asks its callers for the room's number.
+        destination_id: Option<Uuid> = null_or(Fields::uuid),
+    }
+    ignores &["id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        if let (Some(kind), Some(id), false) = (destination, destination_id, fields.is_refused("destination_id"))
+            && let Err(message) = Destination::of(kind, id)
+        {
+            fields.refuse::<()>("destination_id", message);
+        }
+    };
 }
 
-/// What changes of a phone number; what is left out stays as it is.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct NumberChangeBody {
-    /// Another number.
-    #[schema(pattern = "^\\+[1-9][0-9]{1,14}$")]
-    number: Option<String>,
-    /// Another kind of destination; an extension comes with a `destination_id`.
-    #[schema(inline)]
-    destination: Option<DestinationKey>,
-    /// Another destination; null is a conference whose caller is asked for the room's number.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    destination_id: Option<Uuid>,
+body! {
+    /// Changes of a phone number; omitted fields keep their values.
+    pub(crate) struct NumberChangeBody {
+        /// The new number.
+        #[schema(pattern = "^\\+[1-9][0-9]{1,14}$")]
+        number: Option<String> = optional(parsed(rules::e164)),
+        /// The new kind of destination; an extension needs a `destination_id`.
+        #[schema(inline)]
+        destination: Option<DestinationKind> = optional(kind),
+        /// The new destination; null is a conference that asks its callers for the room's number.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        destination_id: Option<Option<Uuid>> = nullable(Fields::uuid),
+    }
+    ignores &["id", "organisation_id", "created_at", "updated_at"];
 }
 
-/// What a number can lead to.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "says in the document what `destination` reads")]
-enum DestinationKey {
-    Conference,
-    Extension,
-}
-
-const KIND: Kind = Kind { sorts: BY_NUMBER, organisation_id: true, team_id: false };
-const READ_ONLY: &[&str] = &["id", "organisation_id", "created_at", "updated_at"];
+type ListQuery = With<ListParams, With<NumberSortParam, OrganisationParam>>;
 
 /// List phone numbers
 ///
-/// A page of the numbers that the caller sees, by number unless asked otherwise. Numbers belong to no team: who sees
-/// one team alone sees none.
+/// A page of the numbers in the caller's scope, by number by default. Numbers belong to no team: a caller who sees
+/// only one team sees none.
 #[utoipa::path(
     get,
     path = "/numbers",
     operation_id = "listNumbers",
     tag = "Directory",
-    params(ListParams, NumberSortParam, OrganisationParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<NumberView<'static>>)),
     extensions(("x-permission" = json!("directory:read"))),
 )]
@@ -83,7 +83,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryRead)?;
-    let listing = listing::read(&uri, &caller, &KIND)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let Page { items, total, limit, offset } =
         state.directory()?.numbers.list(caller.scope(), &listing).await?;
     let items: Vec<_> = items.iter().map(NumberRecord::view).collect();
@@ -92,9 +92,8 @@ pub(crate) async fn list(
 
 /// Create a phone number
 ///
-/// A call that a trunk brings to the number reaches its destination: an extension, or a conference. With a
-/// `destination_id` the caller of a conference is asked for that room's PIN alone; without one for the room's number
-/// first.
+/// A call from a trunk to the number reaches its destination: an extension or a conference. With a `destination_id`,
+/// a caller of the conference is asked only for that room's PIN; without it, for the room's number first.
 #[utoipa::path(
     post,
     path = "/numbers",
@@ -103,7 +102,7 @@ pub(crate) async fn list(
     request_body = NewNumberBody,
     responses(
         (status = 201, description = "The number; `Location` names it.", body = NumberView<'static>),
-        (status = 409, description = "The number is taken, by whomever.", body = ErrorBody),
+        (status = 409, description = "The number is already in use.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("directory:write"))),
 )]
@@ -141,8 +140,8 @@ pub(crate) async fn find(
 
 /// Change a phone number
 ///
-/// A JSON merge patch: what is left out stays as it is. Read-only fields are ignored, so that what was read can be
-/// sent back.
+/// A JSON merge patch: omitted fields keep their values. Read-only fields are ignored, so that a resource can be sent
+/// back as it was read.
 #[utoipa::path(
     patch,
     path = "/numbers/{id}",
@@ -152,7 +151,7 @@ pub(crate) async fn find(
     request_body = NumberChangeBody,
     responses(
         (status = 200, description = "The whole number.", body = NumberView<'static>),
-        (status = 409, description = "The number is taken, by whomever.", body = ErrorBody),
+        (status = 409, description = "The number is already in use.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("directory:write"))),
 )]
@@ -176,7 +175,7 @@ pub(crate) async fn change(
     operation_id = "deleteNumber",
     tag = "Directory",
     params(("id" = NumberId, Path, description = "The number's `id`.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("directory:write"))),
 )]
 pub(crate) async fn delete(
@@ -196,30 +195,18 @@ async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<NumberRe
     seen(found, "number", |found| caller.scope().covers(found.organisation_id, None))
 }
 
-fn new_number(fields: &mut Fields) -> Option<(Option<OrganisationId>, String, Destination)> {
-    let organisation_id = fields.uuid("organisation_id");
-    let number = fields.required("number", |fields, name| fields.parsed(name, rules::e164));
-    let kind = fields.required("destination", destination);
-    let given = fields.has("destination_id");
-    let id = fields.or_null("destination_id", Fields::uuid::<Uuid>);
-    fields.read_only(&["id", "created_at", "updated_at"]);
-    if given && id.is_none() {
-        return None;
-    }
-    match Destination::of(kind?, id.flatten()) {
-        Ok(destination) => Some((organisation_id, number?, destination)),
-        Err(message) => fields.refuse("destination_id", message),
-    }
-}
-
 fn number_change(fields: &mut Fields) -> Option<NumberChange> {
-    let number = fields.parsed("number", rules::e164);
-    let kind = destination(fields, "destination");
-    let destination_id = fields.or_null("destination_id", Fields::uuid::<Uuid>);
-    fields.read_only(READ_ONLY);
+    let NumberChangeBody { number, destination: kind, destination_id } = NumberChangeBody::read(fields)?;
     Some(NumberChange { number, kind, destination_id })
 }
 
-fn destination(fields: &mut Fields, name: &'static str) -> Option<DestinationKind> {
+/// Reads a new number with its owner and destination.
+fn new_number(fields: &mut Fields) -> Option<(Option<OrganisationId>, String, Destination)> {
+    let new = NewNumberBody::read(fields)?;
+    let destination = Destination::of(new.destination, new.destination_id).ok()?;
+    Some((new.organisation_id, new.number, destination))
+}
+
+fn kind(fields: &mut Fields, name: &'static str) -> Option<DestinationKind> {
     fields.parsed(name, |kind| DestinationKind::from_name(kind).ok_or("must be conference or extension"))
 }

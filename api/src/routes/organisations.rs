@@ -15,112 +15,133 @@ use sidetone_model::organisation::{
 use sidetone_model::page::Page;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::rules;
-use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{integer, nullable, optional, parsed, required};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam};
-use crate::managed::{created, max_call_seconds, seen};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
+use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// A new organisation.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewOrganisationBody {
-    /// Unique name.
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// Its phones register as `number@sip_domain`; unique.
-    #[schema(max_length = 253, example = "acme.test")]
-    sip_domain: String,
-    /// The currency of its amounts; `EUR` unless given.
-    currency: Option<Currency>,
-    /// What it may spend; null, as when it is left out, is no limit.
-    #[schema(extensions(("x-nullable" = json!(true))))]
-    credit: Option<Amount>,
-    /// The digits of its country; empty, as when it is left out, when national numbers are not dialled.
-    #[schema(pattern = "^([1-9][0-9]{0,2})?$", example = "44")]
-    country_code: Option<String>,
-    /// What its people key before a national number; `0` unless given.
-    #[schema(pattern = "^[0-9]{0,5}$")]
-    national_prefix: Option<String>,
-    /// What its people key in place of `+`; `00` unless given.
-    #[schema(pattern = "^[0-9]{1,5}$")]
-    international_prefix: Option<String>,
-    /// Calls out to the world that it may have at once; null, as when it is left out, is no limit.
-    #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
-    max_outbound_calls: Option<i64>,
-    /// How many seconds an answered call lasts at most; null, as when it is left out, takes the node's limit.
-    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
-    max_call_seconds: Option<i64>,
-    /// Where the service asks, on every answered call, for a note to show on the phone: `https` on a public address.
-    /// Empty, as when it is left out, is nowhere.
-    #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
-    call_info_url: Option<String>,
-    /// What the service signs with; required with `call_info_url`. Never shown.
-    #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
-    call_info_secret: Option<String>,
-    /// Days that the recordings of its rooms are kept after the session; 0, as when it is left out, is for ever.
-    #[schema(minimum = 0, maximum = 36_500)]
-    recording_retention_days: Option<i64>,
+body! {
+    /// A new organisation.
+    pub(crate) struct NewOrganisationBody(state: &ApiState) {
+        /// Unique name.
+        #[schema(min_length = 1, max_length = 100)]
+        name: String = required(parsed(rules::name)),
+        /// Its phones register as `number@sip_domain`; unique.
+        #[schema(max_length = 253, example = "globex.example")]
+        sip_domain: String = required(parsed(rules::sip_domain)),
+        /// The currency of its amounts; `EUR` by default.
+        currency: Option<Currency> = optional(parsed(rules::currency)),
+        /// The credit; null, the default, means no limit.
+        #[schema(value_type = Option<Amount>, extensions(("x-nullable" = json!(true))))]
+        credit: Option<Option<Amount>> = nullable(credit),
+        /// The country code; empty, the default, when national numbers are not dialled.
+        #[schema(pattern = "^([1-9][0-9]{0,2})?$", example = "44")]
+        country_code: Option<String> = optional(parsed(rules::country_code)),
+        /// The digits dialled before a national number; `0` by default.
+        #[schema(pattern = "^[0-9]{0,5}$")]
+        national_prefix: Option<String> = optional(parsed(rules::national_prefix)),
+        /// The digits dialled in place of `+`; `00` by default.
+        #[schema(pattern = "^[0-9]{1,5}$")]
+        international_prefix: Option<String> = optional(parsed(rules::international_prefix)),
+        /// The greatest number of simultaneous outbound calls; null, the default, means no limit.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
+        max_outbound_calls: Option<Option<u32>> = nullable(integer(0..=rules::OUTBOUND_CALLS_MAX.into())),
+        /// The longest duration of an answered call, in seconds; null, the default, uses the node's limit.
+        #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+        max_call_seconds: Option<Option<u32>> = nullable(integer(rules::CALL_SECONDS)),
+        /// The URL that the service requests on every answered call for a note to show on the phone: `https` on a
+        /// public address. Empty, the default, for none.
+        #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+        call_info_url: Option<String> = optional(parsed(|url| outgoing_url(url, state))),
+        /// The signing secret; required with `call_info_url`. Never shown.
+        #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only, example = "4f1c0a7e9b2d4c68")]
+        call_info_secret: Option<Secret> = optional(parsed(secret)),
+        /// The secret that signs the callbacks of `POST /calls`. Never shown.
+        #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only)]
+        callback_secret: Option<Secret> = optional(parsed(secret)),
+        /// Days that recordings of rooms are kept after the session; 0, the default, means without limit.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
+        recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+    }
+    ignores READ_ONLY;
+    checks |fields: &mut Fields| {
+        let signed = OrganisationChange {
+            call_info_url: call_info_url.clone().flatten(),
+            call_info_secret: call_info_secret.clone().flatten(),
+            ..OrganisationChange::default()
+        };
+        if let Err(FieldProblem { field, message }) = signed.require_signed_call_info(false, false) {
+            fields.refuse::<()>(&field, message);
+        }
+    };
 }
 
-/// What changes of an organisation; what is left out stays as it is. All but the name, the prefixes, the
-/// call-info URL with its secret and the retention of recordings is for operators.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct OrganisationChangeBody {
-    /// Another name.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    /// Another domain, while it has no extensions: their passwords belong to the domain.
-    #[schema(max_length = 253)]
-    sip_domain: Option<String>,
-    /// Another currency.
-    currency: Option<Currency>,
-    /// Another credit, or null for no limit.
-    #[schema(extensions(("x-nullable" = json!(true))))]
-    credit: Option<Amount>,
-    /// Another country, or none.
-    #[schema(pattern = "^([1-9][0-9]{0,2})?$")]
-    country_code: Option<String>,
-    /// Another prefix.
-    #[schema(pattern = "^[0-9]{0,5}$")]
-    national_prefix: Option<String>,
-    /// Another prefix.
-    #[schema(pattern = "^[0-9]{1,5}$")]
-    international_prefix: Option<String>,
-    /// Another limit, or null for none.
-    #[schema(minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
-    max_outbound_calls: Option<i64>,
-    /// Another limit, or null for the node's.
-    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
-    max_call_seconds: Option<i64>,
-    /// Another URL, `https` on a public address; empty is none, and the secret goes with it.
-    #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
-    call_info_url: Option<String>,
-    /// Another secret; required with a URL where there is none yet. Empty takes the URL along. Never shown.
-    #[schema(max_length = 256, pattern = "^(.{16,256})?$", write_only)]
-    call_info_secret: Option<String>,
-    /// Another number of days; recordings that are older are deleted within the hour. 0 is for ever.
-    #[schema(minimum = 0, maximum = 36_500)]
-    recording_retention_days: Option<i64>,
+body! {
+    /// Changes of an organisation; omitted fields keep their values. Only operators change other fields than the
+    /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, and the retention of recordings.
+    pub(crate) struct OrganisationChangeBody(state: &ApiState) {
+        /// The new name.
+        #[schema(min_length = 1, max_length = 100)]
+        name: Option<String> = optional(parsed(rules::name)),
+        /// The new domain; only while there are no extensions, because their passwords belong to the domain.
+        #[schema(max_length = 253)]
+        sip_domain: Option<String> = optional(parsed(rules::sip_domain)),
+        /// The new currency.
+        currency: Option<Currency> = optional(parsed(rules::currency)),
+        /// The new credit, or null for no limit.
+        #[schema(value_type = Option<Amount>, extensions(("x-nullable" = json!(true))))]
+        credit: Option<Option<Amount>> = nullable(credit),
+        /// The new country code, or empty for none.
+        #[schema(pattern = "^([1-9][0-9]{0,2})?$")]
+        country_code: Option<String> = optional(parsed(rules::country_code)),
+        /// The new prefix.
+        #[schema(pattern = "^[0-9]{0,5}$")]
+        national_prefix: Option<String> = optional(parsed(rules::national_prefix)),
+        /// The new prefix.
+        #[schema(pattern = "^[0-9]{1,5}$")]
+        international_prefix: Option<String> = optional(parsed(rules::international_prefix)),
+        /// The new limit, or null for none.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 1_000_000, extensions(("x-nullable" = json!(true))))]
+        max_outbound_calls: Option<Option<u32>> = nullable(integer(0..=rules::OUTBOUND_CALLS_MAX.into())),
+        /// The new limit, or null for the node's.
+        #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+        max_call_seconds: Option<Option<u32>> = nullable(integer(rules::CALL_SECONDS)),
+        /// The new URL, `https` on a public address; empty removes the URL and the secret.
+        #[schema(max_length = 2048, pattern = "^(https://[^\\s#]+)?$", example = "https://crm.example/sidetone")]
+        call_info_url: Option<String> = optional(parsed(|url| outgoing_url(url, state))),
+        /// The new secret; required with the first URL. Empty removes the secret and the URL. Never shown.
+        #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only, example = "4f1c0a7e9b2d4c68")]
+        call_info_secret: Option<Secret> = optional(parsed(secret)),
+        /// The new secret that signs the callbacks of `POST /calls`, also of those that wait to be sent. Empty removes it.
+        /// Never shown.
+        #[schema(value_type = Option<String>, max_length = 256, pattern = "^(.{16,256})?$", write_only)]
+        callback_secret: Option<Secret> = optional(parsed(secret)),
+        /// The new number of days; older recordings are deleted within an hour. 0 means without limit.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
+        recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+    }
+    ignores READ_ONLY;
 }
 
-const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
-const READ_ONLY: &[&str] = &["id", "balance", "has_call_info_secret", "created_at", "updated_at"];
+type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
+const READ_ONLY: &[&str] =
+    &["id", "balance", "has_call_info_secret", "has_callback_secret", "created_at", "updated_at"];
 
 /// List organisations
 ///
-/// Every organisation for an operator, one's own for everybody else.
+/// An operator sees all organisations, other callers their own.
 #[utoipa::path(
     get,
     path = "/organisations",
     operation_id = "listOrganisations",
     tag = "Directory",
-    params(ListParams, NameSortParam, listing::OrganisationParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<OrganisationView<'static>>)),
     extensions(("x-permission" = json!("directory:read"))),
 )]
@@ -130,7 +151,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryRead)?;
-    let listing = listing::read(&uri, &caller, &KIND)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let Page { items, total, limit, offset } =
         state.directory()?.organisations.list(caller.scope(), &listing).await?;
     let billing = caller.may(Permission::BillingRead);
@@ -186,8 +207,9 @@ pub(crate) async fn find(
 
 /// Change an organisation
 ///
-/// A JSON merge patch: what is left out stays as it is. Who is no operator changes the name, the prefixes, the
-/// call-info URL with its secret and the retention of recordings of their own organisation. Read-only fields are ignored, so that what was read can be sent back.
+/// A JSON merge patch: omitted fields keep their values. Callers who are not operators can change only their own
+/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, and retention of recordings.
+/// Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,
     path = "/organisations/{id}",
@@ -199,7 +221,7 @@ pub(crate) async fn find(
         (status = 200, description = "The whole organisation.", body = OrganisationView<'static>),
         (
             status = 409,
-            description = "Another organisation has the name or the domain, or phones have passwords for the domain.",
+            description = "Another organisation has the name or the domain, or the domain cannot change because extensions exist.",
             body = ErrorBody,
         ),
     ),
@@ -233,8 +255,8 @@ pub(crate) async fn change(
     tag = "Directory",
     params(("id" = OrganisationId, Path, description = "The organisation's `id`.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 409, description = "It still owns something; the message names what.", body = ErrorBody),
+        (status = 204, description = "Removed."),
+        (status = 409, description = "It still has resources; the message names them.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("organisations:write"))),
 )]
@@ -269,66 +291,62 @@ pub(crate) async fn visible(
 }
 
 fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisation> {
-    let change = organisation_change(fields, state)?;
-    // All present fields of the change were read; what a new one requires in addition is reported here.
-    if let Err(FieldProblem { field, message }) = change.require_signed_call_info(false, false) {
-        fields.refuse::<()>(&field, message);
-    }
-    let name = fields.require_given("name", change.name);
-    let sip_domain = fields.require_given("sip_domain", change.sip_domain);
+    let body = NewOrganisationBody::read(fields, state)?;
     let plain = Numbering::default();
-    let call_info = match (change.call_info_url, change.call_info_secret) {
+    let call_info = match (body.call_info_url, body.call_info_secret) {
         (Some(url), Some(secret)) if !url.is_empty() => Some(CallInfoTarget { url, secret }),
         _ => None,
     };
     Some(NewOrganisation {
-        name: name?,
-        sip_domain: sip_domain?,
-        currency: change.currency.or_else(|| rules::currency(rules::CURRENCY_DEFAULT).ok())?,
-        credit: change.credit.flatten(),
+        name: body.name,
+        sip_domain: body.sip_domain,
+        currency: body.currency.or_else(|| rules::currency(rules::CURRENCY_DEFAULT).ok())?,
+        credit: body.credit.flatten(),
         numbering: Numbering {
-            country_code: change.country_code.flatten(),
-            national_prefix: change.national_prefix.unwrap_or(plain.national_prefix),
-            international_prefix: change.international_prefix.unwrap_or(plain.international_prefix),
+            country_code: body.country_code.filter(|code| !code.is_empty()),
+            national_prefix: body.national_prefix.unwrap_or(plain.national_prefix),
+            international_prefix: body.international_prefix.unwrap_or(plain.international_prefix),
         },
-        max_outbound_calls: change.max_outbound_calls.flatten(),
-        max_call_seconds: change.max_call_seconds.flatten(),
+        max_outbound_calls: body.max_outbound_calls.flatten(),
+        max_call_seconds: body.max_call_seconds.flatten(),
         call_info,
-        recording_retention_days: change.recording_retention_days.unwrap_or_default(),
+        callback_secret: body.callback_secret.unwrap_or_default(),
+        recording_retention_days: body.recording_retention_days.unwrap_or_default(),
     })
 }
 
 fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<OrganisationChange> {
-    let limits = 0..=i64::from(rules::OUTBOUND_CALLS_MAX);
-    let country_code = fields.parsed("country_code", rules::country_code);
-    let limit = fields.or_null("max_outbound_calls", |fields, name| {
-        fields.integer(name, limits).and_then(|limit| u32::try_from(limit).ok())
-    });
-    let change = OrganisationChange {
-        name: fields.parsed("name", rules::name),
-        sip_domain: fields.parsed("sip_domain", rules::sip_domain),
-        currency: fields.parsed("currency", rules::currency),
-        credit: fields.or_null("credit", |fields, name| match fields.amount(name) {
-            Some(credit) if credit < Amount::ZERO => fields.refuse(name, "must not be negative"),
-            credit => credit,
-        }),
-        country_code: country_code.map(|code| Some(code).filter(|code| !code.is_empty())),
-        national_prefix: fields.parsed("national_prefix", rules::national_prefix),
-        international_prefix: fields.parsed("international_prefix", rules::international_prefix),
-        max_outbound_calls: limit,
-        max_call_seconds: max_call_seconds(fields),
-        call_info_url: fields.parsed("call_info_url", |url| match url {
-            "" => Ok(String::new()),
-            url => state.check_outgoing_url(url).map(|()| url.to_owned()),
-        }),
-        call_info_secret: fields.parsed("call_info_secret", |secret| match secret {
-            "" => Ok(Secret::default()),
-            secret => call_info::secret(secret),
-        }),
-        recording_retention_days: fields
-            .integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX))
-            .and_then(|days| u32::try_from(days).ok()),
-    };
-    fields.read_only(READ_ONLY);
-    Some(change)
+    let body = OrganisationChangeBody::read(fields, state)?;
+    Some(OrganisationChange {
+        name: body.name,
+        sip_domain: body.sip_domain,
+        currency: body.currency,
+        credit: body.credit,
+        country_code: body.country_code.map(|code| Some(code).filter(|code| !code.is_empty())),
+        national_prefix: body.national_prefix,
+        international_prefix: body.international_prefix,
+        max_outbound_calls: body.max_outbound_calls,
+        max_call_seconds: body.max_call_seconds,
+        call_info_url: body.call_info_url,
+        call_info_secret: body.call_info_secret,
+        callback_secret: body.callback_secret,
+        recording_retention_days: body.recording_retention_days,
+    })
+}
+
+fn credit(fields: &mut Fields, name: &'static str) -> Option<Amount> {
+    match fields.amount(name)? {
+        credit if credit < Amount::ZERO => fields.refuse(name, "must not be negative"),
+        credit => Some(credit),
+    }
+}
+
+/// Reads a URL to call; empty is none.
+fn outgoing_url(url: &str, state: &ApiState) -> Result<String, String> {
+    if url.is_empty() { Ok(String::new()) } else { state.check_outgoing_url(url).map(|()| url.to_owned()) }
+}
+
+/// Reads the secret that signs; empty is none.
+fn secret(secret: &str) -> Result<Secret, rules::Rule> {
+    if secret.is_empty() { Ok(Secret::default()) } else { call_info::secret(secret) }
 }

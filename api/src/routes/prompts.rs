@@ -24,7 +24,7 @@ use crate::state::ApiState;
 /// Every prompt of an organisation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PromptList {
-    /// By name.
+    /// Sorted by name.
     items: Vec<PromptView>,
 }
 
@@ -42,14 +42,14 @@ impl ToSchema for PromptName {}
 
 /// List the prompts of an organisation
 ///
-/// What its callers are played: for each prompt the organisation's own sound or the built-in one.
+/// The sounds that callers hear: for each prompt the organisation's own or the built-in one.
 #[utoipa::path(
     get,
     path = "/organisations/{id}/prompts",
     operation_id = "listPrompts",
     tag = "Conference rooms",
     params(("id" = OrganisationId, Path, description = "The organisation's `id`.")),
-    responses((status = 200, description = "All of them.", body = PromptList)),
+    responses((status = 200, description = "The whole list.", body = PromptList)),
     extensions(("x-permission" = json!("conferences:read"))),
 )]
 pub(crate) async fn list(
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 
 /// Read the sound of a prompt
 ///
-/// The WAV file as it was stored, or the built-in one.
+/// The stored WAV file, or the built-in one.
 #[utoipa::path(
     get,
     path = "/organisations/{id}/prompts/{name}",
@@ -104,8 +104,8 @@ pub(crate) async fn find(
     ),
     request_body(content((inline(Binary) = "audio/wav"))),
     responses(
-        (status = 200, description = "What is played from now on.", body = PromptView),
-        (status = 409, description = "There is no place for more sounds.", body = ErrorBody),
+        (status = 200, description = "The prompt as it is now.", body = PromptView),
+        (status = 409, description = "The storage for sounds is full.", body = ErrorBody),
         (status = 415, description = "The body is not `audio/wav` (`unsupported_media_type`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:write"))),
@@ -124,7 +124,7 @@ pub(crate) async fn put(
 
 /// Remove the sound of a prompt
 ///
-/// Callers are played the built-in one again.
+/// Callers hear the built-in sound again.
 #[utoipa::path(
     delete,
     path = "/organisations/{id}/prompts/{name}",
@@ -134,7 +134,7 @@ pub(crate) async fn put(
         ("id" = OrganisationId, Path, description = "The organisation's `id`."),
         ("name" = inline(PromptName), Path, description = "The prompt."),
     ),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("conferences:write"))),
 )]
 pub(crate) async fn delete(

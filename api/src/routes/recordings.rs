@@ -20,9 +20,9 @@ use crate::state::ApiState;
 
 /// Play the recording of a session
 ///
-/// The whole mix as WAV: 16 kHz, 16 bits, mono; from 4 GiB on RF64. One `Range` of bytes at a time; several are answered
-/// 416. `ETag`, `Last-Modified`, `If-Range`, `If-None-Match` and `If-Modified-Since` are as in RFC 9110. While the room
-/// is live the recording may grow, and is not played.
+/// The whole mix as WAV: 16 kHz, 16 bits, mono; RF64 from 4 GiB. One byte range per request; several get 416. `ETag`,
+/// `Last-Modified`, `If-Range`, `If-None-Match` and `If-Modified-Since` work as in RFC 9110. A recording cannot be
+/// played while the room is live.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/sessions/{sid}/recording/audio",
@@ -35,9 +35,9 @@ use crate::state::ApiState;
         (
             "If-Range" = Option<String>,
             Header,
-            description = "The `ETag` or `Last-Modified` of the version that a range is of.",
+            description = "The `ETag` or `Last-Modified` of the version that the range belongs to.",
         ),
-        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the caller has."),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the version that the client has."),
     ),
     responses(
         (
@@ -47,28 +47,28 @@ use crate::state::ApiState;
             headers(
                 ("Accept-Ranges" = String, description = "`bytes`."),
                 ("ETag" = String, description = "The version, a strong tag."),
-                ("Last-Modified" = String, description = "When it was written last."),
+                ("Last-Modified" = String, description = "The last change of the file."),
                 ("Content-Disposition" = String, description = "The file's name."),
             ),
         ),
         (
             status = 206,
-            description = "The bytes that were asked for.",
+            description = "The requested bytes.",
             content((inline(Binary) = "audio/wav")),
             headers(
-                ("Content-Range" = String, description = "Which bytes of how many."),
+                ("Content-Range" = String, description = "The byte range and the total length."),
                 ("ETag" = String, description = "The version, a strong tag."),
             ),
         ),
-        (status = 304, description = "The caller has this version."),
-        (status = 404, description = "There is no such room or session, or nothing was recorded.", body = ErrorBody),
+        (status = 304, description = "The client has this version."),
+        (status = 404, description = "The room or session does not exist, or nothing was recorded.", body = ErrorBody),
         (status = 409, description = "The room is live: the recording may still grow.", body = ErrorBody),
         (
             status = 416,
-            description = "There are no such bytes, or several ranges were asked for \
+            description = "The file does not have these bytes, or several ranges were requested \
                 (`range_not_satisfiable`).",
             body = ErrorBody,
-            headers(("Content-Range" = String, description = "How many bytes there are.")),
+            headers(("Content-Range" = String, description = "The length in bytes.")),
         ),
     ),
     extensions(("x-permission" = json!("recordings:listen"))),

@@ -14,15 +14,14 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::page::path_id;
-use crate::routes::meeting_body::{MeetingBody, report};
+use crate::routes::meeting_body::MeetingBody;
 use crate::routes::room_sessions::{WindowParams, window};
 use crate::state::ApiState;
 
 /// Read the meeting of a session
 ///
-/// What the virtual agent that sat in the session made of it: the minutes, or why there are none, the notes taken as
-/// things were decided, and what people said. 404 when no virtual agent sat in the session, and on an install without
-/// the AI module.
+/// The virtual agent's report of the session: the minutes, or why there are none, the notes on decisions, and the
+/// transcript. 404 when no virtual agent took part in the session, and on an install without the AI module.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/sessions/{sid}/meeting",
@@ -47,8 +46,8 @@ pub(crate) async fn find(
 
 /// List the meetings of a room
 ///
-/// One row for every session of the room in which a virtual agent sat, newest session first; `notes` and `turns` are
-/// how many there are. 404 on an install without the AI module.
+/// One row for each session of the room that a virtual agent took part in, newest first; `notes` and `turns` are
+/// counts. 404 on an install without the AI module.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/meetings",
@@ -72,11 +71,11 @@ pub(crate) async fn list(
 
 /// Report the meeting of a session
 ///
-/// For whoever runs the virtual agents, as often as there is something new to tell; the same report again changes
-/// nothing. A report holds the whole meeting and replaces the one before. `running` while the agent sits in the room,
-/// `writing` while it writes, `ready` with `minutes`, or `failed` with `minutes_error`; a later state does not go back
-/// to an earlier one, but failed minutes may be written after all. The first report with minutes tells of them by the
-/// event `conference.minutes`, once per session. 404 on an install without the AI module.
+/// For the service that runs the virtual agents. Send a report when something has changed; a repeated report changes
+/// nothing. Each report contains the whole meeting and replaces the one before. The state is `running` while the
+/// agent is in the room, `writing` while it writes, then `ready` with `minutes` or `failed` with `minutes_error`. The
+/// state never goes back, except from `failed` to `ready`. The first report with minutes emits the event
+/// `conference.minutes`, once per session. 404 on an install without the AI module.
 #[utoipa::path(
     put,
     path = "/conference-rooms/{id}/sessions/{sid}/meeting",
@@ -90,7 +89,7 @@ pub(crate) async fn list(
     responses(
         (status = 200, description = "The meeting as it is stored.", body = Meeting),
         (status = 201, description = "The first report of the session.", body = Meeting),
-        (status = 409, description = "It contradicts what is stored: another agent, or an earlier state (`conflict`).", body = ErrorBody),
+        (status = 409, description = "The report contradicts the stored one: another agent, or an earlier state (`conflict`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conversations:write"))),
 )]
@@ -104,7 +103,7 @@ pub(crate) async fn put(
     caller.require(Permission::ConversationsWrite)?;
     let (room, session) = (path_id("id", &id)?, path_id("sid", &sid)?);
     let meetings = state.meetings()?;
-    let report = body.read(report)?;
+    let report = body.read(MeetingBody::read)?.into();
     let reported = meetings.report(caller.scope(), room, session, report, (state.clock)()).await?;
     let body = Json(reported.meeting).into_response();
     if !reported.created {

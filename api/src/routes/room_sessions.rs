@@ -7,19 +7,19 @@ use sidetone_model::access::Permission;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::room::session::SessionRecord;
-use utoipa::IntoParams;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page::{self, path_id};
+use crate::params::{self, query};
 use crate::state::ApiState;
 
 /// List the sessions of a room
 ///
-/// Every occupancy of the room, newest first: from its first member to its last, with the people who were in it, the
-/// default members that it rang, and whether there is a recording. A session that is still live has `ended_at` null;
-/// it comes within a second of the first member. Two calls that were merged have no room, and their session is in no
-/// list.
+/// Every session of the room, newest first: from the first member's arrival to the last one's departure, with the
+/// members, the default members that it rang, and whether there is a recording. A live session has `ended_at` null;
+/// it is listed within a second of the first member's arrival. Merged calls have no stored room, so their session is
+/// in no list.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/sessions",
@@ -73,27 +73,18 @@ pub(crate) async fn find(
 /// # Errors
 /// `invalid_request` with every wrong parameter.
 pub(crate) fn window(uri: &Uri) -> Result<Window, ApiError> {
-    let mut window = Window::default();
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => window.limit = page::limit(value)?,
-            "offset" => window.offset = page::count(value)?,
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok(window)
+    let WindowParams { limit, offset } = params::read(uri)?;
+    Ok(params::window(limit, offset))
 }
 
-/// The parameters of a list that has no filters, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `window` names every wrong parameter")]
-pub(crate) struct WindowParams {
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i32>,
-    /// How many to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The parameters of a list that has no filters.
+    pub(crate) struct WindowParams {
+        /// Items on a page.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Items to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
 }

@@ -4,7 +4,7 @@ use axum::response::Response;
 
 use crate::routes::docs::html;
 
-/// Find the way
+/// Entry page
 ///
 /// A short page with links to the reference, its document, the probes and the metrics.
 #[utoipa::path(
@@ -33,8 +33,8 @@ const PAGE: &str = r#"<!doctype html>
 <ul>
 <li><a href="/api/v1/docs">API reference</a></li>
 <li><a href="/api/v1/openapi.json">API reference for programs (OpenAPI)</a></li>
-<li><a href="/readyz">Readiness</a>: whether the engine can do its work</li>
-<li><a href="/metrics">Metrics</a> for Prometheus, for addresses that <code>[http] metrics_allow</code> names</li>
+<li><a href="/readyz">Readiness</a> of the engine</li>
+<li><a href="/metrics">Metrics</a> for Prometheus, for the addresses in <code>[http] metrics_allow</code></li>
 </ul>
 </main>
 </body>

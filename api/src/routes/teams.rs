@@ -9,45 +9,50 @@ use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
 use sidetone_model::team::Team;
-use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::Body;
+use crate::body::declare::{optional, parsed, required};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
 use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// A team to be made.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewTeamBody {
-    /// Unique within the organisation.
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// Whose it will be; the caller's own organisation unless an operator names another.
-    organisation_id: Option<OrganisationId>,
+body! {
+    /// A new team.
+    pub(crate) struct NewTeamBody {
+        /// Unique within the organisation.
+        #[schema(min_length = 1, max_length = 100)]
+        name: String = required(parsed(rules::name)),
+        /// The owner; the caller's organisation by default, any organisation for an operator.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+    }
+    ignores &["id", "created_at", "updated_at"];
 }
 
-/// What changes of a team.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct TeamChangeBody {
-    /// Unique within the organisation.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
+body! {
+    /// Changes of a team.
+    pub(crate) struct TeamChangeBody {
+        /// Unique within the organisation.
+        #[schema(min_length = 1, max_length = 100)]
+        name: Option<String> = optional(parsed(rules::name)),
+    }
+    ignores &["id", "organisation_id", "created_at", "updated_at"];
 }
+
+type ListQuery = With<ListParams, With<OrganisationParam, NameSortParam>>;
 
 /// List teams
 ///
-/// Who sees one team only lists that one.
+/// A caller who sees only one team gets that team.
 #[utoipa::path(
     get,
     path = "/teams",
     operation_id = "listTeams",
     tag = "Teams and agents",
-    params(ListParams, OrganisationParam, NameSortParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<Team>)),
     extensions(("x-permission" = json!("directory:read"))),
 )]
@@ -57,8 +62,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<Team>>, ApiError> {
     caller.require(Permission::DirectoryRead)?;
-    let kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
-    let listing = listing::read(&uri, &caller, &kind)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     Ok(Json(state.panel()?.teams.list(caller.scope(), &listing).await?))
 }
 
@@ -81,13 +85,8 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let (organisation, name) = body.read(|fields| {
-        let organisation = fields.uuid("organisation_id");
-        let name = fields.required("name", |fields, name| fields.parsed(name, rules::name));
-        fields.read_only(&["id", "created_at", "updated_at"]);
-        Some((organisation, name?))
-    })?;
-    let organisation = caller.organisation(organisation)?;
+    let NewTeamBody { name, organisation_id } = body.read(NewTeamBody::read)?;
+    let organisation = caller.organisation(organisation_id)?;
     let team = state.panel()?.teams.create(organisation, name, (state.clock)()).await?;
     Ok(created("teams", team.id, team))
 }
@@ -136,11 +135,7 @@ pub(crate) async fn change(
     let id = page::path_id("id", &id)?;
     let teams = &state.panel()?.teams;
     let team = own(&caller, teams.find(id).await?)?;
-    let name = body.read(|fields| {
-        let name = fields.parsed("name", rules::name);
-        fields.read_only(&["id", "organisation_id", "created_at", "updated_at"]);
-        Some(name)
-    })?;
+    let TeamChangeBody { name } = body.read(TeamChangeBody::read)?;
     let Some(name) = name else { return Ok(Json(team)) };
     Ok(Json(teams.rename(caller.scope(), id, name, (state.clock)()).await?))
 }
@@ -156,7 +151,7 @@ pub(crate) async fn change(
     params(("id" = TeamId, Path, description = "The team's id.")),
     responses(
         (status = 204, description = "The team is gone."),
-        (status = 409, description = "Something is still in the team; the message names it.", body = ErrorBody),
+        (status = 409, description = "The team still has members; the message names them.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("directory:write"))),
 )]

@@ -13,9 +13,8 @@ use crate::state::ApiState;
 
 /// Add up call records
 ///
-/// The sums over every record that the filters of the call log leave, for each currency. They are those of the
-/// records to the last digit: amounts are added as they are stored, never rounded again. A record that is
-/// `cost_unconverted` counts in `sell_amount` and is left out of `cost_amount` and `margin`.
+/// The sums over all records that match the filters, per currency. The sums are exact: stored amounts are added
+/// without rounding. A `cost_unconverted` record counts in `sell_amount`, but not in `cost_amount` or `margin`.
 #[utoipa::path(
     get,
     path = "/cdrs/totals",

@@ -5,78 +5,129 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::directory::{Secret, StrictSource};
+use sidetone_model::directory::{Network, Secret, Srtp, StrictSource};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::page::Page;
-use sidetone_model::rules;
 use sidetone_model::trunk::{NewTrunk, TrunkChange, TrunkRecord, TrunkView};
-use utoipa::ToSchema;
+use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop, TrunkInteropChange};
+use sidetone_model::trunk_status::TrunkStatus;
+use sidetone_model::{rules, trunk_rules};
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{integer, nullable, optional, parsed, texts};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, BY_NAME, Kind, ListParams, NameSortParam, OrganisationParam};
-use crate::managed::{created, max_call_seconds, seen};
+use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
+use crate::managed::{created, seen};
 use crate::page;
+use crate::params::With;
 use crate::state::ApiState;
 
-/// A trunk: all of it to make one, what changes of it to change one.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `trunk_change` reads")]
-pub(crate) struct TrunkBody {
-    /// The organisation that alone uses it. Null is a trunk that all share, which an operator makes. Of a new trunk the
-    /// caller's own organisation unless given.
-    #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-    organisation_id: Option<OrganisationId>,
-    /// Unique name; a new trunk has to have one.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    /// Where calls go, such as `sip:carrier.example:5060`; empty takes none. Who is no operator names a public one. A
-    /// carrier is one organisation's, or shared: one that another organisation has is refused.
-    address: Option<String>,
-    /// Networks that its calls come from. Calls from one network are those of one tenant. Who is no operator names
-    /// public ones of 24 bits or more (IPv6: 48).
-    #[schema(max_items = 64, example = json!(["192.0.2.0/24"]))]
-    accept_from: Option<Vec<String>>,
-    /// Lower is tried first; 10 unless given.
-    #[schema(minimum = 0, maximum = 65535)]
-    priority: Option<i64>,
-    /// Who we are there; may be empty.
-    #[schema(max_length = 128)]
-    username: Option<String>,
-    /// The password of `username`; empty answers no challenge. Never shown.
-    #[schema(max_length = 128, write_only)]
-    password: Option<String>,
-    /// The only realm that gets our credentials; empty takes the one that the trunk's own address names.
-    #[schema(max_length = 128)]
-    realm: Option<String>,
-    /// Whether we register there; needs an address and a username.
-    register: Option<bool>,
-    /// Numbers that go out exactly as dialled, such as `112`.
-    #[schema(max_items = 64)]
-    short_numbers: Option<Vec<String>>,
-    /// Which address its media must come from; null, as when it is left out of a new one, takes the node's setting.
-    #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
-    strict_source: Option<StrictSource>,
-    /// How many seconds an answered call over it lasts at most; null, as when it is left out of a new one, leaves the
-    /// organisation's limit, or the node's.
-    #[schema(minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
-    max_call_seconds: Option<i64>,
+body! {
+    /// A trunk. To create one, send all required fields; to change one, only the changed fields.
+    pub(crate) struct TrunkBody {
+        /// The organisation that uses it; the caller's organisation by default. Null is a trunk that all
+        /// organisations share, which only an operator creates.
+        #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
+        organisation_id: Option<Option<OrganisationId>> = nullable(Fields::uuid),
+        /// Unique name; required for a new trunk.
+        #[schema(min_length = 1, max_length = 100, example = "carrier")]
+        name: Option<String> = optional(parsed(rules::name)),
+        /// Where outbound calls are sent, such as `sip:carrier.example:5060`; empty for inbound only. Callers who are
+        /// not operators must name a public address. A carrier is shared or belongs to one organisation: another
+        /// organisation's carrier is refused.
+        #[schema(value_type = Option<String>, example = "sip:192.0.2.20:5060")]
+        address: Option<Option<String>> = optional(parsed(server_address)),
+        /// The networks that its inbound calls come from. A network belongs to one tenant. Callers who are not
+        /// operators must name public networks of 24 bits or more (IPv6: 48).
+        #[schema(value_type = Option<Vec<String>>, max_items = 64, example = json!(["192.0.2.0/24"]))]
+        accept_from: Option<Vec<Network>> = optional(texts(0..=rules::NETWORKS_MAX, rules::network)),
+        /// Trunks with a lower priority are tried first; 10 by default.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 65535)]
+        priority: Option<u16> = optional(integer(0..=u16::MAX.into())),
+        /// Our user name at the carrier; may be empty.
+        #[schema(max_length = 128)]
+        username: Option<String> = optional(parsed(rules::trunk_identity)),
+        /// The password of `username`; without it, challenges are not answered. Never shown.
+        #[schema(max_length = 128, write_only)]
+        password: Option<String> = optional(parsed(rules::trunk_password)),
+        /// The only realm that gets our credentials; when empty, the realm in the challenge of the trunk's own
+        /// address.
+        #[schema(max_length = 128)]
+        realm: Option<String> = optional(parsed(rules::trunk_identity)),
+        /// Whether the switch registers at the carrier; needs an address and a username.
+        register: Option<bool> = optional(Fields::boolean),
+        /// Numbers that are sent exactly as dialled, such as `112`.
+        #[schema(max_items = 64)]
+        short_numbers: Option<Vec<String>> = optional(texts(0..=rules::SHORT_NUMBERS_MAX, rules::short_number)),
+        /// Which source addresses of media are accepted; null, the default of a new one, uses the node's setting.
+        #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
+        strict_source: Option<Option<StrictSource>> = nullable(parsed(rules::strict_source)),
+        /// Whether media is encrypted by SRTP; `off` by default.
+        #[schema(value_type = Option<String>, pattern = "^(off|optional|required)$")]
+        srtp: Option<Srtp> = optional(parsed(rules::srtp)),
+        /// The longest duration of an answered call over the trunk, in seconds; null, the default, uses the limit of
+        /// the organisation or the node.
+        #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
+        max_call_seconds: Option<Option<u32>> = nullable(integer(rules::CALL_SECONDS)),
+        /// Further servers of the carrier, tried in order after `address` when it does not answer or answers 503. Calls
+        /// from all of them are inbound calls of the trunk.
+        #[schema(max_items = 8, example = json!(["sip:b.carrier.example"]))]
+        backup_addresses: Option<Vec<String>> =
+            optional(texts(0..=trunk_rules::BACKUP_ADDRESSES_MAX, rules::trunk_address)),
+        /// The server that every request is sent to, such as `sip:proxy.example:5060`; `address` stays in the
+        /// Request-URI. Empty, the default, sends to `address`.
+        #[schema(value_type = Option<String>)]
+        outbound_proxy: Option<Option<String>> = optional(parsed(server_address)),
+        /// The domain in From and P-Asserted-Identity, and of our account where the switch registers. Empty, the default,
+        /// is the host of `address`.
+        #[schema(max_length = 253)]
+        from_domain: Option<String> = optional(parsed(trunk_rules::from_domain)),
+        /// The country whose national numbers the carrier writes, such as `44`. Empty, the default, if it writes none.
+        #[schema(max_length = 3)]
+        country_code: Option<String> = optional(parsed(rules::country_code)),
+        /// The prefix of a national number that is not part of it; `0` by default.
+        #[schema(max_length = 5)]
+        national_prefix: Option<String> = optional(parsed(rules::national_prefix)),
+        /// How digits without `+` and `00` are read: with a country code unless they begin with the national prefix
+        /// (`international`, the default), or as a national number with or without its prefix (`national`).
+        #[schema(value_type = Option<String>, pattern = "^(international|national)$")]
+        inbound_numbers: Option<InboundNumbers> = optional(parsed(trunk_rules::inbound_numbers)),
+        /// How numbers are written to the carrier: `+4420…` (`e164`, the default), `4420…` (`digits`), `004420…`
+        /// (`prefixed`), or `020…` for those of the trunk's country and `00…` for others (`national`).
+        #[schema(value_type = Option<String>, pattern = "^(digits|e164|national|prefixed)$")]
+        outbound_numbers: Option<OutboundNumbers> = optional(parsed(trunk_rules::outbound_numbers)),
+        /// The codecs of its calls, in order of preference; empty, the default, for every codec.
+        #[schema(max_items = 5, example = json!(["PCMA", "PCMU"]))]
+        codecs: Option<Vec<String>> =
+            optional(texts(0..=trunk_rules::CODECS_MAX, trunk_rules::codec_of_list())),
+        /// Further headers of INVITEs to the carrier, such as `X-Account: 42`; none that the switch writes itself.
+        #[schema(max_items = 16, example = json!(["X-Account: 42"]))]
+        headers: Option<Vec<String>> = optional(texts(0..=trunk_rules::HEADERS_MAX, trunk_rules::header)),
+        /// Seconds after which a call that the carrier only answered with 100 goes on to the next server or trunk, if there
+        /// is one; 20 by default.
+        #[schema(value_type = Option<i64>, minimum = 5, maximum = 120)]
+        progress_seconds: Option<u32> = optional(integer(trunk_rules::PROGRESS_SECONDS)),
+        /// The interval of OPTIONS to each address of the carrier, in seconds: 10 to 3600, or 0, the default, for none. The
+        /// results are in `GET /trunks/{id}/status`.
+        #[schema(value_type = Option<i64>, minimum = 0, maximum = 3600)]
+        qualify_seconds: Option<u32> = optional(integer(trunk_rules::QUALIFY_SECONDS)),
+    }
+    ignores READ_ONLY;
 }
 
-const KIND: Kind = Kind { sorts: BY_NAME, organisation_id: true, team_id: false };
+type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
 const READ_ONLY: &[&str] = &["id", "has_password", "created_at", "updated_at"];
 
 /// List trunks
 ///
-/// A page of the trunks that the caller manages, by name unless asked otherwise. Those that all share are the
-/// operator's.
+/// A page of the trunks that the caller manages, by name by default. Shared trunks belong to the operator.
 #[utoipa::path(
     get,
     path = "/trunks",
     operation_id = "listTrunks",
     tag = "Trunks",
-    params(ListParams, NameSortParam, OrganisationParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<TrunkView<'static>>)),
     extensions(("x-permission" = json!("trunks:write"))),
 )]
@@ -86,7 +137,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::TrunksWrite)?;
-    let listing = listing::read(&uri, &caller, &KIND)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let Page { items, total, limit, offset } =
         state.directory()?.trunks.list(caller.scope(), &listing).await?;
     let items: Vec<_> = items.iter().map(TrunkRecord::view).collect();
@@ -104,7 +155,7 @@ pub(crate) async fn list(
         (status = 201, description = "The trunk; `Location` names it.", body = TrunkView<'static>),
         (
             status = 409,
-            description = "Another trunk has the name, or a trunk of another organisation has the carrier or one of the networks.",
+            description = "Another trunk has the name, or a trunk of another organisation uses the carrier or one of the networks.",
             body = ErrorBody,
         ),
     ),
@@ -146,10 +197,38 @@ pub(crate) async fn find(
     Ok(Json(visible(&caller, &state, &id).await?.view()).into_response())
 }
 
+/// Read the state of a trunk
+///
+/// The registration, the live calls, the addresses and the last refusals of a trunk at the node that is asked.
+#[utoipa::path(
+    get,
+    path = "/trunks/{id}/status",
+    operation_id = "getTrunkStatus",
+    tag = "Trunks",
+    params(("id" = TrunkId, Path, description = "The trunk's `id`.")),
+    responses(
+        (status = 200, description = "The state.", body = TrunkStatus),
+        (status = 503, description = "The switch is overloaded (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("trunks:write"))),
+)]
+pub(crate) async fn status(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Json<TrunkStatus>, ApiError> {
+    caller.require(Permission::TrunksWrite)?;
+    let id = visible(&caller, &state, &id).await?.id;
+    let found = state.trunk_statuses()?.find(id).await?;
+    found
+        .map(Json)
+        .ok_or_else(|| ApiError::not_found("the switch has not read the trunk yet; ask again in a second"))
+}
+
 /// Change a trunk
 ///
-/// A JSON merge patch: what is left out stays as it is. Read-only fields are ignored, so that what was read can be
-/// sent back.
+/// A JSON merge patch: omitted fields keep their values. Read-only fields are ignored, so that a resource can be sent
+/// back as it was read.
 #[utoipa::path(
     patch,
     path = "/trunks/{id}",
@@ -161,7 +240,7 @@ pub(crate) async fn find(
         (status = 200, description = "The whole trunk.", body = TrunkView<'static>),
         (
             status = 409,
-            description = "Another trunk has the name, or a trunk of another organisation has the carrier or one of the networks.",
+            description = "Another trunk has the name, or a trunk of another organisation uses the carrier or one of the networks.",
             body = ErrorBody,
         ),
     ),
@@ -191,8 +270,8 @@ pub(crate) async fn change(
     tag = "Trunks",
     params(("id" = TrunkId, Path, description = "The trunk's `id`.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 409, description = "Rates are given for it.", body = ErrorBody),
+        (status = 204, description = "Removed."),
+        (status = 409, description = "It still has rates.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("trunks:write"))),
 )]
@@ -211,7 +290,7 @@ pub(crate) async fn delete(
 fn require_own(caller: &Caller, owner: Option<OrganisationId>) -> Result<(), ApiError> {
     match owner {
         None if caller.scope() != Scope::Everything => {
-            Err(ApiError::forbidden("only an operator has trunks that all organisations share"))
+            Err(ApiError::forbidden("only an operator manages shared trunks"))
         }
         owner => caller.narrow(owner),
     }
@@ -243,30 +322,46 @@ fn new_trunk(fields: &mut Fields) -> Option<(Option<Option<OrganisationId>>, New
         register: change.register.unwrap_or_default(),
         short_numbers: change.short_numbers.unwrap_or_default(),
         strict_source: change.strict_source.flatten(),
+        srtp: change.srtp.unwrap_or(Srtp::Off),
         max_call_seconds: change.max_call_seconds.flatten(),
+        interop: TrunkInterop::default().changed(change.interop),
     };
     Some((change.organisation_id, new))
 }
 
 fn trunk_change(fields: &mut Fields) -> Option<TrunkChange> {
-    let priority = fields.integer("priority", 0..=i64::from(u16::MAX));
-    let change = TrunkChange {
-        organisation_id: fields.or_null("organisation_id", Fields::uuid),
-        name: fields.parsed("name", rules::name),
-        address: fields.parsed("address", |text| {
-            if text.is_empty() { Ok(None) } else { rules::trunk_address(text).map(Some) }
-        }),
-        accept_from: fields.texts("accept_from", 0..=rules::NETWORKS_MAX, rules::network),
-        priority: priority.and_then(|priority| u16::try_from(priority).ok()),
-        username: fields.parsed("username", rules::trunk_identity),
-        password: fields.parsed("password", rules::trunk_password).map(Secret),
-        realm: fields.parsed("realm", rules::trunk_identity),
-        register: fields.boolean("register"),
-        short_numbers: fields.texts("short_numbers", 0..=rules::SHORT_NUMBERS_MAX, rules::short_number),
-        strict_source: fields
-            .or_null("strict_source", |fields, name| fields.parsed(name, rules::strict_source)),
-        max_call_seconds: max_call_seconds(fields),
-    };
-    fields.read_only(READ_ONLY);
-    Some(change)
+    let body = TrunkBody::read(fields)?;
+    Some(TrunkChange {
+        organisation_id: body.organisation_id,
+        name: body.name,
+        address: body.address,
+        accept_from: body.accept_from,
+        priority: body.priority,
+        username: body.username,
+        password: body.password.map(Secret),
+        realm: body.realm,
+        register: body.register,
+        short_numbers: body.short_numbers,
+        strict_source: body.strict_source,
+        srtp: body.srtp,
+        max_call_seconds: body.max_call_seconds,
+        interop: TrunkInteropChange {
+            backup_addresses: body.backup_addresses,
+            outbound_proxy: body.outbound_proxy,
+            from_domain: body.from_domain,
+            country_code: body.country_code,
+            national_prefix: body.national_prefix,
+            inbound_numbers: body.inbound_numbers,
+            outbound_numbers: body.outbound_numbers,
+            codecs: body.codecs,
+            headers: body.headers,
+            progress_seconds: body.progress_seconds,
+            qualify_seconds: body.qualify_seconds,
+        },
+    })
+}
+
+/// Reads the address of a trunk; empty is none.
+fn server_address(text: &str) -> Result<Option<String>, rules::Rule> {
+    if text.is_empty() { Ok(None) } else { rules::trunk_address(text).map(Some) }
 }

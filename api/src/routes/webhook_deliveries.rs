@@ -2,39 +2,38 @@
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::ids::{DeliveryId, WebhookId};
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::webhook::{DeliveryFilter, DeliveryStatus, DeliveryView};
-use utoipa::IntoParams;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
+use crate::params::{self, query};
 use crate::routes::webhooks::visible;
 use crate::state::ApiState;
 
-/// The parameters of the list, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `read` names every wrong parameter")]
-pub(crate) struct DeliveryParams {
-    /// Items of a page.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
-    /// Items to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
-    /// Those that stand there.
-    #[param(inline)]
-    status: Option<DeliveryStatus>,
+query! {
+    /// The parameters of the list.
+    pub(crate) struct DeliveryParams {
+        /// Items on a page.
+        #[param(value_type = Option<i64>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Items to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+        /// Deliveries with this status.
+        #[param(inline)]
+        status: DeliveryStatus = status,
+    }
 }
 
 /// List deliveries
 ///
-/// The deliveries of a webhook of the last 30 days, those of the newest event first, each with what was tried.
+/// The deliveries of a webhook of the last 30 days, newest event first, each with its attempts.
 #[utoipa::path(
     get,
     path = "/webhooks/{id}/deliveries",
@@ -51,7 +50,8 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<DeliveryView>>, ApiError> {
     caller.require(Permission::WebhooksRead)?;
-    let (filter, window) = read(&uri)?;
+    let DeliveryParams { limit, offset, status } = params::read(&uri)?;
+    let (filter, window) = (DeliveryFilter { status }, params::window(limit, offset));
     let id = visible(&caller, &state, &id).await?.id;
     let page = state.webhooks()?.deliveries(caller.scope(), id, filter, window).await?;
     Ok(Json(page.map(|delivery| delivery.view(false))))
@@ -59,7 +59,7 @@ pub(crate) async fn list(
 
 /// Read a delivery
 ///
-/// One delivery with what is sent.
+/// One delivery with its payload.
 #[utoipa::path(
     get,
     path = "/webhooks/{id}/deliveries/{delivery_id}",
@@ -88,8 +88,8 @@ pub(crate) async fn find(
 
 /// Send again
 ///
-/// Begins the schedule of a delivery anew, whatever became of it: it is tried now, with the same `webhook-id` and the
-/// same body. One that is being tried at this moment stays as it is.
+/// Restarts the schedule of a delivery, whatever its status: it is tried now, with the same `webhook-id` and the same
+/// body. A delivery that is being tried at this moment does not change.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/deliveries/{delivery_id}/redeliver",
@@ -117,20 +117,6 @@ pub(crate) async fn redeliver(
     let now = (state.clock)();
     let queued = state.webhooks()?.redeliver(caller.scope(), webhook, delivery, now).await?;
     Ok((StatusCode::ACCEPTED, Json(queued.view(true))).into_response())
-}
-
-fn read(uri: &Uri) -> Result<(DeliveryFilter, Window), ApiError> {
-    let (mut filter, mut window) = (DeliveryFilter::default(), Window::default());
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => window.limit = page::limit(value)?,
-            "offset" => window.offset = page::count(value)?,
-            "status" => filter.status = Some(status(value)?),
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok((filter, window))
 }
 
 fn status(value: &str) -> Result<DeliveryStatus, page::Wrong> {

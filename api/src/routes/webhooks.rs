@@ -4,97 +4,105 @@ use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sidetone_model::access::Permission;
 use sidetone_model::event::{EventPattern, EventPatterns};
 use sidetone_model::ids::{OrganisationId, WebhookId};
-use sidetone_model::listing::ListingSort;
+use sidetone_model::listing::{Listing, ListingSort};
 use sidetone_model::page::Page;
 use sidetone_model::webhook::{
     DESCRIPTION_LEN_MAX, DeliveryView, NewWebhook, WebhookChange, WebhookRecord, WebhookView,
     require_readable,
 };
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{optional, parsed, required, text};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::listing::{self, Kind, ListParams, OrganisationParam};
+use crate::listing::{self, ListParams, ListingPart, OrganisationParam};
 use crate::managed::{created, seen};
 use crate::page;
+use crate::params::{With, query, sort_key};
 use crate::state::ApiState;
 
-/// A webhook with the secret that was just made for it.
+/// A webhook with its new secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookWithSecret)]
 pub(crate) struct SecretView {
     #[serde(flatten)]
     webhook: WebhookView,
-    /// What signs; never shown again.
+    /// The signing secret; never shown again.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAAAAAA=")]
     secret: String,
 }
 
-/// A webhook to be made.
-#[derive(ToSchema)]
-#[schema(as = NewWebhookBody)]
-#[expect(dead_code, reason = "says in the document what `create` reads")]
-pub(crate) struct NewWebhookBody {
-    /// Where events are sent: `https`, on a public address, without a user or a password in it.
-    #[schema(max_length = 2048, example = "https://crm.example.com/sidetone")]
-    url: String,
-    /// Which events: names such as `call.ended`, families such as `call.info.*`, or `*`. Whoever names them has to be
-    /// allowed to read them.
-    #[schema(min_items = 1, max_items = 32, example = json!(["conference.*", "call.info.acked"]))]
-    events: Vec<String>,
-    /// For people, on one line; empty unless given.
-    #[schema(max_length = 200)]
-    description: Option<String>,
-    /// Whether anything is sent; true unless given.
-    active: Option<bool>,
-    /// Whose events; the caller's own organisation unless an operator names another.
-    organisation_id: Option<OrganisationId>,
+body! {
+    /// A new webhook.
+    #[schema(as = NewWebhookBody)]
+    pub(crate) struct NewWebhookBody(state: &ApiState) {
+        /// The URL that events are sent to: `https` on a public address, without a user or password.
+        #[schema(max_length = 2048, example = "https://crm.example.com/sidetone")]
+        url: String = required(parsed(|url| state.check_outgoing_url(url).map(|()| url.to_owned()))),
+        /// The events to send: names such as `call.ended`, families such as `call.info.*`, or `*`. The caller must be
+        /// allowed to read them.
+        #[schema(value_type = Vec<String>, min_items = 1, max_items = 32, example = json!(["conference.*", "call.info.acked"]))]
+        events: Vec<EventPattern> = required(events),
+        /// A description on one line; empty by default.
+        #[schema(max_length = 200)]
+        description: Option<String> = optional(text(0..=DESCRIPTION_LEN_MAX)),
+        /// Whether events are sent; true by default.
+        active: Option<bool> = optional(Fields::boolean),
+        /// The organisation whose events are sent; the caller's own by default, any for an operator.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+    }
+    ignores READ_ONLY;
 }
 
-/// What changes of a webhook.
-#[derive(ToSchema)]
-#[schema(as = WebhookChangeBody)]
-#[expect(dead_code, reason = "says in the document what `change` reads")]
-pub(crate) struct WebhookChangeBody {
-    /// Another address; its failures until now are forgotten.
-    #[schema(max_length = 2048)]
-    url: Option<String>,
-    #[schema(min_items = 1, max_items = 32)]
-    events: Option<Vec<String>>,
-    #[schema(max_length = 200)]
-    description: Option<String>,
-    /// False cancels what waits; events of the time until it is true again are not queued.
-    active: Option<bool>,
+body! {
+    /// Changes of a webhook.
+    #[schema(as = WebhookChangeBody)]
+    pub(crate) struct WebhookChangeBody(state: &ApiState) {
+        /// The new URL; earlier failures no longer count.
+        #[schema(max_length = 2048)]
+        url: Option<String> = optional(parsed(|url| state.check_outgoing_url(url).map(|()| url.to_owned()))),
+        #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 32)]
+        events: Option<Vec<EventPattern>> = optional(events),
+        #[schema(max_length = 200)]
+        description: Option<String> = optional(text(0..=DESCRIPTION_LEN_MAX)),
+        /// False cancels the queued deliveries; events are not queued until it is true again.
+        active: Option<bool> = optional(Fields::boolean),
+    }
+    ignores READ_ONLY;
 }
 
-/// The sort of webhooks, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `listing::read` names every wrong parameter")]
-pub(crate) struct UrlSortParam {
-    /// Sorted by what; `id` decides between equals.
-    #[param(inline)]
-    sort: Option<UrlSortKey>,
+query! {
+    /// The sort of webhooks.
+    pub(crate) struct UrlSortParam {
+        /// Sort key; equal values are sorted by `id`.
+        #[param(inline)]
+        sort: UrlSortKey = sort_key,
+    }
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "url")]
-#[expect(dead_code, reason = "described, never made: `listing::read` names every wrong parameter")]
-enum UrlSortKey {
+impl ListingPart for UrlSortParam {
+    fn put(self, listing: &mut Listing) {
+        listing.sort = match self.sort {
+            Some(UrlSortKey::CreatedAt) => ListingSort::CreatedAt,
+            Some(UrlSortKey::Url) | None => ListingSort::Name,
+        };
+    }
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(default = "url")]
+pub(crate) enum UrlSortKey {
     CreatedAt,
     Url,
 }
 
-const KIND: Kind = Kind {
-    sorts: &[("created_at", ListingSort::CreatedAt), ("url", ListingSort::Name)],
-    organisation_id: true,
-    team_id: false,
-};
+type ListQuery = With<ListParams, With<OrganisationParam, UrlSortParam>>;
 const READ_ONLY: &[&str] =
     &["id", "disabled_reason", "failing_since", "old_secret_until", "created_at", "updated_at"];
 
@@ -104,7 +112,7 @@ const READ_ONLY: &[&str] =
     path = "/webhooks",
     operation_id = "listWebhooks",
     tag = "Webhooks",
-    params(ListParams, OrganisationParam, UrlSortParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<WebhookView>)),
     extensions(("x-permission" = json!("webhooks:read"))),
 )]
@@ -114,7 +122,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<WebhookView>>, ApiError> {
     caller.require(Permission::WebhooksRead)?;
-    let listing = listing::read(&uri, &caller, &KIND)?;
+    let listing = listing::read::<ListQuery>(&uri, &caller)?;
     let page = state.webhooks()?.list(caller.scope(), &listing).await?;
     let now = (state.clock)();
     Ok(Json(page.map(|webhook| webhook.view(now))))
@@ -122,8 +130,9 @@ pub(crate) async fn list(
 
 /// Create a webhook
 ///
-/// The answer holds the secret that signs, once. From then on every event that matches is sent to the address, signed,
-/// and tried again for about 15 hours until the endpoint answers 2xx. Nobody subscribes to what they may not read.
+/// The answer contains the signing secret, which is never shown again. Each matching event is sent to the URL,
+/// signed, and retried for about 15 hours until the endpoint answers 2xx. A caller can only subscribe to events that
+/// it may read.
 #[utoipa::path(
     post,
     path = "/webhooks",
@@ -142,22 +151,15 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::WebhooksWrite)?;
-    let (organisation, new) = body.read(|fields| {
-        let organisation = fields.uuid("organisation_id");
-        let change = webhook_change(fields, &state);
-        let url = fields.require_given("url", change.url);
-        let events = fields.require_given("events", change.events);
-        let new = NewWebhook {
-            // Set below.
-            organisation_id: caller.principal().organisation_id,
-            url: url?,
-            events: events?,
-            description: change.description.unwrap_or_default(),
-            active: change.active.unwrap_or(true),
-        };
-        Some((organisation, new))
-    })?;
-    let new = NewWebhook { organisation_id: caller.organisation(organisation)?, ..new };
+    let NewWebhookBody { url, events, description, active, organisation_id } =
+        body.read(|fields| NewWebhookBody::read(fields, &state))?;
+    let new = NewWebhook {
+        organisation_id: caller.organisation(organisation_id)?,
+        url,
+        events,
+        description: description.unwrap_or_default(),
+        active: active.unwrap_or(true),
+    };
     require_readable_by(&caller, &new.events)?;
     let now = (state.clock)();
     let (webhook, secret) = state.webhooks()?.create(new, now).await?;
@@ -186,8 +188,8 @@ pub(crate) async fn find(
 
 /// Change a webhook
 ///
-/// A JSON merge patch: what is left out stays as it is. Read-only fields are ignored, so that what was read can be sent
-/// back. `{"active": true}` switches a webhook on again that was switched off after three days of failures.
+/// A JSON merge patch: omitted fields keep their values. Read-only fields are ignored, so that a resource can be sent
+/// back as it was read. `{"active": true}` switches a webhook on again after three days of failures switched it off.
 #[utoipa::path(
     patch,
     path = "/webhooks/{id}",
@@ -206,10 +208,11 @@ pub(crate) async fn change(
 ) -> Result<Json<WebhookView>, ApiError> {
     caller.require(Permission::WebhooksWrite)?;
     let before = visible(&caller, &state, &id).await?;
-    let change = body.read(|fields| {
+    let WebhookChangeBody { url, events, description, active } = body.read(|fields| {
         fields.read_only(&["organisation_id"]);
-        Some(webhook_change(fields, &state))
+        WebhookChangeBody::read(fields, &state)
     })?;
+    let change = WebhookChange { url, events, description, active };
     // Patterns that the webhook already has need no permission of this caller.
     if let Some(events) = change.events.as_deref().filter(|events| *events != before.events) {
         require_readable_by(&caller, events)?;
@@ -224,7 +227,7 @@ pub(crate) async fn change(
 
 /// Delete a webhook
 ///
-/// What waits for it, or is being tried, is cancelled.
+/// Its queued and running deliveries are cancelled.
 #[utoipa::path(
     delete,
     path = "/webhooks/{id}",
@@ -247,8 +250,8 @@ pub(crate) async fn delete(
 
 /// Rotate the secret of a webhook
 ///
-/// The answer holds the new secret, once. For 24 hours `webhook-signature` carries two signatures, one of each secret;
-/// `X-Service-Signature`, which has room for one, is the new secret's from now on.
+/// The answer contains the new secret, which is never shown again. For 24 hours `webhook-signature` carries two
+/// signatures, one per secret; `X-Service-Signature` has only one, made with the new secret from now on.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/rotate-secret",
@@ -272,8 +275,8 @@ pub(crate) async fn rotate_secret(
 
 /// Send a test event
 ///
-/// Queues the event `webhook.test` for this webhook alone, whatever it subscribes to. It is signed, delivered and tried
-/// again like any other; the answer is its delivery, to be read again for how it went.
+/// Queues the event `webhook.test` for this webhook only, whatever it subscribes to. It is signed, delivered and
+/// retried like any other event. The answer is its delivery; read it again to see the result.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/test",
@@ -311,20 +314,13 @@ fn require_readable_by(caller: &Caller, events: &[EventPattern]) -> Result<(), A
     }
     let lacking: Vec<&str> = lacking.into_iter().map(Permission::as_str).collect();
     Err(ApiError::forbidden(format!(
-        "nobody subscribes to what they may not read, the caller lacks {}",
+        "a caller subscribes only to events that it may read, the caller lacks {}",
         lacking.join(", ")
     )))
 }
 
-fn webhook_change(fields: &mut Fields, state: &ApiState) -> WebhookChange {
-    let change = WebhookChange {
-        url: fields.parsed("url", |url| state.check_outgoing_url(url).map(|()| url.to_owned())),
-        events: fields.texts("events", 1..=EventPatterns::LEN_MAX, str::parse::<EventPattern>).map(distinct),
-        description: fields.text("description", 0..=DESCRIPTION_LEN_MAX),
-        active: fields.boolean("active"),
-    };
-    fields.read_only(READ_ONLY);
-    change
+fn events(fields: &mut Fields, name: &'static str) -> Option<Vec<EventPattern>> {
+    fields.texts(name, 1..=EventPatterns::LEN_MAX, str::parse::<EventPattern>).map(distinct)
 }
 
 /// Each pattern once, in the given order.

@@ -12,9 +12,12 @@ use axum::http::StatusCode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::router;
-use crate::server::connection::serve_connection;
+use crate::server::connection::Connection;
 use crate::server::counters::ServerCounters;
 use crate::server::places::{Place, Places};
 use crate::server::refusal::{Refusals, refusals};
@@ -26,12 +29,23 @@ pub struct HttpServer {
     /// Closed at the end, so that no further client can connect.
     listener: Option<TcpListener>,
     state: ApiState,
+    tls: Option<HttpTls>,
 }
+
+/// Returns the TLS settings of the next connection; `None` when there is no certificate.
+pub type HttpTls = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
 
 impl HttpServer {
     /// Returns a server on `listener`.
     pub fn new(listener: TcpListener, state: ApiState) -> Self {
-        Self { listener: Some(listener), state }
+        Self { listener: Some(listener), state, tls: None }
+    }
+
+    /// Accepts only connections over TLS; the settings are asked for each time.
+    #[must_use]
+    pub fn secured(mut self, tls: HttpTls) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Answers requests until `shutdown` completes and the requests in hand are done, for which they have a
@@ -41,29 +55,28 @@ impl HttpServer {
         let state = self.state.clone();
         let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
         let refusals = refusals(&state);
-        serve_router(&mut self.listener, router(state), settings, counters, refusals, shutdown).await;
+        let served = Served { router: router(state), settings, counters, refusals, tls: self.tls.clone() };
+        serve_router(&mut self.listener, served, shutdown).await;
     }
+}
+
+/// What connections are served with.
+pub(super) struct Served {
+    pub(super) router: Router,
+    pub(super) settings: SharedSettings,
+    pub(super) counters: Arc<ServerCounters>,
+    pub(super) refusals: Refusals,
+    pub(super) tls: Option<HttpTls>,
 }
 
 /// Like [`HttpServer::run`], with any routes.
 pub(super) async fn serve_router(
     listening: &mut Option<TcpListener>,
-    router: Router,
-    settings: SharedSettings,
-    counters: Arc<ServerCounters>,
-    refusals: Refusals,
+    served: Served,
     shutdown: impl Future<Output = ()>,
 ) {
     let (stop, stopped) = watch::channel(false);
-    let mut server = Server {
-        settings,
-        counters,
-        refusals,
-        router,
-        places: Places::default(),
-        connections: JoinSet::new(),
-        stopped,
-    };
+    let mut server = Server { served, places: Places::default(), connections: JoinSet::new(), stopped };
     let Some(listener) = listening else { return };
     let mut shutdown = pin!(shutdown);
     let mut pause = None;
@@ -91,10 +104,7 @@ pub(super) async fn serve_router(
 }
 
 struct Server {
-    settings: SharedSettings,
-    counters: Arc<ServerCounters>,
-    refusals: Refusals,
-    router: Router,
+    served: Served,
     places: Places,
     /// *Bounds*: the number that [`Places`] allows.
     connections: JoinSet<()>,
@@ -111,29 +121,52 @@ async fn accept(listener: &TcpListener, pause: Option<Duration>) -> io::Result<(
 
 impl Server {
     fn take(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let settings = self.settings.current();
+        let Served { router, settings, counters, refusals, tls } = &self.served;
+        let settings = settings.current();
+        let acceptor = match tls {
+            None => None,
+            Some(tls) => match tls() {
+                Some(config) => Some(TlsAcceptor::from(config)),
+                None => return,
+            },
+        };
         match self.places.take(peer.ip(), &settings) {
             Ok(place) => {
-                let (router, counters) = (self.router.clone(), Arc::clone(&self.counters));
+                let (router, counters) = (router.clone(), Arc::clone(counters));
                 let connection = Open::new(place, Arc::clone(&counters));
                 let stopped = self.stopped.clone();
-                let refusals = Arc::clone(&self.refusals);
+                let refusals = Arc::clone(refusals);
                 let refuse = Arc::new(move |status| refusals(status, peer.ip()));
+                let time = settings.header_time;
                 self.connections.spawn(async move {
                     let _open = connection;
-                    serve_connection(stream, peer, router, settings, counters, refuse, stopped).await;
+                    // Answers are written as a whole, so waiting for more data would only delay them. A socket
+                    // that refuses the option is slower, but works.
+                    let _ = stream.set_nodelay(true);
+                    let serve = Connection { peer, router, settings, counters, refuse, stop: stopped };
+                    match acceptor {
+                        None => serve.run(stream).await,
+                        Some(acceptor) => {
+                            // A client that cannot agree, or takes too long, has been sent an alert at most.
+                            if let Ok(Ok(stream)) = timeout(time, acceptor.accept(stream)).await {
+                                Box::pin(serve.run(stream)).await;
+                            }
+                        }
+                    }
                 });
             }
             Err(why) => {
-                self.counters.refused(why);
-                refuse(stream, &(self.refusals)(StatusCode::SERVICE_UNAVAILABLE, peer.ip()));
+                counters.refused(why);
+                if tls.is_none() {
+                    refuse(stream, &(refusals)(StatusCode::SERVICE_UNAVAILABLE, peer.ip()));
+                }
             }
         }
     }
 
     fn note_end(&self, ended: &Result<(), JoinError>) {
         if ended.as_ref().is_err_and(JoinError::is_panic) {
-            self.counters.panicked();
+            self.served.counters.panicked();
         }
     }
 
@@ -145,7 +178,7 @@ impl Server {
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
             return None;
         }
-        self.counters.accept_failed();
+        self.served.counters.accept_failed();
         match pause {
             None => tracing::error!(%error, "the system gives no connection for HTTP, trying again"),
             Some(_) => tracing::debug!(%error, "the system still gives no connection for HTTP"),

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpStream;
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::ServiceExt;
@@ -24,25 +25,37 @@ use crate::server::watch::{Late, Watch};
 use crate::server::wire::{InHand, Pulse, Refuse, WatchedBody, WatchedIo};
 use crate::settings::HttpSettings;
 
-/// Serves one connection to its end.
-pub(super) async fn serve_connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    settings: Arc<HttpSettings>,
-    counters: Arc<ServerCounters>,
-    refuse: Refuse,
+/// One connection, before it is served.
+pub(super) struct Connection {
+    pub(super) peer: SocketAddr,
+    pub(super) router: Router,
+    pub(super) settings: Arc<HttpSettings>,
+    pub(super) counters: Arc<ServerCounters>,
+    pub(super) refuse: Refuse,
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl Connection {
+    /// Serves the connection to its end.
+    pub(super) async fn run(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Connection { peer, router, settings, counters, refuse, stop } = self;
+        let pulse = Pulse::new(Watch::new(Instant::now().into_std(), &settings));
+        let io = TokioIo::new(WatchedIo::new(stream, pulse.clone(), refuse));
+        let requests = pulse.clone();
+        let service = service_fn(move |request| answer(router.clone(), peer, requests.clone(), request));
+        let builder = builder();
+        let connection = pin!(builder.serve_connection(io, service));
+        watch_over(connection, &pulse, &counters, stop).await;
+    }
+}
+
+/// Waits for the end of a connection, and ends it when it takes too long or the server stops.
+async fn watch_over<C: GracefulConnection>(
+    mut connection: Pin<&mut C>,
+    pulse: &Pulse,
+    counters: &ServerCounters,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Answers are written as a whole, so waiting for more data would only delay them. A socket that refuses
-    // the option is slower, but works.
-    let _ = stream.set_nodelay(true);
-    let pulse = Pulse::new(Watch::new(Instant::now().into_std(), &settings));
-    let io = TokioIo::new(WatchedIo::new(stream, pulse.clone(), refuse));
-    let requests = pulse.clone();
-    let service = service_fn(move |request| answer(router.clone(), peer, requests.clone(), request));
-    let builder = builder();
-    let mut connection = pin!(builder.serve_connection(io, service));
     let mut stopping = false;
     let mut give_up: Option<Instant> = None;
     loop {

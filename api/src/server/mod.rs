@@ -16,5 +16,5 @@ mod tests;
 mod watch;
 mod wire;
 
-pub use accept::HttpServer;
+pub use accept::{HttpServer, HttpTls};
 pub(crate) use counters::ServerCounters;

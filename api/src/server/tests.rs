@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::server::accept::serve_router;
+use crate::server::accept::{Served, serve_router};
 use crate::server::counters::ServerCounters;
 use crate::settings::{HttpSettings, SharedSettings};
 
@@ -53,7 +53,8 @@ impl Server {
         });
         let (mut listener, counted) = (Some(listener), Arc::clone(&counters));
         let task = tokio::spawn(async move {
-            serve_router(&mut listener, router, shared, counted, refusals, stopped).await;
+            let served = Served { router, settings: shared, counters: counted, refusals, tls: None };
+            serve_router(&mut listener, served, stopped).await;
         });
         Server { address, counters, stop: Some(stop), task }
     }

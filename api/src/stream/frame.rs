@@ -17,7 +17,7 @@ pub(super) fn frame(item: &StreamItem, now: Timestamp) -> Bytes {
     match item {
         // JSON on one line: it contains no line ends.
         StreamItem::Event(event) => {
-            format!("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.kind, event.envelope).into()
+            format!("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.kind.as_str(), event.envelope).into()
         }
         // Without an id: a client that reconnects continues after its last event.
         StreamItem::Gap(gap) => format!("event: stream.gap\ndata: {}\n\n", envelope(gap, now)).into(),
@@ -53,8 +53,8 @@ fn envelope(gap: &Gap, now: Timestamp) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use sidetone_model::event::{Position, StreamedEvent};
-    use sidetone_model::ids::EventId;
+    use sidetone_model::event::{EventKind, Position, StreamedEvent};
+    use sidetone_model::ids::{EventId, OrganisationId};
     use uuid::Uuid;
 
     use super::*;
@@ -66,7 +66,9 @@ mod tests {
         let event = StreamedEvent {
             position: Position(1),
             id: id(1),
-            kind: "call.ended",
+            kind: EventKind::CallEnded,
+            organisation_id: OrganisationId(Uuid::from_u128(9)),
+            team_id: None,
             envelope: r#"{"id":"x"}"#.to_owned(),
         };
         let text = |item| String::from_utf8(frame(&item, now).to_vec()).unwrap();

@@ -21,12 +21,13 @@ use axum::http::Request;
 use axum::response::Response;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
-use sidetone_api::{ApiState, router};
+use sidetone_api::{ApiState, Ports, router};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
+use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::Network;
+use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{ApiKeyId, CallId, OrganisationId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Page};
@@ -125,6 +126,7 @@ fn record(number: u64) -> Cdr {
         ended_at: Some(Timestamp::from_micros(1_767_225_660_000_001)),
         billsec: u32::MAX,
         ai_tokens: Some(5_000_000_000),
+        reference: None,
         codec_a: Some("PCMU".to_owned()),
         codec_b: Some("opus".to_owned()),
         dialled_number: Some("02071230000".to_owned()),
@@ -136,6 +138,11 @@ fn record(number: u64) -> Cdr {
         hangup_cause: Some(HangupCause::NormalClearing),
         bridge_cause: Some(HangupCause::UserBusy),
         sip_status: Some(486),
+        ended_by: Some(EndedBy::Callee),
+        transferred_from: Some(id.into()),
+        transferred_to: Some(id.into()),
+        forwarded_by: Some("1001".into()),
+        forward_reason: Some(ForwardReason::NoAnswer),
         sell_amount: Amount::MAX,
         cost_amount: amount,
         currency: Some("EUR".parse().unwrap()),
@@ -178,6 +185,7 @@ fn bare(number: u64) -> Cdr {
         ended_at: None,
         billsec: 0,
         ai_tokens: None,
+        reference: None,
         billing_mode: BillingMode::Free,
         codec_a: None,
         codec_b: None,
@@ -192,6 +200,11 @@ fn bare(number: u64) -> Cdr {
         hangup_cause: None,
         bridge_cause: None,
         sip_status: None,
+        ended_by: None,
+        transferred_from: None,
+        transferred_to: None,
+        forwarded_by: None,
+        forward_reason: None,
         sell_amount: Amount::ZERO,
         cost_amount: Amount::ZERO,
         currency: None,
@@ -212,7 +225,8 @@ fn ask_as(token: &str, rows: u64, fails_at: usize, query: &str, case: impl Async
     runtime.block_on(async {
         let log = Arc::new(Log { rows, chunks: AtomicUsize::new(0), fails_at });
         let clock = Arc::new(|| Timestamp::from_micros(0));
-        let router = router(ApiState::new(log.clone(), Arc::new(Keys), Arc::new(Ready), clock));
+        let router =
+            router(ApiState::new(Ports::of_log(log.clone(), Arc::new(Keys), Arc::new(Ready)), clock));
         let mut request = Request::get(format!("/api/v1/cdrs/export{query}"))
             .header("authorization", format!("Bearer {token}"))
             .body(Body::empty())
@@ -298,7 +312,7 @@ fn a_wrong_field_answers_400_and_is_named() {
     let cases = [
         ("?format=xml", "format: must be one of csv, ndjson, parquet"),
         ("?limit=5&offset=0", "limit: an export has no pages; offset: an export has no pages"),
-        ("?sort=billsec", "sort: an export is sorted by started_at alone"),
+        ("?sort=billsec", "sort: an export is always sorted by started_at"),
         ("?team_id=x&did=%00", "team_id: must be a UUID; did: must not contain control characters"),
     ];
     for (query, message) in cases {

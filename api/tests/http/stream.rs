@@ -11,7 +11,7 @@ use axum::extract::ConnectInfo;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
-use sidetone_api::{ApiState, router};
+use sidetone_api::{ApiState, Ports, router};
 use sidetone_model::access::Permission;
 use sidetone_model::directory::Network;
 use sidetone_model::event::{EventFilter, EventStream, EventStreams, Start, StreamItem};
@@ -90,12 +90,12 @@ impl Live {
         let (items, receiver) = mpsc::channel(10);
         let key = Arc::new(AtomicU8::new(GOOD));
         let state = ApiState::new(
-            Arc::new(Log),
-            Arc::new(Keys(Arc::clone(&key))),
-            Arc::new(NotReady(vec![])),
+            Ports {
+                events: Some(Arc::new(Streams(Mutex::new(Some(receiver))))),
+                ..Ports::of_log(Arc::new(Log), Arc::new(Keys(Arc::clone(&key))), Arc::new(NotReady(vec![])))
+            },
             Arc::new(|| Timestamp::from_micros(1_767_225_600_000_000)),
-        )
-        .with_events(Arc::new(Streams(Mutex::new(Some(receiver)))));
+        );
         let request = Request::get("/api/v1/events")
             .header("authorization", "Bearer tel_GOOD_secret")
             .extension(ConnectInfo(std::net::SocketAddr::from(([127, 0, 0, 1], 4711))))

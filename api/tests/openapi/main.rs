@@ -92,7 +92,7 @@ fn every_reference_leads_somewhere() {
             targets.insert(target.clone());
         }
     });
-    assert!(targets.contains("#/components/schemas/Error"));
+    assert!(targets.contains("#/components/schemas/ErrorBody"));
     for target in targets {
         let pointer = target.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{target} is nowhere; is its type ToSchema and named?");

@@ -1,9 +1,9 @@
 //! Calls in which only the called party's audio is damaged.
 
+use super::capture_builder::CaptureBuilder;
 use super::entry::{Golden, between, number, text};
+use super::rtp::Voice;
 use super::sip::Dialog;
-use super::talk::Voice;
-use super::tape::Tape;
 use super::verdicts::PCMU;
 
 /// Every capture with a damaged called party.
@@ -25,9 +25,9 @@ pub(super) const CALLEE: [Golden; 1] = [Golden {
     record: lossy_towards_the_caller,
 }];
 
-fn lossy_towards_the_caller(tape: &mut Tape) {
-    Dialog::plain("lossy_towards_the_caller", PCMU, 10_000_000).play(tape);
-    Voice::of_caller(495).speak(tape, |_| false);
+fn lossy_towards_the_caller(capture: &mut CaptureBuilder) {
+    Dialog::plain("lossy_towards_the_caller", PCMU, 10_000_000).play(capture);
+    Voice::of_caller(495).speak(capture, |_| false);
     // A multiplicative hash spreads the losses: single packets and short runs.
-    Voice::of_called(495).speak(tape, |n| (n.wrapping_mul(2_654_435_761) >> 16) % 100 < 15);
+    Voice::of_called(495).speak(capture, |n| (n.wrapping_mul(2_654_435_761) >> 16) % 100 < 15);
 }

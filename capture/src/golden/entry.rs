@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tape::Tape;
+use super::capture_builder::CaptureBuilder;
 
 /// A capture of the golden corpus.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct Golden {
     /// Figures that an analysis must give.
     pub figures: &'static [Expected],
     /// Records the call.
-    pub(super) record: fn(&mut Tape),
+    pub(super) record: fn(&mut CaptureBuilder),
 }
 
 /// One figure of the analysis.

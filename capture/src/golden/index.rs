@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::callee::CALLEE;
-use super::cases::MISREAD;
-use super::counted::MISCOUNTED;
+use super::capture_builder::CaptureBuilder;
 use super::entry::{Expected, Golden, Is};
-use super::signalling::SAID;
-use super::tape::Tape;
+use super::miscounted::MISCOUNTED;
+use super::misread::MISREAD;
+use super::signalling::SENTENCES;
 use super::verdicts::VERDICTS;
 
 /// The name of the index, beside the captures.
@@ -20,15 +20,15 @@ pub const INDEX: &str = "golden.json";
 /// Every capture of the corpus: the verdicts, the misread and miscounted cases, the sentences about calls
 /// without audio, and calls in which only the called party's audio is damaged.
 pub fn all() -> impl Iterator<Item = &'static Golden> {
-    VERDICTS.iter().chain(&MISREAD).chain(&MISCOUNTED).chain(&SAID).chain(&CALLEE)
+    VERDICTS.iter().chain(&MISREAD).chain(&MISCOUNTED).chain(&SENTENCES).chain(&CALLEE)
 }
 
-/// Writes every capture and the index into `folder`, which is created if it does not exist; `told` is called
+/// Writes every capture and the index into `folder`, which is created if it does not exist; `written` is called
 /// with each file's name and length after it is written.
 ///
 /// *Errors*: those of the file system; a file of another origin with the same name, in which case nothing is
 /// overwritten.
-pub fn write(folder: &Path, told: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
+pub fn write(folder: &Path, written: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     refuse_foreign(folder)?;
     let index = File::create(folder.join(INDEX))?;
@@ -38,7 +38,7 @@ pub fn write(folder: &Path, told: &mut dyn FnMut(&str, u64)) -> io::Result<()> {
         let name = golden.file();
         let path = folder.join(&name);
         golden.write(BufWriter::new(File::create(&path)?))?;
-        told(&name, fs::metadata(&path)?.len());
+        written(&name, fs::metadata(&path)?.len());
     }
     Ok(())
 }
@@ -51,18 +51,18 @@ impl Golden {
 
     /// Whether it holds media, and not only signalling.
     pub fn has_media(&self) -> bool {
-        let mut tape = Tape::new();
-        (self.record)(&mut tape);
-        tape.has_media()
+        let mut capture = CaptureBuilder::new();
+        (self.record)(&mut capture);
+        capture.has_media()
     }
 
     /// Writes the capture; the same bytes every time. Returns the number of packets.
     ///
     /// *Errors*: write errors of `out`.
     pub fn write<W: io::Write>(&self, out: W) -> io::Result<u64> {
-        let mut tape = Tape::new();
-        (self.record)(&mut tape);
-        tape.write(out)
+        let mut capture = CaptureBuilder::new();
+        (self.record)(&mut capture);
+        capture.write(out)
     }
 }
 

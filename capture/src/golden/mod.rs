@@ -4,15 +4,15 @@
 //! The same build gives the same bytes. `docs/golden.md` describes what each file shows.
 
 mod callee;
-mod cases;
-mod counted;
+mod capture_builder;
 mod entry;
 mod index;
+mod miscounted;
+mod misread;
+mod rtcp;
+mod rtp;
 mod signalling;
 mod sip;
-mod talk;
-mod tape;
-mod told;
 mod verdicts;
 
 pub use entry::{Expected, Golden, Is};

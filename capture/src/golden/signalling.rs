@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 
+use super::capture_builder::{CaptureBuilder, Plane};
 use super::entry::{Golden, absent, number, text};
+use super::rtp::Voice;
 use super::sip::{Dialog, Sdp, body};
-use super::talk::Voice;
-use super::tape::{Plane, Tape};
 use super::verdicts::PCMU;
 
 /// Every capture whose sentences are compared.
-pub(super) const SAID: [Golden; 15] = [
+pub(super) const SENTENCES: [Golden; 15] = [
     Golden {
         name: "signalling_alone",
         shows: "An answered call of ten seconds, captured with a filter that lets SIP pass and no RTP.",
@@ -22,7 +22,7 @@ pub(super) const SAID: [Golden; 15] = [
             number("/calls/0/billsec", 10.0),
             text("/calls/0/sentence", "There is no audio in this capture, so none is judged."),
         ],
-        record: |tape| Dialog::plain("signalling_alone", PCMU, 10_000_000).play(tape),
+        record: |capture| Dialog::plain("signalling_alone", PCMU, 10_000_000).play(capture),
     },
     Golden {
         name: "head_and_tail_missing_without_rtcp",
@@ -42,9 +42,9 @@ pub(super) const SAID: [Golden; 15] = [
             number("/calls/0/failure/reasons/0/cause", 17.0),
             text("/calls/0/sentence", BUSY),
         ],
-        record: |tape| {
+        record: |capture| {
             let reason = "Reason: Q.850;cause=17;text=\"User busy\"\r\nServer: Example PBX 4.2\r\n";
-            refused(tape, "refused_busy", "486 Busy Here", reason, true);
+            refused(capture, "refused_busy", "486 Busy Here", reason, true);
         },
     },
     Golden {
@@ -64,7 +64,7 @@ pub(super) const SAID: [Golden; 15] = [
         misread: REFUSED,
         verdict: "",
         figures: &[number("/calls/0/failure/status", 404.0), text("/calls/0/sentence", NOT_FOUND)],
-        record: |tape| refused(tape, "refused_not_found", "404 Not Found", "", false),
+        record: |capture| refused(capture, "refused_not_found", "404 Not Found", "", false),
     },
     Golden {
         name: "refused_forbidden",
@@ -72,9 +72,9 @@ pub(super) const SAID: [Golden; 15] = [
         misread: REFUSED,
         verdict: "",
         figures: &[number("/calls/0/failure/status", 403.0), text("/calls/0/sentence", FORBIDDEN)],
-        record: |tape| {
+        record: |capture| {
             let warning = "Warning: 399 192.0.2.20 \"no calls abroad\"\r\n";
-            refused(tape, "refused_forbidden", "403 Forbidden", warning, false);
+            refused(capture, "refused_forbidden", "403 Forbidden", warning, false);
         },
     },
     Golden {
@@ -83,9 +83,9 @@ pub(super) const SAID: [Golden; 15] = [
         misread: REFUSED,
         verdict: "",
         figures: &[number("/calls/0/failure/status", 488.0), text("/calls/0/sentence", CODECS)],
-        record: |tape| {
+        record: |capture| {
             let warning = "Warning: 305 192.0.2.20 \"Incompatible media format\"\r\n";
-            refused(tape, "refused_codecs", "488 Not Acceptable Here", warning, false);
+            refused(capture, "refused_codecs", "488 Not Acceptable Here", warning, false);
         },
     },
     Golden {
@@ -94,8 +94,8 @@ pub(super) const SAID: [Golden; 15] = [
         misread: REFUSED,
         verdict: "",
         figures: &[number("/calls/0/failure/status", 503.0), text("/calls/0/sentence", OVERLOAD)],
-        record: |tape| {
-            refused(tape, "refused_overload", "503 Service Unavailable", "Retry-After: 30\r\n", false)
+        record: |capture| {
+            refused(capture, "refused_overload", "503 Service Unavailable", "Retry-After: 30\r\n", false)
         },
     },
     Golden {
@@ -104,7 +104,7 @@ pub(super) const SAID: [Golden; 15] = [
         misread: REFUSED,
         verdict: "",
         figures: &[number("/calls/0/failure/status", 408.0), text("/calls/0/sentence", TIMEOUT)],
-        record: |tape| refused(tape, "refused_timeout", "408 Request Timeout", "", false),
+        record: |capture| refused(capture, "refused_timeout", "408 Request Timeout", "", false),
     },
     Golden {
         name: "refused_password",
@@ -116,8 +116,14 @@ pub(super) const SAID: [Golden; 15] = [
             number("/calls/0/failure/credentials", 3.0),
             text("/calls/0/sentence", PASSWORD),
         ],
-        record: |tape| {
-            repeated(tape, "refused_password", "407 Proxy Authentication Required", CHALLENGE, CREDENTIALS);
+        record: |capture| {
+            repeated(
+                capture,
+                "refused_password",
+                "407 Proxy Authentication Required",
+                CHALLENGE,
+                CREDENTIALS,
+            );
         },
     },
     Golden {
@@ -126,9 +132,9 @@ pub(super) const SAID: [Golden; 15] = [
         misread: "Four calls that failed, or one without a cause.",
         verdict: "",
         figures: &[number("/calls/0/failure/tries", 4.0), text("/calls/0/sentence", SESSION_TIMER)],
-        record: |tape| {
+        record: |capture| {
             let (refusal, asks) = ("Min-SE: 1800\r\n", "Session-Expires: 90\r\n");
-            repeated(tape, "refused_session_timer", "422 Session Interval Too Small", refusal, asks);
+            repeated(capture, "refused_session_timer", "422 Session Interval Too Small", refusal, asks);
         },
     },
     Golden {
@@ -142,9 +148,9 @@ pub(super) const SAID: [Golden; 15] = [
             text("/calls/0/failure/kind", "no_response"),
             text("/calls/0/sentence", NO_RESPONSE),
         ],
-        record: |tape| {
+        record: |capture| {
             for at_ms in [0, 500, 1_500, 3_500, 7_500, 15_500, 31_500] {
-                say(tape, at_ms, true, &request("nothing_answers", "INVITE", 1, ""));
+                say(capture, at_ms, true, &request("nothing_answers", "INVITE", 1, ""));
             }
         },
     },
@@ -169,7 +175,7 @@ pub(super) const SAID: [Golden; 15] = [
             number("/registrations/0/tries", 3.0),
             text("/registrations/0/sentence", REGISTRATION_REFUSED),
         ],
-        record: |tape| registration(tape, "registration_refused", "403 Forbidden", ""),
+        record: |capture| registration(capture, "registration_refused", "403 Forbidden", ""),
     },
     Golden {
         name: "registration_accepted",
@@ -183,83 +189,83 @@ pub(super) const SAID: [Golden; 15] = [
             number("/registrations/0/tries", 3.0),
             text("/registrations/0/sentence", REGISTRATION_ACCEPTED),
         ],
-        record: |tape| {
+        record: |capture| {
             let contact = "Contact: <sip:1000@192.0.2.10>;expires=300\r\n";
-            registration(tape, "registration_accepted", "200 OK", contact);
+            registration(capture, "registration_accepted", "200 OK", contact);
         },
     },
 ];
 
-fn head_and_tail_missing(tape: &mut Tape) {
-    Dialog::plain("head_and_tail_missing_without_rtcp", PCMU, 10_000_000).play(tape);
-    Voice::of_caller(495).speak(tape, |n| !(40..345).contains(&n));
-    Voice::of_called(495).speak(tape, |_| false);
+fn head_and_tail_missing(capture: &mut CaptureBuilder) {
+    Dialog::plain("head_and_tail_missing_without_rtcp", PCMU, 10_000_000).play(capture);
+    Voice::of_caller(495).speak(capture, |n| !(40..345).contains(&n));
+    Voice::of_called(495).speak(capture, |_| false);
 }
 
 /// A call that gets a 100, may ring, and is refused with that status and those headers.
-fn refused(tape: &mut Tape, name: &str, status: &str, headers: &str, rings: bool) {
-    say(tape, 0, true, &request(name, "INVITE", 1, ""));
-    say(tape, 1, false, &response(name, "100 Trying", "INVITE", 1, ""));
+fn refused(capture: &mut CaptureBuilder, name: &str, status: &str, headers: &str, rings: bool) {
+    say(capture, 0, true, &request(name, "INVITE", 1, ""));
+    say(capture, 1, false, &response(name, "100 Trying", "INVITE", 1, ""));
     if rings {
-        say(tape, 100, false, &response(name, "180 Ringing", "INVITE", 1, ""));
+        say(capture, 100, false, &response(name, "180 Ringing", "INVITE", 1, ""));
     }
-    say(tape, 2_000, false, &response(name, status, "INVITE", 1, headers));
-    say(tape, 2_010, true, &request(name, "ACK", 1, ""));
+    say(capture, 2_000, false, &response(name, status, "INVITE", 1, headers));
+    say(capture, 2_010, true, &request(name, "ACK", 1, ""));
 }
 
 /// The same response to each of four attempts, all but the first of which have additional headers.
-fn repeated(tape: &mut Tape, name: &str, status: &str, refusal: &str, asks: &str) {
+fn repeated(capture: &mut CaptureBuilder, name: &str, status: &str, refusal: &str, asks: &str) {
     for n in 1..=4 {
         let at_ms = i64::from(n) * 1_000;
         let headers = if n == 1 && asks == CREDENTIALS { "" } else { asks };
-        say(tape, at_ms, true, &request(name, "INVITE", n, headers));
-        say(tape, at_ms + 20, false, &response(name, status, "INVITE", n, refusal));
-        say(tape, at_ms + 40, true, &request(name, "ACK", n, ""));
+        say(capture, at_ms, true, &request(name, "INVITE", n, headers));
+        say(capture, at_ms + 20, false, &response(name, status, "INVITE", n, refusal));
+        say(capture, at_ms + 40, true, &request(name, "ACK", n, ""));
     }
 }
 
-fn refused_behind_a_proxy(tape: &mut Tape) {
+fn refused_behind_a_proxy(capture: &mut CaptureBuilder) {
     let name = "refused_unavailable";
-    let (caller, proxy) = (tape.caller, tape.switch);
-    let phone = super::tape::Host::at([192, 0, 2, 30], 30_000);
-    say(tape, 0, true, &request(name, "INVITE", 1, ""));
-    say(tape, 1, false, &response(name, "100 Trying", "INVITE", 1, ""));
-    (tape.caller, tape.switch) = (proxy, phone);
-    say(tape, 5, true, &request(name, "INVITE", 1, ""));
+    let (caller, proxy) = (capture.caller, capture.switch);
+    let phone = super::capture_builder::Host::at([192, 0, 2, 30], 30_000);
+    say(capture, 0, true, &request(name, "INVITE", 1, ""));
+    say(capture, 1, false, &response(name, "100 Trying", "INVITE", 1, ""));
+    (capture.caller, capture.switch) = (proxy, phone);
+    say(capture, 5, true, &request(name, "INVITE", 1, ""));
     let agent = "User-Agent: Example Phone 7\r\n";
-    say(tape, 60, false, &response(name, "480 Temporarily Unavailable", "INVITE", 1, agent));
-    say(tape, 61, true, &request(name, "ACK", 1, ""));
-    (tape.caller, tape.switch) = (caller, proxy);
-    say(tape, 65, false, &response(name, "480 Temporarily Unavailable", "INVITE", 1, ""));
-    say(tape, 70, true, &request(name, "ACK", 1, ""));
+    say(capture, 60, false, &response(name, "480 Temporarily Unavailable", "INVITE", 1, agent));
+    say(capture, 61, true, &request(name, "ACK", 1, ""));
+    (capture.caller, capture.switch) = (caller, proxy);
+    say(capture, 65, false, &response(name, "480 Temporarily Unavailable", "INVITE", 1, ""));
+    say(capture, 70, true, &request(name, "ACK", 1, ""));
 }
 
-fn cancelled(tape: &mut Tape) {
+fn cancelled(capture: &mut CaptureBuilder) {
     let name = "cancelled_while_it_rings";
-    say(tape, 0, true, &request(name, "INVITE", 1, ""));
-    say(tape, 100, false, &response(name, "180 Ringing", "INVITE", 1, ""));
+    say(capture, 0, true, &request(name, "INVITE", 1, ""));
+    say(capture, 100, false, &response(name, "180 Ringing", "INVITE", 1, ""));
     let reason = "Reason: SIP;cause=200;text=\"Call completed elsewhere\"\r\n";
-    say(tape, 8_000, true, &request(name, "CANCEL", 1, reason));
-    say(tape, 8_010, false, &response(name, "200 OK", "CANCEL", 1, ""));
-    say(tape, 8_020, false, &response(name, "487 Request Terminated", "INVITE", 1, ""));
-    say(tape, 8_030, true, &request(name, "ACK", 1, ""));
+    say(capture, 8_000, true, &request(name, "CANCEL", 1, reason));
+    say(capture, 8_010, false, &response(name, "200 OK", "CANCEL", 1, ""));
+    say(capture, 8_020, false, &response(name, "487 Request Terminated", "INVITE", 1, ""));
+    say(capture, 8_030, true, &request(name, "ACK", 1, ""));
 }
 
 /// A phone that registers three times: once without credentials, then twice with credentials.
-fn registration(tape: &mut Tape, name: &str, outcome: &str, headers: &str) {
+fn registration(capture: &mut CaptureBuilder, name: &str, outcome: &str, headers: &str) {
     let challenge = CHALLENGE.replace("Proxy-", "WWW-");
     for (n, status) in [(1, "401 Unauthorized"), (2, "401 Unauthorized"), (3, outcome)] {
         let at_ms = i64::from(n) * 500;
         let credentials = if n == 1 { String::new() } else { CREDENTIALS.replace("Proxy-", "") };
         let asked = format!("Expires: 3600\r\n{credentials}");
         let answered = if status.starts_with("401") { challenge.as_str() } else { headers };
-        say(tape, at_ms, true, &request(name, "REGISTER", n, &asked));
-        say(tape, at_ms + 15, false, &response(name, status, "REGISTER", n, answered));
+        say(capture, at_ms, true, &request(name, "REGISTER", n, &asked));
+        say(capture, at_ms + 15, false, &response(name, status, "REGISTER", n, answered));
     }
 }
 
-fn say(tape: &mut Tape, at_ms: i64, from_caller: bool, message: &str) {
-    tape.push(at_ms * 1_000, Plane::Sip, from_caller, message.as_bytes().to_vec());
+fn say(capture: &mut CaptureBuilder, at_ms: i64, from_caller: bool, message: &str) {
+    capture.push(at_ms * 1_000, Plane::Sip, from_caller, message.as_bytes().to_vec());
 }
 
 fn request(name: &str, method: &str, number: u32, headers: &str) -> String {
@@ -299,9 +305,9 @@ const CHALLENGE: &str = "Proxy-Authenticate: Digest realm=\"example.invalid\", n
 const CREDENTIALS: &str = "Proxy-Authorization: Digest username=\"1000\", realm=\"example.invalid\", nonce=\"f1a2\", \
      uri=\"sip:example.invalid\", response=\"00000000000000000000000000000000\"\r\n";
 
-const HEAD_AND_TAIL: &str = "What came of the caller's audio was in order, but not all of it came. Of the 305 packets from the first to the \
-    last that came none is missing, and the jitter was 0.06 ms at most (limit 30 ms). By the time, some 500 \
-    packets were due in the 10 seconds for which audio was expected, and 305 came: the first 0.8 seconds after the \
+const HEAD_AND_TAIL: &str = "The packets of the caller's audio that arrived were in order, but some are missing at the start or the end. Of \
+    the 305 packets from the first to the last that arrived, none is missing, and the jitter was 0.06 ms at most (limit 30 ms). About 500 \
+    packets were due in the 10 seconds for which audio was expected, and 305 arrived: the first 0.8 seconds after the \
     answer, the last 3.1 seconds before the end. Without sender reports (RTCP) it is not known whether more were \
     sent.";
 const BUSY: &str = "The call was not answered: 192.0.2.20:5060 (Example PBX 4.2) refused it (486 Busy Here) after it had rung, \

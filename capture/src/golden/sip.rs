@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::tape::{Plane, Tape};
+use super::capture_builder::{CaptureBuilder, Plane};
 
 /// One call's signalling.
 #[derive(Clone, Debug)]
@@ -45,16 +45,16 @@ impl Dialog {
         Dialog { name, offer, answer, rings_us: 2_000_000, early_media: false, answered: true, ends_us }
     }
 
-    /// Puts the messages on the tape.
-    pub(super) fn play(&self, tape: &mut Tape) {
+    /// Puts the messages on the capture.
+    pub(super) fn play(&self, capture: &mut CaptureBuilder) {
         let rings_at = -self.rings_us;
-        let offer = body(&self.offer, tape.caller.rtp);
-        let answer = body(&self.answer, tape.switch.rtp);
+        let offer = body(&self.offer, capture.caller.rtp);
+        let answer = body(&self.answer, capture.switch.rtp);
         let early = if self.early_media { Some(&answer) } else { None };
         let ringing = if self.early_media { "183 Session Progress" } else { "180 Ringing" };
         let end = self.ends_us;
         let mut say = |at_us: i64, from_caller: bool, text: String| {
-            tape.push(at_us, Plane::Sip, from_caller, text.into_bytes());
+            capture.push(at_us, Plane::Sip, from_caller, text.into_bytes());
         };
         say(
             rings_at - 110_000,

@@ -2,18 +2,18 @@
 
 use sidetone_media::simulate::Codec;
 
+use super::capture_builder::CaptureBuilder;
 use super::entry::{Expected, Golden, between, number};
+use super::rtcp::{Hears, Reports, reports};
+use super::rtp::{Sound, Voice, simulate};
 use super::sip::{Dialog, Sdp};
-use super::talk::{Sound, Voice, simulate};
-use super::tape::Tape;
-use super::told::{Hears, Reports, reports};
 
 const fn plain(
     name: &'static str,
     shows: &'static str,
     verdict: &'static str,
     figures: &'static [Expected],
-    record: fn(&mut Tape),
+    record: fn(&mut CaptureBuilder),
 ) -> Golden {
     Golden { name, shows, misread: "", verdict, figures, record }
 }
@@ -55,28 +55,28 @@ pub(super) const VERDICTS: [Golden; 10] = [
         "Five percent of the caller's packets are lost at random.",
         "lossy_inbound",
         &[between("/calls/0/loss_pct", 3.0, 8.0), between("/calls/0/mos", 3.2, 3.8)],
-        |tape| scenario(tape, "lossy_inbound", "clean loss=5 duration=10s seed=4"),
+        |capture| scenario(capture, "lossy_inbound", "clean loss=5 duration=10s seed=4"),
     ),
     plain(
         "unpaced_sender",
         "The caller sends five packets at once every 100 ms; nothing is lost.",
         "unpaced_sender",
         &[number("/calls/0/loss_pct", 0.0), between("/calls/0/mean_interval_ms", 19.8, 20.2)],
-        |tape| scenario(tape, "unpaced_sender", "clean clump=5 duration=10s"),
+        |capture| scenario(capture, "unpaced_sender", "clean clump=5 duration=10s"),
     ),
     plain(
         "jittery_inbound",
         "A queue delays the caller's packets by 100±40 ms; nothing is lost.",
         "jittery_inbound",
         &[number("/calls/0/loss_pct", 0.0), between("/calls/0/jitter_ms", 15.0, 60.0)],
-        |tape| scenario(tape, "jittery_inbound", "clean jitter=normal:100:40 duration=10s"),
+        |capture| scenario(capture, "jittery_inbound", "clean jitter=normal:100:40 duration=10s"),
     ),
     plain(
         "ptime_mismatch",
         "The caller's SDP says 20 ms, its packets hold 30.",
         "ptime_mismatch",
         &[number("/streams/0/ptime_ms", 30.0), number("/calls/0/loss_pct", 0.0)],
-        |tape| scenario(tape, "ptime_mismatch", "clean ptime=30 duration=10s"),
+        |capture| scenario(capture, "ptime_mismatch", "clean ptime=30 duration=10s"),
     ),
     plain(
         "degraded_audio",
@@ -103,55 +103,55 @@ pub(super) const VERDICTS: [Golden; 10] = [
 /// PCMU, telephone-event and comfort noise, as most phones offer.
 pub(super) const PCMU: &[(u8, &str)] = &[(0, "PCMU/8000"), (101, "telephone-event/8000"), (13, "CN/8000")];
 
-fn unanswered(tape: &mut Tape) {
+fn unanswered(capture: &mut CaptureBuilder) {
     let mut dialog = Dialog::plain("unanswered", PCMU, 0);
     (dialog.answered, dialog.early_media, dialog.rings_us) = (false, true, 10_100_000);
-    dialog.play(tape);
-    Voice { begins_us: -10_000_000, ..Voice::of_called(495) }.speak(tape, |_| false);
-    Voice { begins_us: -10_050_000, ..Voice::of_caller(500) }.speak(tape, |_| false);
+    dialog.play(capture);
+    Voice { begins_us: -10_000_000, ..Voice::of_called(495) }.speak(capture, |_| false);
+    Voice { begins_us: -10_050_000, ..Voice::of_caller(500) }.speak(capture, |_| false);
 }
 
-fn no_inbound_media(tape: &mut Tape) {
-    Dialog::plain("no_inbound_media", PCMU, 10_000_000).play(tape);
+fn no_inbound_media(capture: &mut CaptureBuilder) {
+    Dialog::plain("no_inbound_media", PCMU, 10_000_000).play(capture);
     let (sent, heard) = (Voice::of_caller(480), Voice::of_called(500));
-    heard.speak(tape, |_| false);
-    reports(tape, 9_000_000, &Reports::of(&sent, Some(Hears::well(&heard))), None);
+    heard.speak(capture, |_| false);
+    reports(capture, 9_000_000, &Reports::of(&sent, Some(Hears::well(&heard))), None);
 }
 
-fn no_outbound_media(tape: &mut Tape) {
-    Dialog::plain("no_outbound_media", PCMU, 10_020_000).play(tape);
-    Voice::of_caller(500).speak(tape, |_| false);
+fn no_outbound_media(capture: &mut CaptureBuilder) {
+    Dialog::plain("no_outbound_media", PCMU, 10_020_000).play(capture);
+    Voice::of_caller(500).speak(capture, |_| false);
 }
 
-fn wrong_advertised_address(tape: &mut Tape) {
+fn wrong_advertised_address(capture: &mut CaptureBuilder) {
     let mut dialog = Dialog::plain("wrong_advertised_address", PCMU, 10_000_000);
     dialog.offer = Sdp { ip: Some([10, 1, 1, 9]), ..dialog.offer };
-    dialog.play(tape);
-    let private = tape.caller.rtp;
-    tape.caller.rtp.set_ip([10, 1, 1, 9].into());
-    Voice::of_called(495).speak(tape, |_| false);
-    tape.caller.rtp = private;
+    dialog.play(capture);
+    let private = capture.caller.rtp;
+    capture.caller.rtp.set_ip([10, 1, 1, 9].into());
+    Voice::of_called(495).speak(capture, |_| false);
+    capture.caller.rtp = private;
 }
 
-fn degraded_audio(tape: &mut Tape) {
-    Dialog::plain("degraded_audio", PCMU, 11_000_000).play(tape);
+fn degraded_audio(capture: &mut CaptureBuilder) {
+    Dialog::plain("degraded_audio", PCMU, 11_000_000).play(capture);
     let (caller, called) = (Voice::of_caller(150), Voice::of_called(545));
-    caller.speak(tape, |_| false);
-    called.speak(tape, |_| false);
+    caller.speak(capture, |_| false);
+    called.speak(capture, |_| false);
 }
 
-fn ok(tape: &mut Tape) {
-    Dialog::plain("ok", PCMU, 10_000_000).play(tape);
+fn ok(capture: &mut CaptureBuilder) {
+    Dialog::plain("ok", PCMU, 10_000_000).play(capture);
     let (caller, called) = (Voice::of_caller(495), Voice::of_called(495));
-    caller.speak(tape, |_| false);
-    called.speak(tape, |_| false);
-    let told = Reports::of(&called, Some(Hears::well(&caller)));
-    reports(tape, 9_700_000, &Reports::of(&caller, Some(Hears::well(&called))), Some(&told));
+    caller.speak(capture, |_| false);
+    called.speak(capture, |_| false);
+    let from_called = Reports::of(&called, Some(Hears::well(&caller)));
+    reports(capture, 9_700_000, &Reports::of(&caller, Some(Hears::well(&called))), Some(&from_called));
 }
 
 /// The caller as in a scenario, and an undisturbed called party.
-fn scenario(tape: &mut Tape, name: &'static str, text: &str) {
-    Dialog::plain(name, PCMU, 10_300_000).play(tape);
-    simulate(tape, text);
-    Voice { sound: Sound::Tone(Codec::Pcmu), ..Voice::of_called(495) }.speak(tape, |_| false);
+fn scenario(capture: &mut CaptureBuilder, name: &'static str, text: &str) {
+    Dialog::plain(name, PCMU, 10_300_000).play(capture);
+    simulate(capture, text);
+    Voice { sound: Sound::Tone(Codec::Pcmu), ..Voice::of_called(495) }.speak(capture, |_| false);
 }

@@ -4,13 +4,14 @@ use sidetone_model::media_quality::{LegQuality, LegSide};
 
 use crate::{CallReport, Group, StreamReport};
 
+use super::anchor::Anchor;
 use super::facts::{NO_VERDICT, chip, is_wrong};
 use super::figures::figures;
-use super::file::Line;
 use super::ladder::ladder;
 use super::markup::{Html, shown};
+use super::row::Row;
 use super::rules::{any, remarks, rules};
-use super::stream::{Anchor, Drawn, decimal, drawing, said, title};
+use super::stream::{Drawn, decimal, drawing, explanation, title};
 
 /// The columns of the table of calls.
 pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>started (UTC)</th><th>from</th>\
@@ -23,7 +24,7 @@ pub(super) fn verdict(call: &CallReport) -> Option<&'static str> {
 }
 
 /// The row of a call.
-pub(super) fn line(file: usize, place: usize, call: &CallReport, section: usize) -> Line {
+pub(super) fn line(file: usize, place: usize, call: &CallReport, section: usize) -> Row {
     let (mut before, mut after) = (Html::default(), Html::default());
     before.raw("<td class=\"n\">").text(place + 1).raw("</td>");
     after.element("<td>", started(call), "</td>").element("<td>", shown(&call.from), "</td>");
@@ -42,7 +43,7 @@ pub(super) fn line(file: usize, place: usize, call: &CallReport, section: usize)
         }
     }
     let anchor = Anchor { kind: 'c', file, place }.to_string();
-    Line::new(verdict(call), anchor, section, before, after)
+    Row::new(verdict(call), anchor, section, before, after)
 }
 
 /// One direction of a call: the audio that came from one party.
@@ -84,8 +85,10 @@ pub(super) fn section(
     }
     ladder(&mut html, &call.ladder);
     // If a direction is fine and another exists, the stream above already has its figures.
-    let told = directions.iter().filter(|direction| direction.is_leg).enumerate();
-    for (_, direction) in told.filter(|(number, direction)| *number == 0 || is_wrong(direction.verdict)) {
+    let with_figures = directions.iter().filter(|direction| direction.is_leg).enumerate();
+    for (_, direction) in
+        with_figures.filter(|(number, direction)| *number == 0 || is_wrong(direction.verdict))
+    {
         leg(&mut html, direction);
     }
     html.raw("</div></details>");
@@ -164,7 +167,7 @@ fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Dire
     html.raw(direction.name).raw(" ");
     chip(html, direction.verdict.unwrap_or(NO_VERDICT));
     html.raw("</h4></summary>");
-    said(html, &direction.quality);
+    explanation(html, &direction.quality);
     remarks(html, &direction.quality.rules);
     let is_own = |stream: &StreamReport| is_from_caller(stream) == direction.from_caller;
     let own: Vec<_> = group.streams.iter().filter(|(_, stream)| is_own(stream)).collect();
@@ -179,7 +182,7 @@ fn direction(html: &mut Html, group: &Group, call: &CallReport, direction: &Dire
         let quality = stream.quality();
         // The direction already contains it.
         if own.len() > 1 && stream.verdict != direction.verdict {
-            said(html, &quality);
+            explanation(html, &quality);
         }
         // With several streams, each has its own seconds.
         let affected = direction.quality.affected.filter(|_| own.len() == 1);

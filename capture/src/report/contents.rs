@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{counted, grouped};
 
+use super::anchor::FileAnchor;
 use super::facts::{chip, tally};
 use super::markup::{Html, shown};
 
@@ -18,16 +19,6 @@ pub(super) struct Entry {
     pub(super) registrations: (usize, usize),
     /// How many calls, or streams without signalling, have which verdict.
     pub(super) verdicts: BTreeMap<String, u64>,
-}
-
-/// The anchor of a capture's part.
-#[derive(Clone, Copy)]
-pub(super) struct FileAnchor(pub(super) usize);
-
-impl std::fmt::Display for FileAnchor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "f{}", self.0 + 1)
-    }
 }
 
 /// Writes the overview of a page; nothing for a single capture.

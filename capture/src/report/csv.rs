@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
-use sidetone_model::csv::{write_header, write_object};
+use serde_json::{Value, json};
+use sidetone_model::csv::{write_header, write_values};
+use sidetone_model::media_quality::InboundMedia;
 
+use crate::explained::without_stream_figures;
 use crate::{CallReport, Group, Head, RegistrationReport, StreamReport};
 
 /// Writes analyses as CSV (RFC 4180) that no spreadsheet takes for formulas.
@@ -41,12 +43,18 @@ impl<W: Write> Csv<W> {
     ///
     /// *Errors*: write errors.
     pub fn group(&mut self, file: &str, group: &Group) -> io::Result<()> {
-        let call = group.call.as_ref().map(|(place, call)| (*place, &**call));
+        let mut of_call = Row::new(file);
+        if let Some((place, call)) = &group.call {
+            of_call.call(*place, call);
+        }
         if group.streams.is_empty() {
-            row(&mut self.text, file, call, None);
+            of_call.fill(json!({ "kind": "call" }));
+            of_call.write(&mut self.text);
         }
         for (place, stream) in &group.streams {
-            row(&mut self.text, file, call, Some((*place, stream)));
+            let mut row = of_call.clone();
+            row.stream(*place, stream);
+            row.write(&mut self.text);
         }
         self.flush_some()
     }
@@ -71,69 +79,84 @@ impl<W: Write> Csv<W> {
     }
 }
 
-fn row(
-    text: &mut String,
-    file: &str,
-    call: Option<(usize, &CallReport)>,
-    stream: Option<(usize, &StreamReport)>,
-) {
-    let mut cells = Map::new();
-    cells.insert("file".to_owned(), json!(file));
-    cells.insert("kind".to_owned(), json!(if stream.is_some() { "stream" } else { "call" }));
-    if let Some((place, call)) = call {
+/// The values of one row, by column.
+#[derive(Clone)]
+struct Row(Vec<Value>);
+
+impl Row {
+    fn new(file: &str) -> Self {
+        let mut row = Row(vec![Value::Null; COLUMNS.len()]);
+        row.fill(json!({ "file": file }));
+        row
+    }
+
+    /// Adds the values of an object; a value without a column is ignored.
+    fn fill(&mut self, object: Value) {
+        let Value::Object(object) = object else { return };
+        for (name, value) in object {
+            let column = COLUMNS.iter().position(|column| *column == name);
+            if let Some(slot) = column.and_then(|column| self.0.get_mut(column)) {
+                *slot = value;
+            }
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        write_values(text, self.0.iter());
+    }
+
+    fn call(&mut self, place: usize, call: &CallReport) {
         let quality = call.quality();
-        cells.insert("call".to_owned(), json!(place + 1));
-        let of_call = json!({
-            "call_id": call.call_id, "call_from": call.from, "call_to": call.to,
+        self.fill(json!({
+            "call": place + 1, "call_id": call.call_id, "call_from": call.from, "call_to": call.to,
             "started_at": call.started_at, "answered_at": call.answered_at, "ended_at": call.ended_at,
             "billsec": call.billsec, "sip_status": call.sip_status, "hangup_cause": call.hangup_cause,
             "call_verdict": call.media_verdict, "call_reason": quality.reason, "call_blame": quality.blame,
             "call_sentence": quality.sentence, "call_verdict_worse": call.media_verdict_worse,
-        });
-        merge(&mut cells, of_call);
-        if let Some(quality) = call.callee_quality() {
-            let figures = quality.figures();
-            let of_callee = json!({
-                "callee_verdict": figures.verdict, "callee_reason": quality.reason, "callee_blame": quality.blame,
-                "callee_sentence": quality.sentence, "callee_loss_pct": figures.loss_pct,
-                "callee_jitter_ms": figures.jitter_ms, "callee_mean_interval_ms": figures.mean_interval_ms,
-                "callee_quality_pct": figures.quality_pct, "callee_mos": figures.mos,
-            });
-            merge(&mut cells, of_callee);
-        }
+        }));
+        let Some(quality) = call.callee_quality() else { return };
+        let figures = quality.figures();
+        self.fill(json!({
+            "callee_verdict": figures.verdict, "callee_reason": quality.reason, "callee_blame": quality.blame,
+            "callee_sentence": quality.sentence, "callee_loss_pct": figures.loss_pct,
+            "callee_jitter_ms": figures.jitter_ms, "callee_mean_interval_ms": figures.mean_interval_ms,
+            "callee_quality_pct": figures.quality_pct, "callee_mos": figures.mos,
+        }));
     }
-    if let Some((place, stream)) = stream {
+
+    /// Adds a stream: the figures of its quality by their names, then the stream's own.
+    fn stream(&mut self, place: usize, stream: &StreamReport) {
         let quality = stream.quality();
-        cells.insert("stream".to_owned(), json!(place + 1));
-        merge(&mut cells, json!(stream));
+        let inbound = InboundMedia { timeline: None, ..quality.inbound };
+        self.fill(json!(without_stream_figures(inbound)));
         let types: Vec<String> = stream.payload_types.iter().map(ToString::to_string).collect();
-        let of_stream = json!({
-            "payload_types": types.join(" "), "reason": quality.reason, "blame": quality.blame,
+        self.fill(json!({
+            "kind": "stream", "stream": place + 1, "direction": stream.direction, "src": stream.src,
+            "dst": stream.dst, "ssrc": stream.ssrc, "payload_types": types.join(" "), "codec": stream.codec,
+            "clock_rate": stream.clock_rate, "packets": stream.packets, "expected": stream.expected,
+            "lost": stream.lost, "loss_pct": stream.loss_pct, "duplicates": stream.duplicates,
+            "reordered": stream.reordered, "jitter_ms": stream.jitter_ms,
+            "jitter_mean_ms": stream.jitter_mean_ms, "mean_interval_ms": stream.mean_interval_ms,
+            "max_gap_ms": stream.max_gap_ms, "ptime_ms": stream.ptime_ms, "quality_pct": stream.quality_pct,
+            "mos": stream.mos, "verdict": stream.verdict, "reason": quality.reason, "blame": quality.blame,
             "affected_first_s": quality.affected.map(|affected| affected.first_s),
             "affected_last_s": quality.affected.map(|affected| affected.last_s),
             "flags": quality.flags.join(" "), "sentence": quality.sentence,
             "clock_rate_inferred": stream.clock_rate.map(|_| stream.clock_rate_inferred),
-        });
-        merge(&mut cells, of_stream);
+        }));
     }
-    write_object(text, &COLUMNS, &Value::Object(cells));
 }
 
 /// The row of a registration: what it shares with calls and streams stands in their columns.
 fn registration(text: &mut String, file: &str, one: &RegistrationReport) {
-    let cells = json!({
-        "file": file, "kind": "registration", "src": one.from, "dst": one.registrar,
+    let mut row = Row::new(file);
+    row.fill(json!({
+        "kind": "registration", "src": one.from, "dst": one.registrar,
         "first_at": one.first_at, "last_at": one.last_at, "sip_status": one.sip_status, "sentence": one.sentence,
         "aor": one.aor, "user_agent": one.user_agent, "tries": one.tries, "accepted": one.accepted,
         "result": one.result, "expires_s": one.expires_s,
-    });
-    write_object(text, &COLUMNS, &cells);
-}
-
-fn merge(cells: &mut Map<String, Value>, more: Value) {
-    if let Value::Object(more) = more {
-        cells.extend(more);
-    }
+    }));
+    row.write(text);
 }
 
 /// Bytes of one write.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Head, grouped};
 
-use super::contents::FileAnchor;
+use super::anchor::FileAnchor;
 use super::markup::{Html, shown};
 
 /// Writes the header of one capture with these numbers of calls and streams.
@@ -54,7 +54,7 @@ pub(super) fn empty(html: &mut Html, head: &Head) {
         );
     } else {
         html.raw(
-            "<li>A capture of signalling alone has calls and no streams; this one has neither.</li>\
+            "<li>A capture with only signalling has calls and no streams; this one has neither.</li>\
              <li>SIP over TLS cannot be read. RTP is still found when enough of it was captured.</li>\
              <li>Streams without SIP need about a second of packets to be told from other traffic.</li>",
         );

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Group, Head, grouped};
 
-use super::contents::{Entry, FileAnchor};
+use super::anchor::FileAnchor;
+use super::contents::Entry;
 use super::facts::{NO_VERDICT, empty, facts, is_wrong, tally};
 use super::markup::Html;
 use super::registrations::registrations;
+use super::row::Row;
 use super::{call, stream};
 
 /// The remaining, or used, part of the page's size limits.
@@ -57,22 +59,8 @@ pub(super) struct FilePart {
 struct List {
     seen: usize,
     verdicts: BTreeMap<String, u64>,
-    rows: Kept<Line>,
+    rows: Kept<Row>,
     sections: Kept<String>,
-}
-
-/// A row of a table: the cells before and after its verdict.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) verdict: String,
-    /// The section that it links to.
-    pub(super) anchor: String,
-    /// The cells before the verdict.
-    pub(super) before: String,
-    /// The cells after the verdict.
-    pub(super) after: String,
-    /// The index of its section.
-    section: usize,
 }
 
 /// The kept items: those with a fault first, then in order.
@@ -221,7 +209,7 @@ impl List {
         tally(&mut html, &self.verdicts);
         let drawn = self.sections.places();
         let shown = self.rows.len();
-        let mut lines: Vec<(usize, Line)> = self.rows.wrong.into_iter().chain(self.rows.fine).collect();
+        let mut lines: Vec<(usize, Row)> = self.rows.wrong.into_iter().chain(self.rows.fine).collect();
         lines.sort_by_key(|(number, _)| *number);
         html.raw("<div class=\"scroll\"><table class=\"sortable\"><thead><tr>");
         html.raw(columns).raw("</tr></thead><tbody>");
@@ -240,32 +228,6 @@ impl List {
             }
         }
         out.push("</section>".to_owned());
-    }
-}
-
-impl Line {
-    /// A row for the item number `section` of its list.
-    pub(super) fn new(
-        verdict: Option<&str>,
-        anchor: String,
-        section: usize,
-        before: Html,
-        after: Html,
-    ) -> Self {
-        let verdict = verdict.unwrap_or(NO_VERDICT).to_owned();
-        Line { verdict, anchor, before: before.into_string(), after: after.into_string(), section }
-    }
-
-    fn write(&self, html: &mut Html, is_linked: bool) {
-        html.element("<tr data-v=\"", &self.verdict, "\">").made(&self.before).raw("<td>");
-        if is_linked {
-            html.element("<a href=\"#", &self.anchor, "\">");
-            super::facts::chip(html, &self.verdict);
-            html.raw("</a>");
-        } else {
-            super::facts::chip(html, &self.verdict);
-        }
-        html.raw("</td>").made(&self.after).raw("</tr>");
     }
 }
 

@@ -99,8 +99,13 @@ impl Layout {
     #[inline]
     pub(super) fn key(&mut self, is_first: bool, key: &'static str) {
         debug_assert!(is_plain(key.as_bytes()), "no name of a field: {key}");
-        self.begin_key(is_first);
-        self.text.push(b'"');
+        match (self.flat, is_first) {
+            (Some(_), false) => self.text.extend_from_slice(b", \""),
+            _ => {
+                self.begin_key(is_first);
+                self.text.push(b'"');
+            }
+        }
         self.text.extend_from_slice(key.as_bytes());
         self.text.extend_from_slice(b"\": ");
     }
@@ -145,6 +150,15 @@ impl Layout {
         }
     }
 
+    /// Writes a name of the code in quotes, which stands in JSON as it is.
+    #[inline]
+    pub(super) fn name(&mut self, name: &'static str) {
+        debug_assert!(is_plain(name.as_bytes()), "not a name: {name}");
+        self.text.push(b'"');
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.push(b'"');
+    }
+
     /// Writes a whole number.
     #[inline]
     pub(super) fn integer(&mut self, number: i64) {
@@ -180,6 +194,11 @@ impl Layout {
     /// Writes digits; the last `places` of them, none or two, after the decimal point.
     #[inline]
     fn digits(&mut self, number: u64, places: usize, is_negative: bool) {
+        // Many counts are zero or small.
+        if number < 10 && places == 0 && !is_negative {
+            self.text.push(b'0' + number as u8);
+            return;
+        }
         let mut digits = Digits { bytes: [0; DIGITS_MAX], begin: DIGITS_MAX };
         let (mut end, mut whole) = (DIGITS_MAX, number);
         if places > 0 {
@@ -238,10 +257,27 @@ fn hundredths(number: f64) -> Option<i64> {
 /// Whether a text can be written to JSON without escapes.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
-    // Without an early exit, so that many bytes are compared at once.
-    text.iter().fold(true, |is_plain, byte| is_plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\'))
+    let (words, rest) = text.as_chunks::<8>();
+    let marks = words.iter().fold(0, |marks, word| marks | escaped(u64::from_le_bytes(*word)));
+    // The last eight bytes overlap with those before; a shorter text is checked byte by byte.
+    match text.last_chunk() {
+        Some(last) => marks | escaped(u64::from_le_bytes(*last)) == 0,
+        None => rest.iter().all(|byte| *byte >= b' ' && *byte != b'"' && *byte != b'\\'),
+    }
 }
 
+/// A mark in the highest bit of a byte if one of the eight needs an escape: a control character, a quote or a
+/// backslash. Above such a byte there may be further marks.
+#[inline]
+fn escaped(word: u64) -> u64 {
+    let below = |word: u64, limit: u8| word.wrapping_sub(EACH * u64::from(limit)) & !word;
+    let quotes = below(word ^ (EACH * u64::from(b'"')), 1);
+    let backslashes = below(word ^ (EACH * u64::from(b'\\')), 1);
+    (below(word, b' ') | quotes | backslashes) & (EACH << 7)
+}
+
+/// One in each byte.
+const EACH: u64 = 0x0101_0101_0101_0101;
 /// Spaces of indentation for each level.
 const INDENT: usize = 2;
 /// A comma, the end of a line, and the spaces in front of the next.
@@ -250,3 +286,20 @@ const LINE: &[u8] = b",\n                                ";
 const HUNDREDTHS_MAX: f64 = 1e14;
 /// A sign and twenty digits; or a sign, thirteen digits, the point and two more.
 const DIGITS_MAX: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn texts_that_need_no_escape_are_found(
+            text in prop::collection::vec(prop_oneof![9 => 0x20_u8.., 1 => any::<u8>(), 1 => Just(b'"')], 0..40),
+        ) {
+            let expected = text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\'));
+            prop_assert_eq!(is_plain(&text), expected);
+        }
+    }
+}

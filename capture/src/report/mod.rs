@@ -4,6 +4,7 @@
 //! The page is one file without external requests. All text from a capture is escaped (`markup`), and the
 //! page's own policy forbids every script and style except the two it contains.
 
+mod anchor;
 mod call;
 mod contents;
 mod csv;
@@ -17,6 +18,7 @@ mod markup;
 mod page;
 mod plots;
 mod registrations;
+mod row;
 mod rules;
 mod serializer;
 mod stream;

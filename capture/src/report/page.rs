@@ -98,7 +98,7 @@ fn head(html: &mut Html, entries: &[Entry]) {
         .raw(STYLE)
         .raw("</style></head><body><header><h1>Call quality</h1>");
     html.raw(
-        "<p>Judged by what was captured: loss and delay behind the place of the capture are not in it. \
+        "<p>Measured at the capture point: later loss and delay are not included. \
          Rules version ",
     );
     html.text(sidetone_media::verdict::RULES_VERSION).raw(".</p></header><main>");

@@ -44,12 +44,12 @@ pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck
 
 /// Writes the rules that also apply, and those that nearly do.
 pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
-    let said: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
-    if said.is_empty() {
+    let remarks: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
+    if remarks.is_empty() {
         return;
     }
     html.raw("<ul class=\"also\">");
-    for one in &said {
+    for one in &remarks {
         html.element("<li>", one, "</li>");
     }
     html.raw("</ul>");

@@ -1,7 +1,8 @@
 //! Serializes any value into a [`Layout`].
 //!
-//! The output has the same content as that of `serde_json`, which is not used here because it calls the
-//! writer and the formatter for every piece, which takes twice the time.
+//! The output has the same content as that of `serde_json`. With the serializer of `serde_json` and a formatter
+//! for this layout a whole analysis takes more instructions: 21 % more for 200 calls of five seconds, 3 % more
+//! for 20 calls of two minutes (callgrind).
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -153,7 +154,8 @@ impl<'a> Serializer for &'a mut Layout {
         _index: u32,
         variant: &'static str,
     ) -> Result<(), Error> {
-        self.text(variant)
+        self.name(variant);
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(

@@ -6,11 +6,12 @@ use sidetone_model::time::Timestamp;
 
 use crate::{StreamReport, grouped};
 
+use super::anchor::Anchor;
 use super::facts::{NO_VERDICT, chip, is_wrong};
 use super::figures::figures;
-use super::file::Line;
 use super::markup::{Html, shown};
 use super::plots::{Limits, plots};
+use super::row::Row;
 use super::rules::remarks;
 use super::timeline::Course;
 
@@ -20,7 +21,7 @@ pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>from
     <th class=\"n\">jitter ms</th><th class=\"n\">quality %</th><th class=\"n\">MOS</th>";
 
 /// The row of a stream without signalling.
-pub(super) fn line(file: usize, place: usize, stream: &StreamReport, section: usize) -> Line {
+pub(super) fn line(file: usize, place: usize, stream: &StreamReport, section: usize) -> Row {
     let (mut before, mut after) = (Html::default(), Html::default());
     before.raw("<td class=\"n\">").text(place + 1).raw("</td>");
     after.element("<td>", &stream.src, "</td>").element("<td>", &stream.dst, "</td>");
@@ -31,7 +32,7 @@ pub(super) fn line(file: usize, place: usize, stream: &StreamReport, section: us
         after.element("<td class=\"n\">", decimal(figure), "</td>");
     }
     let anchor = Anchor { kind: 's', file, place }.to_string();
-    Line::new(stream.verdict, anchor, section, before, after)
+    Row::new(stream.verdict, anchor, section, before, after)
 }
 
 /// Writes streams that belong together, those with a fault first.
@@ -59,7 +60,7 @@ pub(super) fn together(
             html.text(Anchor { kind: 's', file, place: mirror }).raw("\">stream ").text(mirror + 1);
             html.raw("</a>.</p>");
         }
-        said(html, &quality);
+        explanation(html, &quality);
         remarks(html, &quality.rules);
         drawing(html, stream, &quality, Drawn { points_max, until, affected: None });
         html.raw("</article>");
@@ -103,7 +104,7 @@ pub(super) fn drawing(html: &mut Html, stream: &StreamReport, quality: &LegQuali
 }
 
 /// The explanation: the sentence, then who should act, when it was, and other remarks.
-pub(super) fn said(html: &mut Html, quality: &LegQuality) {
+pub(super) fn explanation(html: &mut Html, quality: &LegQuality) {
     html.element("<p class=\"sentence\">", &quality.sentence, "</p><p class=\"who\">");
     if let Some(reason) = &quality.reason {
         html.element("<span>reason <b>", reason, "</b></span>");
@@ -129,18 +130,4 @@ pub(super) fn codec(stream: &StreamReport) -> String {
 /// A figure that cannot be judged is shown as a dash.
 pub(super) fn decimal(value: Option<Hundredths>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{:.2}", value.as_f64()))
-}
-
-/// The name of an anchor on the page.
-#[derive(Clone, Copy)]
-pub(super) struct Anchor {
-    pub(super) kind: char,
-    pub(super) file: usize,
-    pub(super) place: usize,
-}
-
-impl std::fmt::Display for Anchor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}-{}", self.kind, self.file + 1, self.place + 1)
-    }
 }

@@ -3,13 +3,13 @@
 use sidetone_media::simulate::Scenario;
 
 use super::*;
-use crate::{Analysis, EngineOptions, Parts, compose, golden, read_with};
+use crate::{Analysis, EngineOptions, Groups, Parts, compose, golden, read_with};
 
 /// The page of analyses.
 fn html(analyses: Vec<Analysis>) -> String {
     let mut page = Page::new(analyses.len());
     for analysis in analyses {
-        let mut groups = Parts::from(analysis).into_groups();
+        let mut groups = Groups::from(Parts::from(analysis));
         page.begin(&groups.head.clone(), groups.calls, groups.streams);
         groups.by_ref().for_each(|group| page.group(&group));
     }
@@ -20,7 +20,7 @@ fn html(analyses: Vec<Analysis>) -> String {
 fn csv(analyses: Vec<Analysis>) -> String {
     let mut csv = Csv::new(Vec::new());
     for analysis in analyses {
-        let mut groups = Parts::from(analysis).into_groups();
+        let mut groups = Groups::from(Parts::from(analysis));
         let file = groups.head.file.clone();
         csv.begin(&groups.head).unwrap();
         groups.by_ref().for_each(|group| csv.group(&file, &group).unwrap());

@@ -1,4 +1,4 @@
-//! Decisions taken from bytes; when these are used up every decision is the first.
+//! Decisions read from bytes; after the last byte every decision is the first one.
 
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ impl<'a> Choices<'a> {
         u64::from(self.u32()) | u64::from(self.u32()) << 32
     }
 
-    /// As many of the next bytes as the next two say, or all that are left.
+    /// The next bytes: the two before them give their number, which is at most the number of bytes left.
     pub fn bytes(&mut self) -> &'a [u8] {
         let len = usize::from(self.u16());
         let (bytes, rest) = self.rest.split_at(len.min(self.rest.len()));
@@ -49,7 +49,7 @@ impl<'a> Choices<'a> {
         std::mem::take(&mut self.rest)
     }
 
-    /// One of a few addresses, so that some of them meet again.
+    /// One of a few addresses, so that some of them repeat.
     pub fn address(&mut self) -> SocketAddr {
         let choice = self.byte();
         let port = 4_000 + u16::from(choice >> 4);

@@ -1,28 +1,28 @@
-//! Segments as a capture file holds them: raw IP of both versions, some in fragments, some cut.
+//! Writes segments as a capture file: raw IP of both versions, some fragmented, some truncated.
 
 use sidetone_media::pcap::Segment;
 use sidetone_media::time::Micros;
 
 use super::tcp::{TRUTH, ends};
 
-/// One segment of the truth.
+/// One segment of the original data.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     pub at: Micros,
-    /// Of the four directions.
+    /// Index of its direction, one of four.
     pub direction: usize,
     /// The sequence number of the direction's first byte.
     pub first: u32,
-    /// Where its bytes belong, and how many they are.
+    /// The offset of its bytes in the direction, and their number.
     pub place: usize,
     pub len: usize,
-    /// Of these the capture did not keep so many.
+    /// The number of bytes that the capture truncated.
     pub cut: usize,
     pub acknowledges: Option<u32>,
     pub syn: bool,
     pub fin: bool,
     pub rst: bool,
-    /// It comes in two IP fragments, where it is long enough and whole.
+    /// Whether it is sent in two IP fragments, if it is long enough and not truncated.
     pub fragments: bool,
 }
 
@@ -56,7 +56,7 @@ pub fn file(segments: &[Given]) -> Vec<u8> {
         let split = tcp.len() / 16 * 8;
         if given.fragments && given.cut == 0 && split > 0 {
             let pieces = [(0, true, &tcp[..split]), (split, false, &tcp[split..])];
-            // Every other packet comes with its end first.
+            // Every second packet has its last fragment first.
             let order = if id & 1 == 0 { [0, 1] } else { [1, 0] };
             for piece in order {
                 let (offset, more, bytes) = pieces[piece];
@@ -94,7 +94,7 @@ fn tcp(given: &Given) -> Vec<u8> {
     bytes
 }
 
-/// The packet around `payload`; `fragment` is where that belongs, and whether more follows.
+/// The packet around `payload`; `fragment` is its offset, and whether more fragments follow.
 fn ip(given: &Given, id: u32, payload: &[u8], fragment: Option<(usize, bool)>) -> Vec<u8> {
     use std::net::IpAddr::{V4, V6};
     let (source, destination) = ends(given.direction);

@@ -5,7 +5,8 @@ use sidetone_media::time::Micros;
 
 use super::choices::Choices;
 
-/// What is found in a frame lies in the frame, and one that is whole says the same whatever came before it.
+/// A payload found in a frame lies within the frame, and a complete frame gives the same result whatever came
+/// before it.
 pub fn link_layers(data: &[u8]) {
     let mut choices = Choices::new(data);
     let mut dissector = Dissector::new();

@@ -1,13 +1,14 @@
-//! Capture files: any bytes, in pieces of any size.
+//! Capture files: any bytes, read in pieces of any size.
 
 use sidetone_media::pcap::{Decoder, Drained, ELEMENT_LEN_MAX, Progress, Records, dissect};
 
 use super::choices::Choices;
 
-/// How a record looked, for comparison.
+/// The fields of a record that are compared.
 type Seen = (i64, u16, usize, u32);
 
-/// A file reads alike whole, in pieces and many records at a time, ends, and asks for no more than it may.
+/// A file gives the same records when it is read at once, in pieces and in batches; reading ends, and never asks
+/// for more bytes than the limit.
 pub fn pcap_reader(data: &[u8]) {
     let mut choices = Choices::new(data);
     let piece = usize::from(choices.byte()) + 1;
@@ -43,7 +44,7 @@ fn drained(file: &[u8], piece: usize) -> Vec<Seen> {
 
 fn in_pieces(file: &[u8], piece: usize) -> Vec<Seen> {
     let (mut decoder, mut begin, mut end, mut seen) = (Decoder::new(), 0, 0, Vec::new());
-    // Which format it is can be told without using a byte, once.
+    // The format can be detected once, without consuming a byte.
     let mut may_stand = true;
     loop {
         match decoder.next(&file[begin..end]) {

@@ -1,11 +1,11 @@
-//! RTCP: compound packets with every block, and what a leg makes of them.
+//! RTCP: compound packets with every block, and a leg's figures from them.
 
 use sidetone_media::rtcp::{Compound, Element, Heard, RtcpFold, is_plausible};
 use sidetone_media::time::{ClockRate, Micros};
 
 use super::choices::Choices;
 
-/// Packets end, and what is folded from them keeps its bounds.
+/// Parsing ends, and the figures stay within their bounds.
 pub fn rtcp(data: &[u8]) {
     let mut choices = Choices::new(data);
     let mut fold = RtcpFold::default();

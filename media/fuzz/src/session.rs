@@ -1,4 +1,4 @@
-//! A session that anything happens to, in any order and at any time; its trace says the same.
+//! A session with any inputs in any order and at any time; its trace gives the same report.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ impl TraceSink for Memory {
     }
 }
 
-/// Figures keep their bounds whatever comes; packets that are folded one by one, and the replay of the trace, give the
+/// Figures stay within their bounds for all inputs; packets that are folded one by one, and the replay of the trace, give the
 /// same report.
 pub fn media_session(data: &[u8]) {
     let (live, file) = play(data, false);
@@ -69,7 +69,7 @@ fn play(data: &[u8], one_by_one: bool) -> (Report, Vec<u8>) {
     (live, file.clone())
 }
 
-/// What holds for the report of every session.
+/// Checks that hold for the report of every session.
 pub fn check_report(report: &Report) {
     let figures = &report.figures;
     check_figures(figures);
@@ -121,10 +121,10 @@ fn config(choices: &mut Choices<'_>) -> SessionConfig {
     config
 }
 
-/// The source of what we send.
+/// The source address of our packets.
 const OURS: u32 = 99;
 
-/// The party at the other end, as far as it goes on as it went.
+/// The state of the party while it continues its stream.
 struct Phone {
     now: Micros,
     packet: Packet,
@@ -171,6 +171,9 @@ impl Phone {
             20 => self.describe(leg, choices),
             21 => leg.sent(self.now, u32::from(choice >> 5), choices.address()),
             22 => leg.handle_input(self.now, Input::LocalDrop { packets: u32::from(choices.byte()) }),
+            23 if choice >> 5 == 7 => {
+                leg.handle_input(self.now, Input::Unauthenticated { packets: u32::from(choices.byte()) });
+            }
             23 => leg.handle_input(self.now, Input::Unreachable),
             24 => drop(leg.receive(self.now, self.source, choices.bytes())),
             25 => drop(leg.receive_rtcp(self.now, self.source, choices.bytes())),
@@ -183,7 +186,7 @@ impl Phone {
         }
     }
 
-    /// Packets as they should come.
+    /// Packets in order and on time.
     fn talk(&mut self, leg: &mut TracedSession, packets: u32) {
         for _ in 0..packets {
             self.arrive(leg);
@@ -197,7 +200,7 @@ impl Phone {
         self.packet.timestamp = self.packet.timestamp.wrapping_add(self.step.wrapping_mul(packets));
     }
 
-    /// We talk.
+    /// We send audio.
     fn listen(&mut self, leg: &mut TracedSession, packets: u32) {
         for _ in 0..packets {
             if let Some(to) = leg.destination() {
@@ -217,24 +220,24 @@ impl Phone {
         datagram.resize(12 + packet.payload_len as usize, 0xd5);
         let disposition = leg.receive(self.now, self.source, &datagram);
         if self.one_by_one {
-            // Whoever asks for it gets it with everything folded.
+            // A report contains all packets, also those that wait.
             let _ = leg.report_block(self.now);
         }
         disposition
     }
 
-    /// What is rarer.
+    /// Rare inputs.
     fn control(&mut self, leg: &mut TracedSession, choice: u8, choices: &mut Choices<'_>) {
         match choice {
             0 => leg.flush_trace(self.now, 1_000_000),
-            1 => leg.handle_input(self.now, Input::Timeout),
+            1 => leg.handle_input(self.now, Input::LocalDrop { packets: u32::from(choices.byte()) }),
             2 => drop(leg.report_block(self.now)),
             3 => leg.sends(self.now, u32::from(choices.byte())),
             _ => leg.sent_rtcp(self.now, choices.bytes()),
         }
     }
 
-    /// A sender or receiver report about what we send, on either port.
+    /// A sender or receiver report about our stream, on either port.
     fn report_by_rtcp(&self, leg: &mut TracedSession, choices: &mut Choices<'_>) {
         let datagram = self.rtcp_report(self.packet.ssrc, OURS, choices);
         if choices.flag() {

@@ -1,4 +1,4 @@
-//! TCP streams put together: segments of a few connections in any order, again, overlapping, cut and missing.
+//! TCP reassembly: segments of a few connections in any order, repeated, overlapping, truncated and missing.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use sidetone_media::time::Micros;
 use super::choices::Choices;
 use super::frames::{Given, file};
 
-/// Who speaks to whom: a call's two directions, and those of another.
+/// The directions: two of one call, and two of another.
 pub const ENDS: [(&str, &str); 4] = [
     ("192.0.2.1:4000", "192.0.2.2:5060"),
     ("192.0.2.2:5060", "192.0.2.1:4000"),
@@ -19,9 +19,9 @@ pub const ENDS: [(&str, &str); 4] = [
     ("[2001:db8::2]:5061", "[2001:db8::1]:4000"),
 ];
 
-/// Whatever comes, a direction is told as one that begins, goes on and ends, with no more than came, and what waits
-/// keeps its bound. Where every segment says the same of a place, each byte is told once at most and in its place;
-/// where nothing was given up, every one is.
+/// For all inputs, the events of a direction are a start, data and an end, with no more bytes than arrived, and the
+/// waiting bytes stay within their bound. When no segments contradict each other, each byte is delivered at most once
+/// and at its offset; when no gap was skipped, every byte is delivered.
 pub fn tcp_reassembly(data: &[u8]) {
     let mut choices = Choices::new(data);
     match choices.byte() & 3 {
@@ -78,7 +78,7 @@ fn any_segments(choices: &mut Choices<'_>) {
     reader.finish();
 }
 
-/// Segments of four streams, each of which has one byte for every place.
+/// Segments of four streams without contradictions.
 fn one_truth(choices: &mut Choices<'_>, as_file: bool) {
     let (segments, is_calm) = segments(choices);
     let mut reader = Reader::default();
@@ -107,7 +107,7 @@ fn one_truth(choices: &mut Choices<'_>, as_file: bool) {
     }
 }
 
-/// Everything from where the direction began on was told.
+/// Every byte from the start of the direction on was delivered.
 fn check_complete(reader: &Reader, segments: &[Given], direction: usize) {
     let Some(stream) = reader.streams.get(&ends(direction)) else { return };
     let mut spans: Vec<(usize, usize)> = segments
@@ -124,7 +124,7 @@ fn check_complete(reader: &Reader, segments: &[Given], direction: usize) {
     assert_eq!(stream.told, came, "direction {direction} from {}", stream.first);
 }
 
-/// What a phone and a switch may send, as a capture may hold it; and whether nothing in it lets a gap be given up.
+/// The segments of a phone and a switch as a capture may hold them; and whether no input makes the reader skip a gap.
 fn segments(choices: &mut Choices<'_>) -> (Vec<Given>, bool) {
     let first: [u32; 4] = std::array::from_fn(|_| choices.u32());
     let (mut segments, mut is_calm) = (Vec::<Given>::new(), true);
@@ -140,19 +140,19 @@ fn segments(choices: &mut Choices<'_>) -> (Vec<Given>, bool) {
             ..Given::default()
         };
         match choice >> 2 & 7 {
-            // Goes on where it was.
+            // Continues at the current offset.
             0 | 1 => {
                 given.place = sent[direction];
                 given.len = 1 + usize::from(choices.byte());
                 sent[direction] = (given.place + given.len).min(PLACE_MAX);
             }
-            // Somewhere.
+            // At any offset.
             2 | 3 => {
                 given.place = usize::from(choices.u16());
                 given.len = 1 + usize::from(choices.byte()) * 5;
             }
             4 => (given.syn, given.len) = (true, usize::from(choices.byte() >> 4)),
-            // What was sent before is sent again.
+            // Sent again.
             5 => {
                 let back = 1 + usize::from(choices.byte());
                 let Some(earlier) = segments.len().checked_sub(back) else { continue };
@@ -181,7 +181,7 @@ fn segments(choices: &mut Choices<'_>) -> (Vec<Given>, bool) {
     (segments, is_calm)
 }
 
-/// Connections, and a count of what was told of them.
+/// Connections, and the counts of their events.
 #[derive(Default)]
 struct Reader {
     connections: Connections<State>,
@@ -191,12 +191,12 @@ struct Reader {
     resets: usize,
 }
 
-/// What a reader keeps of a direction within [`Connections`].
+/// The state of a direction in [`Connections`]'s reader.
 #[derive(Default)]
 struct State {
     parts: usize,
     is_bored: bool,
-    /// Where in the truth the next byte belongs.
+    /// The offset of the next byte in the original data.
     place: Option<usize>,
 }
 
@@ -204,13 +204,13 @@ struct State {
 struct Stream {
     is_open: bool,
     begun: usize,
-    /// Where it began, and how many bytes were told since.
+    /// The offset at which it began, and the number of bytes delivered since.
     first: usize,
     told: usize,
 }
 
 impl Reader {
-    /// `place` is where the segment belongs in the truth, if there is one.
+    /// `place` is the offset of the segment in the original data, if there is one.
     fn segment(&mut self, at: Micros, segment: &Segment<'_>, place: Option<usize>) {
         self.given_bytes += segment.payload.len();
         self.resets += usize::from(segment.rst);
@@ -283,15 +283,15 @@ pub fn ends(direction: usize) -> (SocketAddr, SocketAddr) {
     PARSED[direction]
 }
 
-/// What every stream says: a byte tells its place from those near it.
+/// The content of every stream: a byte differs from those near it.
 pub static TRUTH: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..80_000_u32).map(|place| (place.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect());
 
-/// Bytes of this number end the interest in what contradicts itself anyway.
+/// Contradicting segments are checked up to this number of bytes.
 const BORING_LEN: usize = 77;
-/// Where streams go on no further, so that the truth holds what begins there.
+/// The largest offset at which a segment begins.
 const PLACE_MAX: usize = 65_535;
 /// Segments of one input.
 const SEGMENTS_MAX: usize = 1_000;
-/// Up to so many wait in one direction before a gap is given up.
+/// The number of segments that wait in one direction before a gap is skipped.
 const CALM_SEGMENTS_MAX: usize = 256;

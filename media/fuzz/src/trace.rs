@@ -1,11 +1,12 @@
-//! Traces: any bytes as a file, and any bytes as a block that was written so.
+//! Traces: any bytes as a file, and any bytes as the content of a valid block.
 
 use sidetone_media::trace::{MAGIC, Replay, Replayed};
 
 use super::choices::Choices;
 use super::session::check_report;
 
-/// A trace reads alike whole and in pieces, ends, and its session keeps what holds for every session.
+/// A trace gives the same result when read at once and in pieces, reading ends, and the checks of every session
+/// hold.
 pub fn trace_reader(data: &[u8]) {
     let mut choices = Choices::new(data);
     let piece = usize::from(choices.byte()) + 1;
@@ -22,7 +23,7 @@ pub fn trace_reader(data: &[u8]) {
     }
 }
 
-/// The bytes as blocks of up to 200 bytes, with the lengths and checksums that a writer gives them.
+/// The bytes as blocks of up to 200 bytes, with correct lengths and checksums.
 fn written(records: &[u8]) -> Vec<u8> {
     let mut file = [MAGIC, b"call fuzz\n\n"].concat();
     for block in records.chunks(200) {

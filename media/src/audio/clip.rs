@@ -1,6 +1,7 @@
 //! Audio in memory that is played many times: prompts, announcements, hold music.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::convert;
 use super::wav::{Wav, WavError};
@@ -20,6 +21,13 @@ impl Clip {
     /// A clip of these samples at [`Clip::RATE_HZ`].
     pub fn new(samples: impl Into<Arc<[i16]>>) -> Clip {
         Clip { samples: samples.into() }
+    }
+
+    /// A clip of silence; not longer than [`Clip::SECONDS_MAX`].
+    pub fn silence(length: Duration) -> Clip {
+        let millis = length.as_millis().min(u128::from(Self::SECONDS_MAX) * 1_000);
+        let samples = usize::try_from(millis * u128::from(Self::RATE_HZ) / 1_000).unwrap_or(0);
+        Clip::new(vec![0; samples])
     }
 
     /// Reads a WAV file: PCM of 8, 16, 24 or 32 bits, 32-bit floating point, µ-law or A-law, one or two

@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// The two clocks at one moment, taken right after a batch was received.
+/// The two clocks at one moment, taken after a batch was received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// The relay's clock.
@@ -51,6 +51,16 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// Whether a packet with this stamp may have come after the sample; one without a stamp may.
+    fn is_behind(&self, stamp_us: Option<i64>) -> bool {
+        stamp_us.is_none_or(|stamp_us| stamp_us > self.wall_us)
+    }
+
+    /// Whether a packet with this stamp has waited in its socket so long that calls are about to suffer.
+    pub(super) fn is_late_for(&self, stamp_us: Option<i64>) -> bool {
+        stamp_us.is_some_and(|stamp_us| self.wall_us.saturating_sub(stamp_us) >= WAITED_US_MIN)
+    }
+
     /// The relay time of a packet that the kernel stamped at `stamp_us` (microseconds since the Unix epoch).
     ///
     /// The result is never in the future and at most [`STAMP_AGE_US_MAX`] in the past. This limits the error
@@ -63,6 +73,43 @@ impl Sample {
     }
 }
 
+/// The last reading of the clocks; several sockets that are read in one turn share it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Readings {
+    last: Sample,
+    uses: u8,
+}
+
+impl Readings {
+    /// No reading: the first packet has the clocks read.
+    pub(super) fn new(last: Sample) -> Self {
+        Readings { last, uses: USES_MAX }
+    }
+
+    /// The last reading.
+    pub(super) fn last(&self) -> Sample {
+        self.last
+    }
+
+    /// Has the clocks read again for the next packet: at the start of a turn, so that no reading is older.
+    pub(super) fn expire(&mut self) {
+        self.uses = USES_MAX;
+    }
+
+    /// A reading for packets that were just received; `newest_us` is the stamp of the last one.
+    pub(super) fn after(&mut self, newest_us: Option<i64>, clock: &Clock) -> Sample {
+        if self.uses >= USES_MAX || self.last.is_behind(newest_us) {
+            *self = Readings { last: clock.sample(), uses: 0 };
+        }
+        self.uses += 1;
+        self.last
+    }
+}
+
+/// A quarter of a packet's usual duration. A worker that keeps up reads within the half millisecond of a pause.
+const WAITED_US_MIN: i64 = 5_000;
+/// Sockets that share a reading.
+const USES_MAX: u8 = 16;
 /// The longest time a packet may have waited in the socket; an older stamp is not used.
 ///
 /// A default receive buffer holds about 5 s of one audio stream.
@@ -86,6 +133,38 @@ mod tests {
         ] {
             assert_eq!(sample.mono(stamp_us), Micros(expected), "{name}");
         }
+    }
+
+    #[test]
+    fn a_sample_serves_for_packets_that_came_before_it() {
+        let sample = Sample { now: Micros(5_000_000), wall_us: 1_700_000_000_000_000 };
+        for (late, stamp_us) in [(false, 1), (false, -4_999), (true, -5_000), (true, -i64::MAX / 2)] {
+            assert_eq!(sample.is_late_for(Some(1_700_000_000_000_000 + stamp_us)), late, "{stamp_us}");
+        }
+        assert!(!sample.is_late_for(None));
+        assert!(!sample.is_behind(Some(1_700_000_000_000_000)));
+        assert!(sample.is_behind(Some(1_700_000_000_000_001)));
+        assert!(sample.is_behind(None));
+    }
+
+    #[test]
+    fn a_reading_serves_sixteen_sockets_of_a_turn() {
+        let clock = Clock::start();
+        let old = Sample { now: Micros(-5), wall_us: i64::MAX };
+        let mut readings = Readings::new(old);
+        assert_ne!(readings.after(Some(0), &clock).now, old.now, "an empty one has the clocks read");
+        for (name, uses, newest_us, is_shared) in [
+            ("in the turn", 3, Some(0), true),
+            ("the last use", 15, Some(0), true),
+            ("enough", 16, Some(0), false),
+            ("without a stamp", 3, None, false),
+        ] {
+            readings = Readings { last: old, uses };
+            assert_eq!(readings.after(newest_us, &clock).now == old.now, is_shared, "{name}");
+        }
+        readings = Readings { last: old, uses: 3 };
+        readings.expire();
+        assert_ne!(readings.after(Some(0), &clock).now, old.now, "the next turn");
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Counters {
     pub seats: usize,
     /// Datagrams the system refused to send.
     pub send_errors: u64,
+    /// System calls of the workers that wait, receive or send.
+    pub system_calls: u64,
     /// How late the ticks of mixes were.
     pub ticks: TickCounts,
     /// Datagrams whose payload type has no number on the other side.
@@ -62,6 +64,8 @@ pub struct Counters {
     pub unreachable: u64,
     /// Datagrams without a kernel receive time; they get the time of their batch.
     pub unstamped: u64,
+    /// Datagrams of batches whose first one waited for its worker for 5 ms or longer.
+    pub waited: u64,
 }
 
 /// Totals of all mixes since the relay was started; at most a tenth of a second old.
@@ -168,12 +172,14 @@ pub(super) enum Count {
     Relayed,
     RelayedBytes,
     SendErrors,
+    SystemCalls,
     Unmapped,
     Unreachable,
     Unstamped,
+    Waited,
 }
 
-const COUNTS: usize = 19;
+const COUNTS: usize = 21;
 
 /// Number of fields of [`MixingCounts`].
 const MIXING: usize = 7;
@@ -183,15 +189,17 @@ pub(super) const LATE_BOUNDS_US: [u64; 6] = [1_000, 2_000, 5_000, 10_000, 20_000
 const LATES: usize = LATE_BOUNDS_US.len() + 2;
 
 /// Every reason, each at its own position; `place` and the test ensure that none is missing.
-const REASONS: [Reason; 8] = [
+const REASONS: [Reason; 10] = [
     Reason::Closed,
     Reason::Empty,
     Reason::Foreign,
     Reason::Malformed,
     Reason::PayloadType,
     Reason::Probation,
+    Reason::Replayed,
     Reason::Rtcp,
     Reason::Source,
+    Reason::Unauthenticated,
 ];
 
 /// The position of a reason in [`REASONS`].
@@ -203,8 +211,10 @@ const fn place(reason: Reason) -> usize {
         Reason::Malformed => 3,
         Reason::PayloadType => 4,
         Reason::Probation => 5,
-        Reason::Rtcp => 6,
-        Reason::Source => 7,
+        Reason::Replayed => 6,
+        Reason::Rtcp => 7,
+        Reason::Source => 8,
+        Reason::Unauthenticated => 9,
     }
 }
 
@@ -355,10 +365,12 @@ pub(super) fn sum(tallies: &[Tally]) -> Counters {
         relayed_bytes: total(Count::RelayedBytes),
         seats: tallies.iter().map(|tally| tally.seats.load(Ordering::Relaxed)).sum(),
         send_errors: total(Count::SendErrors),
+        system_calls: total(Count::SystemCalls),
         ticks: ticks(tallies),
         unmapped: total(Count::Unmapped),
         unreachable: total(Count::Unreachable),
         unstamped: total(Count::Unstamped),
+        waited: total(Count::Waited),
     }
 }
 

@@ -2,20 +2,21 @@
 //!
 //! A port's *home* is the worker that opened it: every command arrives there, and the ports of one call have
 //! the same home. When a leg joins a mix of another worker, it moves there with its sockets and its session;
-//! its home stores where it is and forwards commands in order. When the leg leaves the mix, or joins one in
-//! another worker, its home recalls it first: commands that arrive meanwhile wait at home and run when the
-//! leg is back. During a move its sockets are not read; packets wait in them with their receive times.
+//! its home stores where it is and forwards commands in order. A bridge between legs of two homes runs in the
+//! home with the lower number: the other leg moves there. When the leg leaves the mix, or must be in another
+//! worker, its home recalls it first: commands that arrive meanwhile wait at home and run when the leg is
+//! back. During a move its sockets are not read; packets wait in them with their receive times.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use sidetone_wire::Waker;
 
 use super::leg::Leg;
 use super::message::{Command, PortId};
-use super::waker::Waker;
-use crate::mix::{MixId, Seat};
+use crate::mix::MixId;
 
 /// A message between two workers.
 pub(super) enum Handover {
@@ -124,9 +125,9 @@ impl Handovers {
                 self.away.remove(&id);
                 self.push(at, Handover::Command(id, Command::Close));
             }
-            Command::Join { mix, seat } if worker_of(mix, workers) != at => {
+            command if place_of(id, &command, workers).is_some_and(|place| place != at) => {
                 away.recalled = true;
-                away.held.push_back(Command::Join { mix, seat });
+                away.held.push_back(command);
                 self.queued += 1;
                 self.push(at, Handover::Recall(id));
             }
@@ -139,12 +140,12 @@ impl Handovers {
         None
     }
 
-    /// Hands a leg of this worker to the worker of the mix that it is to join.
-    pub(super) fn lend(&mut self, leg: Box<Leg>, mix: MixId, seat: Box<Seat>) {
-        let (id, at) = (leg.id, worker_of(mix, self.outboxes.len()));
+    /// Hands a leg of this worker to the worker at which this command of it runs.
+    pub(super) fn lend(&mut self, leg: Box<Leg>, at: usize, command: Command) {
+        let id = leg.id;
         self.away.insert(id, Away { at, recalled: false, held: VecDeque::new() });
         self.push(at, Handover::Leg(leg));
-        self.push(at, Handover::Command(id, Command::Join { mix, seat }));
+        self.push(at, Handover::Command(id, command));
     }
 
     /// Hands a leg that was called back to its home.
@@ -169,6 +170,15 @@ impl Handovers {
             outbox.push_back(handover);
             self.queued += 1;
         }
+    }
+}
+
+/// The worker in which a leg must be for this command; `None` when the command runs wherever the leg is.
+pub(super) fn place_of(id: PortId, command: &Command, workers: usize) -> Option<usize> {
+    match command {
+        Command::Bridge { peer, .. } => Some(id.worker().min(peer.worker())),
+        Command::Join { mix, .. } => Some(worker_of(*mix, workers)),
+        _ => None,
     }
 }
 

@@ -2,19 +2,22 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use sidetone_wire::{BATCH, DATAGRAM_BYTES_MAX, Endpoint, Sent, Wire};
+
 use super::beep::Beep;
 use super::clock::{Clock, Sample};
 use super::counters::{Batch, Count};
-use super::endpoint::{Endpoint, Pair};
 use super::guard::Guard;
 use super::message::PortId;
+use super::pair::Pair;
 use super::presence::Presence;
 use super::reports::Reports;
+use super::secured::Secured;
 use super::transcoding::Transcoding;
-use super::wire::{BATCH, DATAGRAM_BYTES_MAX, Sent, Wire};
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
-use crate::session::{Disposition, Input, Session, Watch};
+use crate::session::{Disposition, Input, Reason, Session, Watch};
+use crate::srtp::SrtpKeys;
 use crate::time::Micros;
 use crate::trace::TracedSession;
 
@@ -40,6 +43,8 @@ pub(super) struct Leg {
     pub(super) described: bool,
     /// Whether SDP settled that RTP and RTCP share one port (RFC 5761).
     pub(super) rtcp_mux: bool,
+    /// SRTP, when SDP settled keys.
+    secured: Option<Box<Secured>>,
     /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if snapshots are wanted.
@@ -94,6 +99,7 @@ impl Leg {
             beep: None,
             described: false,
             rtcp_mux: false,
+            secured: None,
             party: None,
             next_snapshot: now,
             watch: Watch::default(),
@@ -108,9 +114,17 @@ impl Leg {
         if rtcp { &mut self.rtcp } else { &mut self.rtp }
     }
 
+    /// Sets, changes or removes the keys of SRTP.
+    pub(super) fn secure(&mut self, now: Micros, keys: Option<SrtpKeys>) {
+        match (&mut self.secured, keys) {
+            (Some(secured), Some(keys)) => secured.change(now, keys),
+            (secured, keys) => *secured = keys.map(|keys| Box::new(Secured::new(keys))),
+        }
+    }
+
     /// Asks the session for the destinations again; call it after every input that may change them.
     pub(super) fn retarget(&mut self, guard: &Guard) {
-        let local = self.rtp.local.ip();
+        let local = self.rtp.local().ip();
         self.rtp_target = self.session.destination().filter(|to| guard.allows(local, *to, self.party));
         self.rtcp_target = self.session.rtcp_destination().filter(|to| guard.allows(local, *to, self.party));
     }
@@ -128,6 +142,7 @@ impl Leg {
         batch: &mut Batch,
     ) -> Picked {
         let mut picked = Picked::default();
+        let mut unauthenticated = 0;
         for index in 0..count {
             let Some((arrival, datagram)) = wire.datagram(index) else { break };
             let at = sample.mono(arrival.stamp_us);
@@ -140,6 +155,17 @@ impl Leg {
                 batch.add(Count::Oversize, 1);
                 continue;
             }
+            let datagram = match &mut self.secured {
+                None => datagram,
+                Some(secured) => match open(secured, wire, index, on_rtcp, at) {
+                    Ok(datagram) => datagram,
+                    Err(reason) => {
+                        unauthenticated += u32::from(reason == Reason::Unauthenticated && !on_rtcp);
+                        batch.discard(reason);
+                        continue;
+                    }
+                },
+            };
             let disposition = if on_rtcp {
                 self.session.receive_rtcp(at, arrival.source, datagram)
             } else {
@@ -165,19 +191,10 @@ impl Leg {
                 batch.add(Count::Held, 1);
                 continue;
             };
-            let transcoding = forward.transcoding.as_ref();
-            if is_rtcp && transcoding.is_some_and(|transcoding| transcoding.is_active()) {
-                // The peer's party receives a stream and reports that are generated here.
-                batch.add(Count::Mixed, 1);
-            } else if is_rtcp {
-                picked.rtcp.push(index);
-            } else if forward.rewrite(datagram) {
-                picked.rtp.push(index);
-            } else if transcoding.is_some() {
-                picked.transcoded.push(index);
-            } else {
-                batch.add(Count::Unmapped, 1);
-            }
+            forward.pick((index, is_rtcp), datagram, &mut picked, batch);
+        }
+        if unauthenticated > 0 {
+            self.session.handle_input(sample.now, Input::Unauthenticated { packets: unauthenticated });
         }
         picked
     }
@@ -186,24 +203,40 @@ impl Leg {
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
             self.write_beep(wire, &picked.rtp);
-            let outcome = wire.send(&self.rtp, to, picked.rtp.as_slice());
+            let sealed;
+            let rtp = match &mut self.secured {
+                None => &picked.rtp,
+                Some(secured) => {
+                    sealed = seal(secured, wire, &picked.rtp, false, batch);
+                    &sealed
+                }
+            };
+            let outcome = wire.send(&self.rtp, to, rtp.as_slice());
             if outcome.sent > 0 {
                 self.session.sent(now, outcome.sent, to);
             }
-            let last = picked.rtp.as_slice().last();
+            let last = rtp.as_slice().last();
             if let Some((_, datagram)) = last.and_then(|index| wire.datagram(usize::from(*index))) {
                 self.sends(now, datagram);
             }
             count_sent(outcome, batch);
         }
         if let Some(to) = hold_or_target(self.rtcp_target, &picked.rtcp, batch) {
-            let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
-            count_sent(wire.send(endpoint, to, picked.rtcp.as_slice()), batch);
             for index in picked.rtcp.as_slice() {
                 if let Some((_, datagram)) = wire.datagram(usize::from(*index)) {
                     self.session.sent_rtcp(now, datagram);
                 }
             }
+            let sealed;
+            let rtcp = match &mut self.secured {
+                None => &picked.rtcp,
+                Some(secured) => {
+                    sealed = seal(secured, wire, &picked.rtcp, true, batch);
+                    &sealed
+                }
+            };
+            let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
+            count_sent(wire.send(endpoint, to, rtcp.as_slice()), batch);
         }
     }
 
@@ -223,7 +256,16 @@ impl Leg {
                 self.beep = None;
             }
         }
-        if wire.send_own(&self.rtp, to, datagram) {
+        let sent = match &mut self.secured {
+            None => wire.send_own(&self.rtp, to, datagram),
+            Some(secured) => {
+                let mut buffer = [0; DATAGRAM_BYTES_MAX];
+                let sealed = copied(&mut buffer, datagram).and_then(|len| secured.seal(&mut buffer, len));
+                let sealed = sealed.and_then(|len| buffer.get(..len));
+                sealed.is_some_and(|sealed| wire.send_own(&self.rtp, to, sealed))
+            }
+        };
+        if sent {
             self.session.sent(now, 1, to);
             self.sends(now, datagram);
             if let Some(reports) = &mut self.reports {
@@ -247,7 +289,15 @@ impl Leg {
         let mut buffer = [0; REPORT_BYTES_MAX];
         let Some(report) = reports.write(sample, block.as_ref(), &mut buffer) else { return };
         let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
-        let sent = wire.send_own(endpoint, to, report);
+        let sent = match &mut self.secured {
+            None => wire.send_own(endpoint, to, report),
+            Some(secured) => {
+                let mut buffer = [0; REPORT_BYTES_MAX + SRTCP_BYTES_MAX];
+                let sealed = copied(&mut buffer, report).and_then(|len| secured.seal_rtcp(&mut buffer, len));
+                let sealed = sealed.and_then(|len| buffer.get(..len));
+                sealed.is_some_and(|sealed| wire.send_own(endpoint, to, sealed))
+            }
+        };
         if sent {
             self.session.sent_rtcp(sample.now, report);
         }
@@ -308,6 +358,30 @@ impl Leg {
 }
 
 impl Forward {
+    /// Picks an accepted datagram for the peer, as RTP or RTCP.
+    #[inline]
+    fn pick(
+        &self,
+        (index, is_rtcp): (usize, bool),
+        datagram: &mut [u8],
+        picked: &mut Picked,
+        batch: &mut Batch,
+    ) {
+        let transcoding = self.transcoding.as_ref();
+        if is_rtcp && transcoding.is_some_and(|transcoding| transcoding.is_active()) {
+            // The peer's party receives a stream and reports that are generated here.
+            batch.add(Count::Mixed, 1);
+        } else if is_rtcp {
+            picked.rtcp.push(index);
+        } else if self.rewrite(datagram) {
+            picked.rtp.push(index);
+        } else if transcoding.is_some() {
+            picked.transcoded.push(index);
+        } else {
+            batch.add(Count::Unmapped, 1);
+        }
+    }
+
     /// Writes the peer's payload type into the datagram; `false` when the peer has none for it.
     fn rewrite(&self, datagram: &mut [u8]) -> bool {
         let Some(map) = &self.payload_map else { return true };
@@ -344,6 +418,50 @@ impl Indices {
     }
 }
 
+/// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it.
+fn open<'a>(
+    secured: &mut Secured,
+    wire: &'a mut Wire,
+    index: usize,
+    on_rtcp: bool,
+    at: Micros,
+) -> Result<&'a mut [u8], Reason> {
+    let (_, datagram) = wire.datagram(index).ok_or(Reason::Malformed)?;
+    let len = secured.open(at, on_rtcp, datagram)?;
+    wire.resize(index, len);
+    wire.datagram(index).map(|(_, datagram)| datagram).ok_or(Reason::Malformed)
+}
+
+/// Protects the datagrams at `indices` in the receive buffers, and returns those that can be sent. A copy of a packet
+/// that was sent is not: its receiver would refuse it.
+fn seal(
+    secured: &mut Secured,
+    wire: &mut Wire,
+    indices: &Indices,
+    is_rtcp: bool,
+    batch: &mut Batch,
+) -> Indices {
+    let mut sealed = Indices::default();
+    for index in indices.as_slice().iter().map(|index| usize::from(*index)) {
+        let Some((len, buffer)) = wire.buffer(index) else { break };
+        let len = if is_rtcp { secured.seal_rtcp(buffer, len) } else { secured.seal(buffer, len) };
+        match len {
+            Some(len) => {
+                wire.resize(index, len);
+                sealed.push(index);
+            }
+            None => batch.discard(Reason::Replayed),
+        }
+    }
+    sealed
+}
+
+/// Copies a packet to the start of a buffer; returns its length, or `None` when it does not fit.
+fn copied(buffer: &mut [u8], packet: &[u8]) -> Option<usize> {
+    buffer.get_mut(..packet.len())?.copy_from_slice(packet);
+    Some(packet.len())
+}
+
 /// The target, when there is something to send. Without a target the picked packets are counted as held.
 fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Batch) -> Option<SocketAddr> {
     let count = u32::try_from(indices.len).unwrap_or(u32::MAX);
@@ -359,6 +477,8 @@ fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::SendErrors, outcome.failed);
 }
 
+/// What SRTCP adds to a packet at most: a tag and an index.
+const SRTCP_BYTES_MAX: usize = 20;
 /// A packet that waited here for longer is measured but not sent: no jitter buffer can use it.
 const STALE_US: i64 = 2_000_000;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig, Warning};
+use crate::srtp::SrtpKeys;
 use crate::trace::{TraceHead, TraceSink};
 use crate::transcode::TranscodePlan;
 
@@ -98,7 +99,7 @@ pub enum Command {
     /// One direction only: the other direction needs the same command on the peer. A port may be its own peer
     /// (echo).
     Bridge {
-        /// A port of the same group.
+        /// Another port.
         peer: PortId,
         /// For each payload type that this leg may receive, the number that the peer's party uses for it.
         /// With 128 and above the peer has no number and the packet is not relayed. Without a map numbers
@@ -119,6 +120,9 @@ pub enum Command {
     },
     /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party.
     Leave,
+    /// The keys of SRTP that SDP settled, or none for plain RTP; send it before the [`Command::Describe`] of the same
+    /// SDP. A key that stays the same continues. From then on packets that cannot be authenticated are discarded.
+    Secure(Option<Box<SrtpKeys>>),
     /// Passes a command to the leg's seat; ignored when it has none.
     Seat(SeatCommand),
     /// A new SDP result for this leg; replaces the earlier one.
@@ -265,9 +269,6 @@ pub enum CommandError {
     /// The worker's queue is full; the command can be tried again.
     #[error("the worker's queue is full")]
     Busy,
-    /// The two ports of a bridge were opened in different groups.
-    #[error("the two ports do not belong to the same group")]
-    OtherGroup,
     /// The relay was shut down.
     #[error("the relay is shut down")]
     Stopped,

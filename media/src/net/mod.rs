@@ -17,7 +17,7 @@
 mod beep;
 mod clock;
 mod counters;
-mod endpoint;
+mod gather;
 mod guard;
 mod handover;
 mod leg;
@@ -25,15 +25,15 @@ mod legs;
 mod message;
 mod mixes;
 mod notice_queue;
+mod pair;
 mod ports;
 mod presence;
 mod relay;
 mod reports;
+mod secured;
 mod shared;
 mod transcoding;
 mod transcodings;
-mod waker;
-mod wire;
 mod worker;
 mod worker_io;
 

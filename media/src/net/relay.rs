@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use sidetone_wire::{Waker, Wire};
 
 use super::counters::{Count, Counters, sum};
 use super::handover::{Handover, Peer, worker_of};
@@ -15,8 +16,7 @@ use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
 use super::shared::{Shared, lock};
-use super::waker::Waker;
-use super::worker::{self, Order, Worker};
+use super::worker::{Order, Worker};
 use crate::mix::{MixCommand, MixId};
 use crate::session::StrictSource;
 use crate::time::Micros;
@@ -74,7 +74,8 @@ impl Relay {
 
     /// Binds a free pair of ports on `bind` and gives it to a worker.
     ///
-    /// Legs to be bridged have the same `group`; legs of one group run in the same worker.
+    /// Legs of one group run in the same worker. Legs that will be bridged should have the same `group`: of two
+    /// others, one moves to the worker of the other.
     ///
     /// # Errors
     /// See [`OpenError`]; after an error nothing stays bound.
@@ -90,7 +91,7 @@ impl Relay {
             return Err(OpenError::Busy);
         }
         let pair = self.shared.bind_pair(bind)?;
-        let (rtp, rtcp) = (pair.rtp.local, pair.rtcp.local);
+        let (rtp, rtcp) = (pair.rtp.local(), pair.rtcp.local());
         let id = PortId::new(self.serial.fetch_add(1, Ordering::Relaxed), number, rtp.port());
         let leg = self.shared.leg(id, pair);
         match handle.orders.try_send(Order::Open(leg)) {
@@ -115,9 +116,6 @@ impl Relay {
     /// # Errors
     /// [`CommandError::Busy`] is counted and may be tried again: a port that gets no [`Command::Close`] stays open.
     pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
-        if matches!(&command, Command::Bridge { peer, .. } if peer.worker() != id.worker()) {
-            return Err(CommandError::OtherGroup);
-        }
         let Some(handle) = self.workers.get(id.worker()) else { return Err(CommandError::Stopped) };
         match handle.orders.try_send(Order::Command(id, command)) {
             Ok(()) => {
@@ -246,11 +244,11 @@ impl Relay {
         let Some((waker, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.waker), inbox.clone())) else {
             return Ok(());
         };
-        let epoll = worker::listen(&waker)?;
+        let wire = Wire::open(&waker)?;
         let own_waker = Arc::clone(&waker);
         let work = move || {
             let watched = Watched(Arc::clone(&shared));
-            Worker::new(index, shared, own_waker, order_receiver, inbox, epoll).run();
+            Worker::new(index, shared, own_waker, order_receiver, inbox, wire).run();
             drop(watched);
         };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;

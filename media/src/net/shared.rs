@@ -9,12 +9,12 @@ use crossbeam_channel::Receiver;
 
 use super::clock::Clock;
 use super::counters::Tally;
-use super::endpoint::Pair;
 use super::guard::Guard;
 use super::handover::Peer;
 use super::leg::Leg;
 use super::message::{Notice, OpenError, PortId, RelayConfig, RelayError};
 use super::notice_queue::NoticeChannel;
+use super::pair::Pair;
 use super::ports::Ports;
 use crate::session::{Session, SessionConfig};
 

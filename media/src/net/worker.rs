@@ -1,16 +1,17 @@
 //! One thread of the relay: waits for its sockets, moves their packets and carries out commands in between.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use sidetone_wire::{BATCH, Event, Waker, Wire};
 
+use super::clock::Readings;
 use super::counters::Count;
-use super::handover::{Handover, Handovers, worker_of};
+use super::gather::Gather;
+use super::handover::{Handover, Handovers, place_of};
 use super::leg::{Forward, Leg};
 use super::legs::Legs;
 use super::message::{Command, Notice, PortId};
@@ -18,11 +19,9 @@ use super::mixes::Mixes;
 use super::presence::Change;
 use super::shared::Shared;
 use super::transcodings::{Transcodings, beep, transcode_by};
-use super::waker::Waker;
-use super::wire::BATCH;
 use super::worker_io::{At, WorkerIo};
-use crate::mix::{MixCommand, MixId, Seat};
-use crate::session::{Input, Output};
+use crate::mix::{MixCommand, MixId};
+use crate::session::Output;
 use crate::time::Micros;
 
 /// A worker with its legs and its mixes; it owns the sockets that it reads.
@@ -35,16 +34,25 @@ pub(super) struct Worker {
     inbox: Receiver<Handover>,
     /// Whether orders or legs may be left from the last turn.
     orders_due: bool,
-    epoll: Epoll,
-    events: Box<[EpollEvent]>,
     legs: Legs,
     mixes: Mixes,
     transcodings: Transcodings,
     handovers: Handovers,
-    /// The clock's last reading.
-    seen: Micros,
+    readings: Readings,
+    gather: Gather,
+    /// The pause before the next wait.
+    pause: Duration,
     next_sweep: Micros,
     sweep: usize,
+}
+
+/// How much of a socket is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// What waits, [`BATCH`] at most.
+    All,
+    /// What a socket that is ready is worth, see [`Wire::receive`].
+    Ready { error: bool },
 }
 
 /// A command from the handle of the relay.
@@ -55,14 +63,14 @@ pub(super) enum Order {
 }
 
 impl Worker {
-    /// A worker without legs, created on the thread that runs it; `epoll` is from [`listen`].
+    /// A worker without legs, created on the thread that runs it.
     pub(super) fn new(
         index: usize,
         shared: Arc<Shared>,
         waker: Arc<Waker>,
         orders: Receiver<Order>,
         inbox: Receiver<Handover>,
-        epoll: Epoll,
+        wire: Wire,
     ) -> Worker {
         let ports = &shared.guard.ports;
         Worker {
@@ -71,16 +79,16 @@ impl Worker {
             orders,
             inbox,
             orders_due: false,
-            epoll,
-            events: vec![EpollEvent::empty(); EVENTS_MAX].into_boxed_slice(),
             legs: Legs::new(*ports.start(), *ports.end()),
             mixes: Mixes::default(),
             transcodings: Transcodings::default(),
             handovers: Handovers::new(shared.peers.len()),
-            seen: shared.clock.now(),
+            readings: Readings::new(shared.clock.sample()),
+            gather: Gather::new(shared.clock.now()),
+            pause: Duration::ZERO,
             next_sweep: shared.clock.now() + SWEEP_US,
             sweep: 0,
-            io: WorkerIo::new(shared),
+            io: WorkerIo::new(shared, wire),
         }
     }
 
@@ -106,30 +114,36 @@ impl Worker {
     /// Waits once and handles what is due.
     fn turn(&mut self) {
         let patience = self.patience();
-        let ready = match self.epoll.wait(&mut self.events, patience) {
+        let ready = match self.io.wire.wait(patience, self.pause) {
             Ok(ready) => ready,
-            Err(Errno::EINTR) => 0,
-            Err(errno) => {
+            Err(error) => {
                 // Has never occurred; without this pause the loop would be busy without packets.
-                tracing::error!(%errno, "an RTP worker failed to wait for its sockets");
+                tracing::error!(%error, "an RTP worker failed to wait for its sockets");
                 std::thread::yield_now();
                 0
             }
         };
+        self.readings.expire();
+        let mut packets = 0;
         for place in 0..ready {
-            let Some(event) = self.events.get(place).copied() else { break };
-            if event.data() == WAKER_TOKEN {
-                self.waker.reset();
-                self.orders_due = true;
-            } else {
-                let (id, rtcp) = PortId::from_token(event.data());
-                let _ = self.visit(id, rtcp, event.events());
+            match self.io.wire.event(place) {
+                None => break,
+                Some(Event::Woken) => {
+                    self.waker.reset();
+                    self.orders_due = true;
+                }
+                Some(Event::Ready { token, error }) => {
+                    let (id, rtcp) = PortId::from_token(token);
+                    packets += self.visit(id, rtcp, Read::Ready { error });
+                }
             }
             // A burst of packets does not delay the listeners of a mix.
-            if self.mixes.is_due(self.seen) {
+            if self.mixes.is_due(self.readings.last().now) {
                 self.tick_mixes();
             }
         }
+        // The packets before a notice are counted when it is read.
+        self.publish_counts();
         if self.orders_due {
             self.take_orders();
         }
@@ -144,27 +158,38 @@ impl Worker {
             self.next_sweep = now + SWEEP_US;
             self.sweep(now);
         }
+        self.pause = self.gather.after_turn(now, u32::try_from(packets).unwrap_or(u32::MAX));
         self.handovers.flush(&self.io.shared.peers);
         self.io.deliver_notices();
     }
 
     /// The packet path: receives a batch, measures it, sends it on. Returns the number of datagrams received.
-    fn visit(&mut self, id: PortId, rtcp: bool, flags: EpollFlags) -> usize {
+    fn visit(&mut self, id: PortId, rtcp: bool, read: Read) -> usize {
         let Some(leg) = self.legs.get_mut(id) else {
             return 0;
         };
         self.io.current = Some(At::Leg(id));
-        if flags.contains(EpollFlags::EPOLLERR) && !rtcp {
+        if read == (Read::Ready { error: true }) && !rtcp {
             leg.hear_unreachable(&mut self.io.wire, self.io.shared.clock.now(), &mut self.io.batch);
         }
-        // An error here means that no datagram is there; ICMP errors come by the queue above.
-        let Ok(count) = self.io.wire.receive(leg.endpoint_mut(rtcp)) else {
+        let endpoint = leg.endpoint_mut(rtcp);
+        let count = match read {
+            Read::All => self.io.wire.drain(endpoint),
+            Read::Ready { .. } => self.io.wire.receive(endpoint),
+        };
+        if count == 0 {
             self.io.current = None;
             return 0;
-        };
-        let sample = self.io.shared.clock.sample();
-        self.seen = sample.now;
-        self.io.batch.add(Count::Received, u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        let newest = count.checked_sub(1).and_then(|last| self.io.wire.datagram(last));
+        let stamp_us = newest.and_then(|(arrival, _)| arrival.stamp_us);
+        let sample = self.readings.after(stamp_us, &self.io.shared.clock);
+        let datagrams = u32::try_from(count).unwrap_or(u32::MAX);
+        self.io.batch.add(Count::Received, datagrams);
+        let oldest_us = self.io.wire.datagram(0).and_then(|(arrival, _)| arrival.stamp_us);
+        if sample.is_late_for(oldest_us) {
+            self.io.batch.add(Count::Waited, datagrams);
+        }
         let picked = leg.measure(&mut self.io.wire, rtcp, count, sample, &mut self.io.batch);
         let (mix, peer) = (leg.seat, leg.forward.as_ref().map(|forward| forward.peer));
         let presence = leg.presence.look(sample.now);
@@ -187,19 +212,20 @@ impl Worker {
             }
         }
         self.io.current = None;
-        self.publish();
         count
     }
 
     /// Reads the datagrams that wait in a leg's sockets, so that they count as received before the command.
     fn drain(&mut self, id: PortId) {
+        self.readings.expire();
         for rtcp in [false, true] {
             for _ in 0..DRAINS_MAX {
-                if self.visit(id, rtcp, EpollFlags::empty()) < BATCH {
+                if self.visit(id, rtcp, Read::All) < BATCH {
                     break;
                 }
             }
         }
+        self.publish_counts();
     }
 
     /// Passes on the outputs of a session.
@@ -272,6 +298,7 @@ impl Worker {
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),
             Command::Leave => self.unseat(id),
+            Command::Secure(keys) => leg.secure(now, keys.map(|keys| *keys)),
             Command::Seat(command) => self.mixes.command_seat(&mut self.io, &mut self.legs, id, command),
             Command::Describe(description) => {
                 leg.rtcp_mux = description.rtcp_mux;
@@ -303,12 +330,10 @@ impl Worker {
 
     /// Runs a command for a port whose home is here, or forwards it to the worker that has the leg.
     fn command(&mut self, id: PortId, command: Command) {
-        match self.handovers.route(id, command) {
-            Some(Command::Join { mix, seat }) if worker_of(mix, self.io.shared.peers.len()) != self.index => {
-                self.lend(id, mix, seat);
-            }
-            Some(command) => self.obey(id, command),
-            None => {}
+        let Some(command) = self.handovers.route(id, command) else { return };
+        match place_of(id, &command, self.io.shared.peers.len()) {
+            Some(place) if place != self.index => self.lend(id, place, command),
+            _ => self.obey(id, command),
         }
     }
 
@@ -326,10 +351,10 @@ impl Worker {
         }
     }
 
-    /// Sends a leg to the worker of the mix that it joins.
-    fn lend(&mut self, id: PortId, mix: MixId, seat: Box<Seat>) {
+    /// Sends a leg to the worker at which this command of it runs.
+    fn lend(&mut self, id: PortId, place: usize, command: Command) {
         if let Some(leg) = self.detach(id) {
-            self.handovers.lend(leg, mix, seat);
+            self.handovers.lend(leg, place, command);
         }
     }
 
@@ -341,12 +366,12 @@ impl Worker {
         leg.forward = None;
         leg.untold = self.io.notices.take_untold(id);
         if leg.described {
-            unwatch(&self.epoll, &leg);
+            self.unwatch(&leg);
         }
         Some(leg)
     }
 
-    /// Takes a leg that arrived: into its mix, or back home.
+    /// Takes a leg that arrived: to its mix or its peer, or back home.
     fn take_in(&mut self, mut leg: Box<Leg>) {
         let (id, described, untold) = (leg.id, leg.described, leg.untold.take());
         self.legs.insert(leg);
@@ -375,18 +400,25 @@ impl Worker {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
-        let event = |rtcp| EpollEvent::new(EpollFlags::EPOLLIN, id.token(rtcp));
-        let watched = self
-            .epoll
-            .add(&leg.rtp.socket, event(false))
-            .and_then(|()| self.epoll.add(&leg.rtcp.socket, event(true)));
-        if let Err(errno) = watched {
-            tracing::error!(%errno, port = id.port(), "failed to watch a leg's sockets");
+        let wire = &mut self.io.wire;
+        let watched =
+            wire.watch(&leg.rtp, id.token(false)).and_then(|()| wire.watch(&leg.rtcp, id.token(true)));
+        if let Err(error) = watched {
+            tracing::error!(%error, port = id.port(), "failed to watch a leg's sockets");
             self.close(id);
         }
     }
 
-    /// Visits a tenth of the legs: session timeouts, snapshots and reports that are due.
+    /// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
+    fn unwatch(&mut self, leg: &Leg) {
+        for endpoint in [&leg.rtp, &leg.rtcp] {
+            if let Err(error) = self.io.wire.unwatch(endpoint) {
+                tracing::error!(%error, port = leg.id.port(), "failed to cease watching a leg's socket");
+            }
+        }
+    }
+
+    /// Visits a tenth of the legs: snapshots and reports that are due.
     fn sweep(&mut self, now: Micros) {
         self.sweep = (self.sweep + 1) % SWEEPS;
         if let Some(tally) = self.io.shared.tallies.get(self.index) {
@@ -398,10 +430,6 @@ impl Worker {
             let Some(leg) = self.legs.at_mut(place) else { continue };
             let id = leg.id;
             self.io.current = Some(At::Leg(id));
-            if leg.session.next_timeout().is_some_and(|due| due <= now) {
-                leg.session.handle_input(now, Input::Timeout);
-                leg.retarget(&self.io.shared.guard);
-            }
             leg.session.flush_trace(now, TRACE_AGE_US);
             if leg.reports.is_some() {
                 leg.send_report(&mut self.io.wire, &self.io.shared.clock, &mut self.io.batch);
@@ -495,60 +523,43 @@ impl Worker {
     }
 
     /// How long the worker may sleep.
-    fn patience(&self) -> EpollTimeout {
+    fn patience(&self) -> Option<Duration> {
         if self.orders_due && !self.handovers.is_full() {
-            return EpollTimeout::ZERO;
+            return Some(Duration::ZERO);
         }
         let idle = self.legs.open() == 0 && self.io.notices.is_empty();
         let sweep = (!idle).then_some(self.next_sweep);
         let now = self.io.shared.clock.now();
         let handing = self.handovers.is_waiting().then(|| now + HAND_OVER_US);
-        let Some(next) = [sweep, self.mixes.next_tick(), self.transcodings.next_tick(), handing]
+        let next = [sweep, self.mixes.next_tick(), self.transcodings.next_tick(), handing]
             .into_iter()
             .flatten()
-            .min()
-        else {
-            return EpollTimeout::NONE;
-        };
-        // Rounded up, so that it does not wake too early.
-        let left_ms = (next.since(now).clamp(0, SWEEP_US) + 999) / 1_000;
-        u16::try_from(left_ms).map_or(EpollTimeout::ZERO, EpollTimeout::from)
+            .min()?;
+        let left_us = next.since(now).clamp(0, SWEEP_US);
+        Some(Duration::from_micros(left_us.unsigned_abs()))
     }
 
     fn publish(&mut self) {
+        self.publish_counts();
+        let tally = self.io.shared.tallies.get(self.index);
+        if let Some((tally, (mixes, seats))) = tally.zip(self.mixes.changed_size()) {
+            tally.set_mixes(mixes, seats);
+            // A worker without legs does not sweep.
+            tally.set_mixing(self.mixes.counts());
+        }
+    }
+
+    fn publish_counts(&mut self) {
+        let calls = self.io.wire.take_calls().total();
+        self.io.batch.add(Count::SystemCalls, u32::try_from(calls).unwrap_or(u32::MAX));
         if let Some(tally) = self.io.shared.tallies.get(self.index) {
             tally.publish(&mut self.io.batch);
-            if let Some((mixes, seats)) = self.mixes.changed_size() {
-                tally.set_mixes(mixes, seats);
-                // A worker without legs does not sweep.
-                tally.set_mixing(self.mixes.counts());
-            }
         }
     }
 }
 
-/// An epoll that hears the waker.
-pub(super) fn listen(waker: &Waker) -> io::Result<Epoll> {
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    epoll.add(waker, EpollEvent::new(EpollFlags::EPOLLIN, WAKER_TOKEN))?;
-    Ok(epoll)
-}
-
-/// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
-fn unwatch(epoll: &Epoll, leg: &Leg) {
-    for endpoint in [&leg.rtp, &leg.rtcp] {
-        if let Err(errno) = epoll.delete(&endpoint.socket) {
-            tracing::error!(%errno, port = leg.id.port(), "failed to cease watching a leg's socket");
-        }
-    }
-}
-
-/// No leg has this token: its serial number would need the top bit.
-const WAKER_TOKEN: u64 = u64::MAX;
 /// Batches read from a socket before a command; more than a default receive buffer holds.
 const DRAINS_MAX: usize = 64;
-/// Sockets handled in one turn.
-const EVENTS_MAX: usize = 256;
 /// After this time a worker whose inbox was full is tried again.
 const HAND_OVER_US: i64 = 1_000;
 /// Orders handled in one turn.

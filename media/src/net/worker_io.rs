@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use sidetone_wire::Wire;
+
 use super::counters::Batch;
 use super::message::{Notice, PortId};
 use super::notice_queue::NoticeQueue;
 use super::shared::Shared;
-use super::wire::Wire;
 use crate::mix::MixId;
 
 /// The inputs and outputs of a worker, lent to its legs, mixes and transcodings.
@@ -29,15 +30,9 @@ pub(super) enum At {
 }
 
 impl WorkerIo {
-    /// Empty buffers and no counts.
-    pub(super) fn new(shared: Arc<Shared>) -> WorkerIo {
-        WorkerIo {
-            shared,
-            wire: Wire::new(),
-            batch: Batch::new(),
-            notices: NoticeQueue::default(),
-            current: None,
-        }
+    /// No counts and no notices yet.
+    pub(super) fn new(shared: Arc<Shared>, wire: Wire) -> WorkerIo {
+        WorkerIo { shared, wire, batch: Batch::new(), notices: NoticeQueue::default(), current: None }
     }
 
     /// Queues a notice for the switch.

@@ -36,15 +36,15 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
     let (orders, receiver) = bounded(16);
     let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {
         let waker = Arc::clone(&shared.peers[index].waker);
-        let epoll = listen(&waker).unwrap();
-        Worker::new(index, Arc::clone(&shared), waker, receiver.clone(), inbox, epoll)
+        let wire = Wire::open(&waker).unwrap();
+        Worker::new(index, Arc::clone(&shared), waker, receiver.clone(), inbox, wire)
     });
     (workers.collect(), orders, notices)
 }
 
 fn admit(worker: &mut Worker, serial: u64) -> PortId {
     let pair = worker.io.shared.bind_pair(LOCALHOST).unwrap();
-    let id = PortId::new(serial, 0, pair.rtp.local.port());
+    let id = PortId::new(serial, 0, pair.rtp.local().port());
     worker.legs.insert(worker.io.shared.leg(id, pair));
     id
 }
@@ -113,11 +113,11 @@ fn an_old_token_finds_nobody() {
     worker.close(old);
     assert!(notices.try_recv().is_ok());
     // The same pair with a new serial number, as after its rest.
-    let Ok(pair) = crate::net::endpoint::Pair::bind(LOCALHOST, old.port()) else { return };
+    let Ok(pair) = crate::net::pair::Pair::bind(LOCALHOST, old.port()) else { return };
     let new = PortId::new(2, 0, old.port());
     worker.legs.insert(worker.io.shared.leg(new, pair));
     worker.obey(old, Command::Close);
-    assert_eq!(worker.visit(old, false, EpollFlags::EPOLLIN), 0);
+    assert_eq!(worker.visit(old, false, Read::All), 0);
     assert_eq!(worker.legs.open(), 1);
     assert!(notices.try_recv().is_err());
 }
@@ -171,7 +171,7 @@ fn a_worker_that_has_no_room_is_handed_everything_later_and_in_order() {
     home.command(id, Command::Snapshot);
     home.handovers.flush(&home.io.shared.peers);
     assert!(home.handovers.is_waiting(), "the leg is handed over, its orders wait");
-    assert!(home.patience().as_millis().is_some_and(|ms| ms <= 1), "it asks again soon");
+    assert!(home.patience().is_some_and(|patience| patience.as_millis() <= 1), "it asks again soon");
     let is_told = |notices: &Receiver<Notice>| matches!(notices.try_recv(), Ok(Notice::Snapshot { id: who, .. }) if who == id);
     for _ in 0..3 {
         assert!(!is_told(&notices));

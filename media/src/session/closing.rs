@@ -209,6 +209,7 @@ impl Session {
         let counts = [
             ("rejected_packets", self.state.counters.rejected_source),
             ("local_drop", self.state.counters.local_drop),
+            ("srtp_failed", self.state.counters.srtp_failed),
             ("source_changes", self.packets.source().changes().into()),
         ];
         let foreign = self.foreign().unwrap_or_default();

@@ -47,8 +47,11 @@ pub enum Input<'a> {
     },
     /// SDP was settled, for the first time or again.
     Signalled(Box<Description>),
-    /// The time of [`Session::next_timeout`](crate::session::Session::next_timeout) has come.
-    Timeout,
+    /// SRTP packets came that could not be authenticated; nothing else is known of them.
+    Unauthenticated {
+        /// Packets since the last input of this kind.
+        packets: u32,
+    },
     /// ICMP reported that the destination is unreachable.
     Unreachable,
 }
@@ -91,8 +94,12 @@ pub enum Reason {
     PayloadType,
     /// Its source may become the party's, but has not sent enough packets yet.
     Probation,
+    /// An SRTP or SRTCP packet that came before, or that is too old to tell.
+    Replayed,
     /// RTCP on the RTP port without `a=rtcp-mux`.
     Rtcp,
     /// Its source is not the party's.
     Source,
+    /// The tag of an SRTP or SRTCP packet is wrong.
+    Unauthenticated,
 }

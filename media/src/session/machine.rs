@@ -79,8 +79,7 @@ impl Session {
             Input::Sent { packets, to } => self.sent(now, packets, to),
             Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
             Input::Signalled(description) => self.describe(now, *description),
-            // Nothing in a session expires, see `next_timeout`.
-            Input::Timeout => {}
+            Input::Unauthenticated { packets } => self.unauthenticated(packets),
             Input::Unreachable => self.unreachable(),
         }
     }
@@ -92,11 +91,6 @@ impl Session {
         let remote = self.state.latched.take()?;
         let foreign_sent = std::mem::take(&mut self.state.foreign_sent);
         Some(Output::Latched { remote, foreign_sent })
-    }
-
-    /// When to feed [`Input::Timeout`]: never, since nothing in a session expires.
-    pub fn next_timeout(&self) -> Option<Micros> {
-        None
     }
 
     /// Processes a datagram from the RTP port and returns its disposition.
@@ -227,19 +221,22 @@ impl Session {
         self.packets.go_on();
     }
 
+    /// Like [`Session::go_on`], and `other` processes the same packets, which came from `source`, like
+    /// [`Session::receive_packet`] for each of them.
+    ///
+    /// What is equal for the two sessions is computed once.
+    pub fn go_on_with(&mut self, source: SocketAddr, other: &mut Session) {
+        if !self.packets.go_on_with(&source, &mut other.packets) {
+            for (at, packet) in self.packets.run().packets() {
+                other.receive_packet(at, source, &packet);
+            }
+            self.packets.go_on();
+        }
+    }
+
     /// Makes the next packet take the slow path, whatever it is.
     pub fn expect_nothing(&mut self) {
         self.packets.expect_nothing();
-    }
-
-    /// Processes the waiting packets in the run of another session, like [`Session::receive_packet`] for each
-    /// of them.
-    pub fn receive_run(&mut self, source: SocketAddr, run: &Run) {
-        if !self.packets.take_run(&source, run) {
-            for (at, packet) in run.packets() {
-                self.receive_packet(at, source, &packet);
-            }
-        }
     }
 
     /// Like [`Session::receive_packet`], for a packet whose payload the driver may have decoded.
@@ -369,6 +366,12 @@ impl Session {
     /// Counts packets that our own receive queue dropped.
     pub fn local_drop(&mut self, packets: u32) {
         self.state.counters.local_drop = self.state.counters.local_drop.saturating_add(packets.into());
+    }
+
+    /// Counts SRTP packets whose tag is wrong. They may be from any source, so that they change nothing else.
+    pub fn unauthenticated(&mut self, packets: u32) {
+        let counters = &mut self.state.counters;
+        counters.srtp_failed = counters.srtp_failed.saturating_add(packets.into());
     }
 
     /// Counts an ICMP error: the destination is unreachable.

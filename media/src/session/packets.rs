@@ -72,21 +72,6 @@ impl Packets {
         self.run.take_from_there(now, header, payload_len)
     }
 
-    /// Adds all packets that wait in `run`, which came from `source`, if they are the expected ones;
-    /// otherwise returns false and changes nothing.
-    pub(super) fn take_run(&mut self, source: &SocketAddr, run: &Run) -> bool {
-        let is_known = source.is_ipv4() || self.settled.source.is_known(source);
-        if !is_known || !self.run.goes_on_with(key(source), run) {
-            return false;
-        }
-        if !self.run.is_empty() {
-            self.fold();
-        }
-        self.settled.fold(run);
-        self.expect_next();
-        true
-    }
-
     /// The expected packets that are not folded yet.
     #[inline]
     pub(super) fn run(&self) -> &Run {
@@ -201,6 +186,26 @@ impl Packets {
         self.expect_next();
     }
 
+    /// Like [`Packets::go_on`], and folds the same packets, which came from `source`, into `other` if they are the
+    /// expected ones there; otherwise returns false and changes nothing.
+    pub(super) fn go_on_with(&mut self, source: &SocketAddr, other: &mut Packets) -> bool {
+        let is_known = source.is_ipv4() || other.settled.source.is_known(source);
+        if !is_known || !other.run.goes_on_with(key(source), &self.run) {
+            return false;
+        }
+        if !other.run.is_empty() {
+            other.fold();
+        }
+        let (own, others) = (&mut *self.settled, &mut *other.settled);
+        own.stream.push_steps_into_both(&mut others.stream, self.run.steps());
+        own.count(&self.run);
+        others.count(&self.run);
+        self.run.clear();
+        self.expect_next();
+        other.expect_next();
+        true
+    }
+
     #[inline]
     fn expect_next(&mut self) {
         match self.settled.stream.next() {
@@ -221,6 +226,12 @@ impl Settled {
     #[inline]
     fn fold(&mut self, run: &Run) {
         self.stream.push_steps(run.steps());
+        self.count(run);
+    }
+
+    /// Counts the packets that wait in a run, beside the statistics.
+    #[inline]
+    fn count(&mut self, run: &Run) {
         self.source.heard(run.last());
         self.datagrams = self.datagrams.wrapping_add(run.len().into());
     }

@@ -94,7 +94,7 @@ impl Report {
 /// Counters of a session that are not part of the statistics of accepted packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounters {
-    /// Datagrams on the RTP port, of every kind.
+    /// Datagrams on the RTP port, of every kind, except SRTP that could not be authenticated.
     pub datagrams: u64,
     /// RTP packets from sources that are not the party's.
     pub rejected_source: u64,
@@ -122,4 +122,6 @@ pub struct SessionCounters {
     pub unreachable: u64,
     /// Packets dropped by our own receive queue.
     pub local_drop: u64,
+    /// SRTP packets that could not be authenticated.
+    pub srtp_failed: u64,
 }

@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 
 use crate::rtp::{Header, Packet};
-use crate::session::source::{NOBODY, key};
+use crate::session::source::{NO_SOURCE, key};
 use crate::stats::{Next, STEPS_MAX, Steps};
 use crate::time::Micros;
 
@@ -18,7 +18,7 @@ use crate::time::Micros;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Run {
-    /// The [`key`] of the expected source; [`NOBODY`] while no packet is expected.
+    /// The [`key`] of the expected source; [`NO_SOURCE`] while no packet is expected.
     source: u64,
     /// Arrival of the previous packet.
     at: Micros,
@@ -39,7 +39,7 @@ impl Run {
     /// No packet is expected; payloads are decoded when `listens` is set.
     pub(super) fn new(listens: bool) -> Self {
         Run {
-            source: NOBODY,
+            source: NO_SOURCE,
             at: Micros::default(),
             header: Header::default(),
             step: 0,
@@ -67,7 +67,7 @@ impl Run {
     /// Like [`Run::take`], for a packet that is known to come from the expected source.
     #[inline(always)]
     pub(super) fn take_from_there(&mut self, now: Micros, header: Header, payload_len: usize) -> bool {
-        self.source != NOBODY && self.take_due(now, header, payload_len)
+        self.source != NO_SOURCE && self.take_due(now, header, payload_len)
     }
 
     #[inline(always)]
@@ -155,7 +155,7 @@ impl Run {
     /// No packet is expected any more.
     #[inline]
     pub(super) fn forget(&mut self) {
-        self.source = NOBODY;
+        self.source = NO_SOURCE;
     }
 
     /// Expects `next` after `packet` of `source`; the run is empty.

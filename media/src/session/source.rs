@@ -21,7 +21,7 @@ use crate::verdict::address::is_unreachable;
 /// The accepted source of one leg, and the candidate for it.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFilter {
-    /// The [`key`] of the accepted IPv4 source while signalling names no other address; otherwise [`NOBODY`].
+    /// The [`key`] of the accepted IPv4 source while signalling names no other address; otherwise [`NO_SOURCE`].
     known: u64,
     accepted_at: Micros,
     /// State that packets of the accepted IPv4 source never touch.
@@ -71,7 +71,7 @@ pub(crate) enum Admission {
 impl SourceFilter {
     pub(crate) fn new(symmetric: bool) -> Self {
         SourceFilter {
-            known: NOBODY,
+            known: NO_SOURCE,
             accepted_at: Micros::default(),
             search: Box::new(Search {
                 symmetric,
@@ -300,7 +300,7 @@ impl SourceFilter {
     fn know(&mut self) {
         self.known = match self.search.accepted {
             Some(accepted @ SocketAddr::V4(_)) if self.search.settled => key(&accepted),
-            _ => NOBODY,
+            _ => NO_SOURCE,
         };
     }
 }
@@ -378,7 +378,7 @@ impl Search {
 pub(crate) fn key(source: &SocketAddr) -> u64 {
     match source {
         SocketAddr::V4(source) => key_v4(source),
-        SocketAddr::V6(_) => SOMEBODY,
+        SocketAddr::V6(_) => ANY_IPV6,
     }
 }
 
@@ -389,9 +389,9 @@ pub(crate) fn key_v4(source: &SocketAddrV4) -> u64 {
 }
 
 /// The [`key`] of all IPv6 sources.
-const SOMEBODY: u64 = u64::MAX - 1;
+const ANY_IPV6: u64 = u64::MAX - 1;
 /// The [`key`] of no source.
-pub(crate) const NOBODY: u64 = u64::MAX;
+pub(crate) const NO_SOURCE: u64 = u64::MAX;
 
 /// Whether two addresses are equal; an IPv4 address mapped into IPv6 equals the IPv4 address.
 fn same(one: SocketAddr, other: SocketAddr) -> bool {

@@ -1,4 +1,5 @@
-//! What the session of a leg knows beside the statistics of accepted packets, and whose packets it tells apart by that.
+//! State of a leg's session besides the statistics of accepted packets, and the rules that decide from which
+//! address RTCP is accepted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -82,12 +82,46 @@ fn count_within(gaps: &[u16], most_us: i64) -> usize {
 }
 
 /// The limits within which packets are in-step samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Limits {
     media_us: u32,
     short_us: u32,
     late_us: u32,
     kept: Kept,
     least_before_us: i32,
+}
+
+/// The part of a run that one pass of the loops below may process, and all values on which their results depend
+/// besides the gaps. Two streams with equal parts get equal results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part {
+    limits: Limits,
+    /// The largest possible number of packets.
+    most: usize,
+    transit_us: i32,
+    least_us: i32,
+    jitter_x16: u32,
+    high_us: u32,
+}
+
+/// The results of the loops over a part.
+struct Folded {
+    transit: Transit,
+    intervals: Intervals,
+}
+
+impl Part {
+    /// Processes the first of `gaps` that are within the limits, and writes the lateness of each.
+    #[inline]
+    fn fold(&self, gaps: &[u16], latenesses: &mut [u32; STEPS_MAX]) -> Folded {
+        let Part { limits, most, transit_us, least_us, jitter_x16, high_us } = self;
+        let gaps = gaps.get(..*most).unwrap_or_default();
+        let begin = Transit { transit_us: *transit_us, least_us: *least_us, max_us: 0, taken: 0 };
+        let transit = begin.run(gaps, limits, latenesses);
+        let gaps = gaps.get(..transit.taken.into()).unwrap_or_default();
+        let begin = Intervals { jitter_x16: *jitter_x16, ..Intervals::default() };
+        Folded { transit, intervals: begin.run(gaps, limits.media_us, *high_us) }
+    }
 }
 
 /// Transit at the start or the end of a run of packets.
@@ -149,6 +183,7 @@ fn count_any(latenesses: &[u32], mut recent: u64, later: &mut Lateness) -> u64 {
 }
 
 /// Interarrival figures of a run of packets.
+#[derive(Default)]
 struct Intervals {
     gap_max_us: u32,
     square_sum: u32,
@@ -202,72 +237,82 @@ impl Timing {
     /// `row_us`. The result equals that of [`Timing::arrive`] for each packet, to the bit.
     #[inline]
     pub(crate) fn arrive_in_steps(&mut self, steps: &Steps<'_>, row_us: i64) -> u16 {
-        let Some((limits, most)) = self.limits(steps, row_us) else { return 0 };
-        let gaps = steps.gaps.get(..most).unwrap_or_default();
-        let before_us = self.playout.transit_us;
-        let Transit { transit_us, taken, .. } = self.fold_transit(gaps, &limits);
-        let gaps = gaps.get(..taken.into()).unwrap_or_default();
+        let Some(part) = self.part(steps, row_us) else { return 0 };
+        let mut latenesses = [0; STEPS_MAX];
+        let folded = part.fold(steps.gaps, &mut latenesses);
+        self.apply(&part, &folded, &latenesses);
+        folded.transit.taken
+    }
+
+    /// Processes the first of `steps` for two streams at once, like [`Timing::arrive_in_steps`] for each of
+    /// them; `None`, and no change, when the results of the two would differ.
+    pub(crate) fn arrive_in_both(
+        &mut self,
+        other: &mut Timing,
+        steps: &Steps<'_>,
+        row_us: i64,
+    ) -> Option<u16> {
+        let (part, others) = (self.part(steps, row_us), other.part(steps, row_us));
+        if part != others {
+            return None;
+        }
+        let Some(part) = part else { return Some(0) };
+        let mut latenesses = [0; STEPS_MAX];
+        let folded = part.fold(steps.gaps, &mut latenesses);
+        self.apply(&part, &folded, &latenesses);
+        other.apply(&part, &folded, &latenesses);
+        Some(folded.transit.taken)
+    }
+
+    /// Applies the results of the loops over a part of a run.
+    #[inline]
+    fn apply(&mut self, part: &Part, folded: &Folded, latenesses: &[u32; STEPS_MAX]) {
+        let Folded { transit, intervals } = folded;
+        let (taken, media_us) = (transit.taken, part.limits.media_us);
         let count = u32::from(taken);
-        let elapsed_us = (count * limits.media_us).wrapping_add_signed(transit_us.wrapping_sub(before_us));
+        let grown_us = transit.transit_us.wrapping_sub(part.transit_us);
+        let elapsed_us = (count * media_us).wrapping_add_signed(grown_us);
+        self.apply_transit(transit, latenesses.get(..taken.into()).unwrap_or_default());
         self.at = Micros(self.at.0.wrapping_add(elapsed_us.into()));
         self.timestamp = self.timestamp.wrapping_add(self.step.cast_unsigned().wrapping_mul(count));
         self.sequence = self.sequence.wrapping_add(taken);
         self.pairs = self.pairs.wrapping_add(count);
         // The window sums do not reach their limit, and the other sums overflow 32 bits at most once.
         self.window_gap_us = self.window_gap_us.wrapping_add_unsigned(elapsed_us);
-        self.window_media_us = self.window_media_us.wrapping_add_unsigned(count * limits.media_us);
+        self.window_media_us = self.window_media_us.wrapping_add_unsigned(count * media_us);
         self.playout.bucket_us = self.playout.bucket_us.wrapping_add_unsigned(elapsed_us);
-        let square_sum = self.fold_intervals(gaps, limits.media_us);
-        self.add_clumps(elapsed_us, square_sum);
+        self.apply_intervals(intervals);
+        self.add_clumps(elapsed_us, intervals.square_sum);
         self.sample_count = self.sample_count.wrapping_add(count);
-        taken
     }
 
     #[inline]
-    fn fold_transit(&mut self, gaps: &[u16], limits: &Limits) -> Transit {
-        let mut latenesses = [0; STEPS_MAX];
+    fn apply_transit(&mut self, end: &Transit, latenesses: &[u32]) {
+        let Some(last_us) = latenesses.last() else { return };
         let playout = &mut self.playout;
-        let (transit_us, least_us) = (playout.transit_us, playout.least_us);
-        let begin = Transit { transit_us, least_us, max_us: 0, taken: 0 };
-        let end = begin.run(gaps, limits, &mut latenesses);
-        let latenesses = latenesses.get(..end.taken.into()).unwrap_or_default();
-        if let Some(last_us) = latenesses.last() {
-            playout.transit_us = end.transit_us;
-            playout.least_us = end.least_us;
-            playout.late_before_us = *last_us;
-            playout.late_in_a_row = 0;
-            playout.count_all(latenesses, end.max_us, &mut self.apart.playout);
-        }
-        end
+        playout.transit_us = end.transit_us;
+        playout.least_us = end.least_us;
+        playout.late_before_us = *last_us;
+        playout.late_in_a_row = 0;
+        playout.count_all(latenesses, end.max_us, &mut self.apart.playout);
     }
 
-    /// Folds all figures that do not depend on transit; returns the sum of the squared intervals.
+    /// Applies all figures that do not depend on transit.
     #[inline]
-    fn fold_intervals(&mut self, gaps: &[u16], media_us: u32) -> u32 {
-        let begin = Intervals {
-            gap_max_us: self.row_gap_us,
-            square_sum: 0,
-            jitter_x16: self.jitter_x16,
-            jitter_sum_us: 0,
-            jitter_max_us: self.row_jitter_us,
-            jitter_high_count: 0,
-        };
-        let end = begin.run(gaps, media_us, self.high_us);
-        self.row_gap_us = end.gap_max_us;
+    fn apply_intervals(&mut self, end: &Intervals) {
+        self.row_gap_us = self.row_gap_us.max(end.gap_max_us);
         self.jitter_x16 = end.jitter_x16;
-        self.row_jitter_us = end.jitter_max_us;
+        self.row_jitter_us = self.row_jitter_us.max(end.jitter_max_us);
         self.add_jitter(end.jitter_sum_us);
         if end.jitter_high_count > 0 {
             let apart = &mut *self.apart;
             apart.jitter_high_count = apart.jitter_high_count.wrapping_add(end.jitter_high_count);
         }
-        end.square_sum
     }
 
-    /// The limits within which `steps` are in-step samples, and the largest possible number; `None` when
-    /// there is none.
+    /// The part of `steps` that are in-step samples; `None` when there is none.
     #[inline(always)]
-    fn limits(&self, steps: &Steps<'_>, row_us: i64) -> Option<(Limits, usize)> {
+    fn part(&self, steps: &Steps<'_>, row_us: i64) -> Option<Part> {
         let playout = &self.playout;
         let media_us = self.ptime_us();
         let is_in_talk = (self.clump == Clump::Before)
@@ -299,7 +344,14 @@ impl Timing {
             kept: playout.kept,
             least_before_us: playout.least_before_us,
         };
-        Some((limits, most))
+        Some(Part {
+            limits,
+            most,
+            transit_us: playout.transit_us,
+            least_us: playout.least_us,
+            jitter_x16: self.jitter_x16,
+            high_us: self.high_us,
+        })
     }
 }
 
@@ -347,8 +399,13 @@ mod tests {
     /// Packets of one stream, by the difference of each from the expected one: (gap in microseconds, skipped
     /// numbers).
     fn talk(stream: &mut Stream, packets: &[(u32, u8)]) {
+        talk_after(stream, packets, 0);
+    }
+
+    /// The same without the first packets.
+    fn talk_after(stream: &mut Stream, packets: &[(u32, u8)], unheard: usize) {
         let (mut at, mut number) = (Micros(0), 65_000_u32);
-        for (gap_us, skipped) in packets {
+        for (index, (gap_us, skipped)) in packets.iter().enumerate() {
             at = at + i64::from(*gap_us);
             number += 1 + u32::from(*skipped);
             let packet = Packet {
@@ -357,7 +414,9 @@ mod tests {
                 payload_len: 160,
                 ..Packet::default()
             };
-            stream.push(at, &packet, PayloadKind::Audio);
+            if index >= unheard {
+                stream.push(at, &packet, PayloadKind::Audio);
+            }
         }
     }
 
@@ -402,6 +461,55 @@ mod tests {
                 prop_assert_eq!(format!("{stream:?}"), format!("{plain:?}"));
             }
         }
+
+        /// Two streams that may have begun apart, with thresholds of their own, get what each gets by itself.
+        #[test]
+        fn two_streams_at_once_are_one_after_the_other(
+            late_ms in prop_oneof![2 => Just((60_i64, 60_i64)), 1 => (0_i64..200, 0_i64..200)],
+            unheard in prop_oneof![2 => Just(0), 1 => 0..60_usize],
+            before in prop::collection::vec(
+                (
+                    prop_oneof![40 => 19_000..21_000_u32, 1 => 0..120_000_u32],
+                    prop_oneof![60 => Just(0), 1 => 0..4_u8],
+                ),
+                61..400,
+            ),
+            runs in prop::collection::vec(gaps(), 1..20),
+        ) {
+            let begin = |late_ms| {
+                let late_ms = crate::stats::Hundredths::from_integer(late_ms);
+                let thresholds = crate::verdict::Thresholds { late_ms, ..Default::default() };
+                Stream::new(&StreamConfig::new(ClockRate::HZ_8000, 20, &thresholds))
+            };
+            let (mut one, mut other) = (begin(late_ms.0), begin(late_ms.1));
+            talk(&mut one, &before);
+            talk_after(&mut other, &before, unheard);
+            let (mut plain_one, mut plain_other) = (one.clone(), other.clone());
+            for gaps in &runs {
+                let Some(first) = one.next().filter(|next| other.next() == Some(*next)) else { break };
+                let elapsed_us = gaps.iter().map(|gap_us| u32::from(*gap_us)).sum();
+                let steps = Steps { first, gaps, elapsed_us };
+                one.push_steps_into_both(&mut other, steps);
+                plain_one.push_steps(steps);
+                plain_other.push_steps(steps);
+                prop_assert_eq!(format!("{one:?}"), format!("{plain_one:?}"));
+                prop_assert_eq!(format!("{other:?}"), format!("{plain_other:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_streams_are_folded_together() {
+        let config = StreamConfig::new(ClockRate::HZ_8000, 20, &crate::verdict::Thresholds::default());
+        let mut one = Stream::new(&config);
+        talk(&mut one, &[(20_000, 0); 40]);
+        let mut other = one.clone();
+        let steps = Steps { first: one.next().unwrap(), gaps: &[20_000; 4], elapsed_us: 80_000 };
+        let at = Micros(steps.first.after.0 + 20_000);
+        assert_eq!(one.fold_steps_of_both(&mut other, at, &steps), Some(4));
+        other.begin_segment();
+        let steps = Steps { first: one.next().unwrap(), ..steps };
+        assert_eq!(one.fold_steps_of_both(&mut other, Micros(steps.first.after.0 + 20_000), &steps), None);
     }
 
     #[test]

@@ -138,22 +138,68 @@ impl Stream {
         }
     }
 
+    /// Folds `steps` into this stream and into another, with the result of [`Stream::push_steps`] for each.
+    /// What is equal for both is computed once.
+    pub(crate) fn push_steps_into_both(&mut self, other: &mut Stream, mut steps: Steps<'_>) {
+        while let Some((at, packet)) = steps.packet() {
+            let Some(mut taken) = self.fold_steps_of_both(other, at, &steps) else {
+                self.push_steps(steps);
+                other.push_steps(steps);
+                return;
+            };
+            if taken == 0 {
+                self.push(at, &packet, PayloadKind::Audio);
+                other.push(at, &packet, PayloadKind::Audio);
+                taken = 1;
+            }
+            if taken == steps.gaps.len() {
+                return;
+            }
+            steps = steps.after(taken);
+        }
+    }
+
     /// Folds the first of `steps` up to the next other event, and returns their number; the first arrived
     /// `at`.
     #[inline]
     fn fold_steps(&mut self, at: Micros, steps: &Steps<'_>) -> usize {
+        let Some((steps, row_us)) = self.begin_steps(at, steps) else { return 0 };
+        let taken = self.timing.arrive_in_steps(&steps, row_us);
+        self.window.follow(taken);
+        taken.into()
+    }
+
+    /// The same for two streams; `None`, and no packet is folded, when the results would differ.
+    pub(super) fn fold_steps_of_both(
+        &mut self,
+        other: &mut Stream,
+        at: Micros,
+        steps: &Steps<'_>,
+    ) -> Option<usize> {
+        let (steps, row_us) = self.begin_steps(at, steps)?;
+        let (others, other_row_us) = other.begin_steps(at, &steps)?;
+        if (steps.gaps.len(), row_us) != (others.gaps.len(), other_row_us) {
+            return None;
+        }
+        let taken = self.timing.arrive_in_both(&mut other.timing, &steps, row_us)?;
+        self.window.follow(taken);
+        other.window.follow(taken);
+        Some(taken.into())
+    }
+
+    /// The first of `steps` that continue the numbering, and the time until the open row ends, which holds the
+    /// first of them; `None` when the next packet opens a segment.
+    #[inline]
+    fn begin_steps<'a>(&mut self, at: Micros, steps: &Steps<'a>) -> Option<(Steps<'a>, i64)> {
         if self.restart != Restart::No {
-            return 0;
+            return None;
         }
         if self.rows.is_over(at) {
             self.turn(at);
         }
         let in_order = self.window.in_order(steps.first.sequence, steps.gaps.len());
         let gaps = steps.gaps.get(..in_order).unwrap_or_default();
-        let row_us = self.rows.left_us(steps.first.after);
-        let taken = self.timing.arrive_in_steps(&Steps { gaps, ..*steps }, row_us);
-        self.window.follow(taken);
-        taken.into()
+        Some((Steps { gaps, ..*steps }, self.rows.left_us(steps.first.after)))
     }
 
     /// Makes the next packet open a segment, because signalling changed address, codec or direction.

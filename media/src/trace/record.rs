@@ -38,6 +38,8 @@ pub(super) enum Record<'a> {
     Sent { packets: u32, to: SocketAddr },
     /// RTCP was sent.
     SentRtcp { datagram: &'a [u8] },
+    /// SRTP packets came that could not be authenticated.
+    Unauthenticated { packets: u32 },
     /// ICMP reported that the destination is unreachable.
     Unreachable,
 }
@@ -60,7 +62,9 @@ impl<'a> Record<'a> {
         forecast.put_time(out, at);
         match self {
             Record::Described(description) => description::put(out, description),
-            Record::LocalDrop { packets } => put_varint(out, (*packets).into()),
+            Record::LocalDrop { packets } | Record::Unauthenticated { packets } => {
+                put_varint(out, (*packets).into());
+            }
             Record::Muxed { source, datagram } | Record::Rtcp { source, datagram } => {
                 put_address(out, *source);
                 put_bytes(out, datagram);
@@ -100,6 +104,7 @@ impl<'a> Record<'a> {
             RTCP => Record::Rtcp { source: cursor.address()?, datagram: cursor.bytes()? },
             SENDS => Record::Sends { ssrc: u32::from_be_bytes(cursor.array()?) },
             SENT_RTCP => Record::SentRtcp { datagram: cursor.bytes()? },
+            UNAUTHENTICATED => Record::Unauthenticated { packets: cursor.small()? },
             UNREACHABLE => Record::Unreachable,
             _ => return None,
         };
@@ -136,6 +141,7 @@ impl<'a> Record<'a> {
             Record::Sends { .. } => SENDS,
             Record::Sent { .. } => SENT,
             Record::SentRtcp { .. } => SENT_RTCP,
+            Record::Unauthenticated { .. } => UNAUTHENTICATED,
             Record::Unreachable => UNREACHABLE,
         }
     }
@@ -158,3 +164,4 @@ const UNREACHABLE: u8 = 0x0b;
 const CLOSED: u8 = 0x0c;
 const END: u8 = 0x0d;
 const SENT_RTCP: u8 = 0x0e;
+const UNAUTHENTICATED: u8 = 0x0f;

@@ -35,7 +35,7 @@ pub enum TraceDamage {
 #[derive(Debug)]
 pub struct Replay {
     offset: u64,
-    told: Option<Box<Told>>,
+    leg: Option<Box<LegReplay>>,
     damage: Option<TraceDamage>,
     on_wall_clock: bool,
 }
@@ -65,8 +65,9 @@ pub struct Replayed {
     pub damage: Option<TraceDamage>,
 }
 
+/// The replayed session of the leg.
 #[derive(Debug)]
-struct Told {
+struct LegReplay {
     head: TraceHead,
     session: Session,
     /// Added to every time.
@@ -93,7 +94,7 @@ impl Replay {
 
     /// Expects the first byte of a trace.
     pub const fn new() -> Self {
-        Replay { offset: 0, told: None, damage: None, on_wall_clock: false }
+        Replay { offset: 0, leg: None, damage: None, on_wall_clock: false }
     }
 
     /// A replay whose session uses wall time: microseconds since the Unix epoch, as in a capture.
@@ -128,7 +129,7 @@ impl Replay {
                     self.offset += len as u64;
                 }
                 Err(what) => {
-                    let damage = match self.told {
+                    let damage = match self.leg {
                         Some(_) => TraceDamage::Damaged { offset: self.offset, what },
                         None => TraceDamage::NotATrace { what },
                     };
@@ -145,20 +146,20 @@ impl Replay {
     /// When there is no complete head.
     pub fn finish(self, left: usize) -> Result<Replayed, TraceDamage> {
         let offset = self.offset;
-        let Some(told) = self.told else {
+        let Some(leg) = self.leg else {
             let what = "it ends within its head";
             return Err(self.damage.unwrap_or(TraceDamage::NotATrace { what }));
         };
         let cut = (left > 0).then_some(TraceDamage::Damaged { offset, what: "it ends within a block" });
-        Ok(told.finish(self.damage.or(cut)))
+        Ok(leg.finish(self.damage.or(cut)))
     }
 
     /// Reads the head or a block; 0 when it is incomplete.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
-        let Some(told) = &mut self.told else {
+        let Some(leg) = &mut self.leg else {
             let Some((head, len)) = TraceHead::read(bytes)? else { return Ok(0) };
             let shift_us = if self.on_wall_clock { head.zero_us } else { 0 };
-            self.told = Some(Box::new(Told::new(head, shift_us)));
+            self.leg = Some(Box::new(LegReplay::new(head, shift_us)));
             return Ok(len);
         };
         let Some((frame, rest)) = bytes.split_first_chunk::<FRAME_BYTES>() else { return Ok(0) };
@@ -171,15 +172,15 @@ impl Replay {
         if crc32fast::hash(block) != u32::from_le_bytes([c0, c1, c2, c3]) {
             return Err("its checksum is wrong");
         }
-        told.block(block).ok_or("a record in it cannot be read")?;
+        leg.block(block).ok_or("a record in it cannot be read")?;
         Ok(FRAME_BYTES + len)
     }
 }
 
-impl Told {
+impl LegReplay {
     fn new(head: TraceHead, shift_us: i64) -> Self {
         let session = Session::new(head.config.clone());
-        Told {
+        LegReplay {
             head,
             session,
             shift_us,
@@ -260,6 +261,7 @@ impl Told {
                 self.packets += u64::from(packets);
                 session.sent(at, packets, to);
             }
+            Record::Unauthenticated { packets } => session.unauthenticated(packets),
             Record::Unreachable => session.unreachable(),
         }
         // A replay sends nothing.

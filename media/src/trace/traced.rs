@@ -71,8 +71,10 @@ impl TracedSession {
             Input::SentRtcp { datagram } => self.sent_rtcp(now, datagram),
             Input::Sent { packets, to } => self.sent(now, packets, to),
             Input::Signalled(description) => self.describe(now, *description),
-            // It does not affect the report.
-            Input::Timeout => self.session.handle_input(now, Input::Timeout),
+            Input::Unauthenticated { packets } => {
+                self.write(now, &Record::Unauthenticated { packets });
+                self.session.unauthenticated(packets);
+            }
             Input::Unreachable => {
                 self.write(now, &Record::Unreachable);
                 self.session.unreachable();

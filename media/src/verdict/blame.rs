@@ -29,8 +29,11 @@ pub(super) fn blame(report: &Report) -> Option<Blame> {
 }
 
 /// Nothing arrived: the network is at fault when the party reports that it sends, or when our packets do not
-/// reach it.
+/// reach it. Packets that arrived with wrong tags are the fault of their sender.
 fn silence(report: &Report) -> Blame {
+    if report.counters.srtp_failed > 0 {
+        return Blame::Remote;
+    }
     let says_it_sends = report.rtcp.sent_by_party.is_some_and(|sent| sent.packets > 0);
     if says_it_sends || report.counters.unreachable > 0 { Blame::Network } else { Blame::Remote }
 }

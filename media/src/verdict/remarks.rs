@@ -8,7 +8,7 @@ use crate::verdict::flags::{
 };
 use crate::verdict::phrase::{Name, counted, grouped, packets, seconds_of_ms, short, text};
 use crate::verdict::wording::Wording;
-use crate::verdict::{Blame, Party, not_audio};
+use crate::verdict::{Blame, Party, Verdict, not_audio};
 
 /// A sentence on packets from and to foreign addresses; `None` when they are not notable.
 pub fn foreign_sentence(report: &Report, party: Party) -> Option<String> {
@@ -49,20 +49,21 @@ impl Wording<'_> {
         remarks.extend(not_audio::remark(self.report, self.who.within));
         remarks.extend(self.inferred());
         remarks.extend(self.heard());
+        remarks.extend(self.unauthenticated());
         // The sentence on a wrong address already covers this.
         if self.report.evidence.reason != "rejected_source" {
             remarks.extend(foreign_sentence(self.report, self.party));
         }
         if flags.contains(&FAR_END_DEAF) {
             remarks.push(format!(
-                "{}'s device reports by RTCP that nothing of what is sent to it arrives.",
+                "{}'s device reports by RTCP that it receives none of the packets sent to it.",
                 self.who.first
             ));
         }
         let far_end_loss = self.report.rtcp.far_end.as_ref().and_then(|far_end| far_end.loss_pct);
         if let (true, Some(loss)) = (flags.contains(&FAR_END_LOSS), far_end_loss) {
             remarks.push(format!(
-                "The other way round, {}'s device reports by RTCP that it lost {} % of what was sent to it.",
+                "In the other direction, {}'s device reports by RTCP that it lost {} % of what was sent to it.",
                 self.who.within,
                 short(loss)
             ));
@@ -74,6 +75,19 @@ impl Wording<'_> {
             ));
         }
         remarks
+    }
+
+    /// SRTP packets with wrong tags beside audio that arrived.
+    fn unauthenticated(&self) -> Option<String> {
+        let failed = self.report.counters.srtp_failed;
+        // The sentence on silence already covers them.
+        (failed > 0 && self.report.verdict != Some(Verdict::NoInboundMedia)).then(|| {
+            format!(
+                "{} that could not be authenticated (SRTP) came too, and {} refused.",
+                packets(failed),
+                if failed == 1 { "was" } else { "were" }
+            )
+        })
     }
 
     /// How the clock was inferred when no SDP announced it.
@@ -98,7 +112,7 @@ impl Wording<'_> {
                 format!("nothing can be heard in {} % of them", short(audio.silent_share_pct))
             };
             return Some(format!(
-                "What the packets carry is silence: {heard} ({} of audio were listened to, one packet in four). Either {}'s \
+                "The packets carry silence: {heard} ({} of audio were listened to, one packet in four). Either {}'s \
                  microphone is muted or broken, or the equipment that sends the packets gets no audio itself.",
                 seconds_of_ms(i64::try_from(audio.looked_at_ms).unwrap_or(i64::MAX)),
                 self.who.within
@@ -106,7 +120,7 @@ impl Wording<'_> {
         }
         let clipped = audio.clipped_share_pct.filter(|_| flags.contains(&CLIPPED_AUDIO))?;
         Some(format!(
-            "{}'s audio is overdriven: its loudest parts are cut off in {} % of the packets with sound. The microphone or the gateway must be set to a lower level.",
+            "{}'s audio is overdriven: its loudest parts are cut off in {} % of the packets with sound. Set the microphone or the gateway to a lower level.",
             self.who.first,
             short(clipped)
         ))

@@ -52,7 +52,7 @@ impl Wording<'_> {
         let edges: Vec<String> =
             edges.map(|(ms, which, of)| format!("{which} {} {of}", seconds_of_ms(ms))).collect();
         Some(format!(
-            "By the time, some {} were due in the {} for which audio was expected, and {} came: {}. Without sender \
+            "About {} were due in the {} for which audio was expected, and {} arrived: {}. Without sender \
              reports (RTCP) it is not known whether more were sent.",
             packets(due),
             seconds_of_ms(report.receive_expected_ms),

@@ -56,8 +56,8 @@ impl Wording<'_> {
         // A remark about packets before the first and after the last one follows this sentence.
         if self.is_short() {
             return format!(
-                "What came of {who}'s audio was in order, but not all of it came. Of the {} packets from the first to \
-                 the last that came {missing}{evenly}.",
+                "The packets of {who}'s audio that arrived were in order, but some are missing at the start or the end. Of the {} \
+                 packets from the first to the last that arrived, {missing}{evenly}.",
                 grouped(figures.expected)
             );
         }
@@ -128,14 +128,19 @@ impl Wording<'_> {
         let unheard = self.unheard();
         let refused = self.report.counters.unreachable;
         match self.explanation.blame {
+            _ if self.report.counters.srtp_failed > 0 => format!(
+                "{unheard} {} came, none could be authenticated: they do not fit the key in the SDP of the \
+                 call. Check the SRTP settings of {who}'s device, and whether a device between changes the SDP.",
+                packets(self.report.counters.srtp_failed),
+            ),
             Some(Blame::Network) if refused > 0 => format!(
-                "{unheard} {} sent to {who} came back as undeliverable: the connection between {who} and here must \
-                 be checked, firewalls first.",
+                "{unheard} {} sent to {who} came back as undeliverable: check the connection between {who} and here, \
+                 firewalls first.",
                 packets(refused)
             ),
             Some(Blame::Network) => format!(
-                "{unheard} {who_first}'s device reports by RTCP that it sent {}, so the audio was lost on the way: the \
-                 firewalls and routers between {who} and here must be checked.",
+                "{unheard} {who_first}'s device reports by RTCP that it sent {}, so the audio was lost on the way: check \
+                 the firewalls and routers between {who} and here.",
                 self.report
                     .rtcp
                     .sent_by_party
@@ -181,22 +186,21 @@ impl Wording<'_> {
         match reason {
             "rejected_source" => format!(
                 "{} {} came from {} instead of {advertised}, the address that {who}'s device had announced, and \
-                 were refused. {who_first}'s device or router must announce its real address.",
+                 were refused. Check the address settings (NAT, STUN) of {who}'s device or router.",
                 self.unheard(),
                 packets(report.counters.rejected_source),
                 text(report.rejected_source),
-                who_first = self.who.first,
             ),
             "own_unreachable" => format!(
                 "{} We had announced {} as our address for audio, which cannot be reached from {}, where {who} \
-                 is. Our switch must be told its public address.",
+                 is. Set the public address in the configuration of our switch.",
                 self.unheard(),
                 text(report.own_advertised),
                 text(report.signalling),
             ),
             "icmp_unreachable" => format!(
                 "{} {who_first}'s device had announced {advertised} for its audio, but nothing listened there: {} \
-                 came back as undeliverable. {who_first}'s device should be restarted, and its firewall checked.",
+                 came back as undeliverable. Restart {who}'s device, and check its firewall.",
                 self.unheard(),
                 packets(report.counters.unreachable),
                 who_first = self.who.first,
@@ -204,15 +208,15 @@ impl Wording<'_> {
             "blackhole" => self.blackhole(),
             "relocated" => format!(
                 "{who_first}'s device had announced {advertised} for its audio, which came from {} instead. It was \
-                 found there all the same, so {who} could be heard; the device or its router must announce its real \
-                 address.",
+                 found there all the same, so {who} could be heard. Check the address settings (NAT, STUN) of the device \
+                 or its router.",
                 text(report.source),
                 who_first = self.who.first,
             ),
             _ => format!(
                 "{} {who_first}'s device had announced {advertised} for its audio, an address that cannot be \
-                 reached from outside its own network. {who_first}'s device or router must announce its \
-                 public address.",
+                 reached from outside its own network. Check the address settings (NAT, STUN) of {who}'s device \
+                 or router.",
                 self.unheard(),
                 who_first = self.who.first,
             ),
@@ -225,8 +229,8 @@ impl Wording<'_> {
             Hundredths::ratio(i128::from(facts.blackhole_us) * 100, i128::from(facts.send_expected_us));
         format!(
             "{} could be heard, but the audio for {} went to {} for {} ({} % of the time): the address that {}'s device \
-             had announced, which cannot be reached from outside its own network. The device or its router must \
-             announce its public address.",
+             had announced, which cannot be reached from outside its own network. Check the address settings \
+             (NAT, STUN) of the device or its router.",
             self.who.first,
             self.who.within,
             text(report.sent_to),
@@ -375,8 +379,8 @@ impl Wording<'_> {
             ),
         };
         format!(
-            "{}'s device {what}; equipment that goes by {trusting} may play such audio wrongly. The packet time in the \
-             settings of the device must be corrected, or its software.",
+            "{}'s device {what}; equipment that goes by {trusting} may play such audio wrongly. Check the packet time in the \
+             settings of the device, and its software.",
             self.who.first
         )
     }

@@ -61,7 +61,7 @@ fn flags_and_sentences_say_what_is_heard() {
     let silent = explain(&played(|_| SILENT), Party::Caller);
     assert_eq!(silent.flags, ["silent_audio"]);
     assert_eq!(silent.verdict.unwrap().as_str(), "ok");
-    let words = "What the packets carry is silence: nothing can be heard in any of them (15 seconds of audio were \
+    let words = "The packets carry silence: nothing can be heard in any of them (15 seconds of audio were \
                  listened to, one packet in four). Either the caller's microphone is muted or broken, or the \
                  equipment that sends the packets gets no audio itself.";
     assert!(silent.sentence.ends_with(words), "{}", silent.sentence);

@@ -166,7 +166,7 @@ proptest! {
         check(&steady(seed, packets), seed, disturbed, support::addr("[2001:db8::1]:4000"))?;
     }
 
-    /// A session that takes the runs of another gives the result of receiving every packet itself.
+    /// A session that processes the runs of another gives the result of receiving every packet itself.
     #[test]
     fn runs_of_another_session(seed: u64, packets in 0_u16..1_500, disturbed in 0_u64..10) {
         let mut random = Random(seed ^ 5);
@@ -180,25 +180,22 @@ proptest! {
         }
         for Arrived { at, packet, .. } in steady(seed, packets) {
             if random.chance(disturbed) {
-                told.receive_run(source, first.run());
-                first.go_on();
+                first.go_on_with(source, &mut told);
                 told.describe(at, description.clone());
                 heard.describe(at, description.clone());
             }
             if first.take_next(at, packet.header(), packet.payload_len as usize) {
                 if first.is_full() {
-                    told.receive_run(source, first.run());
-                    first.go_on();
+                    first.go_on_with(source, &mut told);
                 }
             } else {
-                told.receive_run(source, first.run());
-                first.go_on();
+                first.go_on_with(source, &mut told);
                 first.receive_packet(at, source, &packet);
                 told.receive_packet(at, source, &packet);
             }
             heard.receive_packet(at, source, &packet);
         }
-        told.receive_run(source, first.run());
+        first.go_on_with(source, &mut told);
         prop_assert_eq!(told.close(Micros(1 << 40)), heard.close(Micros(1 << 40)));
     }
 

@@ -105,7 +105,7 @@ fn every_verdict_is_said_in_plain_words() {
         no-outbound: no_outbound_media silent (us, 0..9 s) []
           No audio was sent to the caller during the 10 seconds for which audio was expected, so the caller could hear nothing. Either the other party's audio never reached us, or the fault is ours: look at the other party's side of this call first.
         wrong-address: wrong_advertised_address rejected_source (remote, 0..9 s) ["rejected_source"]
-          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. The caller's device or router must announce its real address.
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. 500 packets came from 192.0.2.77:4000 instead of 192.0.2.1:4000, the address that the caller's device had announced, and were refused. Check the address settings (NAT, STUN) of the caller's device or router.
         loss-periodic: lossy_inbound loss (network, 0..59 s) []
           999 of the 2,999 packets of the caller's audio (33.31 %, limit 2 %) were lost on the way here, from beginning to end. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         hole-2s: lossy_inbound loss (network, 30..31 s) []
@@ -123,9 +123,9 @@ fn every_verdict_is_said_in_plain_words() {
         overtaken: jittery_inbound jitter (network, 4..57 s) []
           The caller's audio arrived unevenly, between second 4 and second 57: the jitter reached 121.16 ms, and was 30 ms or more in 10.74 % of the packets (limit 5 %). A phone with a buffer of 80 ms would have had to conceal 14 of 2,999 packets, one of 200 ms 14. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         wrong-ptime: ptime_mismatch ptime (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; equipment that goes by the packet time that was announced may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
+          The caller's device put 30 ms of audio into each packet, although 20 ms had been announced; equipment that goes by the packet time that was announced may play such audio wrongly. Check the packet time in the settings of the device, and its software.
         ptime-payload: ptime_mismatch timestamps (remote, 0..59 s) []
-          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; equipment that goes by the time stamps may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
+          The caller's device put 30 ms of audio into each packet while its time stamps say 20 ms; equipment that goes by the time stamps may play such audio wrongly. Check the packet time in the settings of the device, and its software.
         sleeps-wide: degraded_audio quality (network, 0..59 s) []
           88.91 % of the caller's audio could be played without a flaw (limit 95 %): packets came too late, from beginning to end. A phone with a buffer of 80 ms would have had to conceal 423 of 2,832 packets, one of 200 ms 206. Look at the network between the caller and here: a full internet line or poor Wi-Fi is the usual cause.
         degraded: degraded_audio dead_tail (remote, 19..59 s) []
@@ -214,13 +214,13 @@ fn every_address_verdict_is_said_in_plain_words() {
     }
     expect![[r#"
         private address: wrong_advertised_address advertised_unreachable (remote, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.1.1.9:4000 for its audio, an address that cannot be reached from outside its own network. The called party's device or router must announce its public address.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.1.1.9:4000 for its audio, an address that cannot be reached from outside its own network. Check the address settings (NAT, STUN) of the called party's device or router.
         our own address: wrong_advertised_address own_unreachable (us, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. We had announced 10.0.0.5 as our address for audio, which cannot be reached from 198.51.100.7, where the called party is. Our switch must be told its public address.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. We had announced 10.0.0.5 as our address for audio, which cannot be reached from 198.51.100.7, where the called party is. Set the public address in the configuration of our switch.
         closed port: wrong_advertised_address icmp_unreachable (remote, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.0.0.1:4000 for its audio, but nothing listened there: 4 packets came back as undeliverable. The called party's device should be restarted, and its firewall checked.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. The called party's device had announced 10.0.0.1:4000 for its audio, but nothing listened there: 4 packets came back as undeliverable. Restart the called party's device, and check its firewall.
         silence and one returned packet: no_inbound_media silent (network, 0..9 s) []
-          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. 1 packet sent to the called party came back as undeliverable: the connection between the called party and here must be checked, firewalls first.
+          The called party could not be heard: no audio arrived during the 10 seconds for which it was expected. 1 packet sent to the called party came back as undeliverable: check the connection between the called party and here, firewalls first.
         audio before the answer only: no_inbound_media silent (remote, 4..13 s) []
           The called party could not be heard: no audio arrived during the 10 seconds for which it was expected (200 packets had come while the phone was still ringing). Either the called party's device sent nothing, or something on its way blocked it, such as a firewall in the called party's own network: that is where to look first.
         a few packets: no_inbound_media silent (remote, 0..10 s) []
@@ -228,7 +228,7 @@ fn every_address_verdict_is_said_in_plain_words() {
         on hold from the start: ok too_little_audio (nobody) []
           No audio from the called party was expected at any time (on hold), so there is nothing to judge.
         longer than allowed: ptime_mismatch maxptime (remote, 0..7 s) []
-          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; equipment that goes by the packet time that was agreed may play such audio wrongly. The packet time in the settings of the device must be corrected, or its software.
+          The called party's device put 40 ms of audio into each packet, although 20 ms is the most that was allowed; equipment that goes by the packet time that was agreed may play such audio wrongly. Check the packet time in the settings of the device, and its software.
         our own queue: lossy_inbound loss (us, 0..21 s) ["local_drop"]
           48 of the 1,098 packets of the called party's audio (4.37 %, limit 2 %) were lost on the way here, between second 0 and second 21. Our own machine was overloaded and dropped 150 more: look there first.
     "#]].assert_eq(&text);
@@ -304,9 +304,9 @@ fn audio_from_elsewhere_is_said_in_plain_words() {
     let text: String = [unheard, moved].iter_mut().map(|leg| told(&leg.close(), Party::Caller)).collect();
     expect![[r#"
         wrong_advertised_address blackhole (remote, 0..9 s) ["latched"]
-          The caller could be heard, but the audio for the caller went to 192.168.1.20:4000 for 9.9 seconds (99 % of the time): the address that the caller's device had announced, which cannot be reached from outside its own network. The device or its router must announce its public address.
+          The caller could be heard, but the audio for the caller went to 192.168.1.20:4000 for 9.9 seconds (99 % of the time): the address that the caller's device had announced, which cannot be reached from outside its own network. Check the address settings (NAT, STUN) of the device or its router.
         wrong_advertised_address relocated (remote) ["latched"]
-          The caller's device had announced 10.0.0.2:4000 for its audio, which came from 10.0.0.1:4000 instead. It was found there all the same, so the caller could be heard; the device or its router must announce its real address.
+          The caller's device had announced 10.0.0.2:4000 for its audio, which came from 10.0.0.1:4000 instead. It was found there all the same, so the caller could be heard. Check the address settings (NAT, STUN) of the device or its router.
     "#]].assert_eq(&text);
 }
 
@@ -326,12 +326,12 @@ fn what_a_party_reports_itself_is_told() {
         [silent, cut_off, loses, deaf].iter().map(|report| told(report, Party::Caller)).collect();
     expect![[r#"
         no_inbound_media silent (network, 0..9 s) []
-          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. The caller's device reports by RTCP that it sent 500 packets, so the audio was lost on the way: the firewalls and routers between the caller and here must be checked.
+          The caller could not be heard: no audio arrived during the 10 seconds for which it was expected. The caller's device reports by RTCP that it sent 500 packets, so the audio was lost on the way: check the firewalls and routers between the caller and here.
         degraded_audio dead_tail (network, 19..59 s) []
           The caller's audio stopped 40 seconds before the end and did not come back. The caller's device reports by RTCP that it sent 2,000 packets after that: look at the network between the caller and here.
         ok  (nobody) ["far_end_loss"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. The other way round, the caller's device reports by RTCP that it lost 7.3 % of what was sent to it.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. In the other direction, the caller's device reports by RTCP that it lost 7.3 % of what was sent to it.
         ok  (nobody) ["far_end_deaf"]
-          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. The caller's device reports by RTCP that nothing of what is sent to it arrives.
+          Nothing was wrong with the caller's audio where it was measured: of 3,000 packets none was lost, and the jitter was 0.1 ms at most (limit 30 ms). What happens to it after that point cannot be seen from here. The caller's device reports by RTCP that it receives none of the packets sent to it.
     "#]].assert_eq(&text);
 }

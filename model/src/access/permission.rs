@@ -68,18 +68,21 @@ permissions! {
 impl Permission {
     /// The names of the key presets.
     pub const PRESETS: &'static [&'static str] =
-        &["billing", "conferences", "dialler", "full", "notes", "read_only"];
+        &["billing", "conferences", "dialler", "full", "notes", "read_only", "recordings"];
 
     /// The permissions of a key preset, copied into the key when it is created; `None` for an unknown name.
     pub fn preset(name: &str) -> Option<Vec<Permission>> {
         use Permission::*;
         Some(match name {
-            "billing" => vec![BillingRead],
+            // The amounts of AI stand in conversations, and those of calls in records.
+            "billing" => vec![BillingRead, CallsRead],
             "conferences" => vec![ConferencesControl, ConferencesRead, ConferencesWrite],
             "dialler" => vec![CallsControl, CallsRead],
             "full" => Self::ALL.iter().copied().filter(|p| *p != MarginRead).collect(),
             "notes" => vec![CallsControl, CallsRead, ConferencesRead],
             "read_only" => vec![CallsRead, ConferencesRead],
+            // The sessions say which recordings there are.
+            "recordings" => vec![CallsRead, ConferencesRead, RecordingsListen],
             _ => return None,
         })
     }
@@ -102,6 +105,19 @@ mod tests {
         assert!(!full.contains(&Permission::MarginRead));
         assert_eq!(full.len(), Permission::ALL.len() - 1);
         assert_eq!(Permission::preset("admin"), None);
+    }
+
+    #[test]
+    fn a_preset_reads_what_its_permissions_show() {
+        use Permission::*;
+        for name in Permission::PRESETS {
+            let preset = Permission::preset(name).unwrap();
+            let has = |permission| preset.contains(&permission);
+            assert!(!has(BillingRead) || has(CallsRead), "{name}: amounts stand in conversations");
+            assert!(!has(RecordingsListen) || has(ConferencesRead), "{name}: sessions name the recordings");
+        }
+        assert!(Permission::preset("recordings").unwrap().contains(&RecordingsListen));
+        assert!(!Permission::preset("billing").unwrap().contains(&RecordingsListen));
     }
 
     #[test]

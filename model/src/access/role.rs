@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Permission, Scope};
 use crate::ids::{OrganisationId, TeamId};
 
-/// The role of a user: whose things they see, and what they may do with them.
+/// The role of a user: what the user sees and may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

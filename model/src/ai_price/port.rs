@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 pub struct AiPriceFilter {
     /// One side of the bill.
     pub kind: Option<AiPriceKind>,
-    /// The prices of one organisation's own, without those for all.
+    /// Prices of one organisation, without those for all organisations.
     pub organisation_id: Option<OrganisationId>,
     /// One provider.
     pub provider: Option<String>,

@@ -11,7 +11,7 @@ use crate::money::{Amount, Currency};
 use crate::time::Timestamp;
 
 words! {
-    /// Which side of the bill a price is on.
+    /// Whether a price is a cost or a sell price.
     AiPriceKind {
         /// What the provider charges the operator.
         Cost = "cost",
@@ -29,7 +29,7 @@ pub struct AiPrice {
     pub kind: AiPriceKind,
     /// The customer it is for; `None` for costs, and for every customer without a price of their own.
     pub organisation_id: Option<OrganisationId>,
-    /// Who runs the model.
+    /// The provider of the model.
     pub provider: String,
     /// The models it is for.
     pub model: ModelPattern,

@@ -14,10 +14,12 @@ mod update;
 mod view;
 
 pub use draft::{ConversationDraft, LIMITS, Limits};
-pub use port::{Conversations, FoundConversation, ReportedConversation, Reporter};
+pub use port::{
+    ConversationQuery, Conversations, FoundConversation, ListedConversation, ReportedConversation, Reporter,
+};
 pub use resource::{
     AiBillingMode, AiUse, Charge, Conversation, Flag, FlagKind, KnowledgeBase, ReviewProfile, Turn, TurnRole,
 };
 pub use review::review;
 pub use update::{Conflict, Update};
-pub use view::{ConversationView, FlagView, Sight, TurnView};
+pub use view::{ConversationItem, ConversationView, FlagView, Sight, TurnView};

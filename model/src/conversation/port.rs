@@ -2,7 +2,8 @@
 
 use crate::access::Scope;
 use crate::conversation::{Conversation, ConversationDraft};
-use crate::ids::{CallId, ConversationId, OrganisationId, TeamId};
+use crate::ids::{AgentId, CallId, ConversationId, OrganisationId, TeamId};
+use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
@@ -15,6 +16,13 @@ pub trait Conversations: Send + Sync {
     /// Returns the conversation of a call: that of the record's organisation once the call has a record,
     /// before that the one in `scope`, or else another organisation's, so that it can be refused.
     fn find_by_call(&self, scope: Scope, call: CallId) -> PortFuture<'_, Option<FoundConversation>>;
+
+    /// The conversations inside `scope` that the query selects, newest first.
+    fn list<'a>(
+        &'a self,
+        scope: Scope,
+        query: &'a ConversationQuery,
+    ) -> PortFuture<'a, Page<ListedConversation>>;
 
     /// Stores a report of the conversation `id`: see [`crate::conversation::Update`]. The report that
     /// completes it settles its charge and stores the event, in the same transaction.
@@ -31,6 +39,32 @@ pub trait Conversations: Send + Sync {
         draft: ConversationDraft,
         now: Timestamp,
     ) -> PortFuture<'_, ReportedConversation>;
+}
+
+/// A page of conversations; every given filter must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationQuery {
+    /// Those of this agent.
+    pub agent_id: Option<AgentId>,
+    /// Started at this instant or later.
+    pub from: Option<Timestamp>,
+    /// One of the organisations in scope.
+    pub organisation_id: Option<OrganisationId>,
+    /// Whether it has not ended.
+    pub running: Option<bool>,
+    /// Started before this instant.
+    pub to: Option<Timestamp>,
+    /// The window.
+    pub window: Window,
+}
+
+/// A conversation without its turns, and their number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedConversation {
+    /// The conversation.
+    pub conversation: Conversation,
+    /// Its number of turns.
+    pub turn_count: u64,
 }
 
 /// The reporter of a conversation.

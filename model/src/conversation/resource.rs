@@ -20,7 +20,7 @@ words! {
 }
 
 words! {
-    /// Whose turn it was.
+    /// The role of the speaker.
     TurnRole {
         /// The agent spoke.
         Agent = "agent",
@@ -34,7 +34,7 @@ words! {
 }
 
 words! {
-    /// What a review can find; more kinds may come.
+    /// The kinds of findings; more may follow.
     FlagKind {
         /// An agent turn named one of the profile's competitors.
         Competitor = "competitor",
@@ -70,7 +70,7 @@ pub struct Conversation {
     pub summary: Option<String>,
     /// The AI that spoke; `None` exactly when the agent is a person.
     pub ai: Option<AiUse>,
-    /// What the agent was told before it spoke, verbatim.
+    /// The agent's instructions before it spoke, verbatim.
     pub assembled_context: Option<String>,
     /// The input of the review.
     pub profile: ReviewProfile,
@@ -97,7 +97,7 @@ impl Conversation {
 /// The AI of a conversation and its usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AiUse {
-    /// Who runs the model.
+    /// The provider of the model.
     pub provider: String,
     /// The model's name at that provider.
     pub model: String,
@@ -159,14 +159,14 @@ pub struct Flag {
     pub kind: FlagKind,
     /// The turn that it is about.
     pub seq: u64,
-    /// What was found there.
+    /// The finding in words.
     pub detail: String,
 }
 
 /// One turn of the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its place; unique within the conversation.
+    /// Its position; unique within the conversation.
     pub seq: u64,
     /// When it began.
     pub at: Timestamp,
@@ -178,8 +178,8 @@ pub struct Turn {
     pub text: String,
     /// The tool that was used.
     pub tool_name: Option<String>,
-    /// What the tool was given.
+    /// The arguments of the tool.
     pub tool_args: Option<Map<String, Value>>,
-    /// What the tool gave back.
+    /// The result of the tool.
     pub tool_result: Option<Map<String, Value>>,
 }

@@ -22,12 +22,21 @@ pub struct Sight {
 impl Conversation {
     /// The conversation as the public API writes it for a reader with these permissions.
     pub fn view(&self, sight: Sight) -> ConversationView<'_> {
+        ConversationView {
+            item: self.item(sight, self.turns.len() as u64),
+            assembled_context: self.assembled_context.as_deref(),
+            turns: self.turns.iter().map(TurnView::from).collect(),
+        }
+    }
+
+    /// The conversation as lists show it, without its words.
+    pub fn item(&self, sight: Sight, turn_count: u64) -> ConversationItem<'_> {
         let ai = self.ai.as_ref();
         // An organisation that paid the provider itself is shown no amount, whatever is stored.
         let rated = ai.is_some_and(|ai| ai.billing_mode == AiBillingMode::Rated);
         let sell = self.charge.sell.filter(|_| rated && sight.billing);
         let cost = self.charge.cost.filter(|_| rated && sight.margin);
-        ConversationView {
+        ConversationItem {
             id: self.id,
             organisation_id: self.organisation_id,
             call_uuid: self.call_uuid,
@@ -39,7 +48,7 @@ impl Conversation {
             contact_id: self.contact_id,
             contact_e164: self.contact_e164.as_deref(),
             summary: self.summary.as_deref(),
-            turn_count: self.turns.len() as u64,
+            turn_count,
             provider: ai.map(|ai| ai.provider.as_str()),
             model: ai.map(|ai| ai.model.as_str()),
             virtual_agent_profile_id: ai.and_then(|ai| ai.profile_id),
@@ -54,8 +63,6 @@ impl Conversation {
             tokens_audio: ai.map(|ai| ai.tokens_audio),
             audio_split_known: ai.map(|ai: &AiUse| ai.audio_split_known),
             flags: self.flags.iter().map(FlagView::from).collect(),
-            assembled_context: self.assembled_context.as_deref(),
-            turns: self.turns.iter().map(TurnView::from).collect(),
         }
     }
 
@@ -91,28 +98,42 @@ fn text((amount, currency): (Amount, Currency)) -> String {
     amount.to_text(currency.places())
 }
 
-/// The public JSON of a conversation: `agent_id` and `virtual_agent_profile_id` are null when there is none,
-/// every other field is left out when it has no value (api-decisions C2, "null or absent").
+/// A conversation. `agent_id` and `virtual_agent_profile_id` are null when there is none; every other field is absent
+/// when it has no value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Conversation))]
 pub struct ConversationView<'a> {
+    /// What lists show as well.
+    #[serde(flatten)]
+    pub item: ConversationItem<'a>,
+    /// The agent's instructions before it spoke, verbatim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assembled_context: Option<&'a str>,
+    /// The transcript, by `seq`.
+    pub turns: Vec<TurnView<'a>>,
+}
+
+/// A conversation in a list: without its transcript and `assembled_context`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConversationItem))]
+pub struct ConversationItem<'a> {
     /// Primary key.
     pub id: ConversationId,
     /// The organisation it belongs to.
     pub organisation_id: OrganisationId,
-    /// The call, and so its one record.
+    /// The call of this record.
     pub call_uuid: CallId,
     /// `inbound` or `outbound`.
     pub direction: Direction,
     /// When the agent took the call.
     pub started_at: Timestamp,
-    /// When the agent was done with it; left out while it runs.
+    /// When the conversation ended; absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The agent; null for a call that no agent record handled.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub agent_id: Option<AgentId>,
-    /// Who handled the call.
+    /// The kind of agent that handled the call.
     pub agent_kind: AgentKind,
     /// The customer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,18 +141,18 @@ pub struct ConversationView<'a> {
     /// The customer's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact_e164: Option<&'a str>,
-    /// What it was about.
+    /// A summary of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<&'a str>,
-    /// How many turns there are.
+    /// Number of turns.
     pub turn_count: u64,
-    /// Who runs the model; left out for a person.
+    /// The provider of the model; absent for a human agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'a str>,
     /// The model's name at that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
-    /// The profile as it was at the time, no live reference; null for a person.
+    /// The profile at that time, not a live reference; null for a human agent.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub virtual_agent_profile_id: Option<VirtualAgentProfileId>,
     /// The profile's name when the call ran.
@@ -140,14 +161,14 @@ pub struct ConversationView<'a> {
     /// `byo`: the tenant's own credential paid the provider, so no amount appears; or `rated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_billing_mode: Option<AiBillingMode>,
-    /// What the operator paid the provider; only with `margin:read` and never with `byo`.
+    /// The provider's charge to the operator; only with `margin:read` and never with `byo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     pub ai_cost_amount: Option<String>,
     /// The currency of `ai_cost_amount`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ai_cost_currency: Option<Currency>,
-    /// What the customer pays; only with `billing:read`, when a price matched the model, and never with `byo`.
+    /// The customer's price; only with `billing:read`, when a price matched the model, and never with `byo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Amount>))]
     pub ai_sell_amount: Option<String>,
@@ -160,31 +181,26 @@ pub struct ConversationView<'a> {
     /// Tokens that the model wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
-    /// The part of `tokens_input` that was audio, no extra total.
+    /// The audio part of `tokens_input`, not an additional total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_audio: Option<u64>,
     /// False when the provider itemised no audio tokens: `tokens_audio` is then not reported, and audio was
     /// priced at the text rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_split_known: Option<bool>,
-    /// What the review after the call found; empty when it found nothing or did not run.
+    /// Findings of the review after the call; empty when there are none or the review did not run.
     pub flags: Vec<FlagView<'a>>,
-    /// What the agent was told before it spoke, verbatim.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assembled_context: Option<&'a str>,
-    /// The transcript, by `seq`.
-    pub turns: Vec<TurnView<'a>>,
 }
 
-/// The public JSON of a finding.
+/// A finding of the review.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConversationFlag))]
 pub struct FlagView<'a> {
-    /// What was found; more kinds may come.
+    /// The kind of finding; more kinds may follow.
     pub kind: FlagKind,
     /// The turn that it is about.
     pub seq: u64,
-    /// What was found there.
+    /// The finding in words.
     pub detail: &'a str,
 }
 
@@ -194,28 +210,28 @@ impl<'a> From<&'a Flag> for FlagView<'a> {
     }
 }
 
-/// The public JSON of a turn.
+/// One turn of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Turn))]
 pub struct TurnView<'a> {
-    /// Its place; unique within the conversation.
+    /// Its position; unique within the conversation.
     pub seq: u64,
     /// When it began.
     pub at: Timestamp,
-    /// Whose turn it was; more roles may come.
+    /// The role of the speaker; more roles may follow.
     pub role: TurnRole,
-    /// Who spoke when several people could have; empty on an ordinary call.
+    /// The speaker's name when several people can speak; empty on an ordinary call.
     pub speaker: &'a str,
-    /// What was said.
+    /// The text.
     pub text: &'a str,
     /// The tool that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
-    /// What the tool was given.
+    /// The arguments of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub tool_args: Option<&'a Map<String, Value>>,
-    /// What the tool gave back.
+    /// The result of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub tool_result: Option<&'a Map<String, Value>>,

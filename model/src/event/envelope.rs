@@ -28,6 +28,16 @@ pub struct Event {
     pub data: Map<String, Value>,
 }
 
+/// The fields of an envelope before its payload.
+#[derive(Serialize)]
+struct Head<'a> {
+    id: &'a EventId,
+    #[serde(rename = "type")]
+    kind: &'a EventKind,
+    timestamp: &'a Timestamp,
+    organisation_id: &'a OrganisationId,
+}
+
 /// Where an event stands in the log. Positions only grow; there are holes between them.
 ///
 /// Who has read everything up to a position and goes on behind it misses nothing, whichever node stored it: an event
@@ -79,6 +89,20 @@ impl Event {
     pub fn envelope(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+
+    /// The same envelope, with `data` as the payload's JSON text, so that a payload which is stored and sent is
+    /// formatted once.
+    pub fn envelope_of(&self, data: &str) -> String {
+        let Event { id, kind, timestamp, organisation_id, .. } = self;
+        let head = Head { id, kind, timestamp, organisation_id };
+        let mut text = serde_json::to_string(&head).unwrap_or_default();
+        text.pop();
+        text.reserve_exact(data.len() + 10);
+        text.push_str(",\"data\":");
+        text.push_str(data);
+        text.push('}');
+        text
+    }
 }
 
 impl EventId {
@@ -124,6 +148,8 @@ mod tests {
             event.id
         );
         assert_eq!(event.envelope(), expected);
+        let data = serde_json::to_string(&event.data).unwrap();
+        assert_eq!(event.envelope_of(&data), expected);
     }
 
     #[test]

@@ -54,6 +54,8 @@ kinds! {
     RecordingReady = "recording.ready",
     /// Wrong passwords of extensions reached a limit.
     SecurityGuessing = "security.guessing",
+    /// Wrong PINs of rooms reached a limit.
+    SecurityPinGuessing = "security.pin_guessing",
 }
 
 impl EventKind {
@@ -111,7 +113,7 @@ mod tests {
             let expected = match name {
                 "conference.minutes" | "conference.updated" => Permission::ConferencesRead,
                 "recording.ready" => Permission::RecordingsListen,
-                "security.guessing" => Permission::DirectoryWrite,
+                "security.guessing" | "security.pin_guessing" => Permission::DirectoryWrite,
                 _ => Permission::CallsRead,
             };
             assert_eq!(permission_of(name), expected, "{name}");

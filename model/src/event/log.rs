@@ -1,7 +1,10 @@
 //! The log of events, in the order in which they became visible.
 
+use std::sync::Arc;
+
 use crate::access::Scope;
 use crate::event::envelope::{PlacedEvent, Position};
+use crate::event::stream::StreamedEvent;
 use crate::ids::EventId;
 use crate::ports::PortFuture;
 
@@ -16,8 +19,26 @@ pub struct EventBatch {
     pub is_last: bool,
 }
 
+/// Events that this process stored itself a moment ago, with nothing left out between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecentEvents {
+    /// The events, in order; never empty.
+    pub events: Vec<Arc<StreamedEvent>>,
+    /// The position to continue after.
+    pub next: Position,
+    /// Whether these are all that this process stored.
+    pub is_last: bool,
+}
+
 /// Reads the stored events.
 pub trait EventLog: Send + Sync {
+    /// The events after the position `after`, at most `limit`, of all organisations, without the database: those
+    /// that this process stored itself.
+    ///
+    /// `None` when that does not follow `after` without a gap: the reader was away for long, another process
+    /// stored events in between, or nothing new was stored here. Then [`EventLog::after`] has the next ones.
+    fn recent(&self, after: Position, limit: u32) -> Option<RecentEvents>;
+
     /// The events inside `scope` after the position `after`, at most `limit`.
     fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch>;
 

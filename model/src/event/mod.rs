@@ -11,6 +11,6 @@ mod stream;
 
 pub use envelope::{Event, PlacedEvent, Position};
 pub use kind::EventKind;
-pub use log::{EventBatch, EventLog};
+pub use log::{EventBatch, EventLog, RecentEvents};
 pub use pattern::{EventPattern, EventPatternError, EventPatterns};
 pub use stream::{EventFilter, EventStream, EventStreams, Gap, REPLAY_US, Start, StreamItem, StreamedEvent};

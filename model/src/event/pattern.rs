@@ -187,7 +187,7 @@ mod tests {
             ("campaign.contact.*", &[]),
             ("ticket.created", &[]),
             ("recording.*", &[EventKind::RecordingReady]),
-            ("security.*", &[EventKind::SecurityGuessing]),
+            ("security.*", &[EventKind::SecurityGuessing, EventKind::SecurityPinGuessing]),
         ];
         for (text, expected) in cases {
             let pattern: EventPattern = text.parse().unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::access::{Permission, Scope};
-use crate::event::{Event, EventPatterns, Position};
-use crate::ids::EventId;
+use crate::event::{Event, EventKind, EventPatterns, PlacedEvent, Position};
+use crate::ids::{EventId, OrganisationId, TeamId};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
 
@@ -22,9 +22,16 @@ pub struct EventFilter {
 impl EventFilter {
     /// Whether the event passes the filter.
     pub fn admits(&self, event: &Event) -> bool {
-        self.patterns.matches(event.kind)
-            && self.permissions.contains(&event.kind.permission())
-            && self.scope.covers(event.organisation_id, event.team_id)
+        self.admits_kind(event.kind) && self.scope.covers(event.organisation_id, event.team_id)
+    }
+
+    /// Whether the event passes the filter.
+    pub fn admits_streamed(&self, event: &StreamedEvent) -> bool {
+        self.admits_kind(event.kind) && self.scope.covers(event.organisation_id, event.team_id)
+    }
+
+    fn admits_kind(&self, kind: EventKind) -> bool {
+        self.patterns.matches(kind) && self.permissions.contains(&kind.permission())
     }
 }
 
@@ -39,17 +46,35 @@ pub enum Start {
     Since(Timestamp),
 }
 
-/// An event prepared for streams.
+/// A stored event as streams and webhooks send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamedEvent {
     /// Its position in the log.
     pub position: Position,
     /// Its id.
     pub id: EventId,
-    /// Its kind's name.
-    pub kind: &'static str,
-    /// The event as it is sent; formatted once for all streams.
+    /// Its kind.
+    pub kind: EventKind,
+    /// Whose it is.
+    pub organisation_id: OrganisationId,
+    /// The team of the call that it is about.
+    pub team_id: Option<TeamId>,
+    /// The event as it is sent; formatted once for all receivers.
     pub envelope: String,
+}
+
+impl From<&PlacedEvent> for StreamedEvent {
+    fn from(placed: &PlacedEvent) -> Self {
+        let PlacedEvent { position, event } = placed;
+        Self {
+            position: *position,
+            id: event.id,
+            kind: event.kind,
+            organisation_id: event.organisation_id,
+            team_id: event.team_id,
+            envelope: event.envelope(),
+        }
+    }
 }
 
 /// Events that a stream should have contained but does not.

@@ -11,7 +11,7 @@ pub fn of_record(cdr: &Cdr) -> Option<String> {
     if cdr.answered_at.is_some() {
         return None;
     }
-    let gave_up = cdr.hangup_cause == Some(HangupCause::OriginatorCancel);
+    let gave_up = matches!(cdr.hangup_cause, Some(HangupCause::OriginatorCancel | HangupCause::LoseRace));
     if let Some(status) = cdr.sip_status.filter(|status| *status >= 300 && !gave_up) {
         let (means, advice) = meaning(status, Request::Call);
         let phrase = phrase(status);
@@ -41,20 +41,14 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
         HangupCause::ExchangeRoutingError => {
             ("it went in circles", "Check the routing: two machines send the call to each other.")
         }
-        HangupCause::IncompatibleDestination => {
-            ("the two sides have no codec or media address in common", "Compare the codecs of both sides.")
-        }
-        HangupCause::Interworking => {
-            ("the protocols of the two sides do not fit", "Look at the log of the engine.")
-        }
+        HangupCause::IncompatibleDestination => (
+            "the two sides have no codec, media address or encryption (SRTP) in common",
+            "Compare the codecs and the SRTP settings of both sides.",
+        ),
         HangupCause::InvalidNumberFormat => {
             ("the number is malformed or incomplete", "Check the dialled number.")
         }
         HangupCause::LoseRace => ("it was answered elsewhere", "Nothing has to be repaired."),
-        HangupCause::NetworkOutOfOrder => (
-            "the far end could not be reached",
-            "Check the address of the trunk or the phone, and the way there.",
-        ),
         HangupCause::NoAnswer => ("it rang and nothing answered in time", "Nothing has to be repaired."),
         HangupCause::NoRouteDestination => {
             ("there is no way to this number", "Check the number, the extensions and the trunks.")
@@ -63,7 +57,6 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
             "the called party cannot be reached at present",
             "Check whether the called phone is registered and answers.",
         ),
-        HangupCause::NumberChanged => ("the called number is no longer in use", "Ask for the new number."),
         HangupCause::OriginatorCancel => {
             ("the caller hung up before the answer", "Nothing has to be repaired.")
         }
@@ -78,9 +71,6 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
             "the far end did not respond in time",
             "Check that the called device or the trunk is up, and the way there.",
         ),
-        HangupCause::ServiceNotImplemented | HangupCause::ServiceUnavailable => {
-            ("the far end does not offer the service", "Look at the log of the far end.")
-        }
         HangupCause::SwitchCongestion => (
             "there was no free port, leg or channel",
             "Check the limits of the trunk and the port range of the engine.",
@@ -99,5 +89,45 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
         HangupCause::MaxCallDuration | HangupCause::MediaTimeout | HangupCause::NormalClearing => {
             return None;
         }
+        HangupCause::DestinationOutOfOrder
+        | HangupCause::Interworking
+        | HangupCause::NetworkOutOfOrder
+        | HangupCause::NormalCircuitCongestion
+        | HangupCause::NormalUnspecified
+        | HangupCause::NumberChanged
+        | HangupCause::RedirectionToNewDestination
+        | HangupCause::ServiceNotImplemented
+        | HangupCause::ServiceUnavailable => return why_beyond(cause),
+    })
+}
+
+/// The same for the causes of the far end and the way there.
+fn why_beyond(cause: HangupCause) -> Option<(&'static str, &'static str)> {
+    Some(match cause {
+        HangupCause::DestinationOutOfOrder => {
+            ("the called device cannot be reached", "Check the power and the network of the called device.")
+        }
+        HangupCause::NormalCircuitCongestion => {
+            ("the network of the far end had no free circuit", "Call again later, or over another trunk.")
+        }
+        HangupCause::NormalUnspecified => {
+            ("the far end ended it without a reason", "Look at the log of the far end.")
+        }
+        HangupCause::RedirectionToNewDestination => (
+            "the far end redirected it to another address, which is not followed",
+            "Call the new address, or remove the forwarding on the called device.",
+        ),
+        HangupCause::Interworking => {
+            ("the protocols of the two sides do not fit", "Look at the log of the engine.")
+        }
+        HangupCause::NetworkOutOfOrder => (
+            "the far end could not be reached",
+            "Check the address of the trunk or the phone, and the way there.",
+        ),
+        HangupCause::NumberChanged => ("the called number is no longer in use", "Ask for the new number."),
+        HangupCause::ServiceNotImplemented | HangupCause::ServiceUnavailable => {
+            ("the far end does not offer the service", "Look at the log of the far end.")
+        }
+        _ => return None,
     })
 }

@@ -20,7 +20,7 @@ words! {
 }
 
 words! {
-    /// Which side of a call a leg is.
+    /// The side of a call that a leg is on.
     LegSide {
         /// The leg of the record's own figures: the caller's; for a call that a room placed, that of the
         /// party who answered.
@@ -30,9 +30,9 @@ words! {
     }
 }
 
-/// The media of a call: the judgement and why, for both legs and both directions.
+/// The media of a call: the verdict and its reasons, for both legs and both directions.
 ///
-/// A field that may be null is always there, any other is left out when it has no value.
+/// Nullable fields are always present; other fields are absent when they have no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CallQuality {
@@ -42,32 +42,31 @@ pub struct CallQuality {
     pub state: QualityState,
     /// When the figures were taken: now, or at the end of the call.
     pub at: Timestamp,
-    /// The version of the rules that it was judged by and of the figures that they read; left out where nothing was
-    /// judged. A record keeps its own: its figures are never computed again.
+    /// The version of the rules and figures of this verdict; absent when nothing was judged. A record keeps its
+    /// version: its figures are never computed again.
     #[cfg_attr(feature = "openapi", schema(example = "2"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules_version: Option<String>,
-    /// The judgement on leg `a`, as in the record; null without any media.
+    /// The verdict on leg `a`, as in the record; null without media.
     #[cfg_attr(feature = "openapi", schema(required))]
     #[serde(default)]
     pub media_verdict: Option<MediaVerdict>,
-    /// Which of the rule's conditions held, such as `loss`; left out when none has a name.
+    /// The condition of the rule that held, such as `loss`; absent when it has no name.
     #[cfg_attr(feature = "openapi", schema(example = "loss"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whose doing it is; left out where nothing is wrong or nobody can be named.
+    /// The party responsible; absent when nothing is wrong or no party can be named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
-    /// The whole of it in words that can be read out.
+    /// The result as a sentence.
     pub sentence: String,
     /// The worse of the verdicts on both legs, as in the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_verdict_worse: Option<MediaVerdict>,
-    /// The called party's leg in short, as the fields beside it are of the caller's; left out where the call had no
-    /// called party.
+    /// A summary of the called party's leg; absent when the call had no called party.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callee: Option<CalleeQuality>,
-    /// What else is remarkable on any leg.
+    /// Other remarks on any leg.
     #[serde(default)]
     pub flags: Vec<String>,
     /// The legs that had media: `a`, then `b`.
@@ -81,48 +80,48 @@ pub struct CallQuality {
 pub struct LegQuality {
     /// Which side it is.
     pub leg: LegSide,
-    /// The party's number; left out when it is not known.
+    /// The party's number; absent when it is unknown.
     #[cfg_attr(feature = "openapi", schema(example = "1001"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub party: Option<String>,
-    /// The judgement; null while SDP has settled nothing.
+    /// The verdict; null until SDP is negotiated.
     #[cfg_attr(feature = "openapi", schema(required))]
     #[serde(default)]
     pub media_verdict: Option<MediaVerdict>,
-    /// Which of the rule's conditions held, such as `clumps`; left out when none has a name.
+    /// The condition of the rule that held, such as `clumps`; absent when it has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whose doing it is; left out where nothing is wrong or nobody can be named.
+    /// The party responsible; absent when nothing is wrong or no party can be named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
-    /// The judgement in words that can be read out.
+    /// The verdict as a sentence.
     pub sentence: String,
-    /// What else is remarkable, such as `latched` or `local_drop`.
+    /// Other remarks, such as `latched` or `local_drop`.
     #[serde(default)]
     pub flags: Vec<String>,
     /// The audio codec last received.
     #[cfg_attr(feature = "openapi", schema(example = "PCMU"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codec: Option<String>,
-    /// The first and the last second that were affected; left out where nothing was.
+    /// The first and the last affected second; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affected: Option<Affected>,
-    /// What the rules measured: each, or the one that fired alone.
+    /// The measurements of all rules, or only of the one that fired.
     #[serde(default)]
     pub rules: Vec<RuleCheck>,
-    /// Who sends from where.
+    /// The addresses of the party.
     #[serde(default)]
     pub addresses: LegAddresses,
-    /// What came from, and went to, addresses that are not the party's; left out when nothing did.
+    /// Packets from and to addresses that are not the party's; absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignMedia>,
-    /// What the party sent.
+    /// Packets from the party.
     #[serde(default)]
     pub inbound: InboundMedia,
-    /// What the party was sent.
+    /// Packets to the party.
     #[serde(default)]
     pub outbound: OutboundMedia,
-    /// The packet trace that was kept of it; left out without one.
+    /// Its packet trace; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<LegTrace>,
 }
@@ -135,7 +134,7 @@ pub struct LegAddresses {
     /// Where the party's accepted packets come from, as `address:port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Where the party's SDP wants RTP.
+    /// The RTP address in the party's SDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advertised: Option<String>,
     /// The address in our SDP to the party.
@@ -150,18 +149,18 @@ pub struct LegAddresses {
     /// The last source whose packets were refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected_source: Option<String>,
-    /// Whether the party was found elsewhere than SDP said.
+    /// Whether the party's packets came from another address than its SDP.
     pub latched: bool,
 }
 
-/// What came from, and went to, addresses that are not the party's.
+/// Packets from and to addresses that are not the party's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ForeignMedia {
-    /// RTP packets that were refused because of where they came from.
+    /// RTP packets that were refused because of their source address.
     pub rejected_packets: u64,
-    /// RTP packets that were taken for the party's.
+    /// RTP packets that were accepted as the party's.
     pub accepted_packets: u64,
     /// RTP packets that were sent there.
     pub sent_packets: u64,
@@ -170,7 +169,7 @@ pub struct ForeignMedia {
     pub last_source: Option<String>,
 }
 
-/// A packet trace of a leg: headers alone, to be analysed again.
+/// A packet trace of a leg: headers only, for later analysis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LegTrace {
@@ -295,7 +294,7 @@ pub struct LiveCallQuality {
     pub organisation_id: OrganisationId,
     /// The call's team.
     pub team_id: Option<TeamId>,
-    /// What is known now.
+    /// The current figures.
     pub quality: CallQuality,
 }
 

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 use crate::media_quality::Blame;
 use crate::quality::{Hundredths, MediaVerdict, Quality};
 
-/// The called party's leg in short: the judgement, whose doing it is, and the figures of a record.
+/// A summary of the called party's leg: the verdict, the party responsible, and the figures of a record.
 ///
-/// A figure that cannot be judged is left out.
+/// Figures that cannot be judged are absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CalleeQuality {
     /// The judgement on the leg.
     pub media_verdict: MediaVerdict,
-    /// Which of the rule's conditions held; left out when none has a name.
+    /// The condition of the rule that held; absent when it has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whose doing it is; left out where nothing is wrong or no party can be named.
+    /// The party responsible; absent when nothing is wrong or no party can be named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
-    /// The judgement in words that can be read out.
+    /// The verdict as a sentence.
     pub sentence: String,
     /// Percent of inbound packets that never arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct CalleeQuality {
     /// Received packets minus flaws, as a share of received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_pct: Option<Hundredths>,
-    /// Mean opinion score, derived from `quality_pct` alone.
+    /// Mean opinion score, derived only from `quality_pct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mos: Option<Hundredths>,
 }

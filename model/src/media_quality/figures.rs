@@ -20,11 +20,11 @@ macro_rules! figures {
 }
 
 figures! {
-    /// What a party sent, as it arrived here.
+    /// Packets that arrived from a party.
     InboundMedia {
         /// Unique packets of every kind.
         packets: u64,
-        /// Packets that the sequence numbers say were sent.
+        /// Packets sent, according to the sequence numbers.
         expected: u64,
         /// Packets that never arrived, without those that our own host dropped.
         lost: u64,
@@ -36,7 +36,7 @@ figures! {
         duplicates: u64,
         /// Packets that arrived after a later one; not lost.
         reordered: u64,
-        /// Stragglers from before the first packet of their segment; not counted otherwise.
+        /// Late packets from before the first packet of their segment; not counted elsewhere.
         before_segment: u64,
         /// Audio packets.
         audio_packets: u64,
@@ -70,7 +70,7 @@ figures! {
         flaws: u64,
         /// Packets without flaw in percent of the received.
         quality_pct: Hundredths,
-        /// Mean opinion score, a function of `quality_pct` alone.
+        /// Mean opinion score, derived only from `quality_pct`.
         mos: Hundredths,
         /// Peak of the smoothed interarrival jitter (RFC 3550 §6.4.1), ms.
         jitter_ms: Hundredths,
@@ -90,7 +90,7 @@ figures! {
         lateness_packets: Vec<u32>,
         /// Missing packets in the longest run of them.
         longest_loss_packets: u64,
-        /// How much audio that was, ms.
+        /// The duration of that audio, ms.
         longest_loss_ms: i64,
         /// Missing packets that lay in bursts (RFC 3611 §4.7.2), in percent of all missing.
         burst_share: Hundredths,
@@ -138,7 +138,9 @@ figures! {
         rejected_source: u64,
         /// RTP packets of payload types that were not negotiated.
         rejected_payload_type: u64,
-        /// Datagrams that are neither RTP nor RTCP as their standard has it.
+        /// SRTP packets that could not be authenticated; absent when there were none.
+        srtp_failed: u64,
+        /// Datagrams that are neither valid RTP nor valid RTCP.
         malformed: u64,
         /// STUN, DTLS and other protocols.
         foreign: u64,
@@ -148,19 +150,20 @@ figures! {
         rtcp_packets: u64,
         /// RTCP datagrams refused.
         rtcp_rejected: u64,
-        /// Packets that the party says by RTCP it has sent, over all its sources.
+        /// Packets sent according to the party's RTCP reports, over all its sources.
         sr_packets: u64,
-        /// Those of them that never came, with those before the first and after the last that came.
+        /// Of these, packets that never arrived, including those before the first and after the last received packet.
         sr_missing: u64,
-        /// Those before the first that came; left out when the party may have sent them before they could be seen.
+        /// Lost packets before the first received packet; absent when they may have been sent before we could receive
+        /// them.
         sr_missing_head: u64,
-        /// Those after the last that came.
+        /// Lost packets after the last received packet.
         sr_missing_tail: u64,
-        /// The party's source has said goodbye by RTCP.
+        /// The party's source sent an RTCP BYE.
         goodbye: bool,
         /// The worst ten seconds.
         worst_10s: WorstStretch,
-        /// What was heard in the packets, where some were looked at.
+        /// The measured audio level, if any packets were measured.
         audio: AudioEvidence,
         /// Second by second.
         timeline: QualityTimeline,
@@ -168,7 +171,7 @@ figures! {
 }
 
 figures! {
-    /// What a party was sent, and what is known of how it arrived there.
+    /// Packets to a party, and what is known about their arrival.
     OutboundMedia {
         /// RTP packets sent to the party.
         packets: u64,
@@ -176,11 +179,11 @@ figures! {
         after_answer: u64,
         /// Time after the answer in which we should have sent, ms.
         send_expected_ms: i64,
-        /// ICMP errors: nobody listened where we sent.
+        /// ICMP errors: no process listened at the destination.
         unreachable: u64,
         /// The round trip by RTCP, ms.
         round_trip_ms: RoundTrip,
-        /// How the party says that our packets arrived, by RTCP.
+        /// The party's RTCP reports about our packets.
         far_end: FarEnd,
     }
 }
@@ -200,11 +203,11 @@ figures! {
 }
 
 figures! {
-    /// How a party says by RTCP that our packets arrived.
+    /// A party's RTCP reports about our packets.
     FarEnd {
         /// Reports of it.
         reports: u64,
-        /// Packets that it misses.
+        /// Packets that it reports lost.
         lost: i64,
         /// The same in percent of those we sent.
         loss_pct: Hundredths,
@@ -212,12 +215,12 @@ figures! {
         fraction_lost_worst_pct: Hundredths,
         /// Its jitter, by its own clock, ms.
         jitter_ms: Hundredths,
-        /// The highest of it that was stated, ms.
+        /// The highest reported jitter, ms.
         jitter_max_ms: Hundredths,
-        /// Whether its highest sequence number rose while packets went to it; if not, nothing arrives there, whatever
-        /// loss it states.
+        /// Whether its reported highest sequence number rose while we sent; if not, no packets arrive there, whatever
+        /// loss it reports.
         highest_sequence_moves: bool,
-        /// Packets that went to it since that number last rose.
+        /// Packets sent since that number last rose.
         unheard: u64,
         /// Its VoIP metrics (RFC 3611 §4.7).
         voip: VoipMetrics,
@@ -229,7 +232,7 @@ figures! {
 }
 
 figures! {
-    /// What a party's jitter buffer made of our packets, by its own account (RFC 3611 §4.7).
+    /// A party's report on its jitter buffer and our packets (RFC 3611 §4.7).
     VoipMetrics {
         /// Packets lost, percent.
         loss_pct: Hundredths,
@@ -265,17 +268,17 @@ figures! {
 }
 
 figures! {
-    /// What was heard in a leg's packets from the answer on, by a few samples of one G.711 packet in four.
+    /// The audio level of a leg after the answer, measured on a few samples of every fourth G.711 packet.
     AudioEvidence {
-        /// Packets that were looked at.
+        /// Packets that were measured.
         looked_at_packets: u64,
-        /// The audio they stand for, ms.
+        /// The duration of the measured audio, ms.
         looked_at_ms: u64,
         /// Mean level, dBov; -127 is digital silence.
         level_dbov: Hundredths,
         /// Level of the loudest sample, dBov.
         peak_dbov: Hundredths,
-        /// Silent packets in percent of those looked at.
+        /// Silent packets in percent of the measured packets.
         silent_share_pct: Hundredths,
         /// Clipped packets in percent of those that are not silent.
         clipped_share_pct: Hundredths,

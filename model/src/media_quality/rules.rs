@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, IntoDeserializer, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::words;
 use crate::quality::{Hundredths, MediaVerdict};
@@ -22,7 +23,7 @@ words! {
 }
 
 words! {
-    /// What came of a rule.
+    /// The result of a rule.
     RuleOutcome {
         /// Its conditions did not hold.
         Clear = "clear",
@@ -35,18 +36,18 @@ words! {
     }
 }
 
-/// What one rule of the verdict measured.
+/// The measurement of one rule of the verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleCheck {
-    /// The judgement that the rule makes.
+    /// The verdict of the rule.
     pub rule: MediaVerdict,
-    /// Which of its conditions is meant; left out when it has but one.
+    /// The condition; absent when the rule has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
-    /// What came of it.
+    /// The result.
     pub outcome: RuleOutcome,
-    /// How near it was to firing, in percent: at 100 the condition that held it back is at its threshold.
+    /// How close the rule was to firing, in percent: at 100 the limiting condition has reached its threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached_pct: Option<Hundredths>,
     /// Its numbers, most telling first.
@@ -58,19 +59,19 @@ pub struct RuleCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleMeasure {
-    /// What was measured, its unit last.
+    /// The name of the figure; its unit comes last.
     #[cfg_attr(feature = "openapi", schema(example = "loss_pct"))]
     pub name: Cow<'static, str>,
-    /// What it came to; left out where it cannot be judged.
+    /// The measured value; absent when it cannot be judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<QualityValue>,
-    /// What it was compared with; left out where nothing was.
+    /// The threshold; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<QualityValue>,
 }
 
 /// A count, a decimal, a yes or no, or a text such as an address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum QualityValue {
     /// A yes or no.
@@ -81,6 +82,47 @@ pub enum QualityValue {
     Decimal(Hundredths),
     /// An address or a name.
     Text(String),
+}
+
+/// Written by hand: the derived one would try the alternatives in turn, and build an error for each that fails.
+impl<'de> Deserialize<'de> for QualityValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QualityVisitor)
+    }
+}
+
+struct QualityVisitor;
+
+impl Visitor<'_> for QualityVisitor {
+    type Value = QualityValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a yes or no, a number or a text")
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<QualityValue, E> {
+        Ok(QualityValue::Flag(flag))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<QualityValue, E> {
+        Ok(QualityValue::Integer(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<QualityValue, E> {
+        i64::try_from(number).map(QualityValue::Integer).map_err(|_| E::custom("figure out of range"))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<QualityValue, E> {
+        Hundredths::deserialize(number.into_deserializer()).map(QualityValue::Decimal)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<QualityValue, E> {
+        Ok(QualityValue::Text(text.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<QualityValue, E> {
+        Ok(QualityValue::Text(text))
+    }
 }
 
 /// Written by hand: in JSON a count and a decimal are both numbers, and a value may match only one
@@ -114,7 +156,7 @@ impl fmt::Display for QualityValue {
     }
 }
 
-/// The part of a leg that the judgement is about.
+/// The part of a leg that the verdict refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Affected {
@@ -126,4 +168,30 @@ pub struct Affected {
     pub from: Timestamp,
     /// When the last ended.
     pub to: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_were_written() {
+        let cases = [
+            (QualityValue::Flag(true), "true"),
+            (QualityValue::Integer(-3), "-3"),
+            (QualityValue::Integer(i64::MAX), "9223372036854775807"),
+            (QualityValue::Decimal(Hundredths(300)), "3.0"),
+            (QualityValue::Decimal(Hundredths(-1_250)), "-12.5"),
+            (QualityValue::Text("192.0.2.1:4000 \"é\"".to_owned()), "\"192.0.2.1:4000 \\\"é\\\"\""),
+        ];
+        for (value, text) in cases {
+            assert_eq!(serde_json::to_string(&value).unwrap(), text);
+            assert_eq!(serde_json::from_str::<QualityValue>(text).unwrap(), value);
+            let json: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::from_value::<QualityValue>(json).unwrap(), value);
+        }
+        for refused in ["null", "[]", "{}", "1e300"] {
+            assert!(serde_json::from_str::<QualityValue>(refused).is_err(), "{refused}");
+        }
+    }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::quality::Hundredths;
 use crate::time::Timestamp;
 
-/// What arrived on a leg, a row for each step of time from where it begins.
+/// What arrived on a leg, one row per step of time.
 ///
-/// *Bounds*: the relay keeps so many rows and no more; a leg that outlives them has rows of two seconds, four, …
+/// *Bounds*: the number of rows is limited; a longer leg has rows of two seconds, four, …
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QualityTimeline {
@@ -21,7 +21,7 @@ pub struct QualityTimeline {
     pub step_s: u32,
     /// The names of the columns.
     pub columns: Vec<Cow<'static, str>>,
-    /// The rows, each with a number for each column; null where nothing was measured.
+    /// The rows, each with one number per column; null where nothing was measured.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<Option<f64>>>))]
     pub seconds: Vec<QualitySecond>,
 }

@@ -35,7 +35,7 @@ pub struct MediaWarning {
     pub media_verdict: Option<MediaVerdict>,
     /// The previously reported judgement; `ok` at first.
     pub previous: MediaVerdict,
-    /// The whole of it in words that can be read out.
+    /// The result as a sentence.
     pub sentence: String,
     /// Since when: the silence, also when it is over, or the judgement.
     pub since: Timestamp,

@@ -56,9 +56,9 @@ pub struct NewNote {
     pub room: Option<FromRoom>,
     /// The heading.
     pub title: String,
-    /// How urgent it is.
+    /// The level.
     pub level: NoteLevel,
-    /// Whether it shows an Acknowledge button.
+    /// Whether the phone shows an Acknowledge button.
     pub ack: bool,
     /// Its source.
     pub source: NoteSource,

@@ -1,9 +1,10 @@
 //! The content of a note: the rules in the API documentation, and the JSON that a phone receives.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::call::words;
+use crate::exact_json::{self, ExactJson};
 use crate::ids::NoteId;
 use crate::json::{self, kind_of};
 use crate::problem::FieldProblem;
@@ -12,14 +13,14 @@ use crate::problem::FieldProblem;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// Every field as a phone receives it, without the id; `title`, `body`, `level` and `ack` are among them.
-    rows: Map<String, Value>,
+    rows: Vec<(String, ExactJson)>,
     title: String,
     level: NoteLevel,
     ack: bool,
 }
 
 words! {
-    /// How urgent a note is.
+    /// The level of a note.
     NoteLevel {
         /// Keeps its banner up until dismissed.
         Alert = "alert",
@@ -31,13 +32,19 @@ words! {
 }
 
 impl NoteLevel {
+    /// Every name of a level with its level, the aliases among them.
+    pub const NAMES: [(&'static str, NoteLevel); 6] = [
+        ("alert", NoteLevel::Alert),
+        ("critical", NoteLevel::Alert),
+        ("error", NoteLevel::Alert),
+        ("info", NoteLevel::Info),
+        ("warn", NoteLevel::Warning),
+        ("warning", NoteLevel::Warning),
+    ];
+
     /// The level of that name or alias: `warn` is a warning, `critical` and `error` are alerts.
     pub fn from_alias(name: &str) -> Option<Self> {
-        match name {
-            "warn" => Some(NoteLevel::Warning),
-            "critical" | "error" => Some(NoteLevel::Alert),
-            name => NoteLevel::from_name(name),
-        }
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 }
 
@@ -48,25 +55,20 @@ impl Note {
     /// Every wrong field, in the order of the note; an error of the whole note has the name `body`, as in
     /// every other request.
     pub fn parse(bytes: &[u8]) -> Result<Note, Vec<FieldProblem>> {
-        Note::of_object(json::object(bytes)?)
-    }
-
-    /// Reads a note from an object; see [`Note::parse`].
-    ///
-    /// # Errors
-    /// Every wrong field.
-    pub fn of_object(object: Map<String, Value>) -> Result<Note, Vec<FieldProblem>> {
+        let object = json::object(bytes)?;
+        let sent = exact_json::members(bytes);
         let mut note = Note {
-            rows: Map::with_capacity(object.len()),
+            rows: Vec::with_capacity(object.len() + 1),
             title: String::new(),
             level: NoteLevel::Info,
             ack: false,
         };
         let mut problems = Vec::new();
-        let untitled = !object.contains_key("title");
-        for (name, value) in object {
-            match note.take(&name, value) {
-                Ok(value) => drop(note.rows.insert(name, value)),
+        let (untitled, unlevelled) = (!object.contains_key("title"), !object.contains_key("level"));
+        // Names are unique, so both have the same members in the same order.
+        for ((name, value), (_, exact)) in object.into_iter().zip(sent) {
+            match note.take(&name, value, exact) {
+                Ok(row) => note.rows.push((name, row)),
                 Err(message) => problems.push(FieldProblem { field: json::shown(&name), message }),
             }
         }
@@ -75,6 +77,9 @@ impl Note {
         }
         if !problems.is_empty() {
             return Err(problems);
+        }
+        if unlevelled {
+            note.rows.push(("level".to_owned(), ExactJson::text(note.level.as_str())));
         }
         // Every id has the same length.
         let size_bytes = note.payload(NoteId(Uuid::nil())).len();
@@ -88,15 +93,15 @@ impl Note {
         Ok(note)
     }
 
-    /// Returns the field as a phone receives it.
-    fn take(&mut self, name: &str, value: Value) -> Result<Value, String> {
+    /// Returns the field as a phone receives it; `exact` is its value as it was sent.
+    fn take(&mut self, name: &str, value: Value, exact: ExactJson) -> Result<ExactJson, String> {
         match (name, value) {
             ("ack", Value::Bool(ack)) => {
                 self.ack = ack;
-                Ok(Value::Bool(ack))
+                Ok(exact)
             }
             ("ack", other) => Err(mistyped("true or false", &other)),
-            ("body", body @ Value::String(_)) => Ok(body),
+            ("body", Value::String(_)) => Ok(exact),
             ("body", other) => Err(mistyped("a string", &other)),
             // The field marks the notes that rooms send: no other note may look like one.
             ("event", _) => Err("is reserved for what the service itself sends".to_owned()),
@@ -106,26 +111,30 @@ impl Note {
                     "must be one of info, warning, alert, or warn, critical, error for these".to_owned()
                 })?;
                 self.level = level;
-                Ok(Value::from(level.as_str()))
+                Ok(ExactJson::text(level.as_str()))
             }
             ("level", other) => Err(mistyped("a string", &other)),
             ("title", Value::String(title)) => {
                 self.title = title_of(&title)?;
-                Ok(Value::from(self.title.as_str()))
+                Ok(ExactJson::text(&self.title))
             }
             ("title", other) => Err(mistyped("a string", &other)),
-            (_, other) => Ok(other),
+            _ => Ok(exact),
         }
     }
 
     /// The payload for a phone: compact JSON, the `id` before the fields in the order in which they were
-    /// sent.
+    /// sent, with every number as it was sent. `level` is always there.
     pub fn payload(&self, id: NoteId) -> String {
-        let mut payload = Map::with_capacity(self.rows.len() + 1);
-        payload.insert("id".to_owned(), Value::from(id.to_string()));
-        payload.extend(self.rows.iter().map(|(name, value)| (name.clone(), value.clone())));
-        // Names are texts and numbers finite, so they can always be written.
-        serde_json::to_string(&payload).unwrap_or_default()
+        let mut payload = format!("{{\"id\":\"{id}\"");
+        for (name, value) in &self.rows {
+            payload.push(',');
+            payload.push_str(ExactJson::text(name).as_str());
+            payload.push(':');
+            payload.push_str(value.as_str());
+        }
+        payload.push('}');
+        payload
     }
 
     /// The heading.
@@ -133,12 +142,12 @@ impl Note {
         &self.title
     }
 
-    /// How urgent it is.
+    /// The level.
     pub fn level(&self) -> NoteLevel {
         self.level
     }
 
-    /// Whether it shows an Acknowledge button.
+    /// Whether the phone shows an Acknowledge button.
     pub fn ack(&self) -> bool {
         self.ack
     }
@@ -167,7 +176,7 @@ pub const WHOLE_BYTES_MAX: usize = 4_095;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -209,7 +218,15 @@ mod tests {
         }
         let plain = note(r#"{"title":"a"}"#);
         assert_eq!((plain.level(), plain.ack()), (NoteLevel::Info, false));
-        assert_eq!(plain.payload(ID), format!(r#"{HEAD}"title":"a"}}"#));
+        assert_eq!(plain.payload(ID), format!(r#"{HEAD}"title":"a","level":"info"}}"#));
+    }
+
+    #[test]
+    fn other_fields_reach_the_phone_with_every_digit() {
+        let rows =
+            r#""order":12345678901234567890123,"owes":900.00,"rate":1E+2,"of":[{"x":-0.10}],"s":"é \" \\""#;
+        let note = note(&format!(r#"{{"title":"a", {rows} , "level":"alert"}}"#));
+        assert_eq!(note.payload(ID), format!(r#"{HEAD}"title":"a",{rows},"level":"alert"}}"#));
     }
 
     #[test]
@@ -254,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_whole_is_measured_as_it_is_sent() {
-        let fixed = HEAD.len() + r#""title":"a","x":""}"#.len();
+        let fixed = HEAD.len() + r#""title":"a","x":"","level":"info"}"#.len();
         let sized = |size: usize| format!(r#"{{ "title": "a", "x": "{}" }}"#, "y".repeat(size - fixed));
         assert_eq!(note(&sized(4_095)).payload(ID).len(), 4_095);
         assert!(
@@ -303,6 +320,8 @@ mod tests {
                 prop_assert!(payload.len() <= WHOLE_BYTES_MAX);
                 let received: Map<String, Value> = serde_json::from_str(&payload).unwrap();
                 let names: Vec<&String> = received.keys().skip(1).collect();
+                // The level that was left out stands last.
+                object.insert("level".to_owned(), json!("info"));
                 prop_assert_eq!(names, object.keys().collect::<Vec<_>>());
                 // If a phone sends a received note back as a new note, only its id is refused.
                 let again = Note::parse(payload.as_bytes()).unwrap_err();

@@ -64,18 +64,18 @@ pub trait Notes: Send + Sync {
     ) -> PortFuture<'a, Page<NoteRecord>>;
 }
 
-/// A note that was accepted: it is stored, and on its way.
+/// An accepted note: stored and being sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NoteSent {
     /// The note.
     pub id: NoteId,
-    /// How it goes out.
+    /// The channel of the note.
     pub channel: NoteChannel,
-    /// The legs that it goes to, of an `info`.
+    /// The legs that receive it, for an `info`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub legs: Option<Vec<LegId>>,
-    /// Whether it shows an Acknowledge button.
+    /// Whether the phone shows an Acknowledge button.
     pub ack: bool,
 }
 

@@ -1,15 +1,15 @@
 //! The stored form of a note: its recipients, what each phone answered, who acknowledged it.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::call::words;
+use crate::exact_json::ExactJson;
 use crate::ids::{CallId, ExtensionId, NoteId, RoomId};
 use crate::note::NoteLevel;
 use crate::time::Timestamp;
 
 words! {
-    /// How a note went out.
+    /// The channel of a note.
     NoteChannel {
         /// SIP INFO inside the dialogs of a call.
         Info = "info",
@@ -31,7 +31,7 @@ words! {
 }
 
 words! {
-    /// How far a note is, as a whole or at one phone.
+    /// The status of a note, as a whole or on one phone.
     NoteStatus {
         /// A person tapped Acknowledge.
         Acked = "acked",
@@ -44,71 +44,76 @@ words! {
     }
 }
 
-/// A note that was sent, as it is read back.
+/// A sent note with its receipts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SentNote))]
 pub struct NoteRecord {
-    /// The note; it stands in the JSON on the phone, too.
+    /// The note's id; also part of the JSON on the phone.
     pub id: NoteId,
-    /// How it went out.
+    /// The channel of the note.
     pub channel: NoteChannel,
-    /// The call, of an `info`; absent when a room sent it into several.
+    /// The call, for an `info`; absent when a room sent it into several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_uuid: Option<CallId>,
-    /// The person, of a `message`.
+    /// The extension, for a `message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
     /// The conference room that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_id: Option<RoomId>,
-    /// The heading; empty when what the call-info URL answered had none.
+    /// The heading; empty when the answer of the call-info URL had none.
     pub title: String,
-    /// What stands under the heading; may be empty.
+    /// The text under the heading; may be empty.
     pub body: String,
-    /// How urgent it is.
+    /// The level.
     pub level: NoteLevel,
-    /// Whether it shows an Acknowledge button.
+    /// Whether the phone shows an Acknowledge button.
     pub ack: bool,
     /// Where it came from.
     pub source: NoteSource,
-    /// `pending` until a phone answers, `sent` when one took it, `acked` when a person tapped Acknowledge, `failed`
-    /// when it reached nobody.
+    /// `pending` until a phone answers, `sent` when a phone accepted it, `acked` when a person tapped Acknowledge,
+    /// `failed` when it reached no phone.
     pub status: NoteStatus,
-    /// Why it reached nobody; present with `failed`.
+    /// Why it reached no phone; present with `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// One receipt per phone.
     pub recipients: Vec<NoteReceipt>,
-    /// How many phones it was sent to.
+    /// Phones that it was sent to.
     pub recipient_count: u32,
-    /// How many of them a person acknowledged it on.
+    /// Phones on which a person acknowledged it.
     pub acked_count: u32,
     /// When it was sent.
     pub sent_at: Timestamp,
     /// The note as the phones received it; empty when there was nothing to send.
-    pub payload: Map<String, Value>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Map<String, Value>))]
+    pub payload: ExactJson,
 }
 
-/// What is known of a note at one phone.
+/// The receipt of a note on one phone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NoteReceipt {
-    /// The leg of the call, of an `info`; the extension, of a `message`: each of its devices has a receipt; the member's
-    /// id, of a room's note.
+    /// For an `info` the leg of the call; for a `message` the extension, with one receipt per device; for a room's
+    /// note the member id.
     pub member: String,
-    /// The person's name, or else their number.
+    /// The person's name, or the number without one.
     pub name: String,
+    /// For a `message` the device: the contact URI that it registered, which tells the devices of one person apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "sip:1001@192.0.2.10:5060"))]
+    pub device: Option<String>,
     /// When it was sent.
     pub sent_at: Timestamp,
     /// When the person tapped Acknowledge; null until then.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub acked_at: Option<Timestamp>,
-    /// How far it is at this phone.
+    /// The status on this phone.
     pub status: NoteStatus,
-    /// The SIP status that the phone answered; absent while and when it did not.
+    /// The SIP status of the phone's answer; absent without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sip_status: Option<u16>,
-    /// Why this phone does not show it; present with `failed`.
+    /// Why this phone does not show the note; present with `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

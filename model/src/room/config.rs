@@ -9,20 +9,20 @@ use crate::room::Pin;
 words! {
     /// What a member may do in a room.
     Role {
-        /// Locks it, mutes everybody, ends it.
+        /// Locks the room, mutes all members, ends the room.
         Moderator = "moderator",
         /// Talks and listens.
         Participant = "participant",
     }
 }
 
-/// An extension that dials the room's number and is seated without a PIN.
+/// An extension that dials the room's number and joins without a PIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomExemption))]
 pub struct Exemption {
     /// The extension, of the room's organisation.
     pub extension_id: ExtensionId,
-    /// What it is seated as.
+    /// Its role in the room.
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub role: Role,
 }
@@ -34,7 +34,7 @@ pub struct RoomConfig {
     pub id: RoomId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// What people call it.
+    /// The display name.
     pub name: String,
     /// What extensions dial, and outside callers key.
     pub number: String,

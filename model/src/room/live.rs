@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use crate::access::Scope;
+use crate::access::{Scope, Who};
 use crate::call::words;
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId, TeamId};
 use crate::page::{Page, Window};
@@ -15,11 +15,11 @@ use crate::problem::Problem;
 use crate::room::{Role, RoomName};
 use crate::time::Timestamp;
 
-/// A room that somebody is in now.
+/// A live room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LiveConference))]
 pub struct LiveRoom {
-    /// The switch's name of the room, which the paths of its controls take.
+    /// The switch's name of the room, used in the paths of the controls.
     #[cfg_attr(
         feature = "openapi",
         schema(value_type = String, example = "svc-room-0f6c8a52-5d6e-4a39-9d8e-0c1a4c2c7a11")
@@ -27,51 +27,51 @@ pub struct LiveRoom {
     pub room: RoomName,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// The stored room; absent where two calls were merged.
+    /// The stored room; absent for merged calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_id: Option<RoomId>,
-    /// What people call it; may be empty where two calls were merged.
+    /// The display name; may be empty for merged calls.
     pub room_name: String,
-    /// This occupancy of it.
+    /// The session.
     pub session_id: ConferenceSessionId,
-    /// When the first member came.
+    /// When the first member joined.
     pub started_at: Timestamp,
-    /// Whether nobody but moderators may join.
+    /// Whether only moderators may join.
     pub locked: bool,
     /// Whether the mix is being recorded.
     pub recording: bool,
-    /// Whether everybody but moderators is muted.
+    /// Whether all members except moderators are muted.
     pub all_muted: bool,
     /// Whole seconds since `started_at`.
     pub run_seconds: u64,
-    /// Grows by at least one with every change of the room, and is in its events: of two readings the larger is newer.
+    /// Grows by at least one with every change of the room and is part of its events: the larger revision is newer.
     pub revision: u64,
-    /// Who is in it, in the order in which they came.
+    /// The members, in the order of their arrival.
     pub members: Vec<LiveMember>,
 }
 
-/// Somebody in a live room.
+/// A member of a live room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LiveConferenceMember))]
 pub struct LiveMember {
-    /// The switch's number for the member, never given twice in a session; the member controls take it.
+    /// The switch's id of the member, unique within a session; used by the member controls.
     pub id: u32,
-    /// The call they are in by.
+    /// The member's call.
     pub call_uuid: CallId,
     /// Their number; empty when withheld.
     pub number: String,
     /// Their name; may be empty.
     pub name: String,
-    /// What they may do.
+    /// The member's role.
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub role: Role,
-    /// Whether nobody hears them.
+    /// Whether the member is muted.
     pub muted: bool,
-    /// Whether they speak now.
+    /// Whether the member is speaking.
     pub talking: bool,
     /// When they came in.
     pub joined_at: Timestamp,
-    /// The extension whose phone it is; absent for the world.
+    /// The member's extension; absent for an outside caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension_id: Option<ExtensionId>,
     /// The team of that extension, by which supervisors and agents see the room.
@@ -187,7 +187,7 @@ impl Serialize for InviteReason {
     }
 }
 
-/// A default member of a room that opened, and how far they are on the way into it.
+/// A default member of a live room, with the state of its invitation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RoomInvite))]
 pub struct Invite {
@@ -197,11 +197,11 @@ pub struct Invite {
     pub number: String,
     /// Its name; may be empty.
     pub name: String,
-    /// How far they are.
+    /// The state of the invitation.
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub state: InviteState,
-    /// Why they did not come at the last ring: `busy`, `declined`, `no_answer`, `room_ended`, `unregistered` or
-    /// `sip_<code>`; empty when there is no reason.
+    /// Why the last ring failed: `busy`, `declined`, `no_answer`, `room_ended`, `unregistered` or `sip_<code>`; empty
+    /// when there is no reason.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub last_reason: InviteReason,
 }
@@ -209,7 +209,7 @@ pub struct Invite {
 /// A control action on a live room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Hangs everybody up; the room is gone.
+    /// Hangs up all members and closes the room.
     End,
     /// Hangs a member up.
     Kick(u32),
@@ -240,7 +240,7 @@ pub enum ControlDone {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlRefused {
     /// The node has reached its limit of calls.
-    #[error("there is too much to do")]
+    #[error("the node is overloaded")]
     Busy,
     /// The room has reached its limit of members.
     #[error("the room is full: it holds max_members already")]
@@ -264,8 +264,11 @@ pub enum ControlRefused {
     #[error("there is no such room")]
     NoRoom,
     /// It has no members.
-    #[error("nobody is in the room")]
+    #[error("the room is not live")]
     NotLive,
+    /// The extension is a member already.
+    #[error("extension {0} is in the room already")]
+    Seated(String),
     /// No phone of the extension is registered.
     #[error("no phone of extension {0} is registered")]
     Unregistered(String),
@@ -275,7 +278,9 @@ impl From<ControlRefused> for Problem {
     fn from(refused: ControlRefused) -> Self {
         use ControlRefused::*;
         match refused {
-            Full | Locked | NoCredit | NoRoute(_) | Unregistered(_) => Problem::Conflict(refused.to_string()),
+            Full | Locked | NoCredit | NoRoute(_) | Seated(_) | Unregistered(_) => {
+                Problem::Conflict(refused.to_string())
+            }
             Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
             NoExtension(_) => Problem::InvalidRequest(vec![crate::problem::FieldProblem {
                 field: "target".to_owned(),
@@ -286,17 +291,26 @@ impl From<ControlRefused> for Problem {
     }
 }
 
+/// The requester of a merge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requester {
+    /// The user or the key; `None` when a phone requests it.
+    pub who: Option<Who>,
+    /// The extensions of the user.
+    pub extensions: Vec<ExtensionId>,
+}
+
 /// Why two calls were not merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeRefused {
     /// An offer to one of its parties is not answered yet.
-    #[error("call {0} is put on hold, resumed or otherwise changed at this moment: try again")]
+    #[error("call {0} is being put on hold, resumed or changed: try again")]
     Changing(CallId),
     /// They belong to two organisations.
     #[error("the calls are of two organisations")]
     Foreign,
     /// The node has reached its limit of rooms or members.
-    #[error("there is no room left for a conference")]
+    #[error("no capacity is left for a conference")]
     Full,
     /// There is no such live call.
     #[error("call {0} is over, or there is no such call")]
@@ -347,7 +361,7 @@ pub struct DialRequest {
     pub kind: DialKind,
     /// An extension's number, or E.164 with `+`.
     pub target: String,
-    /// What they are seated as.
+    /// The role in the room.
     pub role: Role,
 }
 
@@ -380,12 +394,11 @@ pub trait LiveRooms: Send + Sync {
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
 
-    /// Puts the parties of two calls of one organisation into a room that is named after `call`; `by` are the
-    /// extensions of the requester.
+    /// Puts the parties of two calls of one organisation into a room that is named after `call`.
     ///
     /// # Errors
     /// [`MergeRefused`] as a [`Problem`].
-    fn merge(&self, call: CallId, with: CallId, by: Vec<ExtensionId>) -> PortFuture<'_, LiveRoom>;
+    fn merge(&self, call: CallId, with: CallId, by: Requester) -> PortFuture<'_, LiveRoom>;
 
     /// Returns the number of members of each of `rooms`, in order.
     fn live_members<'a>(&'a self, rooms: &'a [RoomId]) -> PortFuture<'a, Vec<u32>>;

@@ -12,7 +12,7 @@ use crate::room::Role;
 use crate::time::Timestamp;
 
 words! {
-    /// How far a meeting is.
+    /// The state of a meeting.
     MeetingState {
         /// No minutes were written; `minutes_error` contains the reason.
         Failed = "failed",
@@ -38,25 +38,25 @@ pub struct Meeting {
     pub report: MeetingReport,
 }
 
-/// What a virtual agent makes of a session, as it is reported: whole, each time.
+/// A virtual agent's report of a session; always complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MeetingReport {
-    /// Who sat in the room.
+    /// The virtual agent in the room.
     pub agent: MeetingAgent,
-    /// How far it is.
+    /// The state of the meeting.
     pub state: MeetingState,
-    /// The minutes; present when they are written.
+    /// The minutes; present when they were written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<String>,
-    /// Why none were written; present with `failed`.
+    /// Why no minutes were written; present with `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes_error: Option<String>,
-    /// What was noted as it was decided.
+    /// The notes on decisions.
     pub notes: Vec<MeetingNote>,
-    /// What people said, with who said it.
+    /// The transcript with the speakers.
     pub turns: Vec<MeetingTurn>,
-    /// Replies that nobody had asked for: held back.
+    /// Unrequested replies, which were held back.
     pub replies_unheard: Vec<MeetingNote>,
     /// The addresses that the minutes were queued to.
     pub delivered_to: Vec<String>,
@@ -72,7 +72,7 @@ pub struct MeetingAgent {
     pub name: String,
 }
 
-/// Something that was noted, or not said.
+/// A note, or a reply that was held back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MeetingNote {
@@ -82,11 +82,11 @@ pub struct MeetingNote {
     pub text: String,
 }
 
-/// Something that somebody said.
+/// A turn of the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MeetingTurn {
-    /// Its place in the meeting.
+    /// Its position in the meeting.
     pub seq: u64,
     /// When.
     pub at: Timestamp,
@@ -102,19 +102,19 @@ pub struct MeetingTurn {
 pub struct MeetingSummary {
     /// The session.
     pub session_id: ConferenceSessionId,
-    /// Who sat in it.
+    /// The virtual agent in the session.
     pub agent: MeetingAgent,
-    /// How far it is.
+    /// The state of the meeting.
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub state: MeetingState,
     /// Whether there are minutes to read.
     pub has_minutes: bool,
-    /// Why none were written; present with `failed`.
+    /// Why no minutes were written; present with `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes_error: Option<String>,
-    /// How many notes there are.
+    /// Number of notes.
     pub notes: u32,
-    /// How many turns there are.
+    /// Number of turns.
     pub turns: u32,
 }
 
@@ -132,7 +132,7 @@ pub struct ReportedMeeting {
 pub struct Attendee {
     /// Their name, or else their number.
     pub name: String,
-    /// What they could do.
+    /// The member's role.
     pub role: Role,
 }
 

@@ -5,10 +5,10 @@
 //! were merged are in a live room without a stored one.
 
 mod config;
+pub mod event;
 mod live;
 pub mod meeting;
 mod name;
-pub mod news;
 mod pin;
 pub mod rows;
 pub mod rules;
@@ -18,8 +18,8 @@ mod stored;
 pub use config::{Exemption, Role, RoomConfig};
 pub use live::{
     Control, ControlDone, ControlRefused, DialKind, DialRequest, Invite, InviteReason, InviteState,
-    LiveMember, LiveRoom, LiveRooms, MergeRefused, RoomViewer,
+    LiveMember, LiveRoom, LiveRooms, MergeRefused, Requester, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::{Pin, RoomPin};
-pub use stored::{NewRoom, Room, RoomChange, RoomMember, RoomNumber, RoomView, Rooms};
+pub use stored::{ExpectedRoom, NewRoom, Room, RoomChange, RoomMember, RoomNumber, RoomView, Rooms};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::event::Event;
 use crate::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
 use crate::ports::PortFuture;
-use crate::room::news::{Person, RoomNews};
+use crate::room::event::{Person, RoomEvent};
 use crate::room::{Invite, RoomName};
 use crate::time::Timestamp;
 
@@ -108,31 +108,33 @@ pub struct RecordingRow {
 pub struct NewEvent {
     /// The session it belongs to.
     pub session: ConferenceSessionId,
-    /// Its position among the session's events, from 1.
+    /// Its position among all events of the session, from 1: those up to the stored position are not stored again.
+    pub position: u64,
+    /// Its `seq`, from 1: its position among the session's events that show one.
     pub seq: u64,
     /// What happened.
-    pub what: Telling,
+    pub what: EventSource,
 }
 
 /// What an event reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum EventSource {
     /// A change of the room.
-    News(RoomNews),
+    Room(RoomEvent),
     /// A change of who talks.
-    Talk(Told),
+    Talk(TalkChange),
 }
 
 /// A change of who talks that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct TalkChange {
     /// The room as of its last change.
-    pub news: RoomNews,
+    pub event: RoomEvent,
     /// Who began or stopped.
     pub member: u32,
     /// Which of the two.
     pub talking: bool,
-    /// Everybody who talks.
+    /// All members who are speaking.
     pub all: Vec<u32>,
 }
 
@@ -182,8 +184,10 @@ impl NewEvent {
     /// Returns the event in its current form.
     pub fn event(&self) -> Option<Event> {
         match &self.what {
-            Telling::News(news) => news.event(self.seq),
-            Telling::Talk(told) => Some(told.news.talk_event(self.seq, told.member, told.talking, &told.all)),
+            EventSource::Room(event) => event.event(self.seq),
+            EventSource::Talk(change) => {
+                Some(change.event.talk_event(self.seq, change.member, change.talking, &change.all))
+            }
         }
     }
 }

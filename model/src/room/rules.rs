@@ -26,7 +26,7 @@ pub fn pin(text: &str) -> Result<Pin, Rule> {
     if fits { Ok(Pin(text.to_owned())) } else { Err("must be 4 to 10 digits, or empty for none".to_owned()) }
 }
 
-/// Where minutes are sent; empty is nowhere.
+/// The address that minutes are sent to; empty for none.
 ///
 /// # Errors
 /// What it must be.
@@ -53,7 +53,7 @@ pub fn pins_together(
         wrong("moderator_pin", "must differ from participant_pin");
     }
     if wait_for_moderator && moderator_pin.is_empty() {
-        wrong("wait_for_moderator", "needs a moderator_pin: without one nobody is the moderator");
+        wrong("wait_for_moderator", "needs a moderator_pin: without one the room has no moderator");
         wrong("moderator_pin", "must not be empty while wait_for_moderator is true");
     }
     problems

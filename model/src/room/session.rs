@@ -9,7 +9,7 @@ use crate::ports::PortFuture;
 use crate::room::{Invite, Role};
 use crate::time::Timestamp;
 
-/// One occupancy of a room, from the first member to the last.
+/// A session of a room, from its first member to its last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferenceSession))]
 pub struct SessionRecord {
@@ -17,16 +17,16 @@ pub struct SessionRecord {
     pub id: ConferenceSessionId,
     /// The room.
     pub room_id: RoomId,
-    /// When the first member came.
+    /// When the first member joined.
     pub started_at: Timestamp,
-    /// When the last one left; null while the room is live.
+    /// When the last member left; null while the room is live.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub ended_at: Option<Timestamp>,
     /// Whole seconds from its start to its end, or until now.
     pub duration_seconds: u64,
-    /// How many were in it at one time at most.
+    /// The greatest number of members at one time.
     pub peak_members: u32,
-    /// Who was in it, in the order in which they came; who came twice is there twice.
+    /// The members in the order of their arrival; a member who joined twice is listed twice.
     pub members: Vec<SessionMember>,
     /// The default members that it rang.
     pub invites: Vec<Invite>,
@@ -34,32 +34,32 @@ pub struct SessionRecord {
     pub has_recording: bool,
     /// The length of the recording's file; 0 when there is none.
     pub recording_bytes: u64,
-    /// Why the recording ended before its time, such as a full disk; absent when it did not.
+    /// Why the recording stopped early, such as a full disk; absent when it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
 }
 
-/// Somebody who was in a session.
+/// A member of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferenceSessionMember))]
 pub struct SessionMember {
-    /// Their member id in the live room, as events and notes name it.
+    /// The member id in the live room, as in events and notes.
     pub member: u32,
     /// Their name; may be empty.
     pub name: String,
     /// Their number; empty when withheld.
     pub number: String,
-    /// What they could do.
+    /// The member's role.
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub role: Role,
-    /// Their extension; null for an outside caller.
+    /// The member's extension; null for an outside caller.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub extension_id: Option<ExtensionId>,
-    /// The call that they were in it by.
+    /// The member's call.
     pub call_uuid: CallId,
     /// When they came in.
     pub joined_at: Timestamp,
-    /// When they left; null while they are in it.
+    /// When the member left; null while the member is in the room.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub left_at: Option<Timestamp>,
 }

@@ -20,7 +20,7 @@ pub struct Room {
     pub id: RoomId,
     /// Whose it is.
     pub organisation_id: OrganisationId,
-    /// What people call it.
+    /// The display name.
     pub name: String,
     /// 2 to 8 digits; unique among the rooms of the organisation.
     pub number: String,
@@ -44,11 +44,11 @@ pub struct Room {
     pub exemptions: Vec<Exemption>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
-/// A phone number that leads to a room.
+/// A phone number that points at a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RoomNumber {
@@ -64,7 +64,7 @@ pub struct RoomNumber {
 pub struct RoomMember {
     /// The extension, of the room's organisation.
     pub extension_id: ExtensionId,
-    /// The digits dialled for it.
+    /// The digits to dial.
     pub number: String,
     /// The person's name; may be empty.
     pub name: String,
@@ -102,37 +102,37 @@ pub struct RoomView<'a> {
     id: RoomId,
     /// Whose it is.
     organisation_id: OrganisationId,
-    /// What people call it.
+    /// The display name.
     name: &'a str,
     /// Dialled by an extension, or keyed by an outside caller. An extension with the same digits takes precedence.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{2,8}$", example = "200"))]
     number: &'a str,
-    /// What participants key; empty for a room that anyone may dial straight into.
+    /// The participants' PIN; empty for a room that callers join without a PIN.
     #[cfg_attr(feature = "openapi", schema(pattern = "^([0-9]{4,10})?$", example = "1234"))]
     participant_pin: &'a str,
-    /// What moderators key; empty means that the room has no moderator role.
+    /// The moderators' PIN; empty means that the room has no moderator role.
     #[cfg_attr(feature = "openapi", schema(pattern = "^([0-9]{4,10})?$", example = "9876"))]
     moderator_pin: &'a str,
-    /// Whether participants are held on music until a moderator joins.
+    /// Whether participants hear music until a moderator joins.
     wait_for_moderator: bool,
     /// Whether the room ends when the last moderator leaves.
     end_when_moderator_leaves: bool,
     /// Whether it is recorded from its first member on.
     record: bool,
-    /// How many it holds; 0 means no cap.
+    /// The greatest number of members; 0 means no cap.
     #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
     max_members: u32,
-    /// Where a virtual member's minutes are sent; may be empty.
+    /// The address that a virtual agent's minutes are sent to; may be empty.
     minutes_email: &'a str,
-    /// The phone numbers pointed at this room alone.
+    /// The phone numbers that point at this room.
     numbers: &'a [RoomNumber],
-    /// How many are in the room now.
+    /// Members in the room now.
     live_members: u32,
-    /// Who dials the number and is seated without a PIN.
+    /// The extensions that join without a PIN.
     exemptions: &'a [Exemption],
     /// When it was made.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     updated_at: Timestamp,
 }
 
@@ -202,7 +202,7 @@ impl RoomChange {
             record: self.record.unwrap_or(before.record),
             max_members: self.max_members.unwrap_or(before.max_members),
             minutes_email: self.minutes_email.unwrap_or(before.minutes_email),
-            updated_at: now,
+            updated_at: now.max(before.updated_at.plus_micros(1)),
             ..before
         };
         let participant_pin = RoomPin::Given(after.participant_pin.clone());
@@ -211,7 +211,13 @@ impl RoomChange {
     }
 }
 
+/// The states of a room that a request is for, named by their `updated_at`; `None` means any.
+pub type ExpectedRoom = Option<Vec<Timestamp>>;
+
 /// The stored rooms.
+///
+/// A change of a room that is in none of the expected states is a
+/// [`PreconditionFailed`](crate::problem::Problem::PreconditionFailed). Every change moves `updated_at`.
 pub trait Rooms: Send + Sync {
     /// The rooms inside `scope`, by name unless asked otherwise.
     fn list<'a>(&'a self, scope: Scope, listing: &'a Listing) -> PortFuture<'a, Page<Room>>;
@@ -223,10 +229,17 @@ pub trait Rooms: Send + Sync {
     fn create(&self, scope: Scope, new: NewRoom, now: Timestamp) -> PortFuture<'_, Room>;
 
     /// Changes a room inside `scope`.
-    fn change(&self, scope: Scope, room: RoomId, change: RoomChange, now: Timestamp) -> PortFuture<'_, Room>;
+    fn change(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        expected: ExpectedRoom,
+        change: RoomChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, Room>;
 
     /// Removes a room inside `scope`. A conflict while phone numbers lead to it.
-    fn delete(&self, scope: Scope, room: RoomId) -> PortFuture<'_, ()>;
+    fn delete(&self, scope: Scope, room: RoomId, expected: ExpectedRoom) -> PortFuture<'_, ()>;
 
     /// The default members of a room, in order.
     fn members(&self, scope: Scope, room: RoomId) -> PortFuture<'_, Vec<RoomMember>>;
@@ -236,6 +249,7 @@ pub trait Rooms: Send + Sync {
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         members: Vec<ExtensionId>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<RoomMember>>;
@@ -246,6 +260,7 @@ pub trait Rooms: Send + Sync {
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         exemptions: Vec<Exemption>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<Exemption>>;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ids::{DeliveryId, EventId, OrganisationId, WebhookId};
 use crate::time::Timestamp;
 
-/// Where a delivery stands.
+/// The status of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -63,17 +63,17 @@ pub struct Attempt {
     /// The status of the answer; null when there was none.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub status_code: Option<u16>,
-    /// How long it took.
+    /// The duration.
     pub duration_ms: u32,
     /// Why it counts as failed; null when it succeeded.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub error: Option<String>,
-    /// How the answer began, at most 1 KiB; null when there was none.
+    /// The first 1 KiB of the answer; null without an answer.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub answer: Option<String>,
 }
 
-/// One event on its way to one webhook.
+/// The delivery of one event to one webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRecord {
     /// Primary key.
@@ -124,7 +124,7 @@ impl DeliveryRecord {
 pub struct DeliveryView {
     /// The delivery; `X-Service-Delivery` on the wire.
     id: DeliveryId,
-    /// Where it goes.
+    /// The URL.
     webhook_id: WebhookId,
     /// The event; `webhook-id` on the wire.
     event_id: EventId,
@@ -132,14 +132,14 @@ pub struct DeliveryView {
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", schema(example = "call.info.acked"))]
     kind: String,
-    /// Where it stands. Clients ignore values that they do not know.
+    /// The status. Clients ignore values that they do not know.
     status: DeliveryStatus,
-    /// What was tried, oldest first, the newest twenty.
+    /// The latest twenty attempts, oldest first.
     attempts: Vec<Attempt>,
-    /// When it is tried next; null when it is not, or is being tried now.
+    /// The next attempt; null when there is none, or one is running.
     #[cfg_attr(feature = "openapi", schema(required))]
     next_attempt_at: Option<Timestamp>,
-    /// What is sent. Absent in lists.
+    /// The payload. Absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     payload: Option<Value>,

@@ -12,7 +12,7 @@ use crate::webhook::{DeliveryRecord, DeliveryStatus, NewWebhook, WebhookChange, 
 /// A filter of the deliveries of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
-    /// Those that stand there.
+    /// Deliveries with this status.
     pub status: Option<DeliveryStatus>,
 }
 

@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub struct WebhookRecord {
     /// Primary key.
     pub id: WebhookId,
-    /// Whose events it is sent.
+    /// The organisation whose events are sent.
     pub organisation_id: OrganisationId,
     /// The URL, after it was checked.
     pub url: String,
@@ -19,7 +19,7 @@ pub struct WebhookRecord {
     pub events: Vec<EventPattern>,
     /// A description for people; may be empty.
     pub description: String,
-    /// Whether anything is sent.
+    /// Whether events are sent.
     pub active: bool,
     /// Why it is disabled, if this was not requested.
     pub disabled_reason: Option<DisabledReason>,
@@ -29,7 +29,7 @@ pub struct WebhookRecord {
     pub old_secret_until: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     pub updated_at: Timestamp,
 }
 
@@ -81,34 +81,34 @@ impl WebhookRecord {
 pub struct WebhookView {
     /// The webhook.
     id: WebhookId,
-    /// Whose events it is sent.
+    /// The organisation whose events are sent.
     organisation_id: OrganisationId,
-    /// Where they are sent.
+    /// The URL that events are sent to.
     #[cfg_attr(feature = "openapi", schema(example = "https://crm.example.com/sidetone"))]
     url: String,
-    /// Which events: names, or patterns such as `call.info.*`.
+    /// The events to send: names, or patterns such as `call.info.*`.
     #[cfg_attr(feature = "openapi", schema(example = json!(["conference.*", "call.info.acked"])))]
     events: Vec<String>,
     /// For people.
     description: String,
-    /// Whether anything is sent.
+    /// Whether events are sent.
     active: bool,
-    /// `failing` when it was switched off after three days of failures; null when nobody or somebody switched it off.
+    /// `failing` when three days of failures switched it off; otherwise null.
     #[cfg_attr(feature = "openapi", schema(required))]
     disabled_reason: Option<DisabledReason>,
     /// The first failure since the last success; null when the last delivery succeeded.
     #[cfg_attr(feature = "openapi", schema(required))]
     failing_since: Option<Timestamp>,
-    /// Until when the secret before the last rotation signs as well; null when there is none.
+    /// Until when the secret before the last rotation also signs; null without one.
     #[cfg_attr(feature = "openapi", schema(required))]
     old_secret_until: Option<Timestamp>,
     /// When it was made.
     created_at: Timestamp,
-    /// When it was last changed.
+    /// The last change.
     updated_at: Timestamp,
 }
 
-/// A webhook to be made.
+/// A new webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWebhook {
     /// See [`WebhookRecord`].

@@ -9,7 +9,7 @@ use sidetone_sip::sdp::CodecPolicy;
 use tokio::time::Instant;
 
 use crate::demo::client::{ClientError, command, get};
-use crate::demo::note::{items, said, text, until};
+use crate::demo::note::{error_text, items, text, until};
 use crate::demo::organisation::{Access, MEMBERS, PIN, ROOM};
 use crate::{CallPlan, Phone, PhoneConfig, PhoneError, Voice};
 
@@ -103,9 +103,9 @@ impl Conference {
             up.map_err(|_| "its answer did not come in time".to_owned())?
                 .map_err(|error| error.to_string())?;
             phone.dial(&format!("{PIN}#")).await.map_err(|error| format!("failed to {error}"))?;
-            until(deadline, "a phone to be let in by its PIN", || live(http, key, place + 1)).await?;
+            until(deadline, "a phone to join with its PIN", || live(http, key, place + 1)).await?;
         }
-        let last = self.phones.last().ok_or("nobody was invited")?;
+        let last = self.phones.last().ok_or("no phone was invited")?;
         let mut count = last.notes_count();
         let came = tokio::time::timeout_at(deadline, count.wait_for(|count| *count > 0)).await;
         came.map_err(|_| "the roster did not reach the last phone in time".to_owned())?
@@ -117,9 +117,9 @@ impl Conference {
         let path = format!("/api/v1/conferences/{}", text(&room, "room").ok_or("the room has no name")?);
         let first = members(&room).next().and_then(|member| member.get("id")).and_then(Value::as_u64);
         let first = first.ok_or("the room has no members")?;
-        command(http, &format!("{path}/members/{first}/mute"), key).await.map_err(said)?;
-        let room = get(http, &path, key).await.map_err(said)?;
-        command(http, &format!("{path}/end"), key).await.map_err(said)?;
+        command(http, &format!("{path}/members/{first}/mute"), key).await.map_err(error_text)?;
+        let room = get(http, &path, key).await.map_err(error_text)?;
+        command(http, &format!("{path}/end"), key).await.map_err(error_text)?;
         Ok((room, roster))
     }
 }
@@ -156,8 +156,8 @@ mod tests {
             showing.sentence(),
             "Ada, Bob, Cleo joined room 300 by its PIN; the last was shown a roster of 3, and Ada was muted."
         );
-        showing.missing = Some("waited in vain for a phone to be let in by its PIN".to_owned());
+        showing.missing = Some("no phone joined with its PIN in time".to_owned());
         assert!(!showing.is_as_expected());
-        assert_eq!(showing.sentence(), "the conference: waited in vain for a phone to be let in by its PIN");
+        assert_eq!(showing.sentence(), "the conference: no phone joined with its PIN in time");
     }
 }

@@ -59,7 +59,7 @@ pub(super) async fn show(http: SocketAddr, key: &str, callee: &Phone) -> NoteSho
 async fn shown(http: SocketAddr, key: &str, callee: &Phone) -> Result<Value, String> {
     let deadline = Instant::now() + SHOWN_MAX;
     let call = until(deadline, "the call to be up", || live_call(http, key)).await?;
-    let sent = post(http, &format!("/api/v1/calls/{call}/info"), key, &note()).await.map_err(said)?;
+    let sent = post(http, &format!("/api/v1/calls/{call}/info"), key, &note()).await.map_err(error_text)?;
     let id = text(&sent, "id").ok_or("the API gave the note no id")?;
     let mut count = callee.notes_count();
     let came = tokio::time::timeout_at(deadline, count.wait_for(|count| *count > 0)).await;
@@ -108,7 +108,7 @@ where
     F: Future<Output = Result<Option<T>, ClientError>>,
 {
     loop {
-        if let Some(found) = look().await.map_err(said)? {
+        if let Some(found) = look().await.map_err(error_text)? {
             return Ok(found);
         }
         if Instant::now() > deadline {
@@ -119,7 +119,7 @@ where
 }
 
 /// The error, for a sentence.
-pub(super) fn said(error: ClientError) -> String {
+pub(super) fn error_text(error: ClientError) -> String {
     format!("failed to {error}")
 }
 

@@ -15,8 +15,8 @@ use crate::demo::client::{ClientError, get};
 use crate::demo::conference::{Conference, ConferenceShowing};
 use crate::demo::note::{self, NoteShowing};
 use crate::demo::organisation::Access;
+use crate::demo::result::{Record, Showing};
 use crate::demo::script::{self, Callee, SCENES, Scene};
-use crate::demo::table::Record;
 use crate::{Answering, CallPlan, Phone, PhoneConfig, PhoneError};
 
 /// The phones of every scene, registered.
@@ -45,40 +45,6 @@ impl Played {
             && self.note.is_as_expected()
             && self.conference.is_as_expected()
     }
-}
-
-/// The result of one scene.
-#[derive(Clone, Debug)]
-pub struct Showing {
-    /// The scene.
-    pub scene: Scene,
-    /// Its index in [`SCENES`].
-    pub place: usize,
-    /// How often it was played: 2 when the first verdict was not the expected one.
-    pub attempts: u32,
-    /// The record of the last attempt, as JSON from the API.
-    pub json: Value,
-    /// The same, parsed.
-    pub record: Record,
-    /// Why it has its verdict, as JSON from the API; null when nothing was analysed.
-    pub quality: Value,
-}
-
-impl Showing {
-    /// Whether the verdict is the expected one.
-    pub fn is_as_expected(&self) -> bool {
-        self.record.audio.media_verdict.as_deref() == Some(self.scene.expected.as_str())
-    }
-}
-
-/// The sentence on the caller's audio in a call's quality.
-pub(super) fn sentence(quality: &Value) -> Option<&str> {
-    quality.get("sentence")?.as_str()
-}
-
-/// The sentence on the called party's audio.
-pub(super) fn callee_sentence(quality: &Value) -> Option<&str> {
-    quality.get("callee")?.get("sentence")?.as_str()
 }
 
 /// Why the script could not be played.

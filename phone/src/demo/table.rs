@@ -1,52 +1,9 @@
 //! Records as a table for people: at most 100 columns, with optional colours.
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::demo::stage::{Showing, callee_sentence, sentence};
-
-/// The fields of a record that the table shows.
-#[derive(Clone, Debug, Deserialize)]
-#[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
-pub struct Record {
-    pub call_uuid: String,
-    pub caller_number: Option<String>,
-    pub destination_number: Option<String>,
-    pub billsec: u32,
-    pub hangup_cause: Option<String>,
-    #[serde(flatten)]
-    pub audio: Audio,
-    pub media_b: Option<Audio>,
-}
-
-/// What the table shows of one direction: the audio that came from one party.
-#[derive(Clone, Debug, Deserialize)]
-#[expect(missing_docs, reason = "the fields are those of the API's record under their public names")]
-pub struct Audio {
-    pub loss_pct: Option<f64>,
-    pub jitter_ms: Option<f64>,
-    pub mean_interval_ms: Option<f64>,
-    pub quality_pct: Option<f64>,
-    pub mos: Option<f64>,
-    pub media_verdict: Option<String>,
-}
-
-impl Audio {
-    fn is_ok(&self) -> bool {
-        self.media_verdict.as_deref() == Some("ok")
-    }
-
-    /// The figures as the table has them.
-    fn figures(&self) -> [String; 5] {
-        [
-            figure(self.loss_pct, 1),
-            figure(self.jitter_ms, 1),
-            figure(self.mean_interval_ms, 1),
-            figure(self.quality_pct, 1),
-            figure(self.mos, 2),
-        ]
-    }
-}
+use crate::demo::result::{Audio, Record, Showing, callee_sentence, sentence};
+use crate::terminal::{painted, wrapped};
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug)]
@@ -132,12 +89,12 @@ impl Table {
         let seconds = if answered { record.billsec.to_string() } else { "–".to_owned() };
         let cause = text(&record.hangup_cause);
         let mut rows = self.row([name, &from, &to], (mark, wrong), &record.audio, [&seconds, &cause]);
-        let said = sentence(quality).filter(|_| !record.audio.is_ok()).unwrap_or_default();
-        rows.push_str(&self.why(said));
+        let shown = sentence(quality).filter(|_| !record.audio.is_ok()).unwrap_or_default();
+        rows.push_str(&self.why(shown));
         if let Some(callee) = &record.media_b {
             rows.push_str(&self.row(["", &to, &from], (" ", false), callee, ["", ""]));
-            // What is said of the whole call may hold it already.
-            let own = callee_sentence(quality).filter(|own| !callee.is_ok() && !said.contains(*own));
+            // The sentence on the whole call may contain it.
+            let own = callee_sentence(quality).filter(|own| !callee.is_ok() && !shown.contains(*own));
             rows.push_str(&self.why(own.unwrap_or_default()));
         }
         rows
@@ -145,6 +102,9 @@ impl Table {
 
     /// What a verdict means.
     fn why(&self, sentence: &str) -> String {
+        if sentence.is_empty() {
+            return String::new();
+        }
         let lines = wrapped(sentence, WHY_COLUMNS);
         lines.iter().map(|line| self.dim(&format!("             {line}")) + "\n").collect()
     }
@@ -163,24 +123,32 @@ impl Table {
             None | Some("unanswered") => Colour::Dim,
             Some(_) => Colour::Yellow,
         };
-        let [loss, jitter, gap, quality, mos] = audio.figures();
+        let [loss, jitter, gap, quality, mos] = figures(audio);
         let verdict = format!("{mark} {}", self.paint(colour, &format!("{:<24}", verdict.unwrap_or("–"))));
         line(name, from, to, &verdict, [&loss, &jitter, &gap, &quality, &mos, seconds], cause) + "\n"
     }
 
     fn paint(&self, colour: Colour, text: &str) -> String {
-        if !self.colour {
-            return text.to_owned();
-        }
         let code = match colour {
-            Colour::Bold => 1,
-            Colour::Dim => 2,
-            Colour::Green => 32,
-            Colour::Red => 31,
-            Colour::Yellow => 33,
+            Colour::Bold => "1",
+            Colour::Dim => "2",
+            Colour::Green => "32",
+            Colour::Red => "31",
+            Colour::Yellow => "33",
         };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        painted(self.colour, code, text)
     }
+}
+
+/// The figures of a direction as the table has them.
+fn figures(audio: &Audio) -> [String; 5] {
+    [
+        figure(audio.loss_pct, 1),
+        figure(audio.jitter_ms, 1),
+        figure(audio.mean_interval_ms, 1),
+        figure(audio.quality_pct, 1),
+        figure(audio.mos, 2),
+    ]
 }
 
 /// One line; `verdict` is already padded, because it may contain colour codes.
@@ -190,21 +158,6 @@ fn line(name: &str, from: &str, to: &str, verdict: &str, figures: [&str; 6], cau
         "{name:<11}  {from:<4} {to:<3}  {verdict} {loss:>4} {jitter:>6} {gap:>4} {quality:>7} {mos:>4} {seconds:>2} {cause}"
     );
     line.trim_end().to_owned()
-}
-
-/// `text` in lines of at most `columns`, broken between words.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Columns for a sentence beside the names of the calls.
@@ -218,6 +171,7 @@ fn figure(value: Option<f64>, decimals: usize) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;

@@ -81,12 +81,12 @@ impl Command {
             ("register", []) => Command::Register,
             ("show", note) => Command::Show(optional(note)?),
             ("s" | "status", []) => Command::Status,
-            ("c" | "call", []) => return Err("call whom? call 1002".to_owned()),
+            ("c" | "call", []) => return Err("call needs a number, such as call 1002".to_owned()),
             ("d" | "dial", []) => return Err("dial what? dial 123#".to_owned()),
             (verb, _) if VERBS.contains(&verb) => {
                 return Err(format!("{verb} takes fewer words; help shows how"));
             }
-            (verb, _) => return Err(format!("\"{verb}\" is no command; help lists them")),
+            (verb, _) => return Err(format!("\"{verb}\" is not a command; help lists them")),
         };
         Ok(Some(command))
     }
@@ -126,15 +126,15 @@ fn digits_to_dial(digits: &str) -> Result<String, String> {
 }
 
 /// The output of `help`.
-pub const HELP: &str = "  call NUMBER     c    call an extension or a number of the world
-  answer               take the call that rings; decline says no
-  hangup          h    end the call, or give it up
+pub const HELP: &str = "  call NUMBER     c    call an extension or an outside number
+  answer               answer the ringing call; decline refuses it
+  hangup          h    end or cancel the call
   dial DIGITS     d    send digits inside the call
   notes           n    list the notes; show N shows one again
-  open [N] [ROW]  o    unfold a row with more in it, or all; close [N] folds
-  ack [N|ID]      a    acknowledge a note, the newest if none is named
-  dismiss [N]     x    take the banner of an alert down
-  status          s    how things are; register registers now
+  open [N] [ROW]  o    unfold one row or all rows of a note; close [N] folds them
+  ack [N|ID]      a    acknowledge a note, by default the newest
+  dismiss [N]     x    dismiss the banner of an alert
+  status          s    show the status; register registers now
   help            ?    this
   quit            q    end";
 
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_words() {
         let cases = [
-            ("dance", "\"dance\" is no command; help lists them"),
-            ("call", "call whom? call 1002"),
+            ("dance", "\"dance\" is not a command; help lists them"),
+            ("call", "call needs a number, such as call 1002"),
             ("call <sip:x>", "\"<sip:x>\" cannot be called; a number such as 1002 or +442071230000 can"),
             ("call 1 2", "call takes fewer words; help shows how"),
             ("dial 12x", "a keypad has no 'x'; it has 0 to 9, *, # and A to D"),

@@ -285,12 +285,12 @@ impl Session {
     async fn execute(&mut self, command: Command) -> Result<(), String> {
         match command {
             Command::Acknowledge(which) => return self.acknowledge(which).await,
-            Command::Answer => self.phone.answer().await.map_err(|_| "nobody calls".to_owned())?,
+            Command::Answer => self.phone.answer().await.map_err(|_| "no call is ringing".to_owned())?,
             Command::Call(number) => self.place(number)?,
             Command::Close(number) => self.fold(number, None, true)?,
             Command::Decline => match self.call {
-                Call::Ringing { .. } => self.phone.decline().await.map_err(said)?,
-                _ => return Err("nobody calls".to_owned()),
+                Call::Ringing { .. } => self.phone.decline().await.map_err(error_text)?,
+                _ => return Err("no call is ringing".to_owned()),
             },
             Command::Dial(digits) => {
                 let dialled = self.phone.dial(&digits).await;
@@ -301,7 +301,7 @@ impl Session {
             Command::Dismiss(number) => self.dismiss(number)?,
             Command::HangUp => match self.call {
                 Call::Idle => return Err("there is no call".to_owned()),
-                _ => self.phone.hang_up().await.map_err(said)?,
+                _ => self.phone.hang_up().await.map_err(error_text)?,
             },
             Command::Help => self.console.tell(&json!({"event": "help"}), HELP),
             Command::Notes => self.list(),
@@ -309,7 +309,7 @@ impl Session {
             Command::Quit => self.is_over = true,
             Command::Register => {
                 self.is_registered = false;
-                self.register().await.map_err(said)?;
+                self.register().await.map_err(error_text)?;
             }
             Command::Show(number) => {
                 let at = self.index(number)?;
@@ -362,7 +362,7 @@ impl Session {
                     "note {number} came in a call that is over; it cannot be acknowledged any more"
                 ));
             }
-            Ok(Err(error)) => return Err(said(error)),
+            Ok(Err(error)) => return Err(error_text(error)),
             Err(_) => 408,
         };
         self.last_ack = Some(status);
@@ -546,7 +546,7 @@ fn field<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-fn said(error: PhoneError) -> String {
+fn error_text(error: PhoneError) -> String {
     format!("failed to {error}")
 }
 

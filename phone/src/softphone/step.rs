@@ -155,7 +155,7 @@ impl fmt::Display for Condition {
             Condition::Note(None) => f.write_str("a note came"),
             Condition::Note(Some(title)) => write!(f, "a note with \"{title}\" in its title came"),
             Condition::Registered => f.write_str("the phone was registered"),
-            Condition::Ringing => f.write_str("somebody called"),
+            Condition::Ringing => f.write_str("a call rang"),
             Condition::Up => f.write_str("a call was up"),
         }
     }
@@ -195,7 +195,7 @@ mod tests {
             ("call 1002\nwait snow", WAITS),
             ("\nexpect luck", EXPECTS),
             ("\nexpect call ok", "\"ok\" is no SIP status; 200 is one"),
-            ("\nsing", "\"sing\" is no command; help lists them"),
+            ("\nsing", "\"sing\" is not a command; help lists them"),
         ] {
             let error = Script::parse(text).unwrap_err();
             assert_eq!((error.line, error.reason.as_str()), (2, reason));

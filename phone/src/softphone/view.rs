@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::terminal::{painted, wrapped};
 use crate::{Channel, Level, ShownNote};
 
 /// The capabilities of a terminal.
@@ -51,7 +52,7 @@ pub(super) fn is_harmful(c: char) -> bool {
 impl View {
     /// A note as a card with its `number`.
     pub fn note(&self, note: &ShownNote, number: usize, fold: &Fold, is_acknowledged: bool) -> String {
-        let edge = self.paint(colour_of(note.level), "┃");
+        let edge = painted(self.colour, colour_of(note.level), "┃");
         let mut lines = vec![format!("{} {}", self.tag(note.level), self.bold(&clean(&note.title)))];
         for line in note.body.iter().flat_map(|body| body.lines()) {
             lines.extend(wrapped(&clean(line), self.width.saturating_sub(2)));
@@ -131,7 +132,7 @@ impl View {
     fn tag(&self, level: Level) -> String {
         let name = level.as_str().to_ascii_uppercase();
         if self.colour {
-            format!("\x1b[1;7;{}m {name} \x1b[0m", colour_of(level))
+            painted(true, &format!("1;7;{}", colour_of(level)), &format!(" {name} "))
         } else {
             format!("[{name}]")
         }
@@ -139,16 +140,12 @@ impl View {
 
     /// Bold text.
     pub fn bold(&self, text: &str) -> String {
-        self.paint("1", text)
+        painted(self.colour, "1", text)
     }
 
     /// Text that is less important.
     pub fn dim(&self, text: &str) -> String {
-        if text.is_empty() { String::new() } else { self.paint("2", text) }
-    }
-
-    fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if text.is_empty() { String::new() } else { painted(self.colour, "2", text) }
     }
 }
 
@@ -190,41 +187,10 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// Lines of at most `width` characters, broken at spaces if possible.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(WIDTH_MIN);
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
-        if used > 0 && used + 1 + word.len() > width {
-            lines.push(String::new());
-            used = 0;
-        }
-        while let Some(line) = lines.last_mut() {
-            if used > 0 {
-                line.push(' ');
-                used += 1;
-            }
-            let part: Vec<char> = word.drain(..word.len().min(width - used.min(width))).collect();
-            used += part.len();
-            line.extend(part);
-            if word.is_empty() {
-                break;
-            }
-            lines.push(String::new());
-            used = 0;
-        }
-    }
-    lines
-}
-
 /// Longer names push their values to the right.
 const NAME_WIDTH_MAX: usize = 24;
 /// How deep rows are opened.
 const DEPTH_MAX: usize = 16;
-/// The smallest width of a value.
-const WIDTH_MIN: usize = 20;
 
 #[cfg(test)]
 mod tests {
@@ -383,12 +349,5 @@ mod tests {
         let shown =
             PLAIN.note(&evil, 1, &Fold::All, false) + &PLAIN.banner(&evil, 1) + &PLAIN.line(&evil, 1, false);
         assert!(shown.chars().all(|c| c == '\n' || !is_harmful(c)));
-    }
-
-    #[test]
-    fn long_text_is_broken_at_spaces() {
-        assert_eq!(wrapped("one two three four five six", 20), ["one two three four", "five six"]);
-        assert_eq!(wrapped(&"x".repeat(45), 20), ["x".repeat(20), "x".repeat(20), "x".repeat(5)]);
-        assert_eq!(wrapped("", 20), [""]);
     }
 }

@@ -1,4 +1,4 @@
-//! A user agent that does and hears anything, in any order: transactions and dialogs.
+//! A user agent with any inputs in any order: transactions and dialogs.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use sidetone_sip::message::{Host, StatusCode};
 use sidetone_sip::transaction::{LayerConfig, Local, ServerKey};
 use sidetone_sip::ua::{Content, Event, Extra, Input, Invite, LegKey, Output, Reply, Ua, UaConfig};
 
-/// Every leg ends exactly once, whatever comes; when all is over nothing is left of it.
+/// Every leg ends exactly once for all inputs; afterwards no state is left.
 pub fn sip_dialog(data: &[u8]) {
     let mut world = World::new();
     let mut rest = data;
@@ -27,7 +27,7 @@ struct World {
     /// How often each leg has ended.
     legs: HashMap<LegKey, u32>,
     servers: Vec<ServerKey>,
-    /// What was sent, for the peer to answer or to repeat.
+    /// Sent messages, for the peer to answer or to repeat.
     sent: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl World {
         World { ua, now: any_instant(), legs: HashMap::new(), servers: Vec::new(), sent: Vec::new() }
     }
 
-    /// One thing that happens, said by a byte and the bytes behind it; those that are left.
+    /// Performs one input, chosen by a byte and the bytes after it; returns the remaining bytes.
     fn step<'a>(&mut self, what: u8, rest: &'a [u8]) -> &'a [u8] {
         let (which, rest) = rest.split_first().map_or((0, rest), |(which, rest)| (usize::from(*which), rest));
         let leg = self.leg(which);
@@ -64,7 +64,7 @@ impl World {
         rest.get(1..).unwrap_or_default()
     }
 
-    /// Raw bytes: as many as the first one says, times eight.
+    /// Raw bytes: eight times the first byte's value.
     fn datagram<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let (length, rest) =
             rest.split_first().map_or((0, rest), |(length, rest)| (usize::from(*length) * 8, rest));
@@ -73,7 +73,7 @@ impl World {
         rest
     }
 
-    /// A request of the peer whose identity, number and place in a dialog the bytes decide.
+    /// A request of the peer; the bytes decide its transaction, CSeq and dialog.
     fn request(&mut self, which: usize, rest: &[u8]) {
         let byte = rest.first().copied().unwrap_or_default();
         let method = METHODS[which % METHODS.len()];
@@ -102,7 +102,7 @@ impl World {
         );
     }
 
-    /// A response of the peer to something that was sent.
+    /// A response of the peer to a sent request.
     fn response(&mut self, which: usize, rest: &[u8]) {
         let Some(sent) = self.sent.get(which % self.sent.len().max(1)) else { return };
         let byte = usize::from(rest.first().copied().unwrap_or_default());
@@ -121,11 +121,11 @@ impl World {
         self.hear(text.into_bytes());
     }
 
-    /// Our answer to something that the peer asked.
+    /// Our response to a request of the peer.
     fn answer(&mut self, which: usize) {
         let Some(key) = self.servers.get(which % self.servers.len().max(1)).cloned() else { return };
         let status = StatusCode::new(STATUSES[which % STATUSES.len()]).expect("a status");
-        // A transaction that is over takes no answer.
+        // A transaction that has ended accepts no response.
         let _ = self.ua.respond(self.now, &key, Reply::new(status));
     }
 
@@ -154,7 +154,10 @@ impl World {
                     }
                 }
                 Output::Event(event) => self.event(event),
-                Output::Overload { .. } | Output::Rejected { .. } | Output::Withheld { .. } => {}
+                Output::Hold { .. }
+                | Output::Overload { .. }
+                | Output::Rejected { .. }
+                | Output::Withheld { .. } => {}
             }
         }
     }
@@ -205,7 +208,7 @@ fn header<'a>(message: &'a str, name: &str) -> &'a str {
     line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim())
 }
 
-/// The tag that we gave: of From in our requests, of To in our responses.
+/// Our tag: of From in our requests, of To in our responses.
 fn local_tag(sent: &str) -> String {
     let ours = header(sent, if sent.starts_with("SIP/2.0") { "To" } else { "From" });
     ours.split_once(";tag=").map_or_else(String::new, |(_, tag)| format!(";tag={tag}"))

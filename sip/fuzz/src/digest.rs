@@ -1,4 +1,4 @@
-//! Digest authentication: what a phone sends to prove itself, and what a peer sends to ask for proof.
+//! Digest authentication: Authorization headers of phones, and challenges of peers.
 
 use std::time::Instant;
 
@@ -9,8 +9,8 @@ use sidetone_sip::auth::{
 };
 use sidetone_sip::message::Digest;
 
-/// Headers that can be read are written and read again. What authenticates has the digest of the password, and
-/// authenticates once; a client answers its own realm alone, and what it answers can be read.
+/// A header that can be parsed survives writing and parsing. A request that authenticates has the digest of the
+/// password, and authenticates once; a client answers only its own realm, with a header that can be parsed.
 pub fn digest(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let headers: Vec<Digest> =
@@ -46,7 +46,7 @@ fn server(headers: &[Digest]) {
     }
 }
 
-/// Whether the header holds what only the password gives.
+/// Whether the header has a response computed from the password.
 fn is_proof(header: &Digest) -> bool {
     let credential = Credential::new(USER, REALM, PASSWORD);
     let [nonce, uri, answer] =

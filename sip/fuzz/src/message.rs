@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use sidetone_sip::message::{Datagram, Message, Rejected, Response, StatusCode, parse_datagram};
 
-/// What passes the guard keeps its promises and is written as it was read; what is refused is no amplifier.
+/// A message that passes the guard has the guaranteed properties and survives writing and parsing; the reply to a
+/// refused one is at most 512 bytes larger.
 pub fn sip_message(data: &[u8]) {
     match parse_datagram(Bytes::copy_from_slice(data)) {
         Ok(Datagram::Message(message)) => {
@@ -29,7 +30,7 @@ pub fn sip_message(data: &[u8]) {
     }
 }
 
-/// What the guard promises of a message that passed it.
+/// The properties that the guard guarantees.
 pub(crate) fn check_views(message: &Message) {
     let headers = message.headers();
     assert!(!headers.vias().unwrap().is_empty());

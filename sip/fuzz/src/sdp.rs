@@ -5,7 +5,7 @@ use sidetone_sip::sdp::{
     answer_to, offer_from, payload_map,
 };
 
-/// What is understood is written and understood again; an exchange of two keeps the bounds of payload types.
+/// A description that can be parsed survives writing and parsing; an exchange of two keeps the bounds of payload types.
 pub fn sdp(data: &[u8]) {
     let cut = data.iter().position(|byte| *byte == 0);
     let (first, second) = cut.map_or((data, data), |cut| (&data[..cut], &data[cut + 1..]));
@@ -39,7 +39,7 @@ fn check(description: &SessionDescription) {
         let _ = (description.rtp_address(media), description.direction_of(media));
         let _ = description.rtcp_address(media, media.rtcp_mux);
     }
-    // A refused section is written without what its static numbers mean; read, they mean that.
+    // A refused section is written without the encodings of its static numbers; parsing adds them.
     let once = SessionDescription::parse(&description.to_bytes()).expect("what was written is read");
     let twice = SessionDescription::parse(&once.to_bytes()).expect("what was read is written and read");
     assert_eq!(twice.to_bytes(), once.to_bytes(), "it settles");

@@ -1,10 +1,10 @@
-//! A connection whose bytes come in pieces.
+//! A connection whose bytes arrive in pieces.
 
 use sidetone_sip::message::{Message, StreamEvent, StreamParser};
 
 use super::message::check_views;
 
-/// A stream reads the same however it is cut.
+/// A stream gives the same messages for all divisions into pieces.
 pub fn sip_stream(data: &[u8]) {
     let Some((piece, bytes)) = data.split_first() else { return };
     let whole = events(bytes, bytes.len().max(1));

@@ -44,7 +44,7 @@ pub enum Grant {
     Known,
     /// Beyond the limit of its source, from the reserve.
     Spare,
-    /// From an unauthenticated source, within its limit.
+    /// From an unauthenticated source within its limit, or with credentials beyond the limit of these.
     Stranger,
 }
 

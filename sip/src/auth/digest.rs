@@ -36,10 +36,10 @@ impl Algorithm {
     }
 
     /// The hash of `parts` joined by colons, in lower-case hex.
-    fn hash(self, parts: &[&str]) -> String {
+    fn hash(self, parts: &[&str]) -> Hex {
         match self {
-            Algorithm::Md5 => hex(&joined::<Md5>(parts)),
-            Algorithm::Sha256 => hex(&joined::<Sha256>(parts)),
+            Algorithm::Md5 => Hex::of(joined::<Md5>(parts).as_ref()),
+            Algorithm::Sha256 => Hex::of(joined::<Sha256>(parts).as_ref()),
         }
     }
 }
@@ -55,14 +55,33 @@ fn joined<H: Digest>(parts: &[&str]) -> impl AsRef<[u8]> {
     hash.finalize()
 }
 
-/// Bytes as lower-case hex.
-pub(super) fn hex(bytes: &impl AsRef<[u8]>) -> String {
-    bytes
-        .as_ref()
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 0x0f])
-        .filter_map(|n| char::from_digit(n.into(), 16))
-        .collect()
+/// A hash in lower-case hex.
+struct Hex {
+    digits: [u8; 64],
+    len: usize,
+}
+
+impl Hex {
+    fn of(bytes: &[u8]) -> Self {
+        let mut hex = Hex { digits: [0; 64], len: 0 };
+        for (pair, byte) in hex.digits.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&hex_digits(*byte));
+            hex.len += 2;
+        }
+        hex
+    }
+
+    fn as_str(&self) -> &str {
+        self.digits.get(..self.len).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+    }
+}
+
+/// A byte as two lower-case hex digits.
+pub(super) const fn hex_digits(byte: u8) -> [u8; 2] {
+    const fn digit(value: u8) -> u8 {
+        if value < 10 { b'0' + value } else { b'a' + value - 10 }
+    }
+    [digit(byte >> 4), digit(byte & 0x0f)]
 }
 
 /// What is stored instead of a password: the HA1 of each algorithm, in hex.
@@ -79,7 +98,8 @@ impl Credential {
     /// The credential of a password.
     pub fn new(username: &str, realm: &str, password: &str) -> Self {
         let parts = [username, realm, password];
-        Credential { ha1_md5: Algorithm::Md5.hash(&parts), ha1_sha256: Algorithm::Sha256.hash(&parts) }
+        let ha1 = |algorithm: Algorithm| algorithm.hash(&parts).as_str().to_owned();
+        Credential { ha1_md5: ha1(Algorithm::Md5), ha1_sha256: ha1(Algorithm::Sha256) }
     }
 
     /// The credential from two stored hex texts; `None` when their form is wrong.
@@ -128,11 +148,12 @@ pub fn response(
     uri: &str,
 ) -> String {
     let ha2 = algorithm.hash(&[method, uri]);
-    let ha1 = credential.ha1(algorithm);
-    match qop {
-        None => algorithm.hash(&[ha1, nonce, &ha2]),
-        Some(Qop { nc, cnonce }) => algorithm.hash(&[ha1, nonce, nc, cnonce, "auth", &ha2]),
-    }
+    let (ha1, ha2) = (credential.ha1(algorithm), ha2.as_str());
+    let response = match qop {
+        None => algorithm.hash(&[ha1, nonce, ha2]),
+        Some(Qop { nc, cnonce }) => algorithm.hash(&[ha1, nonce, nc, cnonce, "auth", ha2]),
+    };
+    response.as_str().to_owned()
 }
 
 /// Whether two texts are equal; the time depends only on their lengths.

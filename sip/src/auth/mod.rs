@@ -20,7 +20,7 @@ pub use limiter::{
     SOURCES_MAX, WINDOW,
 };
 pub use nonce::{GUARDED_MAX, NONCE_LIFE, NonceFault, Nonces, SECRET_BYTES, SLOT};
-pub use reply::challenge_reply;
+pub use reply::{challenge_reply, fitting_challenges};
 pub use server::{Accounts, Attempt, Authenticator, Decision, Refusal};
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! stored, so that no request authenticates twice (RFC 7616 §5.12).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::auth::Algorithm;
-use crate::auth::digest::{equal, hex};
+use crate::auth::digest::{equal, hex_digits};
 
 /// The minimum life of a nonce; the maximum is [`SLOT`] longer.
 pub const NONCE_LIFE: Duration = Duration::from_secs(60);
@@ -22,13 +23,15 @@ pub const NONCE_LIFE: Duration = Duration::from_secs(60);
 /// transaction over UDP end after 32 seconds (RFC 3261 §17.1.2.2).
 pub const SLOT: Duration = Duration::from_secs(32);
 /// The largest number of nonces with stored counts; then the oldest ones expire early.
-pub const GUARDED_MAX: usize = 65_536;
+pub const GUARDED_MAX: usize = 524_288;
 /// The length of the sealing secret, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
 /// Creates and verifies nonces.
 pub struct Nonces {
-    secret: [u8; SECRET_BYTES],
+    /// Begun with the secret.
+    mac: Option<Hmac<Sha256>>,
+    guarded_max: usize,
     epoch: Instant,
     used: BTreeMap<Mark, Counts>,
     /// Nonces up to this one are treated as aged, because their counts may have been removed.
@@ -67,7 +70,9 @@ impl Nonces {
     /// Nonces sealed with `secret`, which must be random and known to this process only. `epoch` is any time
     /// not after the first use.
     pub fn new(secret: [u8; SECRET_BYTES], epoch: Instant) -> Self {
-        Nonces { secret, epoch, used: BTreeMap::new(), forgotten: None }
+        // HMAC accepts a key of a block's length or less.
+        let mac = Hmac::new_from_slice(&secret).ok();
+        Nonces { mac, guarded_max: GUARDED_MAX, epoch, used: BTreeMap::new(), forgotten: None }
     }
 
     /// The nonce for a challenge of `request`, a text that is unique among the requests of the source: 14 hex
@@ -88,12 +93,15 @@ impl Nonces {
         let number = self.hmac(|mac| {
             mac.update(b"number");
             mac.update(&slot.to_be_bytes());
-            mac.update(&octets(source));
+            update_with(mac, source);
             mac.update(request.as_bytes());
         });
         let stamp = Stamp { slot, number: number.first_chunk().map_or(0, |head| u32::from_be_bytes(*head)) };
         let seal = self.seal(stamp, source, realm, algorithm);
-        format!("{:06x}{:08x}{seal}", stamp.slot, stamp.number)
+        let mut nonce = String::with_capacity(STAMP_DIGITS + SEAL_DIGITS);
+        // Writing to a String cannot fail.
+        let _ = write!(nonce, "{:06x}{:08x}{}", stamp.slot, stamp.number, seal.as_str());
+        nonce
     }
 
     /// Whether a nonce is ours and fresh; does not look at its stored counts.
@@ -109,7 +117,7 @@ impl Nonces {
         algorithm: Algorithm,
     ) -> Result<(), NonceFault> {
         let (stamp, seal) = split(nonce).ok_or(NonceFault::Foreign)?;
-        if !equal(seal, &self.seal(stamp, source, realm, algorithm)) {
+        if !equal(seal, self.seal(stamp, source, realm, algorithm).as_str()) {
             return Err(NonceFault::Foreign);
         }
         let is_forgotten =
@@ -141,7 +149,7 @@ impl Nonces {
     fn forget(&mut self, now: Instant) {
         while let Some((mark, _)) = self.used.first_key_value() {
             let (mark, has_aged) = (*mark, self.has_aged(now, mark.0));
-            if !has_aged && self.used.len() < GUARDED_MAX {
+            if !has_aged && self.used.len() < self.guarded_max {
                 break;
             }
             if !has_aged {
@@ -162,26 +170,23 @@ impl Nonces {
         u32::try_from(slots).unwrap_or(u32::MAX) & SLOT_MASK
     }
 
-    fn hmac(&self, feed: impl FnOnce(&mut Hmac<Sha256>)) -> Vec<u8> {
-        // HMAC accepts a key of a block's length or less.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else {
-            return Vec::new();
-        };
+    fn hmac(&self, feed: impl FnOnce(&mut Hmac<Sha256>)) -> [u8; 32] {
+        let Some(mut mac) = self.mac.clone() else { return [0; 32] };
         feed(&mut mac);
-        mac.finalize().into_bytes().to_vec()
+        mac.finalize().into_bytes().into()
     }
 
-    /// The start of an HMAC-SHA256 over everything to which the nonce is bound.
-    fn seal(&self, stamp: Stamp, source: IpAddr, realm: &str, algorithm: Algorithm) -> String {
+    /// The seal as it is written.
+    fn seal(&self, stamp: Stamp, source: IpAddr, realm: &str, algorithm: Algorithm) -> Seal {
         let full = self.hmac(|mac| {
             mac.update(&stamp.slot.to_be_bytes());
             mac.update(&stamp.number.to_be_bytes());
             mac.update(algorithm.as_str().as_bytes());
-            mac.update(&octets(source));
+            update_with(mac, source);
             mac.update(&[0]);
             mac.update(realm.as_bytes());
         });
-        hex(&full.get(..SEAL_DIGITS / 2).unwrap_or_default())
+        Seal::of(&full)
     }
 }
 
@@ -217,10 +222,27 @@ fn mark(stamp: Stamp, seal: &str) -> Option<Mark> {
     Some((stamp, u64::from_str_radix(seal.get(..16)?, 16).ok()?))
 }
 
-fn octets(source: IpAddr) -> Vec<u8> {
+/// The first digits of a keyed hash.
+struct Seal([u8; SEAL_DIGITS]);
+
+impl Seal {
+    fn of(full: &[u8]) -> Self {
+        let mut digits = [b'0'; SEAL_DIGITS];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(full) {
+            pair.copy_from_slice(&hex_digits(*byte));
+        }
+        Seal(digits)
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+fn update_with(mac: &mut Hmac<Sha256>, source: IpAddr) {
     match source.to_canonical() {
-        IpAddr::V4(ip) => ip.octets().to_vec(),
-        IpAddr::V6(ip) => ip.octets().to_vec(),
+        IpAddr::V4(ip) => mac.update(&ip.octets()),
+        IpAddr::V6(ip) => mac.update(&ip.octets()),
     }
 }
 
@@ -324,17 +346,17 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_forgetting_never_lets_a_replay_in() {
         let start = Instant::now();
-        let mut nonces = Nonces::new([7; SECRET_BYTES], start);
+        let mut nonces = Nonces { guarded_max: 4_096, ..Nonces::new([7; SECRET_BYTES], start) };
         let check =
             |nonces: &Nonces, nonce: &str| nonces.check(start, nonce, source(), REALM, Algorithm::Md5);
         let first = nonces.mint(start, "1", source(), REALM, Algorithm::Md5);
         nonces.spend(start, &first, 1).unwrap();
         let later = start + SLOT;
-        for number in 0..GUARDED_MAX {
+        for number in 0..nonces.guarded_max {
             let nonce = nonces.mint(later, &number.to_string(), source(), REALM, Algorithm::Md5);
             nonces.spend(later, &nonce, 1).unwrap();
         }
-        assert_eq!(nonces.used.len(), GUARDED_MAX);
+        assert_eq!(nonces.used.len(), nonces.guarded_max);
         assert_eq!(
             check(&nonces, &first),
             Err(NonceFault::Aged),

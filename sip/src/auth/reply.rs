@@ -17,15 +17,35 @@ pub fn challenge_reply(
     to_tag: &str,
     challenges: &[String],
 ) -> Result<Response, InvalidValue> {
-    let response = with_challenges(request, status, to_tag, challenges)?;
-    let (out, came) = (response.to_bytes().len(), request.to_bytes().len().saturating_sub(SOURCE_NOTE_BYTES));
-    let plainest =
-        challenges.iter().find(|challenge| challenge.contains("algorithm=MD5")).or(challenges.last());
-    match plainest {
-        Some(plainest) if challenges.len() > 1 && out * 2 > came * 3 => {
-            with_challenges(request, status, to_tag, std::slice::from_ref(plainest))
+    with_challenges(request, status, to_tag, fitting_challenges(request, status, to_tag.len(), challenges))
+}
+
+/// The challenges that [`challenge_reply`] sends: all, or the one for MD5.
+pub fn fitting_challenges<'a>(
+    request: &Request,
+    status: StatusCode,
+    to_tag_len: usize,
+    challenges: &'a [String],
+) -> &'a [String] {
+    let came = request.wire_len().saturating_sub(SOURCE_NOTE_BYTES);
+    let has_tag = request.to_tag().is_ok_and(|tag| !tag.is_empty());
+    let tag_len = if has_tag { 0 } else { ";tag=".len() + to_tag_len };
+    let each = challenge_name(status).as_str().len() + ": ".len() + "\r\n".len();
+    let of_challenges: usize = challenges.iter().map(|challenge| each + challenge.len()).sum();
+    let out = Response::reply_len(request, status) + tag_len + of_challenges;
+    let plainest = challenges.iter().position(|challenge| challenge.contains("algorithm=MD5"));
+    match plainest.or(challenges.len().checked_sub(1)) {
+        Some(at) if challenges.len() > 1 && out * 2 > came * 3 => {
+            challenges.get(at..=at).unwrap_or(challenges)
         }
-        _ => Ok(response),
+        _ => challenges,
+    }
+}
+
+const fn challenge_name(status: StatusCode) -> Name<'static> {
+    match status.as_u16() {
+        407 => Name::ProxyAuthenticate,
+        _ => Name::WwwAuthenticate,
     }
 }
 
@@ -35,12 +55,10 @@ fn with_challenges(
     to_tag: &str,
     challenges: &[String],
 ) -> Result<Response, InvalidValue> {
-    let proxy = status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
     let mut response = Response::reply_to(request, status);
     response.set_to_tag(to_tag)?;
     for challenge in challenges {
-        let name = if proxy { Name::ProxyAuthenticate } else { Name::WwwAuthenticate };
-        response.headers_mut().push(name, challenge)?;
+        response.headers_mut().push(challenge_name(status), challenge)?;
     }
     Ok(response)
 }
@@ -101,6 +119,7 @@ mod tests {
             let came = request.to_bytes().len() - SOURCE_NOTE_BYTES;
             let out = response.to_bytes().len();
             assert!(out * 2 <= came * 3, "{name}: {out} bytes for {came}");
+            assert_eq!(out, response.wire_len(), "{name}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The server side: sends challenges and verifies the answers.
 
+use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use crate::auth::digest::equal;
 use crate::auth::{
     Algorithm, Credential, FailureLimiter, Guess, Limit, NonceFault, Nonces, Qop, SECRET_BYTES, response,
 };
-use crate::message::Digest;
+use crate::message::{Digest, write_quoted};
 
 /// Challenges and verifies requests for all realms of this process.
 pub struct Authenticator {
@@ -207,17 +208,32 @@ impl Authenticator {
 
     fn challenge(&self, now: Instant, attempt: Attempt<'_>, refusal: Refusal) -> Decision {
         let nonces = &self.nonces;
+        let realm = Quoted(attempt.realm);
+        let stale = if refusal == Refusal::Aged { ", stale=true" } else { "" };
         let challenges = self.algorithms.iter().map(|algorithm| {
             let nonce = nonces.mint(now, attempt.request, attempt.source, attempt.realm, *algorithm);
-            let challenge = Digest::new()
-                .with_quoted("realm", attempt.realm)
-                .with_quoted("nonce", &nonce)
-                .with("algorithm", algorithm.as_str())
-                .with_quoted("qop", "auth");
-            let stale = refusal == Refusal::Aged;
-            if stale { challenge.with("stale", "true").to_string() } else { challenge.to_string() }
+            let algorithm = algorithm.as_str();
+            let mut text = String::with_capacity(CHALLENGE_BYTES_LIKELY + attempt.realm.len());
+            // Writing to a String cannot fail.
+            let _ = write!(
+                text,
+                "Digest realm={realm}, nonce=\"{nonce}\", algorithm={algorithm}, qop=\"auth\"{stale}"
+            );
+            text
         });
         Decision::Challenge { challenges: challenges.collect(), refusal }
+    }
+}
+
+/// Length of most challenges without the realm.
+const CHALLENGE_BYTES_LIKELY: usize = 120;
+
+/// Text as a quoted string.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_quoted(f, self.0)
     }
 }
 

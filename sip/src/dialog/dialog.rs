@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::dialog::RouteSet;
 use crate::flow::Flow;
 use crate::message::{Headers, InvalidValue, Malformed, Method, Name, Request, Response, Uri};
+use crate::reach::is_public;
 use crate::transaction::outgoing::MAX_FORWARDS;
 
 /// Identifies a dialog at one of its ends (§12).
@@ -69,8 +70,9 @@ pub struct Dialog {
     contact: String,
     /// The flow on which the peer's messages arrive.
     flow: Flow,
-    /// Whether the peer's own address in its messages differs from its source address.
-    behind_nat: bool,
+    /// Whether requests use the flow although the peer's messages name another address: because of a NAT, or
+    /// because the user knows the flow.
+    keeps_flow: bool,
     /// The ACK of the latest 2xx, with its CSeq number and its flow, for sending it again (§13.2.2.4).
     last_ack: Option<(u32, Flow, Bytes)>,
 }
@@ -94,7 +96,7 @@ impl Dialog {
         local.extend_from_slice(local_tag.as_bytes());
         let via = request.via_top().map_err(|_| Malformed("Via"))?;
         let sent_from = SocketAddr::new(flow.remote.ip(), flow.remote.port());
-        let behind_nat = via.host.ip().is_some_and(|ip| SocketAddr::new(ip, via.sent_by_port()) != sent_from);
+        let keeps_flow = via.host.ip().is_some_and(|ip| SocketAddr::new(ip, via.sent_by_port()) != sent_from);
         Ok(Self {
             role: Role::Uas,
             state: State::Early,
@@ -107,7 +109,7 @@ impl Dialog {
             remote_target: target(request)?.unwrap_or(from.uri),
             contact,
             flow,
-            behind_nat,
+            keeps_flow,
             last_ack: None,
             id,
         })
@@ -148,7 +150,7 @@ impl Dialog {
             remote_target,
             contact,
             flow,
-            behind_nat: false,
+            keeps_flow: false,
             last_ack: None,
         };
         if response.status().as_u16() >= 200 {
@@ -254,9 +256,9 @@ impl Dialog {
 
     /// The flow for requests of this dialog.
     ///
-    /// Over UDP, an IP address in the first route or the remote target is used, unless the peer is behind a
-    /// NAT. In all other cases, and for a host name, requests use the flow on which the peer's own messages
-    /// arrive (for the reason of RFC 3581).
+    /// Over UDP, an IP address in the first route or the remote target is used, unless the peer is behind a NAT or the
+    /// user chose the flow ([`Dialog::keep_to_flow`]). In all other cases, and for a host name, requests use the flow on
+    /// which the peer's own messages arrive (for the reason of RFC 3581).
     pub fn route(&self) -> Flow {
         let hop = self.routes.next_hop(&self.remote_target);
         let address = hop.host().and_then(|host| host.ip());
@@ -267,6 +269,23 @@ impl Dialog {
             }
             _ => self.flow,
         }
+    }
+
+    /// Sends requests by the flow from now on, whatever the peer's Contact is; a route of proxies still counts.
+    ///
+    /// For a registered phone, because it is reachable only where its REGISTER came from (RFC 5626 §5.3).
+    pub fn keep_to_flow(&mut self) {
+        self.keeps_flow = true;
+    }
+
+    /// Uses another flow to the peer from now on.
+    pub fn move_to(&mut self, flow: Flow) {
+        self.flow = flow;
+    }
+
+    /// The flow to the peer.
+    pub fn flow(&self) -> Flow {
+        self.flow
     }
 
     /// Stores the ACK of a 2xx.
@@ -322,14 +341,14 @@ impl Dialog {
     fn is_reachable(&self, ip: IpAddr) -> bool {
         let same_family = ip.is_ipv4() == self.flow.remote.is_ipv4();
         let seen = self.flow.remote.ip();
-        let behind_nat = self.routes.is_empty() && self.behind_nat;
-        same_family && !ip.is_unspecified() && !behind_nat && (is_public(ip) || !is_public(seen))
+        let keeps_flow = self.routes.is_empty() && self.keeps_flow;
+        same_family && !ip.is_unspecified() && !keeps_flow && (is_public(ip) || !is_public(seen))
     }
 }
 
-/// Which requests carry a new remote target (§12.2, RFC 3311 §5.1).
+/// Which requests carry a new remote target (§12.2, RFC 3311 §5.1, RFC 6665 §4.4.1).
 fn refreshes_target(method: &Method) -> bool {
-    matches!(method, Method::Invite | Method::Update)
+    matches!(method, Method::Invite | Method::Subscribe | Method::Update)
 }
 
 fn header(headers: &Headers, name: Name<'static>) -> Result<Bytes, Malformed> {
@@ -344,18 +363,6 @@ fn target(headers: &Headers) -> Result<Option<Uri>, Malformed> {
         uri.clear_headers();
         uri
     }))
-}
-
-/// Whether an address is reachable from other networks (RFC 1918, RFC 6598, RFC 4193, link-local and loopback
-/// are not).
-fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => {
-            let shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
-            !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || shared)
-        }
-        IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()),
-    }
 }
 
 /// CSeq numbers stay below 2³¹ (§8.1.1.5).

@@ -129,16 +129,18 @@ impl SessionTimer {
         let least = least.max(theirs.unwrap_or_default()).min(INTERVAL_MAX_S);
         let asked = wanted.as_ref().map(|wanted| wanted.interval_s);
         let interval_s = match (asked, present) {
-            (Some(asked), _) => asked.min(self.config.expires_s),
-            (None, Some(terms)) => terms.interval_s,
-            (None, None) => self.config.expires_s,
+            // §9: the 2xx may shorten the interval of the request, never extend it: not even to our minimum, when
+            // a proxy asked for less on behalf of a peer without the extension.
+            (Some(asked), _) => asked.min(self.config.expires_s.max(least)).max(MIN_SE_S),
+            (None, Some(terms)) => terms.interval_s.max(least),
+            (None, None) => self.config.expires_s.max(least),
         };
         // The sender of a request is its UAC.
         let they_refresh = match wanted.and_then(|wanted| wanted.refresher_is_uac) {
             Some(is_uac) => is_uac,
             None => present.is_some_and(|terms| !terms.we_refresh),
         } && supports;
-        let terms = SessionTerms { interval_s: interval_s.max(least), we_refresh: !they_refresh };
+        let terms = SessionTerms { interval_s, we_refresh: !they_refresh };
         SessionAnswer::On { terms, required: they_refresh }
     }
 
@@ -260,7 +262,13 @@ mod tests {
                 &[("Supported", "timer"), ("Session-Expires", "119")],
                 SessionAnswer::TooSmall(120),
             ),
-            ("too small, of a proxy", &[("Session-Expires", "1")], on(120, true, false)),
+            ("less than our least, of a proxy", &[("Session-Expires", "100")], on(100, true, false)),
+            ("less than any least, of a proxy", &[("Session-Expires", "1")], on(90, true, false)),
+            (
+                "their least is more than they ask for",
+                &[("Supported", "timer"), ("Session-Expires", "600"), ("Min-SE", "3600")],
+                on(600, true, false),
+            ),
             ("unreadable", &[("Supported", "timer"), ("Session-Expires", "soon")], on(1_800, true, false)),
         ] {
             assert_eq!(timer.answer(&headers(lines)), expected, "{name}");

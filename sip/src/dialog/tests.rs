@@ -177,6 +177,24 @@ fn messages_go_to_the_route_or_the_target_unless_that_is_behind_a_nat() {
 }
 
 #[test]
+fn messages_to_a_registered_phone_keep_to_its_flow_unless_proxies_stay() {
+    let routes = &["<sip:192.0.2.10;lr>"][..];
+    for (contact, routes, expected) in [
+        ("<sip:a@192.0.2.1:5099>", &[][..], "192.0.2.1:5060"),
+        ("<sip:a@198.51.100.8>", &[], "192.0.2.1:5060"),
+        ("<sip:a@198.51.100.8>", routes, "192.0.2.10:5060"),
+    ] {
+        let mut dialog = uas("192.0.2.1:5060", "192.0.2.1", contact, routes);
+        dialog.keep_to_flow();
+        assert_eq!(dialog.route(), flow(expected), "{contact}");
+    }
+    let mut dialog = uas("192.0.2.1:5060", "192.0.2.1", "<sip:a@10.0.0.2>", &[]);
+    dialog.keep_to_flow();
+    dialog.move_to(flow("192.0.2.1:6060"));
+    assert_eq!(dialog.route(), flow("192.0.2.1:6060"));
+}
+
+#[test]
 fn an_ack_is_kept_for_its_own_2xx() {
     let mut dialog = uas("192.0.2.1:5060", "192.0.2.1", "<sip:alice@192.0.2.1>", &[]);
     let bytes = bytes::Bytes::from_static(b"ACK");

@@ -5,23 +5,31 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::message::Malformed;
 use crate::message::limits::PARAMS_MAX;
 use crate::message::params::unquote;
 use crate::message::scan::Cursor;
-use crate::message::{Malformed, Param};
 
-/// A challenge or credentials of any scheme.
+/// A challenge or credentials of any scheme: one text, and where its parameters stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    scheme: String,
-    params: Vec<Param>,
+    text: String,
+    scheme_len: u32,
+    params: Vec<Place>,
+}
+
+/// One parameter in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    name: (u32, u32),
+    value: (u32, u32),
 }
 
 impl Digest {
     /// An empty `Digest` header, to fill with [`Digest::with`] and [`Digest::with_quoted`].
     #[must_use]
     pub fn new() -> Self {
-        Self { scheme: "Digest".to_owned(), params: Vec::new() }
+        Self { text: "Digest".to_owned(), scheme_len: 6, params: Vec::new() }
     }
 
     /// Parses `Digest realm="a", nonce="b"`.
@@ -37,7 +45,12 @@ impl Digest {
         if scheme.is_empty() || cursor.is_done() {
             return Err(Malformed("authentication"));
         }
-        let mut digest = Self { scheme: scheme.to_owned(), params: Vec::new() };
+        let mut digest = Self {
+            text: String::with_capacity(text.len() + 2),
+            scheme_len: u32::try_from(scheme.len()).map_err(|_| Malformed("authentication"))?,
+            params: Vec::with_capacity(PARAMS_LIKELY),
+        };
+        digest.text.push_str(scheme);
         loop {
             let name = cursor.token();
             if name.is_empty() || !cursor.eat_spaced(b'=') || digest.params.len() >= PARAMS_MAX {
@@ -53,7 +66,7 @@ impl Digest {
             if digest.raw(name).is_some() {
                 return Err(Malformed("authentication"));
             }
-            digest.params.push(Param { name: name.to_owned(), value: Some(value.to_owned()) });
+            digest.push(name, value);
             if !cursor.eat_spaced(b',') {
                 break;
             }
@@ -65,7 +78,7 @@ impl Digest {
     /// The header with a token parameter, such as `algorithm` and `nc`.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.params.push(Param { name: name.to_owned(), value: Some(value.to_owned()) });
+        self.push(name, value);
         self
     }
 
@@ -79,19 +92,20 @@ impl Digest {
     /// The scheme as it was written; compare it case-insensitively.
     #[must_use]
     pub fn scheme(&self) -> &str {
-        &self.scheme
+        self.text.get(..self.scheme_len as usize).unwrap_or_default()
     }
 
     /// Whether the scheme is `Digest`.
     #[must_use]
     pub fn is_digest(&self) -> bool {
-        self.scheme.eq_ignore_ascii_case("Digest")
+        self.scheme().eq_ignore_ascii_case("Digest")
     }
 
     /// A parameter exactly as it was sent, with its quotes.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&str> {
-        self.params.iter().find(|p| p.name.eq_ignore_ascii_case(name)).and_then(|p| p.value.as_deref())
+        let place = self.params.iter().find(|place| self.at(place.name).eq_ignore_ascii_case(name))?;
+        Some(self.at(place.value))
     }
 
     /// The text between a parameter's quotes with escapes as they were sent, over which a digest is computed.
@@ -106,11 +120,34 @@ impl Digest {
         self.raw(name).map(unquote)
     }
 
-    /// All parameters in their order.
-    pub fn params(&self) -> std::slice::Iter<'_, Param> {
-        self.params.iter()
+    /// The parameters in their order: names, and values as they were sent.
+    pub fn params(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.params.iter().map(|place| (self.at(place.name), self.at(place.value)))
+    }
+
+    fn push(&mut self, name: &str, value: &str) {
+        self.text.push_str(if self.params.is_empty() { " " } else { ", " });
+        let name = self.append(name);
+        self.text.push('=');
+        let value = self.append(value);
+        self.params.push(Place { name, value });
+    }
+
+    /// Appends text; returns where it stands. A header value is far below 4 GiB.
+    fn append(&mut self, text: &str) -> (u32, u32) {
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let start = place(self.text.len());
+        self.text.push_str(text);
+        (start, place(self.text.len()))
+    }
+
+    fn at(&self, (start, end): (u32, u32)) -> &str {
+        self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 }
+
+/// Parameters of most headers.
+const PARAMS_LIKELY: usize = 12;
 
 impl Default for Digest {
     fn default() -> Self {
@@ -120,12 +157,7 @@ impl Default for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.scheme)?;
-        for (at, Param { name, value }) in self.params.iter().enumerate() {
-            let comma = if at == 0 { " " } else { ", " };
-            write!(f, "{comma}{name}={}", value.as_deref().unwrap_or(""))?;
-        }
-        Ok(())
+        f.write_str(&self.text)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The header lines of a message: an index over one buffer, and lines that were set later (RFC 3261 §7.3).
 
-use std::fmt::{Display, Write as _};
+use std::fmt::{self, Display, Write as _};
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr3;
 
 use crate::message::limits::{HEADER_LINES_MAX, HEADER_VALUE_LEN_MAX};
 use crate::message::name::{Known, Name};
-use crate::message::scan::{List, is_token, number};
+use crate::message::scan::{List, is_token, number, trim_end, trim_start};
 
 /// A value that the writer refuses, so that a caller cannot inject a header or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,124 +40,39 @@ pub struct Header<'a> {
 
 /// The header lines of one message in order.
 ///
-/// Received lines keep their bytes, including name case and folds, and are written unchanged.
+/// Received lines keep their bytes, including name case and folds, and are written unchanged. Lines that are set
+/// later, or copied from another message, stand one after the other in a buffer of their own: a line costs no
+/// allocation, and a copied one does not keep the other message.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
-    /// The message into which the index points; empty for a message that was built.
+    /// The message into which received lines point; empty for a message that was built.
     raw: Bytes,
+    /// The lines that were set or copied, without CRLFs, and the values of folded lines. What replaced lines held
+    /// stays unused.
+    own: Vec<u8>,
     lines: Vec<Line>,
 }
 
-#[derive(Clone, Debug)]
+/// One line: ranges in the buffers of its [`Headers`].
+#[derive(Clone, Copy, Debug)]
 struct Line {
     known: Option<Known>,
-    place: Place,
+    text_in: Buffer,
+    /// Differs from `text_in` for a folded line.
+    value_in: Buffer,
+    /// The name, and the line, begin here.
+    start: u32,
+    name_end: u32,
+    value_start: u32,
+    value_end: u32,
+    /// The end of the line before its CRLF.
+    end: u32,
 }
 
-#[derive(Clone, Debug)]
-enum Place {
-    /// Ranges in the buffer. `end` is the end of the line before its CRLF.
-    Shared { start: u32, name_end: u32, value_start: u32, value_end: u32, end: u32 },
-    /// A line with its own bytes: built, copied from another message, or folded. Boxed, because such lines
-    /// are rare.
-    Own(Box<Own>),
-}
-
-#[derive(Clone, Debug)]
-struct Own {
-    /// The line without its CRLF.
-    text: Bytes,
-    name_len: u32,
-    value: Bytes,
-}
-
-impl Line {
-    fn build(name: Name<'_>, value: impl Display) -> Result<Self, InvalidValue> {
-        let mut text = BytesMut::with_capacity(64);
-        let long = name.as_str();
-        if !is_token(long.as_bytes()) {
-            return Err(InvalidValue::Token);
-        }
-        // Writing to a BytesMut fails only when a Display fails; then the text is cut.
-        if write!(text, "{long}: {value}").is_err() {
-            return Err(InvalidValue::Control);
-        }
-        Self::checked(name, text.freeze())
-    }
-
-    fn build_bytes(name: Name<'_>, value: &[u8]) -> Result<Self, InvalidValue> {
-        let long = name.as_str();
-        if !is_token(long.as_bytes()) {
-            return Err(InvalidValue::Token);
-        }
-        let mut text = BytesMut::with_capacity(long.len() + 2 + value.len());
-        text.extend_from_slice(long.as_bytes());
-        text.extend_from_slice(b": ");
-        text.extend_from_slice(value);
-        Self::checked(name, text.freeze())
-    }
-
-    fn checked(name: Name<'_>, text: Bytes) -> Result<Self, InvalidValue> {
-        if text.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
-            return Err(InvalidValue::Control);
-        }
-        let name_len = name.as_str().len();
-        let value = text.slice_ref(crate::message::scan::trim(text.get(name_len + 1..).unwrap_or_default()));
-        if value.len() > HEADER_VALUE_LEN_MAX {
-            return Err(InvalidValue::TooLong);
-        }
-        let name_len = u32::try_from(name_len).map_err(|_| InvalidValue::TooLong)?;
-        Ok(Self { known: name.known(), place: Place::Own(Box::new(Own { text, name_len, value })) })
-    }
-
-    fn name<'a>(&'a self, raw: &'a Bytes) -> Name<'a> {
-        match self.known {
-            Some(known) => Name::from(known),
-            None => Name::Other(std::str::from_utf8(self.name_bytes(raw)).unwrap_or_default()),
-        }
-    }
-
-    fn name_bytes<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
-        match &self.place {
-            Place::Shared { start, name_end, .. } => range(raw, *start, *name_end),
-            Place::Own(own) => range(&own.text, 0, own.name_len),
-        }
-    }
-
-    fn value<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
-        match &self.place {
-            Place::Shared { value_start, value_end, .. } => range(raw, *value_start, *value_end),
-            Place::Own(own) => &own.value,
-        }
-    }
-
-    fn text<'a>(&'a self, raw: &'a Bytes) -> &'a [u8] {
-        match &self.place {
-            Place::Shared { start, end, .. } => range(raw, *start, *end),
-            Place::Own(own) => &own.text,
-        }
-    }
-
-    fn is(&self, raw: &Bytes, name: Name<'_>) -> bool {
-        match (self.known, name.known()) {
-            (Some(a), Some(b)) => a == b,
-            (None, None) => self.name_bytes(raw).eq_ignore_ascii_case(name.as_str().as_bytes()),
-            _ => false,
-        }
-    }
-
-    /// A copy of the line that owns its bytes, for another message.
-    fn detached(&self, raw: &Bytes) -> Self {
-        let place = match &self.place {
-            Place::Shared { start, name_end, .. } => Place::Own(Box::new(Own {
-                text: raw.slice_ref(self.text(raw)),
-                name_len: name_end - start,
-                value: raw.slice_ref(self.value(raw)),
-            })),
-            own @ Place::Own(_) => own.clone(),
-        };
-        Self { known: self.known, place }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffer {
+    Own,
+    Raw,
 }
 
 /// Position of a received line in its buffer, created by the indexer.
@@ -174,32 +90,38 @@ impl Headers {
     /// No header lines.
     #[must_use]
     pub const fn new() -> Self {
-        Self { raw: Bytes::new(), lines: Vec::new() }
+        Self { raw: Bytes::new(), own: Vec::new(), lines: Vec::new() }
+    }
+
+    /// No header lines, with space for some.
+    pub(crate) fn with_capacity(lines: usize, bytes: usize) -> Self {
+        Self { raw: Bytes::new(), own: Vec::with_capacity(bytes), lines: Vec::with_capacity(lines) }
     }
 
     pub(crate) fn over(raw: Bytes) -> Self {
-        Self { raw, lines: Vec::with_capacity(16) }
+        Self { raw, own: Vec::new(), lines: Vec::with_capacity(16) }
     }
 
     /// Appends a received line, which the indexer has checked.
     pub(crate) fn push_at(&mut self, at: LineAt) {
         let known = Known::from_bytes(self.raw.get(at.start..at.name_end).unwrap_or_default());
-        let narrow = |wide: usize| u32::try_from(wide).unwrap_or(u32::MAX);
-        let place = match at.unfolded {
-            Some(value) => Place::Own(Box::new(Own {
-                text: self.raw.slice(at.start.min(at.end)..at.end),
-                name_len: narrow(at.name_end - at.start),
-                value,
-            })),
-            None => Place::Shared {
-                start: narrow(at.start),
-                name_end: narrow(at.name_end),
-                value_start: narrow(at.value_start),
-                value_end: narrow(at.value_end),
-                end: narrow(at.end),
-            },
+        let mut line = Line {
+            known,
+            text_in: Buffer::Raw,
+            value_in: Buffer::Raw,
+            start: narrow(at.start),
+            name_end: narrow(at.name_end),
+            value_start: narrow(at.value_start),
+            value_end: narrow(at.value_end),
+            end: narrow(at.end),
         };
-        self.lines.push(Line { known, place });
+        if let Some(value) = at.unfolded {
+            line.value_in = Buffer::Own;
+            line.value_start = narrow(self.own.len());
+            self.own.extend_from_slice(&value);
+            line.value_end = narrow(self.own.len());
+        }
+        self.lines.push(line);
     }
 
     /// Appends a header line.
@@ -208,7 +130,7 @@ impl Headers {
     ///
     /// When the name is not a token, the value contains CR, LF or NUL, or a limit is reached.
     pub fn push<'a>(&mut self, name: impl Into<Name<'a>>, value: impl Display) -> Result<(), InvalidValue> {
-        let line = Line::build(name.into(), value)?;
+        let line = self.build(name.into(), value)?;
         self.insert(self.lines.len(), line)
     }
 
@@ -218,7 +140,7 @@ impl Headers {
     ///
     /// As [`Headers::push`].
     pub fn push_bytes<'a>(&mut self, name: impl Into<Name<'a>>, value: &[u8]) -> Result<(), InvalidValue> {
-        let line = Line::build_bytes(name.into(), value)?;
+        let line = self.build_bytes(name.into(), value)?;
         self.insert(self.lines.len(), line)
     }
 
@@ -233,8 +155,8 @@ impl Headers {
         value: impl Display,
     ) -> Result<(), InvalidValue> {
         let name = name.into();
-        let at = self.lines.iter().position(|line| line.is(&self.raw, name)).unwrap_or(0);
-        let line = Line::build(name, value)?;
+        let at = self.place_of(name).unwrap_or(0);
+        let line = self.build(name, value)?;
         self.insert(at, line)
     }
 
@@ -246,12 +168,26 @@ impl Headers {
     /// As [`Headers::push`].
     pub fn set<'a>(&mut self, name: impl Into<Name<'a>>, value: impl Display) -> Result<(), InvalidValue> {
         let name = name.into();
-        let line = Line::build(name, value)?;
+        let line = self.build(name, value)?;
         self.replace(name, line)
     }
 
-    pub(crate) fn set_bytes(&mut self, name: Name<'_>, value: &[u8]) -> Result<(), InvalidValue> {
-        let line = Line::build_bytes(name, value)?;
+    /// Sets the only line of this name to the value of its first line with a suffix.
+    pub(crate) fn extend_value(&mut self, name: Name<'_>, suffix: &[&[u8]]) -> Result<(), InvalidValue> {
+        let (start, long) = (self.own.len(), name.as_str());
+        self.begin_line(long);
+        if let Some(line) = self.place_of(name).and_then(|at| self.lines.get(at)).copied() {
+            match line.value_in {
+                Buffer::Own => {
+                    let end = line.value_end as usize;
+                    let range = (line.value_start as usize).min(end)..end.min(start);
+                    self.own.extend_from_within(range);
+                }
+                Buffer::Raw => self.own.extend_from_slice(line.value(&self.raw, &[])),
+            }
+        }
+        suffix.iter().for_each(|part| self.own.extend_from_slice(part));
+        let line = self.checked(name, start)?;
         self.replace(name, line)
     }
 
@@ -266,8 +202,8 @@ impl Headers {
         value: impl Display,
     ) -> Result<(), InvalidValue> {
         let name = name.into();
-        let line = Line::build(name, value)?;
-        match self.lines.iter().position(|line| line.is(&self.raw, name)) {
+        let line = self.build(name, value)?;
+        match self.place_of(name) {
             Some(at) => {
                 if let Some(place) = self.lines.get_mut(at) {
                     *place = line;
@@ -281,30 +217,33 @@ impl Headers {
     /// Removes every line of this name.
     pub fn remove<'a>(&mut self, name: impl Into<Name<'a>>) {
         let name = name.into();
-        let raw = &self.raw;
-        self.lines.retain(|line| !line.is(raw, name));
+        let (raw, own) = (&self.raw, &self.own);
+        self.lines.retain(|line| !line.is(raw, own, name));
     }
 
     /// Appends every line of this name of another message, bytes unchanged.
     pub fn copy_from<'a>(&mut self, other: &Self, name: impl Into<Name<'a>>) {
         let name = name.into();
-        for line in other.lines.iter().filter(|line| line.is(&other.raw, name)) {
+        for line in other.lines.iter().filter(|line| line.is(&other.raw, &other.own, name)) {
             if self.lines.len() < HEADER_LINES_MAX {
-                self.lines.push(line.detached(&other.raw));
+                self.copy(other, line);
             }
         }
     }
 
     /// Appends the first line of this name of another message, bytes unchanged.
     pub(crate) fn copy_first_from(&mut self, other: &Self, name: Name<'_>) {
-        if let Some(line) = other.lines.iter().find(|line| line.is(&other.raw, name)) {
-            self.lines.push(line.detached(&other.raw));
+        if let Some(line) = other.place_of(name).and_then(|at| other.lines.get(at)) {
+            self.copy(other, line);
         }
     }
 
     /// All lines in order.
     pub fn iter(&self) -> impl Iterator<Item = Header<'_>> {
-        self.lines.iter().map(|line| Header { name: line.name(&self.raw), value: line.value(&self.raw) })
+        self.lines.iter().map(|line| Header {
+            name: line.name(&self.raw, &self.own),
+            value: line.value(&self.raw, &self.own),
+        })
     }
 
     /// Number of lines.
@@ -328,8 +267,8 @@ impl Headers {
     /// The first value of this name, as bytes.
     #[must_use]
     pub fn header_bytes<'a>(&self, name: impl Into<Name<'a>>) -> Option<&[u8]> {
-        let name = name.into();
-        self.lines.iter().find(|line| line.is(&self.raw, name)).map(|line| line.value(&self.raw))
+        let line = self.place_of(name.into()).and_then(|at| self.lines.get(at))?;
+        Some(line.value(&self.raw, &self.own))
     }
 
     /// Every value of this name that is UTF-8, line by line; a line may contain a list.
@@ -343,7 +282,10 @@ impl Headers {
         name: impl Into<Name<'a>>,
     ) -> impl Iterator<Item = &'s [u8]> {
         let name = name.into();
-        self.lines.iter().filter(move |line| line.is(&self.raw, name)).map(|line| line.value(&self.raw))
+        self.lines
+            .iter()
+            .filter(move |line| line.is(&self.raw, &self.own, name))
+            .map(|line| line.value(&self.raw, &self.own))
     }
 
     /// Every element of the lists of this name, over all its lines: Allow, Supported, Require and the like.
@@ -357,8 +299,8 @@ impl Headers {
         let name = name.into();
         self.lines
             .iter()
-            .filter(|line| line.is(&self.raw, name))
-            .filter_map(|line| std::str::from_utf8(line.value(&self.raw)).ok())
+            .filter(|line| line.is(&self.raw, &self.own, name))
+            .filter_map(|line| std::str::from_utf8(line.value(&self.raw, &self.own)).ok())
             .any(|value| List::new(value).any(|element| element.eq_ignore_ascii_case(token)))
     }
 
@@ -370,12 +312,46 @@ impl Headers {
 
     /// All known headers with their values, for the guard's single pass.
     pub(crate) fn known(&self) -> impl Iterator<Item = (Known, &[u8])> {
-        self.lines.iter().filter_map(|line| Some((line.known?, line.value(&self.raw))))
+        self.lines.iter().filter_map(|line| Some((line.known?, line.value(&self.raw, &self.own))))
     }
 
     /// Length of all lines as they are written, CRLFs included.
     pub(crate) fn wire_len(&self) -> usize {
-        self.lines.iter().map(|line| line.text(&self.raw).len() + 2).sum()
+        self.lines.iter().map(|line| line.end.saturating_sub(line.start) as usize + 2).sum()
+    }
+
+    /// Length of the lines of this name as they are written, CRLFs included.
+    pub(crate) fn lines_len(&self, name: Name<'_>) -> usize {
+        let of_name = self.lines.iter().filter(|line| line.is(&self.raw, &self.own, name));
+        of_name.map(|line| line.end.saturating_sub(line.start) as usize + 2).sum()
+    }
+
+    /// What [`Headers::write`] adds to [`Headers::wire_len`] at most: a Content-Length and the empty line.
+    pub(crate) fn end_len(&self, body_len: usize) -> usize {
+        let length = self.place_of(Name::ContentLength).is_none().then(|| length_len(body_len));
+        2 + length.unwrap_or_default()
+    }
+
+    /// Appends all lines of `other`.
+    pub(crate) fn append(&mut self, other: &Self) -> Result<(), InvalidValue> {
+        other.lines.iter().try_for_each(|line| self.copy_to(other, line, self.lines.len()))
+    }
+
+    /// Copies the lines of `other` over existing ones: the first of a name replaces, further ones are added.
+    pub(crate) fn overlay(&mut self, other: &Self) -> Result<(), InvalidValue> {
+        for (at, line) in other.lines.iter().enumerate() {
+            let name = line.name(&other.raw, &other.own);
+            let is_first =
+                !other.lines.iter().take(at).any(|earlier| earlier.is(&other.raw, &other.own, name));
+            let place = if is_first { self.place_of(name) } else { None };
+            if let Some(place) = place {
+                self.remove(name);
+                self.copy_to(other, line, place)?;
+            } else {
+                self.copy_to(other, line, self.lines.len())?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes all lines, the Content-Length of the body, and the empty line.
@@ -387,19 +363,127 @@ impl Headers {
                     continue;
                 }
                 length_written = true;
-                let value = std::str::from_utf8(line.value(&self.raw)).ok().and_then(number);
+                let value = std::str::from_utf8(line.value(&self.raw, &self.own)).ok().and_then(number);
                 if value != u64::try_from(body_len).ok() {
                     write_length(out, body_len);
                     continue;
                 }
             }
-            out.extend_from_slice(line.text(&self.raw));
+            out.extend_from_slice(line.text(&self.raw, &self.own));
             out.extend_from_slice(b"\r\n");
         }
         if !length_written {
             write_length(out, body_len);
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes a line into the own buffer; it is not in the list yet.
+    fn build(&mut self, name: Name<'_>, value: impl Display) -> Result<Line, InvalidValue> {
+        let (start, long) = (self.own.len(), name.as_str());
+        if !is_token(long.as_bytes()) {
+            return Err(InvalidValue::Token);
+        }
+        self.begin_line(long);
+        // Writing fails only when a Display fails; then the text is cut.
+        if write!(Text(&mut self.own), "{value}").is_err() {
+            self.own.truncate(start);
+            return Err(InvalidValue::Control);
+        }
+        self.checked(name, start)
+    }
+
+    fn build_bytes(&mut self, name: Name<'_>, value: &[u8]) -> Result<Line, InvalidValue> {
+        let (start, long) = (self.own.len(), name.as_str());
+        if !is_token(long.as_bytes()) {
+            return Err(InvalidValue::Token);
+        }
+        self.begin_line(long);
+        self.own.extend_from_slice(value);
+        self.checked(name, start)
+    }
+
+    fn begin_line(&mut self, name: &str) {
+        // A value is written in many small pieces, for each of which the buffer could have to grow.
+        self.own.reserve(LINE_LIKELY);
+        self.own.extend_from_slice(name.as_bytes());
+        self.own.extend_from_slice(b": ");
+    }
+
+    /// Checks the line that was written last; removes it when it is refused.
+    fn checked(&mut self, name: Name<'_>, start: usize) -> Result<Line, InvalidValue> {
+        let line = self.check(name, start);
+        if line.is_err() {
+            self.own.truncate(start);
+        }
+        line
+    }
+
+    fn check(&self, name: Name<'_>, start: usize) -> Result<Line, InvalidValue> {
+        let text = self.own.get(start..).unwrap_or_default();
+        if memchr3(b'\r', b'\n', 0, text).is_some() {
+            return Err(InvalidValue::Control);
+        }
+        let name_len = name.as_str().len();
+        let value = trim_start(text.get(name_len + 1..).unwrap_or_default());
+        let value_at = text.len() - value.len();
+        let value = trim_end(value);
+        if value.len() > HEADER_VALUE_LEN_MAX {
+            return Err(InvalidValue::TooLong);
+        }
+        let place = |at: usize| u32::try_from(start + at).map_err(|_| InvalidValue::TooLong);
+        Ok(Line {
+            known: name.known(),
+            text_in: Buffer::Own,
+            value_in: Buffer::Own,
+            start: place(0)?,
+            name_end: place(name_len)?,
+            value_start: place(value_at)?,
+            value_end: place(value_at + value.len())?,
+            end: place(text.len())?,
+        })
+    }
+
+    fn copy_to(&mut self, other: &Self, line: &Line, at: usize) -> Result<(), InvalidValue> {
+        if self.lines.len() >= HEADER_LINES_MAX {
+            return Err(InvalidValue::TooMany);
+        }
+        self.copy(other, line);
+        if let Some(line) = self.lines.pop() {
+            self.lines.insert(at.min(self.lines.len()), line);
+        }
+        Ok(())
+    }
+
+    /// Appends a line of another message.
+    fn copy(&mut self, other: &Self, line: &Line) {
+        let start = self.own.len();
+        self.own.extend_from_slice(line.text(&other.raw, &other.own));
+        let end = self.own.len();
+        let moved = |at: u32| narrow(start + at.saturating_sub(line.start) as usize);
+        let (mut value_start, mut value_end) = (moved(line.value_start), moved(line.value_end));
+        if line.value_in != line.text_in {
+            self.own.extend_from_slice(line.value(&other.raw, &other.own));
+            (value_start, value_end) = (narrow(end), narrow(self.own.len()));
+        }
+        self.lines.push(Line {
+            known: line.known,
+            text_in: Buffer::Own,
+            value_in: Buffer::Own,
+            start: narrow(start),
+            name_end: moved(line.name_end),
+            value_start,
+            value_end,
+            end: narrow(end),
+        });
+    }
+
+    /// The place of the first line of this name.
+    fn place_of(&self, name: Name<'_>) -> Option<usize> {
+        match name.known() {
+            Some(known) => self.lines.iter().position(|line| line.known == Some(known)),
+            None => self.lines.iter().position(|line| line.is(&self.raw, &self.own, name)),
+        }
     }
 
     fn insert(&mut self, at: usize, line: Line) -> Result<(), InvalidValue> {
@@ -411,11 +495,59 @@ impl Headers {
     }
 
     fn replace(&mut self, name: Name<'_>, line: Line) -> Result<(), InvalidValue> {
-        let Some(at) = self.lines.iter().position(|line| line.is(&self.raw, name)) else {
+        let Some(at) = self.place_of(name) else {
             return self.insert(self.lines.len(), line);
         };
         self.remove(name);
         self.insert(at, line)
+    }
+}
+
+/// Writes text to the end of a buffer.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Line {
+    fn name<'a>(&self, raw: &'a [u8], own: &'a [u8]) -> Name<'a> {
+        match self.known {
+            Some(known) => Name::from(known),
+            None => Name::Other(std::str::from_utf8(self.name_bytes(raw, own)).unwrap_or_default()),
+        }
+    }
+
+    fn name_bytes<'a>(&self, raw: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        range(self.text_in.of(raw, own), self.start, self.name_end)
+    }
+
+    fn value<'a>(&self, raw: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        range(self.value_in.of(raw, own), self.value_start, self.value_end)
+    }
+
+    fn text<'a>(&self, raw: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        range(self.text_in.of(raw, own), self.start, self.end)
+    }
+
+    fn is(&self, raw: &[u8], own: &[u8], name: Name<'_>) -> bool {
+        match (self.known, name.known()) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => self.name_bytes(raw, own).eq_ignore_ascii_case(name.as_str().as_bytes()),
+            _ => false,
+        }
+    }
+}
+
+impl Buffer {
+    const fn of<'a>(self, raw: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Own => own,
+            Self::Raw => raw,
+        }
     }
 }
 
@@ -429,13 +561,27 @@ impl PartialEq for Headers {
 
 impl Eq for Headers {}
 
+/// Length of the line that [`write_length`] writes.
+fn length_len(body_len: usize) -> usize {
+    let digits = body_len.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+    "Content-Length: ".len() + digits + 2
+}
+
 fn write_length(out: &mut BytesMut, body_len: usize) {
     // Writing to a BytesMut cannot fail.
     let _ = write!(out, "Content-Length: {body_len}\r\n");
 }
 
-fn range(bytes: &Bytes, start: u32, end: u32) -> &[u8] {
+fn range(bytes: &[u8], start: u32, end: u32) -> &[u8] {
     bytes.get(start as usize..end as usize).unwrap_or_default()
+}
+
+/// Length of most lines.
+const LINE_LIKELY: usize = 128;
+
+/// Every place is within the limits of a message, which are far below 4 GiB.
+fn narrow(wide: usize) -> u32 {
+    u32::try_from(wide).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::text::Text;
+
 /// One parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
     /// The name, as it was written.
-    pub name: String,
+    pub name: Text,
     /// The value, as it was written, a quoted string with its quotes; `None` when no `=` follows the name.
-    pub value: Option<String>,
+    pub value: Option<Text>,
 }
 
 /// Parameters in order; names compare case-insensitively.
@@ -25,15 +27,15 @@ impl Params {
 
     /// Appends a parameter that a view has parsed and counted.
     pub(crate) fn push(&mut self, name: &str, value: Option<&str>) {
-        self.0.push(Param { name: name.to_owned(), value: value.map(str::to_owned) });
+        self.0.push(Param { name: name.into(), value: value.map(Text::from) });
     }
 
     /// Sets a parameter to a raw value: in place when it exists, otherwise at the end.
     pub fn set(&mut self, name: &str, value: Option<&str>) {
-        let value = value.map(str::to_owned);
+        let value = value.map(Text::from);
         match self.0.iter_mut().find(|p| p.name.eq_ignore_ascii_case(name)) {
             Some(param) => param.value = value,
-            None => self.0.push(Param { name: name.to_owned(), value }),
+            None => self.0.push(Param { name: name.into(), value }),
         }
     }
 

@@ -6,8 +6,10 @@ use std::ops::{Deref, DerefMut};
 
 use bytes::{Bytes, BytesMut};
 
+use crate::message::scan::Cursor;
 use crate::message::uri::{Kind, Parts};
-use crate::message::{FieldError, Headers, InvalidValue, Malformed, Method, Name, Uri, Via};
+use crate::message::via::Noted;
+use crate::message::{FieldError, Headers, Hop, InvalidValue, Malformed, Method, Name, Uri};
 
 /// A request. The methods of [`Headers`], to which it dereferences, read and change its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,21 +70,24 @@ impl Request {
         self.body = Bytes::new();
     }
 
-    /// Adds the source of the request to the top Via (RFC 3261 §18.2.1, RFC 3581 §4).
+    /// Adds the source of the request to the top Via (RFC 3261 §18.2.1, RFC 3581 §4); returns where its responses
+    /// go over an unreliable transport.
+    ///
+    /// `maddr` is not used: it would let a sender direct our responses to another host.
     ///
     /// # Errors
     ///
     /// When there is no valid Via.
-    pub fn note_source(&mut self, source: SocketAddr) -> Result<Via, FieldError> {
+    pub fn note_source(&mut self, source: SocketAddr) -> Result<SocketAddr, FieldError> {
         let line = self.headers.header(Name::Via).ok_or(FieldError::Missing("Via"))?;
-        let mut cursor = crate::message::scan::Cursor::new(line);
-        let top = Via::take(&mut cursor).map_err(|_| FieldError::Malformed("Via"))?;
-        let noted = top.clone().with_received_rport(source);
-        if noted != top {
-            let line = format!("{noted}{}", cursor.rest());
-            self.headers.set_first(Name::Via, line).map_err(|_| FieldError::Malformed("Via"))?;
+        let top = Hop::take(&mut Cursor::new(line)).map_err(|_| FieldError::Malformed("Via"))?;
+        let response_to = top.response_to(source);
+        if !top.is_noted(source) {
+            let line = line.to_owned();
+            let noted = Noted { line: &line, source };
+            self.headers.set_first(Name::Via, noted).map_err(|_| FieldError::Malformed("Via"))?;
         }
-        Ok(noted)
+        Ok(response_to)
     }
 
     /// The method.
@@ -95,6 +100,12 @@ impl Request {
     #[must_use]
     pub fn uri(&self) -> &str {
         std::str::from_utf8(&self.uri).unwrap_or_default()
+    }
+
+    /// Whether the Request-URI is a `sips:` URI: every hop must be secure (RFC 3261 §26.2.2).
+    #[must_use]
+    pub fn is_sips(&self) -> bool {
+        self.uri().get(.."sips:".len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("sips:"))
     }
 
     /// The Request-URI, parsed.
@@ -127,13 +138,17 @@ impl Request {
         self.body = body;
     }
 
+    /// Length of [`Request::to_bytes`].
+    pub(crate) fn wire_len(&self) -> usize {
+        let start = self.method.as_str().len() + self.uri.len() + START_LEN;
+        start + self.headers.wire_len() + self.headers.end_len(self.body.len()) + self.body.len()
+    }
+
     /// The request as sent on the wire; Content-Length is that of the body.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
-        let method = self.method.as_str();
-        let room = method.len() + self.uri.len() + self.headers.wire_len() + self.body.len() + 48;
-        let mut out = BytesMut::with_capacity(room);
-        out.extend_from_slice(method.as_bytes());
+        let mut out = BytesMut::with_capacity(self.wire_len());
+        out.extend_from_slice(self.method.as_str().as_bytes());
         out.extend_from_slice(b" ");
         out.extend_from_slice(&self.uri);
         out.extend_from_slice(b" SIP/2.0\r\n");
@@ -142,6 +157,9 @@ impl Request {
         out.freeze()
     }
 }
+
+/// Length of the spaces, the version and the CRLF of a request line.
+const START_LEN: usize = 11;
 
 impl Deref for Request {
     type Target = Headers;

@@ -33,6 +33,7 @@ impl Response {
     #[must_use]
     pub fn reply_to(request: &Request, status: StatusCode) -> Self {
         let mut response = Self::new(status);
+        response.headers = Headers::with_capacity(REPLY_LINES, REPLY_BYTES);
         for name in [Name::Via, Name::From, Name::To, Name::CallId, Name::CSeq] {
             response.headers.copy_from(request.headers(), name);
         }
@@ -40,6 +41,13 @@ impl Response {
             response.headers.copy_from(request.headers(), Name::Timestamp);
         }
         response
+    }
+
+    /// Length of the response to a request without further headers and body, as it is sent.
+    pub(crate) fn reply_len(request: &Request, status: StatusCode) -> usize {
+        let copied = [Name::Via, Name::From, Name::To, Name::CallId, Name::CSeq];
+        let lines: usize = copied.into_iter().map(|name| request.headers().lines_len(name)).sum();
+        START_LEN + status.default_reason().len() + lines + Headers::new().end_len(0)
     }
 
     /// A received response; the guard has checked every part.
@@ -56,14 +64,10 @@ impl Response {
         if !is_token(tag.as_bytes()) {
             return Err(InvalidValue::Token);
         }
-        let to = self.headers.to().map_err(|_| InvalidValue::Token)?;
-        if to.tag().is_some() {
+        if !self.headers.to_tag().map_err(|_| InvalidValue::Token)?.is_empty() {
             return Ok(());
         }
-        let mut value = self.headers.header_bytes(Name::To).unwrap_or_default().to_vec();
-        value.extend_from_slice(b";tag=");
-        value.extend_from_slice(tag.as_bytes());
-        self.headers.set_bytes(Name::To, &value)
+        self.headers.extend_value(Name::To, &[b";tag=", tag.as_bytes()])
     }
 
     /// Changes the phrase.
@@ -123,11 +127,19 @@ impl Response {
         self.body = body;
     }
 
+    /// Length of [`Response::to_bytes`].
+    pub(crate) fn wire_len(&self) -> usize {
+        START_LEN
+            + self.reason.len()
+            + self.headers.wire_len()
+            + self.headers.end_len(self.body.len())
+            + self.body.len()
+    }
+
     /// The response as sent on the wire; Content-Length is that of the body.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
-        let room = self.reason.len() + self.headers.wire_len() + self.body.len() + 48;
-        let mut out = BytesMut::with_capacity(room);
+        let mut out = BytesMut::with_capacity(self.wire_len());
         // Writing to a BytesMut cannot fail.
         let _ = write!(out, "SIP/2.0 {} ", self.status);
         out.extend_from_slice(&self.reason);
@@ -137,6 +149,13 @@ impl Response {
         out.freeze()
     }
 }
+
+/// Length of `SIP/2.0 200 ` and the CRLF after the phrase.
+const START_LEN: usize = 14;
+/// Space for the lines of most responses.
+const REPLY_LINES: usize = 12;
+/// Space for their bytes.
+const REPLY_BYTES: usize = 640;
 
 impl Deref for Response {
     type Target = Headers;

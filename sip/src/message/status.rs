@@ -37,6 +37,7 @@ impl StatusCode {
     pub const BUSY_HERE: Self = Self(486);
     pub const REQUEST_TERMINATED: Self = Self(487);
     pub const NOT_ACCEPTABLE_HERE: Self = Self(488);
+    pub const BAD_EVENT: Self = Self(489);
     pub const REQUEST_PENDING: Self = Self(491);
     pub const SERVER_ERROR: Self = Self(500);
     pub const NOT_IMPLEMENTED: Self = Self(501);

@@ -192,6 +192,14 @@ impl Uri {
         self.headers.as_deref()
     }
 
+    /// The value of a header after `?`, with its `%` escapes decoded; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn header_decoded(&self, name: &str) -> Option<String> {
+        let fields = self.headers()?.split('&').filter_map(|field| field.split_once('='));
+        let mut named = fields.filter(|(field, _)| same(field, name));
+        named.next().map(|(_, value)| String::from_utf8_lossy(&unescape(value)).into_owned())
+    }
+
     /// Whether both URIs are equivalent according to RFC 3261 §19.1.4; not transitive, so not `Eq`.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {

@@ -178,6 +178,149 @@ impl Via {
     }
 }
 
+/// The parts of one hop that select a transaction and its route, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop<'a> {
+    transport: &'a str,
+    host: &'a str,
+    port: Option<u16>,
+    branch: Option<&'a str>,
+    rport: Option<Option<&'a str>>,
+    received: Option<Option<&'a str>>,
+}
+
+impl<'a> Hop<'a> {
+    /// Parses one hop; a second one after a comma is an error.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(text);
+        let hop = Self::take(&mut cursor)?;
+        if cursor.is_done() { Ok(hop) } else { Err(Malformed("Via")) }
+    }
+
+    /// Parses the next hop of a list; stops at its comma or at the end.
+    pub(crate) fn take(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let (mut branch, mut rport, mut received) = (None, None, None);
+        let (transport, host, port) = take_parts(cursor, &mut |name, value| {
+            let first = |place: &mut Option<Option<&'a str>>, wanted: &str| {
+                if place.is_none() && name.eq_ignore_ascii_case(wanted) {
+                    *place = Some(value);
+                }
+            };
+            first(&mut branch, "branch");
+            first(&mut rport, "rport");
+            first(&mut received, "received");
+        })?;
+        Ok(Self { transport, host, port, branch: branch.flatten(), rport, received })
+    }
+
+    /// As [`Via::branch`].
+    pub(crate) fn branch(&self) -> Option<&'a str> {
+        self.branch.filter(|branch| !branch.is_empty())
+    }
+
+    /// The branch, if it identifies the transaction; see [`Via::has_rfc3261_branch`].
+    pub(crate) fn rfc3261_branch(&self) -> Option<&'a str> {
+        self.branch().filter(|branch| branch.strip_prefix(MAGIC_COOKIE).is_some_and(|rest| !rest.is_empty()))
+    }
+
+    /// Writes sent-by as it was written, with a lower-case host; the colon is always there.
+    pub(crate) fn write_sent_by(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        match Host::parse(self.host) {
+            Ok(Host::Name(_)) | Err(_) => {
+                self.host.chars().try_for_each(|c| out.write_char(c.to_ascii_lowercase()))?;
+            }
+            Ok(address) => write!(out, "{address}")?,
+        }
+        match self.port {
+            Some(port) => write!(out, ":{port}"),
+            None => out.write_str(":"),
+        }
+    }
+
+    /// Where responses go over an unreliable transport: to the source; to its port only if the sender requests
+    /// that (§18.2.2, RFC 3581 §4).
+    pub(crate) fn response_to(&self, source: SocketAddr) -> SocketAddr {
+        if self.rport.is_some() {
+            return source;
+        }
+        let port = self.port.unwrap_or_else(|| Transport::from_token(self.transport).default_port());
+        SocketAddr::new(source.ip(), port)
+    }
+
+    /// Whether `received` is needed: the source differs from sent-by, or `rport` was requested.
+    fn needs_received(&self, source: IpAddr) -> bool {
+        let of_host = Host::parse(self.host).ok().and_then(|host| host.ip());
+        self.rport.is_some() || of_host.map(|ip| ip.to_canonical()) != Some(source)
+    }
+
+    /// Whether the hop stays as it is when the server stores the source.
+    pub(crate) fn is_noted(&self, source: SocketAddr) -> bool {
+        let ip = source.ip().to_canonical();
+        let is = |value: Option<Option<&str>>, text: String| value.flatten() == Some(text.as_str());
+        let has_port =
+            self.rport.is_none_or(|value| value.is_some() && is(Some(value), source.port().to_string()));
+        let has_ip = match self.needs_received(ip) {
+            true => self.received.is_some() && is(self.received, ip.to_string()),
+            // A sender that fills in its own `received` could redirect the responses.
+            false => self.received.is_none(),
+        };
+        has_port && has_ip
+    }
+}
+
+/// The top hop of a line as the server stores it, followed by the rest of the line; see
+/// [`Via::with_received_rport`].
+pub(crate) struct Noted<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) source: SocketAddr,
+}
+
+impl fmt::Display for Noted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hop = Hop::take(&mut Cursor::new(self.line)).map_err(|_| fmt::Error)?;
+        let ip = self.source.ip().to_canonical();
+        let needs_received = hop.needs_received(ip);
+        write!(f, "SIP/2.0/{}", Transport::from_token(hop.transport))?;
+        match Host::parse(hop.host).map_err(|_| fmt::Error)? {
+            Host::Name(name) => write!(f, " {name}")?,
+            address => write!(f, " {address}")?,
+        }
+        if let Some(port) = hop.port {
+            write!(f, ":{port}")?;
+        }
+        let (mut has_rport, mut has_received, mut outcome) = (false, false, Ok(()));
+        let mut cursor = Cursor::new(self.line);
+        let mut param = |name: &str, value: Option<&str>| {
+            if name.eq_ignore_ascii_case("rport") && !std::mem::replace(&mut has_rport, true) {
+                return write!(f, ";{name}={}", self.source.port());
+            }
+            if name.eq_ignore_ascii_case("received") {
+                if !needs_received {
+                    return Ok(());
+                }
+                if !std::mem::replace(&mut has_received, true) {
+                    return write!(f, ";{name}={ip}");
+                }
+            }
+            match value {
+                Some(value) => write!(f, ";{name}={value}"),
+                None => write!(f, ";{name}"),
+            }
+        };
+        let parsed = take_parts(&mut cursor, &mut |name, value| {
+            if outcome.is_ok() {
+                outcome = param(name, value);
+            }
+        });
+        parsed.map_err(|_| fmt::Error)?;
+        outcome?;
+        if needs_received && !has_received {
+            write!(f, ";received={ip}")?;
+        }
+        f.write_str(cursor.rest())
+    }
+}
+
 impl std::str::FromStr for Via {
     type Err = Malformed;
 
@@ -266,6 +409,42 @@ mod tests {
         let mapped: SocketAddr = "[::ffff:192.0.2.9]:1024".parse().unwrap();
         let via = Via::parse("SIP/2.0/UDP 192.0.2.9").unwrap().with_received_rport(mapped);
         assert_eq!(via.received(), None, "a mapped address is the IPv4 address it maps");
+    }
+
+    #[test]
+    fn a_borrowed_hop_is_noted_as_a_parsed_one() {
+        for source in ["192.0.2.9:1024", "[2001:db8::9]:5060", "[::ffff:192.0.2.9]:7"] {
+            let source: SocketAddr = source.parse().unwrap();
+            for line in [
+                "SIP/2.0/UDP 10.0.0.1;rport;branch=z9hG4bK1",
+                "SIP/2.0/UDP 192.0.2.9:5060;branch=z9hG4bK1",
+                "SIP/2.0/UDP 192.0.2.9;received=203.0.113.1;branch=z9hG4bK1;RECEIVED=a",
+                "SIP / 2.0 / udp  pbx.Example : 5070 ; rport = 1024 ; x=\"a;b\";rport",
+                "SIP/2.0/UDP 10.0.0.1;rport=1024;received=192.0.2.9",
+                "SIP/2.0/TCP [2001:DB8::9];rport=5060;received=2001:db8::9;rport=2",
+                "SIP/2.0/WSS a.invalid;branch=,SIP/2.0/UDP b;branch=z9hG4bK2",
+                "SIP/2.0/foo a.invalid;received, SIP/2.0/UDP b",
+            ] {
+                let mut cursor = Cursor::new(line);
+                let top = Via::take(&mut cursor).unwrap();
+                let noted = top.clone().with_received_rport(source);
+                let hop = Hop::take(&mut Cursor::new(line)).unwrap();
+                assert_eq!(hop.is_noted(source), noted == top, "{line} {source}");
+                assert_eq!(Noted { line, source }.to_string(), format!("{noted}{}", cursor.rest()), "{line}");
+                assert_eq!(hop.branch(), top.branch(), "{line}");
+                assert_eq!(hop.rfc3261_branch().is_some(), top.has_rfc3261_branch(), "{line}");
+                let port = if top.wants_rport() { source.port() } else { top.sent_by_port() };
+                assert_eq!(hop.response_to(source), SocketAddr::new(source.ip(), port), "{line}");
+                let mut sent_by = String::new();
+                hop.write_sent_by(&mut sent_by).unwrap();
+                let port = top.port.map_or_else(String::new, |port| port.to_string());
+                assert_eq!(
+                    sent_by,
+                    format!("{}:{port}", top.host.to_string().to_ascii_lowercase()),
+                    "{line}"
+                );
+            }
+        }
     }
 
     #[test]

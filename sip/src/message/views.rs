@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use crate::message::address::take_parts;
+use crate::message::address::{self, take_parts};
 use crate::message::fields::{CSeq, Event, RAck, Reason, Replaces, SessionExpires, seconds};
 use crate::message::limits::{LIST_LEN_MAX, VIAS_MAX};
 use crate::message::scan::{Cursor, number};
-use crate::message::{Contacts, Digest, FieldError, Headers, Malformed, Name, NameAddr, Via};
+use crate::message::{Contacts, Digest, FieldError, Headers, Hop, Malformed, Name, NameAddr, Via};
 
 impl Headers {
     /// The top Via: the destination of a response.
@@ -20,6 +20,30 @@ impl Headers {
     pub fn via_top(&self) -> Result<Via, FieldError> {
         let text = self.required(Name::Via)?;
         Via::take(&mut Cursor::new(&text)).map_err(|_| FieldError::Malformed("Via"))
+    }
+
+    /// The top hop, borrowed; `None` when there is none, or it is malformed.
+    pub(crate) fn hop_top(&self) -> Option<Hop<'_>> {
+        Hop::take(&mut Cursor::new(self.header(Name::Via)?)).ok()
+    }
+
+    /// Whether there is exactly one hop, over lines and lists, and it is well-formed.
+    pub(crate) fn has_one_hop(&self) -> bool {
+        let mut hops = 0;
+        for line in self.header_all_bytes(Name::Via) {
+            let Ok(text) = std::str::from_utf8(line) else { return false };
+            let mut cursor = Cursor::new(text);
+            loop {
+                hops += 1;
+                if Hop::take(&mut cursor).is_err() {
+                    return false;
+                }
+                if !cursor.eat(b',') {
+                    break;
+                }
+            }
+        }
+        hops == 1
     }
 
     /// All Via hops from the top, over lines and lists.
@@ -60,11 +84,7 @@ impl Headers {
     ///
     /// When From is absent or malformed.
     pub fn from_tag(&self) -> Result<Cow<'_, str>, FieldError> {
-        let malformed = |_| FieldError::Malformed(Name::From.as_str());
-        match self.required(Name::From)? {
-            Cow::Borrowed(text) => tag(text).map(Cow::Borrowed).map_err(malformed),
-            Cow::Owned(text) => tag(&text).map(|tag| Cow::Owned(tag.to_owned())).map_err(malformed),
-        }
+        self.tag_of(Name::From)
     }
 
     /// To.
@@ -74,6 +94,17 @@ impl Headers {
     /// When it is absent or malformed.
     pub fn to(&self) -> Result<NameAddr, FieldError> {
         self.address(Name::To)
+    }
+
+    /// The tag of To, empty when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When To is absent or malformed.
+    pub fn to_tag(&self) -> Result<Cow<'_, str>, FieldError> {
+        let text = self.required(Name::To)?;
+        address::check(&mut Cursor::new(&text)).map_err(|_| FieldError::Malformed(Name::To.as_str()))?;
+        self.tag_of(Name::To)
     }
 
     /// Call-ID; empty when it is absent, which the guard does not allow in a received message.
@@ -294,6 +325,14 @@ impl Headers {
     fn address(&self, name: Name<'static>) -> Result<NameAddr, FieldError> {
         let text = self.required(name)?;
         NameAddr::parse(&text).map_err(|_| FieldError::Malformed(name.as_str()))
+    }
+
+    fn tag_of(&self, name: Name<'static>) -> Result<Cow<'_, str>, FieldError> {
+        let malformed = |_| FieldError::Malformed(name.as_str());
+        match self.required(name)? {
+            Cow::Borrowed(text) => tag(text).map(Cow::Borrowed).map_err(malformed),
+            Cow::Owned(text) => tag(&text).map(|tag| Cow::Owned(tag.to_owned())).map_err(malformed),
+        }
     }
 
     fn addresses(&self, name: Name<'static>, what: &'static str) -> Result<Vec<NameAddr>, FieldError> {

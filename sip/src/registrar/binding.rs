@@ -1,10 +1,13 @@
 //! One binding of an address of record to a contact.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::flow::{Flow, Protocol};
 use crate::message::{Host, NameAddr, Uri};
+use crate::reach::is_public;
+use crate::registrar::Reachability;
 
 /// Identifies a binding for its life; a refresh keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +30,8 @@ pub struct Binding {
     pub instance: Option<String>,
     /// `reg-id`: identifies one of the device's flows.
     pub reg_id: Option<u32>,
+    /// The User-Agent of the last REGISTER for it, at most 200 characters.
+    pub user_agent: Option<Arc<str>>,
     /// The Call-ID of the last REGISTER for it.
     pub call_id: String,
     /// The CSeq of that REGISTER.
@@ -35,11 +40,20 @@ pub struct Binding {
     pub refreshed_at: Instant,
     /// When it ends without a refresh.
     pub expires_at: Instant,
-    /// When its flow needs the next keep-alive; only behind a NAT, or for a connection.
-    pub(super) keep_alive_at: Option<Instant>,
+    /// What its probes have shown.
+    pub reachability: Reachability,
+    /// When its next probe is due; `None` also while one waits to be sent.
+    pub(super) probe_at: Option<Instant>,
 }
 
 impl Binding {
+    /// The contact as a Request-URI, which has no headers (RFC 3261 §19.1.1).
+    pub fn target(&self) -> Uri {
+        let mut target = self.contact.clone();
+        target.clear_headers();
+        target
+    }
+
     /// Remaining time until it expires.
     pub fn expires_in(&self, now: Instant) -> Duration {
         self.expires_at.saturating_duration_since(now)
@@ -86,7 +100,7 @@ impl Binding {
 
     /// When it needs processing.
     pub(super) fn wakes_at(&self) -> Instant {
-        self.keep_alive_at.map_or(self.expires_at, |at| at.min(self.expires_at))
+        self.probe_at.map_or(self.expires_at, |at| at.min(self.expires_at))
     }
 }
 
@@ -96,9 +110,10 @@ fn device_ip(contact: &Uri) -> Option<IpAddr> {
 }
 
 /// Whether a flow is lost when it is not used: a NAT drops it, or we close an idle connection. The phone is
-/// reachable only on this flow.
+/// reachable only on this flow. A phone may name its public address although it is behind a NAT: by STUN, or because
+/// its router rewrites SIP.
 pub(super) fn needs_keep_alive(contact: &Uri, flow: &Flow) -> bool {
-    flow.protocol.is_reliable() || is_behind_nat(contact, flow)
+    flow.protocol.is_reliable() || is_behind_nat(contact, flow) || is_public(flow.remote.ip().to_canonical())
 }
 
 /// Whether a contact differs from the source of its REGISTER.

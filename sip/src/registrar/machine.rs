@@ -6,9 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::flow::{Flow, source_of};
-use crate::message::Uri;
+use crate::message::{NameAddr, Uri};
 use crate::registrar::binding::{needs_keep_alive, seconds_up};
-use crate::registrar::{Binding, BindingId, ContactUpdate, Contacts, RegisterError, Registration};
+use crate::registrar::lost::Lost;
+use crate::registrar::pace::Pace;
+use crate::registrar::saved::SavedBinding;
+use crate::registrar::{
+    Binding, BindingId, BindingState, ContactUpdate, Contacts, ProbeResult, Reachability, RegisterError,
+    Registration,
+};
 
 /// Limits of a registrar.
 #[derive(Clone, Debug)]
@@ -26,6 +32,12 @@ pub struct RegistrarConfig {
     pub aors_max: usize,
     /// Interval of keep-alives on flows through a NAT and on connections. Most NATs drop a flow after 30 s.
     pub keep_alive: Duration,
+    /// Interval of probes of every binding; `None` sends keep-alives only, whose answers show nothing.
+    pub qualify: Option<Duration>,
+    /// Probes in a row without an answer that show that a phone is gone.
+    pub unanswered_max: u32,
+    /// The largest number of probes in a second, of all bindings together.
+    pub probes_per_second: u32,
 }
 
 impl Default for RegistrarConfig {
@@ -37,6 +49,9 @@ impl Default for RegistrarConfig {
             bindings_max: 10,
             aors_max: 100_000,
             keep_alive: Duration::from_secs(25),
+            qualify: Some(Duration::from_secs(60)),
+            unanswered_max: 2,
+            probes_per_second: 4_000,
         }
     }
 }
@@ -51,6 +66,17 @@ pub enum Input<'a> {
         /// The address of record.
         aor: &'a str,
     },
+    /// The result of a probe, or of another request to a binding.
+    Probed {
+        /// The address of record.
+        aor: &'a str,
+        /// The binding.
+        binding: BindingId,
+        /// The flow of the request; the result for an earlier flow of the binding is ignored.
+        flow: &'a Flow,
+        /// The result.
+        result: ProbeResult,
+    },
     /// The time of [`Registrar::next_timeout`] has come.
     Timeout,
 }
@@ -58,15 +84,33 @@ pub enum Input<'a> {
 /// Outputs of a registrar.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Send a packet on this flow, because otherwise the NAT in front of the phone drops it. An OPTIONS also
-    /// shows whether the phone still answers.
+    /// Send an OPTIONS on this flow, which shows whether the phone is there, and feed its result as
+    /// [`Input::Probed`]. Without it a NAT in front of the phone drops the flow.
     KeepAlive {
         /// The address of record.
         aor: Arc<str>,
+        /// The binding.
+        binding: BindingId,
         /// The contact, for a Request-URI.
         contact: Uri,
         /// The flow.
         flow: Flow,
+    },
+    /// The device of a binding registered from another address or connection; its calls are reached there.
+    Moved {
+        /// The binding.
+        binding: BindingId,
+        /// The flow for requests to it from now on.
+        flow: Flow,
+    },
+    /// A phone does not answer any more and is not called, or it answers again.
+    Reachability {
+        /// The address of record.
+        aor: Arc<str>,
+        /// The binding.
+        binding: BindingId,
+        /// Whether the phone is called.
+        state: BindingState,
     },
     /// A binding was created or refreshed.
     Registered {
@@ -129,9 +173,12 @@ pub enum RemovalReason {
 /// ```
 pub struct Registrar {
     config: RegistrarConfig,
+    /// The bindings in the order in which to try them.
     aors: HashMap<Arc<str>, Vec<Binding>>,
     /// When which binding needs processing.
     wakes: BTreeMap<(Instant, BindingId), Arc<str>>,
+    pace: Pace,
+    lost: Lost,
     next_id: u64,
     outputs: VecDeque<Output>,
 }
@@ -140,16 +187,18 @@ impl Registrar {
     /// A registrar without bindings.
     pub fn new(config: RegistrarConfig) -> Self {
         Registrar {
+            pace: Pace::new(config.probes_per_second),
             config,
             aors: HashMap::new(),
             wakes: BTreeMap::new(),
+            lost: Lost::default(),
             next_id: 0,
             outputs: VecDeque::new(),
         }
     }
 
     /// Processes an authorised registration and returns the valid bindings for the 200 (RFC 3261 §10.3 steps
-    /// 6–8). It applies the whole request or nothing.
+    /// 6–8), in the order of [`Registrar::lookup`]. It applies the whole request or nothing.
     ///
     /// # Errors
     /// Each error gives the status of the response.
@@ -158,59 +207,76 @@ impl Registrar {
         now: Instant,
         aor: &str,
         registration: Registration,
-    ) -> Result<Vec<Binding>, RegisterError> {
-        let mut bindings = self.aors.get(aor).cloned().unwrap_or_default();
-        let mut outputs = Vec::new();
-        let aor: Arc<str> =
-            self.aors.get_key_value(aor).map_or_else(|| Arc::from(aor), |(key, _)| Arc::clone(key));
-        let mut remove = |bindings: &mut Vec<Binding>, reason, which: &dyn Fn(&Binding) -> bool| {
-            for binding in bindings.extract_if(.., |binding| which(binding)) {
-                outputs.push(Output::Removed { aor: Arc::clone(&aor), binding: Box::new(binding), reason });
-            }
+    ) -> Result<&[Binding], RegisterError> {
+        let lives = self.check(now, aor, &registration)?;
+        let (key, mut bindings) = match self.aors.remove_entry(aor) {
+            Some((key, bindings)) => (key, bindings),
+            None => (Arc::from(aor), Vec::new()),
         };
-        remove(&mut bindings, RemovalReason::Expired, &|binding| binding.expires_at <= now);
-        let mut registered = Vec::new();
-        match &registration.contacts {
-            Contacts::All if registration.expires != Some(0) => return Err(RegisterError::Star),
-            Contacts::All => {
-                in_order(bindings.iter(), &registration)?;
-                remove(&mut bindings, RemovalReason::Unregistered, &|_| true);
-            }
-            Contacts::List(contacts) => {
-                let lives = self.lives(&registration, contacts, &bindings)?;
-                for (contact, life) in contacts.iter().zip(lives) {
-                    let is_it = |binding: &Binding| contact.is_of(binding);
-                    let Some(life) = life else {
-                        remove(&mut bindings, RemovalReason::Unregistered, &is_it);
-                        continue;
-                    };
-                    let known = bindings.extract_if(.., |binding| is_it(binding)).next();
-                    let id = known.as_ref().map_or(BindingId(self.next_id), |binding| binding.id);
-                    self.next_id += u64::from(known.is_none());
-                    // A second old binding that this contact replaces: the device moved to the address of
-                    // another one.
-                    remove(&mut bindings, RemovalReason::Unregistered, &is_it);
-                    registered.push((id, known.is_none()));
-                    bindings.push(self.binding(now, id, &registration, contact, life));
-                }
-                while bindings.len() > self.config.bindings_max {
-                    let oldest = bindings.iter().min_by_key(|b| (b.refreshed_at, b.id)).map(|b| b.id);
-                    remove(&mut bindings, RemovalReason::Displaced, &|binding| Some(binding.id) == oldest);
-                }
+        for binding in &bindings {
+            self.wakes.remove(&(binding.wakes_at(), binding.id));
+        }
+        // Removals are reported in the order of the last refresh.
+        bindings.sort_by_key(|binding| (binding.refreshed_at, binding.id));
+        self.remove(&key, &mut bindings, RemovalReason::Expired, |binding| binding.expires_at <= now);
+        match (registration.contacts, lives) {
+            (Contacts::All, _) => self.remove(&key, &mut bindings, RemovalReason::Unregistered, |_| true),
+            (Contacts::List(contacts), lives) => {
+                let common = Refresh {
+                    now,
+                    flow: registration.flow,
+                    call_id: registration.call_id,
+                    cseq: registration.cseq,
+                    user_agent: registration.user_agent,
+                    path: registration.path,
+                };
+                self.refresh(&key, &mut bindings, &common, contacts.into_iter().zip(lives));
             }
         }
-        if self.aors.len() >= self.config.aors_max && !self.aors.contains_key(&aor) && !bindings.is_empty() {
-            return Err(RegisterError::Full);
-        }
-        self.outputs.extend(outputs);
-        self.outputs.extend(registered.into_iter().map(|(binding, is_new)| Output::Registered {
-            aor: Arc::clone(&aor),
-            binding,
-            is_new,
-        }));
-        self.store(&aor, bindings.clone());
         sort(&mut bindings);
-        Ok(bindings)
+        for binding in &bindings {
+            self.wakes.insert((binding.wakes_at(), binding.id), Arc::clone(&key));
+        }
+        if bindings.is_empty() {
+            return Ok(&[]);
+        }
+        Ok(self.aors.entry(key).insert_entry(bindings).into_mut())
+    }
+
+    /// Adds bindings of an earlier process, reported as registrations, and returns how many; those that have expired
+    /// or are registered already are left out. Nothing is sent: their flows were usable before, and the sockets have
+    /// the same addresses.
+    pub fn restore(&mut self, now: Instant, aor: &str, saved: Vec<SavedBinding>) -> usize {
+        if !self.aors.contains_key(aor) && self.aors.len() >= self.config.aors_max {
+            return 0;
+        }
+        let (key, mut bindings) = match self.aors.remove_entry(aor) {
+            Some((key, bindings)) => (key, bindings),
+            None => (Arc::from(aor), Vec::new()),
+        };
+        let mut restored = 0;
+        for saved in saved {
+            let is_known =
+                |known: &Binding| known.is_of(&saved.contact, saved.instance.as_deref(), saved.reg_id);
+            let is_over = saved.expires_at <= now || bindings.len() >= self.config.bindings_max;
+            if is_over || bindings.iter().any(is_known) {
+                continue;
+            }
+            let id = BindingId(self.next_id);
+            self.next_id += 1;
+            restored += 1;
+            let interval = probe_interval(&self.config, &saved.contact, &saved.flow);
+            let binding = saved.into_binding(id, interval.map(|interval| now + first_wait(id, interval)));
+            self.wakes.insert((binding.wakes_at(), id), Arc::clone(&key));
+            bindings.push(binding);
+            let aor = Arc::clone(&key);
+            self.outputs.push_back(Output::Registered { aor, binding: id, is_new: true });
+        }
+        sort(&mut bindings);
+        if !bindings.is_empty() {
+            self.aors.insert(key, bindings);
+        }
+        restored
     }
 
     /// Processes an event.
@@ -218,6 +284,7 @@ impl Registrar {
         match input {
             Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
             Input::Forget { aor } => self.forget(aor),
+            Input::Probed { aor, binding, flow, result } => self.probed(now, aor, (binding, flow), result),
             Input::Timeout => self.wake(now),
         }
     }
@@ -229,15 +296,26 @@ impl Registrar {
 
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.wakes.first_key_value().map(|((at, _), _)| *at)
+        let wake = self.wakes.first_key_value().map(|((at, _), _)| *at);
+        wake.into_iter().chain(self.pace.next_timeout()).min()
     }
 
-    /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent.
+    /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Those
+    /// of phones that do not answer are left out.
     pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
-        let bindings = self.aors.get(aor).map(Vec::as_slice).unwrap_or_default();
-        let mut alive: Vec<Binding> = bindings.iter().filter(|b| b.expires_at > now).cloned().collect();
-        sort(&mut alive);
-        alive
+        // They are stored in this order.
+        let is_there = |b: &&Binding| b.expires_at > now && b.reachability.is_callable();
+        self.bindings_of(aor).iter().filter(is_there).cloned().collect()
+    }
+
+    /// Every binding of an address of record, also of phones that do not answer.
+    pub fn bindings_of(&self, aor: &str) -> &[Binding] {
+        self.aors.get(aor).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Every binding with its address of record, also of phones that do not answer.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Binding)> {
+        self.aors.iter().flat_map(|(aor, bindings)| bindings.iter().map(move |binding| (&**aor, binding)))
     }
 
     /// A connection that the device at `contact`, reached by `flow`, has also registered; for requests that
@@ -254,6 +332,25 @@ impl Registrar {
                     || binding.is_beside(contact, flow))
         };
         bindings.iter().find(is_it).map(|binding| binding.flow)
+    }
+
+    /// The binding of the device that sent a request from `flow` with this Contact: the instance, the contact or
+    /// the flow is the same.
+    pub fn binding_of(
+        &self,
+        aor: &str,
+        now: Instant,
+        contact: Option<&NameAddr>,
+        flow: &Flow,
+    ) -> Option<BindingId> {
+        let bindings = self.aors.get(aor)?;
+        let instance = contact.and_then(|contact| contact.params.unquoted("+sip.instance"));
+        let is_instance = |b: &Binding| instance.is_some() && b.instance.as_deref() == instance.as_deref();
+        let is_contact = |b: &Binding| contact.is_some_and(|contact| b.contact.is_equivalent(&contact.uri));
+        let find = |is_it: &dyn Fn(&Binding) -> bool| {
+            bindings.iter().find(|b| b.expires_at > now && is_it(b)).map(|b| b.id)
+        };
+        find(&is_instance).or_else(|| find(&is_contact)).or_else(|| find(&|b| b.flow == *flow))
     }
 
     /// Whether an address of record has a registration from a source; sources are compared as limits count
@@ -291,18 +388,41 @@ impl Registrar {
         self.aors.is_empty()
     }
 
-    /// The life of each contact, `None` for one to remove. Checks everything that can cause a refusal.
-    fn lives(
+    /// Checks everything that can cause a refusal. Returns the life of each contact, `None` for one to remove.
+    fn check(
+        &self,
+        now: Instant,
+        aor: &str,
+        registration: &Registration,
+    ) -> Result<Vec<Option<Duration>>, RegisterError> {
+        let known = self.aors.get(aor);
+        let valid = known.into_iter().flatten().filter(|binding| binding.expires_at > now);
+        let lives = match &registration.contacts {
+            Contacts::All if registration.expires != Some(0) => return Err(RegisterError::Star),
+            Contacts::All => {
+                in_order(valid, registration)?;
+                Vec::new()
+            }
+            Contacts::List(contacts) => self.lives(registration, contacts, valid)?,
+        };
+        let is_new = known.is_none() && lives.iter().any(Option::is_some);
+        if is_new && self.aors.len() >= self.config.aors_max {
+            return Err(RegisterError::Full);
+        }
+        Ok(lives)
+    }
+
+    /// The life of each contact, `None` for one to remove.
+    fn lives<'a>(
         &self,
         registration: &Registration,
         contacts: &[ContactUpdate],
-        bindings: &[Binding],
+        bindings: impl Iterator<Item = &'a Binding>,
     ) -> Result<Vec<Option<Duration>>, RegisterError> {
         if contacts.len() > self.config.bindings_max {
             return Err(RegisterError::TooMany);
         }
-        let concerned =
-            bindings.iter().filter(|binding| contacts.iter().any(|contact| contact.is_of(binding)));
+        let concerned = bindings.filter(|binding| contacts.iter().any(|contact| contact.is_of(binding)));
         in_order(concerned, registration)?;
         let life = |contact: &ContactUpdate| {
             let asked = contact.expires.or(registration.expires);
@@ -319,44 +439,86 @@ impl Registrar {
         contacts.iter().map(life).collect()
     }
 
-    fn binding(
-        &self,
-        now: Instant,
-        id: BindingId,
-        registration: &Registration,
-        contact: &ContactUpdate,
-        life: Duration,
-    ) -> Binding {
-        let keep_alive =
-            needs_keep_alive(&contact.uri, &registration.flow).then(|| now + self.config.keep_alive);
-        Binding {
-            id,
-            contact: contact.uri.clone(),
-            flow: registration.flow,
-            path: registration.path.clone(),
-            q_permille: contact.q_permille,
-            instance: contact.instance.clone(),
-            reg_id: contact.reg_id,
-            call_id: registration.call_id.clone(),
-            cseq: registration.cseq,
-            refreshed_at: now,
-            expires_at: now + life,
-            keep_alive_at: keep_alive,
+    /// Removes the bindings for which `which` is true, and reports each.
+    fn remove(
+        &mut self,
+        aor: &Arc<str>,
+        bindings: &mut Vec<Binding>,
+        reason: RemovalReason,
+        which: impl Fn(&Binding) -> bool,
+    ) {
+        for binding in bindings.extract_if(.., |binding| which(binding)) {
+            let (aor, binding) = (Arc::clone(aor), Box::new(binding));
+            self.outputs.push_back(Output::Removed { aor, binding, reason });
         }
     }
 
-    /// Replaces the bindings of an address of record and their times.
-    fn store(&mut self, aor: &Arc<str>, bindings: Vec<Binding>) {
-        for binding in self.aors.get(aor).map(Vec::as_slice).unwrap_or_default() {
-            self.wakes.remove(&(binding.wakes_at(), binding.id));
+    /// Applies the contacts of a registration, each with its life.
+    fn refresh(
+        &mut self,
+        aor: &Arc<str>,
+        bindings: &mut Vec<Binding>,
+        common: &Refresh,
+        contacts: impl Iterator<Item = (ContactUpdate, Option<Duration>)>,
+    ) {
+        let mut registered = VecDeque::new();
+        for (contact, life) in contacts {
+            let is_it = |binding: &Binding| contact.is_of(binding);
+            let Some(life) = life else {
+                self.remove(aor, bindings, RemovalReason::Unregistered, is_it);
+                continue;
+            };
+            let known = bindings.iter().position(is_it).map(|at| bindings.remove(at));
+            let is_new = known.is_none();
+            let known = known.or_else(|| self.lost.take(common.now, aor, &contact, &common.call_id));
+            let id = known.as_ref().map_or(BindingId(self.next_id), |binding| binding.id);
+            self.next_id += u64::from(known.is_none());
+            let stays = |before: &&Binding| before.flow == common.flow;
+            let reachability = known.as_ref().filter(stays).map(|before| before.reachability.refreshed());
+            if known.is_some_and(|before| before.flow != common.flow) {
+                self.outputs.push_back(Output::Moved { binding: id, flow: common.flow });
+            }
+            // A second old binding that this contact replaces: the device moved to the address of another one.
+            self.remove(aor, bindings, RemovalReason::Unregistered, is_it);
+            registered.push_back((id, is_new));
+            let reachability = reachability.unwrap_or_default();
+            bindings.push(self.binding(id, common, contact, life, reachability));
         }
-        for binding in &bindings {
-            self.wakes.insert((binding.wakes_at(), binding.id), Arc::clone(aor));
+        while bindings.len() > self.config.bindings_max {
+            let oldest = bindings.iter().min_by_key(|b| (b.refreshed_at, b.id)).map(|b| b.id);
+            self.remove(aor, bindings, RemovalReason::Displaced, |binding| Some(binding.id) == oldest);
         }
-        if bindings.is_empty() {
-            self.aors.remove(aor);
-        } else {
-            self.aors.insert(Arc::clone(aor), bindings);
+        self.outputs.extend(registered.into_iter().map(|(binding, is_new)| Output::Registered {
+            aor: Arc::clone(aor),
+            binding,
+            is_new,
+        }));
+    }
+
+    fn binding(
+        &self,
+        id: BindingId,
+        common: &Refresh,
+        contact: ContactUpdate,
+        life: Duration,
+        reachability: Reachability,
+    ) -> Binding {
+        let interval = probe_interval(&self.config, &contact.uri, &common.flow);
+        Binding {
+            id,
+            contact: contact.uri,
+            flow: common.flow,
+            path: common.path.clone(),
+            q_permille: contact.q_permille,
+            instance: contact.instance,
+            reg_id: contact.reg_id,
+            user_agent: common.user_agent.clone(),
+            call_id: common.call_id.clone(),
+            cseq: common.cseq,
+            refreshed_at: common.now,
+            expires_at: common.now + life,
+            reachability,
+            probe_at: interval.map(|interval| common.now + first_wait(id, interval)),
         }
     }
 
@@ -378,16 +540,49 @@ impl Registrar {
                 }
                 self.outputs.push_back(Output::Removed { aor, binding, reason });
             } else if let Some(binding) = bindings.iter_mut().find(|b| b.id == id) {
-                // Counted from now and not from the due time, so that there is no burst after a pause.
-                binding.keep_alive_at = binding.keep_alive_at.map(|_| now + self.config.keep_alive);
+                binding.probe_at = None;
                 self.wakes.insert((binding.wakes_at(), id), Arc::clone(&aor));
-                let (contact, flow) = (binding.contact.clone(), binding.flow);
-                self.outputs.push_back(Output::KeepAlive { aor, contact, flow });
+                self.pace.push(&aor, id);
             }
+        }
+        self.send_probes(now);
+    }
+
+    /// Sends the probes for which there is time now.
+    fn send_probes(&mut self, now: Instant) {
+        while let Some((aor, id)) = self.pace.pop(now) {
+            let binding =
+                self.aors.get_mut(&aor).and_then(|bindings| bindings.iter_mut().find(|b| b.id == id));
+            // It was removed, or it registered meanwhile and was scheduled again.
+            let Some(binding) = binding.filter(|binding| binding.probe_at.is_none()) else { continue };
+            let (contact, flow) = (binding.target(), binding.flow);
+            self.wakes.remove(&(binding.wakes_at(), id));
+            // Counted from now and not from the due time, so that there is no burst after a pause.
+            binding.probe_at = probe_interval(&self.config, &contact, &flow).map(|interval| now + interval);
+            self.wakes.insert((binding.wakes_at(), id), Arc::clone(&aor));
+            self.outputs.push_back(Output::KeepAlive { aor, binding: id, contact, flow });
+        }
+    }
+
+    /// Records the result of a probe; that of a request to an earlier flow of the binding shows nothing.
+    fn probed(&mut self, now: Instant, aor: &str, (id, flow): (BindingId, &Flow), result: ProbeResult) {
+        let bindings = self.aors.get_mut(aor).map(Vec::as_mut_slice).unwrap_or_default();
+        let Some(binding) = bindings.iter_mut().find(|b| b.id == id && b.flow == *flow) else { return };
+        if self.config.qualify.is_none() && !matches!(result, ProbeResult::Answered(_)) {
+            return;
+        }
+        let was_callable = binding.reachability.is_callable();
+        binding.reachability.note(now, result, self.config.unanswered_max);
+        let state = binding.reachability.state;
+        if binding.reachability.is_callable() != was_callable
+            && let Some((aor, _)) = self.aors.get_key_value(aor)
+        {
+            self.outputs.push_back(Output::Reachability { aor: Arc::clone(aor), binding: id, state });
         }
     }
 
     fn forget(&mut self, aor: &str) {
+        self.lost.forget(aor);
         let Some((aor, bindings)) = self.aors.remove_entry(aor) else { return };
         for binding in bindings {
             self.wakes.remove(&(binding.wakes_at(), binding.id));
@@ -398,10 +593,13 @@ impl Registrar {
 
     /// Removes every binding for which `which` is true; rare, so it checks all of them.
     fn remove_where(&mut self, reason: RemovalReason, which: impl Fn(&str, &Binding) -> bool) {
-        let (wakes, outputs) = (&mut self.wakes, &mut self.outputs);
+        let (wakes, lost, outputs) = (&mut self.wakes, &mut self.lost, &mut self.outputs);
         self.aors.retain(|aor, bindings| {
             for binding in bindings.extract_if(.., |binding| which(aor, binding)) {
                 wakes.remove(&(binding.wakes_at(), binding.id));
+                if reason == RemovalReason::FlowFailed {
+                    lost.insert(aor, binding.clone());
+                }
                 outputs.push_back(Output::Removed {
                     aor: Arc::clone(aor),
                     binding: Box::new(binding),
@@ -411,6 +609,16 @@ impl Registrar {
             !bindings.is_empty()
         });
     }
+}
+
+/// What the contacts of one registration have in common.
+struct Refresh {
+    now: Instant,
+    flow: Flow,
+    call_id: String,
+    cseq: u32,
+    user_agent: Option<Arc<str>>,
+    path: Vec<NameAddr>,
 }
 
 /// RFC 3261 §10.3 step 7: within one Call-ID a REGISTER counts only when its CSeq is higher than that of the binding.
@@ -426,6 +634,23 @@ fn sort(bindings: &mut [Binding]) {
     bindings.sort_by_key(|b| (std::cmp::Reverse(b.q_permille), std::cmp::Reverse((b.refreshed_at, b.id))));
 }
 
+/// The interval of probes to a flow: shorter where the flow is lost when it is not used.
+fn probe_interval(config: &RegistrarConfig, contact: &Uri, flow: &Flow) -> Option<Duration> {
+    let keep_alive = needs_keep_alive(contact, flow).then_some(config.keep_alive);
+    [keep_alive, config.qualify].into_iter().flatten().min()
+}
+
+/// The time to the first probe of a registration: in the second half of the interval, at a place that depends on the
+/// binding, so that phones that register at once are not probed at once.
+fn first_wait(id: BindingId, interval: Duration) -> Duration {
+    let place = u32::try_from(id.0.wrapping_mul(GOLDEN) >> (64 - PLACES_BITS)).unwrap_or_default();
+    interval - interval / 2 * place / (1 << PLACES_BITS)
+}
+
+/// 2⁶⁴ divided by the golden ratio: its multiples are spread evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The number of places is two to the power of this.
+const PLACES_BITS: u32 = 16;
 /// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
 /// once.
 const WAKES_AT_ONCE: usize = 1_024;

@@ -7,12 +7,20 @@
 //! Not here: whether the sender may register this address; the switch authenticates first.
 
 mod binding;
+mod lost;
 mod machine;
+mod pace;
+mod reachability;
 mod request;
+mod saved;
 
 pub use binding::{Binding, BindingId};
 pub use machine::{Input, Output, Registrar, RegistrarConfig, RemovalReason};
-pub use request::{ContactUpdate, Contacts, RegisterError, Registration, reply};
+pub use reachability::{BindingState, ProbeResult, Reachability};
+pub use request::{ContactUpdate, Contacts, RegisterError, Registration, reply, reply_headers};
+pub use saved::SavedBinding;
 
+#[cfg(test)]
+mod probe_tests;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,13 @@
 //! Converts REGISTER messages to registrations, and results to responses.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::flow::Flow;
-use crate::message::{Contacts as ContactHeaders, Name, NameAddr, Request, Response, StatusCode, Uri};
+use crate::message::{
+    Contacts as ContactHeaders, Headers, Name, NameAddr, Request, Response, StatusCode, Uri, write_quoted,
+};
 use crate::registrar::Binding;
 use crate::registrar::binding::seconds_up;
 
@@ -18,6 +22,8 @@ pub struct Registration {
     pub call_id: String,
     /// The CSeq number.
     pub cseq: u32,
+    /// The User-Agent header, at most 200 characters of it.
+    pub user_agent: Option<Arc<str>>,
     /// The Path headers (RFC 3327).
     pub path: Vec<NameAddr>,
     /// The flow on which it arrived.
@@ -97,7 +103,7 @@ impl Registration {
         let contacts = match request.contacts().map_err(|_| RegisterError::Malformed("Contact"))? {
             ContactHeaders::Star => Contacts::All,
             ContactHeaders::List(list) => {
-                Contacts::List(list.iter().map(ContactUpdate::from_address).collect::<Result<_, _>>()?)
+                Contacts::List(list.into_iter().map(ContactUpdate::from_address).collect::<Result<_, _>>()?)
             }
         };
         Ok(Registration {
@@ -105,6 +111,7 @@ impl Registration {
             expires: request.expires(),
             call_id: request.call_id().to_owned(),
             cseq: request.cseq().map_err(|_| RegisterError::Malformed("CSeq"))?.number,
+            user_agent: request.user_agent().map(|text| shortened(&text).into()),
             path: request.path().map_err(|_| RegisterError::Malformed("Path"))?,
             flow,
         })
@@ -112,7 +119,7 @@ impl Registration {
 }
 
 impl ContactUpdate {
-    fn from_address(address: &NameAddr) -> Result<Self, RegisterError> {
+    fn from_address(address: NameAddr) -> Result<Self, RegisterError> {
         if !address.uri.is_sip() {
             return Err(RegisterError::Malformed("Contact"));
         }
@@ -120,9 +127,9 @@ impl ContactUpdate {
         let reg_id =
             address.params.get("reg-id").and_then(|text| text.parse().ok()).filter(|_| instance.is_some());
         Ok(ContactUpdate {
-            uri: address.uri.clone(),
             expires: address.expires(),
             q_permille: address.q_permille(),
+            uri: address.uri,
             instance,
             reg_id,
         })
@@ -137,58 +144,80 @@ impl ContactUpdate {
 /// The response to a REGISTER: a 200 with every binding and its remaining time, or the refusal. The caller
 /// still has to set a To tag.
 pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now: Instant) -> Response {
-    let bindings = match result {
-        Ok(bindings) => bindings,
-        Err(error) => {
-            let mut response = Response::reply_to(request, error.status());
-            if let RegisterError::TooBrief { min_seconds } = error {
-                set(&mut response, Name::MinExpires, &min_seconds.to_string());
-            }
-            return response;
-        }
-    };
-    let mut response = Response::reply_to(request, StatusCode::OK);
-    for binding in bindings {
-        push(&mut response, Name::Contact, &contact(binding, now));
-    }
-    // RFC 3327 §5.3: the phone learns the path of its registration.
-    response.headers_mut().copy_from(request.headers(), Name::Path);
-    if bindings.iter().any(|binding| binding.reg_id.is_some())
-        && request.headers().lists(Name::Supported, "outbound")
-    {
-        set(&mut response, Name::Require, "outbound");
-    }
+    let (status, headers) = reply_headers(request, result, now);
+    let mut response = Response::reply_to(request, status);
+    let refused = response.headers_mut().overlay(&headers).is_err();
+    debug_assert!(!refused, "a handful of lines fits");
     response
 }
 
+/// The status of the response to a REGISTER, and the headers that it adds to those of every response.
+pub fn reply_headers(
+    request: &Request,
+    result: Result<&[Binding], &RegisterError>,
+    now: Instant,
+) -> (StatusCode, Headers) {
+    let mut headers = Headers::new();
+    let bindings = match result {
+        Ok(bindings) => bindings,
+        Err(error) => {
+            if let RegisterError::TooBrief { min_seconds } = error {
+                push(&mut headers, Name::MinExpires, min_seconds);
+            }
+            return (error.status(), headers);
+        }
+    };
+    for binding in bindings {
+        push(&mut headers, Name::Contact, Contact { binding, now });
+    }
+    // RFC 3327 §5.3: the phone learns the path of its registration.
+    headers.copy_from(request.headers(), Name::Path);
+    if bindings.iter().any(|binding| binding.reg_id.is_some())
+        && request.headers().lists(Name::Supported, "outbound")
+    {
+        push(&mut headers, Name::Require, "outbound");
+    }
+    (StatusCode::OK, headers)
+}
+
+/// The first [`USER_AGENT_MAX`] characters of a text.
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(USER_AGENT_MAX).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or(text)
+}
+
 /// The Contact of a binding, with its registered parameters.
-fn contact(binding: &Binding, now: Instant) -> String {
-    let mut address = NameAddr::new(binding.contact.clone());
-    address.params.set("expires", Some(&seconds_up(binding.expires_in(now)).to_string()));
-    if binding.q_permille < Q_PERMILLE_MAX {
-        address.params.set("q", Some(&format!("0.{:03}", binding.q_permille)));
+struct Contact<'a> {
+    binding: &'a Binding,
+    now: Instant,
+}
+
+impl fmt::Display for Contact<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contact { binding, now } = self;
+        write!(f, "<{}>;expires={}", binding.contact, seconds_up(binding.expires_in(*now)))?;
+        if binding.q_permille < Q_PERMILLE_MAX {
+            write!(f, ";q=0.{:03}", binding.q_permille)?;
+        }
+        if let Some(instance) = &binding.instance {
+            f.write_str(";+sip.instance=")?;
+            write_quoted(f, instance)?;
+        }
+        if let Some(reg_id) = binding.reg_id {
+            write!(f, ";reg-id={reg_id}")?;
+        }
+        Ok(())
     }
-    if let Some(instance) = &binding.instance {
-        let quoted = instance.replace('\\', "\\\\").replace('"', "\\\"");
-        address.params.set("+sip.instance", Some(&format!("\"{quoted}\"")));
-    }
-    if let Some(reg_id) = binding.reg_id {
-        address.params.set("reg-id", Some(&reg_id.to_string()));
-    }
-    address.to_string()
 }
 
 /// Every value comes from a message that the guard accepted or from a number, so the writer never refuses
 /// one. If it did, a 200 without a Contact would still be a valid response.
-fn push(response: &mut Response, name: Name<'_>, value: &str) {
-    let refused = response.headers_mut().push(name, value).is_err();
+fn push(headers: &mut Headers, name: Name<'_>, value: impl fmt::Display) {
+    let refused = headers.push(name, value).is_err();
     debug_assert!(!refused, "a header value of ours is sound");
 }
 
-fn set(response: &mut Response, name: Name<'_>, value: &str) {
-    let refused = response.headers_mut().set(name, value).is_err();
-    debug_assert!(!refused, "a header value of ours is sound");
-}
-
+/// Characters of a User-Agent that are kept.
+const USER_AGENT_MAX: usize = 200;
 /// `q=1`, the default.
 const Q_PERMILLE_MAX: u16 = 1_000;

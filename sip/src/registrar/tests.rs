@@ -14,17 +14,21 @@ const AOR: &str = "1001@acme.test";
 
 /// Runs lines of the form `SECONDS COMMAND …` and compares the log.
 ///
-/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time pass; also `forget`, `fail
-/// SOURCE`, `look`.
+/// `reg SOURCE CALL-ID CSEQ [header | header …]` registers, `tick` lets the time pass, `probe ID SOURCE RESULT` is the
+/// result of a probe; also `forget`, `fail SOURCE`, `look`.
 fn check(script: &str, expected: Expect) {
     check_with(
-        RegistrarConfig { keep_alive: Duration::from_secs(10_000), ..RegistrarConfig::default() },
+        RegistrarConfig {
+            keep_alive: Duration::from_secs(10_000),
+            qualify: None,
+            ..RegistrarConfig::default()
+        },
         script,
         expected,
     );
 }
 
-fn check_with(config: RegistrarConfig, script: &str, expected: Expect) {
+pub(super) fn check_with(config: RegistrarConfig, script: &str, expected: Expect) {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
     let start = Instant::now();
     let mut registrar = Registrar::new(config);
@@ -49,6 +53,17 @@ fn check_with(config: RegistrarConfig, script: &str, expected: Expect) {
             }
             "tick" => registrar.handle_input(now, Input::Timeout),
             "forget" => registrar.handle_input(now, Input::Forget { aor: AOR }),
+            "probe" => {
+                let (id, rest) = rest.split_once(' ').unwrap();
+                let (source, result) = rest.split_once(' ').unwrap();
+                let result = match result {
+                    "answered" => ProbeResult::Answered(Duration::from_millis(20)),
+                    "refused" => ProbeResult::Refused,
+                    _ => ProbeResult::Unanswered,
+                };
+                let (binding, flow) = (BindingId(id.parse().unwrap()), flow(source));
+                registrar.handle_input(now, Input::Probed { aor: AOR, binding, flow: &flow, result });
+            }
             "fail" => registrar.handle_input(now, Input::FlowFailed(&flow(rest))),
             "look" => {
                 for binding in registrar.lookup(AOR, now) {
@@ -60,6 +75,8 @@ fn check_with(config: RegistrarConfig, script: &str, expected: Expect) {
         while let Some(output) = registrar.poll_output() {
             let text = match output {
                 Output::KeepAlive { contact, flow, .. } => format!("keep alive {contact} by {}", flow.remote),
+                Output::Moved { binding, flow } => format!("moved {} to {}", binding.0, flow.remote),
+                Output::Reachability { binding, state, .. } => format!("{} is {state:?}", binding.0),
                 Output::Registered { binding, is_new, .. } => {
                     format!("{} {}", if is_new { "new" } else { "refreshed" }, binding.0)
                 }
@@ -76,7 +93,7 @@ fn flow(source: &str) -> Flow {
     Flow::udp(ListenerId(0), source.parse().unwrap())
 }
 
-fn register(text: &str) -> (Request, Flow) {
+pub(super) fn register(text: &str) -> (Request, Flow) {
     let mut fields = text.splitn(4, ' ');
     let mut field = || fields.next().unwrap_or_default();
     let (source, call_id, cseq, headers) = (field(), field(), field(), field());
@@ -285,6 +302,7 @@ fn a_device_that_moves_leaves_no_ghost() {
                 0s   > new 0
                 1s 200
                      Contact: <sip:1001@192.0.2.9>;expires=3600;+sip.instance="<urn:uuid:1>";reg-id=1
+                1s   > moved 0 to 192.0.2.9:5060
                 1s   > refreshed 0
                 2s 200
                      Contact: <sip:1001@192.0.2.9:5062>;expires=3600;+sip.instance="<urn:uuid:1>";reg-id=2
@@ -364,7 +382,7 @@ fn a_nat_is_kept_open_and_answered_through() {
     );
     check_with(
         RegistrarConfig::default(),
-        "0 reg 198.51.100.7:5060 a 1 Contact: <sip:1001@198.51.100.7>;expires=60
+        "0 reg 10.0.0.7:5060 a 1 Contact: <sip:1001@10.0.0.7>;expires=60
          50 tick
          50 reg [2001:db8::1]:5070 b 1 Contact: <sip:1001@[2001:DB8::1]:5070>;expires=60
          60 tick
@@ -372,13 +390,14 @@ fn a_nat_is_kept_open_and_answered_through() {
          110 tick",
         expect![[r#"
                 0s 200
-                     Contact: <sip:1001@198.51.100.7>;expires=60
+                     Contact: <sip:1001@10.0.0.7>;expires=60
                 0s   > new 0
                50s 200
                      Contact: <sip:1001@[2001:db8::1]:5070>;expires=60
-                     Contact: <sip:1001@198.51.100.7>;expires=10
+                     Contact: <sip:1001@10.0.0.7>;expires=10
                50s   > new 1
                60s   > removed 0 Expired
+              109s   > keep alive sip:1001@[2001:db8::1]:5070 by [2001:db8::1]:5070
               110s   > removed 1 Expired
             0 left
         "#]],
@@ -528,4 +547,57 @@ proptest! {
         registrar.handle_input(now + Duration::from_secs(7_201), Input::Timeout);
         prop_assert!(registrar.is_empty());
     }
+}
+
+/// A device that reconnects is the same binding as before, so its calls are found: by its instance, its contact, or
+/// the Call-ID of its registrations.
+#[test]
+fn a_device_that_comes_back_from_another_source_keeps_its_binding() {
+    check(
+        "0 reg 192.0.2.1:4001 a 1 Contact: <sip:1001@10.0.0.1:5060>
+         9 reg 192.0.2.1:4002 a 2 Contact: <sip:1001@10.0.0.1:5060>
+         10 fail 192.0.2.1:4002
+         12 reg 192.0.2.1:4003 b 1 Contact: <sip:1001@10.0.0.1:5060>
+         20 fail 192.0.2.1:4003
+         22 reg 192.0.2.1:4004 b 2 Contact: <sip:1001@10.0.0.1:5999>
+         30 fail 192.0.2.1:4004
+         32 reg 192.0.2.1:4005 c 1 Contact: <sip:1001@10.0.0.1:6000>
+         40 reg 192.0.2.1:4006 d 1 Contact: <sip:1001@10.0.0.2>;+sip.instance=\"<urn:x:1>\"
+         41 fail 192.0.2.1:4006
+         42 forget
+         43 reg 192.0.2.1:4007 d 2 Contact: <sip:1001@10.0.0.2>;+sip.instance=\"<urn:x:1>\"",
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@10.0.0.1:5060>;expires=3600
+                0s   > new 0
+                9s 200
+                     Contact: <sip:1001@10.0.0.1:5060>;expires=3600
+                9s   > moved 0 to 192.0.2.1:4002
+                9s   > refreshed 0
+               10s   > removed 0 FlowFailed
+               12s 200
+                     Contact: <sip:1001@10.0.0.1:5060>;expires=3600
+               12s   > moved 0 to 192.0.2.1:4003
+               12s   > new 0
+               20s   > removed 0 FlowFailed
+               22s 200
+                     Contact: <sip:1001@10.0.0.1:5999>;expires=3600
+               22s   > moved 0 to 192.0.2.1:4004
+               22s   > new 0
+               30s   > removed 0 FlowFailed
+               32s 200
+                     Contact: <sip:1001@10.0.0.1:6000>;expires=3600
+               32s   > new 1
+               40s 200
+                     Contact: <sip:1001@10.0.0.2>;expires=3600;+sip.instance="<urn:x:1>"
+                     Contact: <sip:1001@10.0.0.1:6000>;expires=3592
+               40s   > new 2
+               41s   > removed 2 FlowFailed
+               42s   > removed 1 Forgotten
+               43s 200
+                     Contact: <sip:1001@10.0.0.2>;expires=3600;+sip.instance="<urn:x:1>"
+               43s   > new 3
+            1 left
+        "#]],
+    );
 }

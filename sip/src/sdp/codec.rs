@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::Text;
+
 /// The codecs that the switch relays without changing the audio, best first.
 pub const PASS_THROUGH: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "telephone-event"];
 
@@ -39,25 +41,25 @@ pub struct Codec {
     /// The RTP payload type, 0–127.
     pub payload_type: u8,
     /// The encoding name as the party wrote it; compare with [`Codec::is`].
-    pub name: String,
+    pub name: Text,
     /// The RTP clock in Hz; for G.722 8,000 although it samples at 16,000 (RFC 3551 §4.5.2).
     pub clock_rate: u32,
     /// Audio channels; 1 when the rtpmap has none.
     pub channels: u8,
     /// The parameters of `a=fmtp`, without the payload type.
-    pub fmtp: Option<String>,
+    pub fmtp: Option<Text>,
 }
 
 impl Codec {
     /// A codec without parameters.
     pub fn new(payload_type: u8, name: &str, clock_rate: u32, channels: u8) -> Self {
-        Codec { payload_type, name: name.to_owned(), clock_rate, channels, fmtp: None }
+        Codec { payload_type, name: name.into(), clock_rate, channels, fmtp: None }
     }
 
     /// The same codec with these `a=fmtp` parameters.
     #[must_use]
     pub fn with_fmtp(mut self, parameters: &str) -> Self {
-        self.fmtp = Some(parameters.to_owned());
+        self.fmtp = Some(parameters.into());
         self
     }
 

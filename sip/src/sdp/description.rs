@@ -3,18 +3,19 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::Codec;
+use crate::sdp::{Codec, Crypto};
+use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
 ///
-/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, keys, candidates, fingerprints)
+/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, candidates, fingerprints)
 /// are omitted on purpose: they would announce features that our ports do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionDescription {
     /// The `o=` line.
     pub origin: Origin,
     /// The `s=` line; `-` when absent.
-    pub name: String,
+    pub name: Text,
     /// The session's `c=` line, for every media section without its own.
     pub connection: Option<Address>,
     /// The `m=` sections in order. Their number and order never change within a dialog (RFC 3264 §8).
@@ -25,9 +26,9 @@ pub struct SessionDescription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The user name; `-` when absent.
-    pub username: String,
+    pub username: Text,
     /// The session id; numeric by the standard, but text in practice.
-    pub session_id: String,
+    pub session_id: Text,
     /// Counts changes of the description.
     pub version: u64,
     /// The creator's address.
@@ -81,7 +82,7 @@ pub struct Media {
     /// The port for RTP to its creator; 0 means refused or disabled.
     pub port: u16,
     /// The transport, as written: `RTP/AVP`, `RTP/SAVPF`, `udptl`, …
-    pub protocol: String,
+    pub protocol: Text,
     /// The RTP formats in order of preference, each with its rtpmap and fmtp.
     pub codecs: Vec<Codec>,
     /// Formats that are not known RTP payload types: `t38`, or a dynamic number without an rtpmap.
@@ -98,6 +99,8 @@ pub struct Media {
     pub rtcp: Option<Rtcp>,
     /// `a=rtcp-mux` (RFC 5761).
     pub rtcp_mux: bool,
+    /// The lines of `a=crypto` that we could accept, in order (RFC 4568).
+    pub crypto: Vec<Crypto>,
 }
 
 impl Media {
@@ -106,7 +109,7 @@ impl Media {
         Media {
             kind: MediaKind::Audio,
             port,
-            protocol: RTP_AVP.to_owned(),
+            protocol: RTP_AVP.into(),
             codecs,
             other_formats: Vec::new(),
             connection: None,
@@ -115,6 +118,7 @@ impl Media {
             maxptime_ms: None,
             rtcp: None,
             rtcp_mux: false,
+            crypto: Vec::new(),
         }
     }
 
@@ -133,10 +137,12 @@ impl Media {
         }
     }
 
-    /// Whether our ports support it: audio over plain RTP, with or without feedback (RFC 4585).
+    /// Whether our ports support it: audio over RTP, or over SRTP with a key that we could accept, each with or
+    /// without feedback (RFC 4585, RFC 5124).
     pub fn is_carried(&self) -> bool {
-        self.kind == MediaKind::Audio
-            && [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p))
+        let is_plain = [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p));
+        let has_keys = is_secure(&self.protocol) && !self.crypto.is_empty();
+        self.kind == MediaKind::Audio && (is_plain || has_keys)
     }
 }
 
@@ -259,12 +265,12 @@ impl SessionDescription {
     pub fn new(address: IpAddr, media: Vec<Media>) -> Self {
         SessionDescription {
             origin: Origin {
-                username: "-".to_owned(),
-                session_id: "0".to_owned(),
+                username: "-".into(),
+                session_id: "0".into(),
                 version: 0,
                 address: Address::Ip(address),
             },
-            name: "-".to_owned(),
+            name: "-".into(),
             connection: Some(Address::Ip(address)),
             media,
         }
@@ -319,10 +325,19 @@ pub(super) fn is_rtp(protocol: &str) -> bool {
     protocol.as_bytes().windows(4).any(|word| word.eq_ignore_ascii_case(b"RTP/"))
 }
 
+/// Whether a transport is SRTP with keys in SDP.
+pub(super) fn is_secure(protocol: &str) -> bool {
+    [RTP_SAVP, RTP_SAVPF].iter().any(|p| protocol.eq_ignore_ascii_case(p))
+}
+
 /// Plain RTP (RFC 3551).
 pub(super) const RTP_AVP: &str = "RTP/AVP";
 /// Plain RTP with early feedback (RFC 4585).
 const RTP_AVPF: &str = "RTP/AVPF";
+/// SRTP (RFC 3711).
+pub(super) const RTP_SAVP: &str = "RTP/SAVP";
+/// SRTP with early feedback (RFC 5124).
+const RTP_SAVPF: &str = "RTP/SAVPF";
 
 #[cfg(test)]
 mod tests {

@@ -4,22 +4,26 @@
 //! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
 //! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! Not here: SRTP, ICE candidates, video and T.38. Such media are refused with port 0, never passed on
+//! Not here: DTLS-SRTP, ICE candidates, video and T.38. Such media are refused with port 0, never passed on
 //! unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
 
 mod codec;
+mod crypto;
 mod description;
 mod negotiate;
 mod offer_answer;
 mod parse;
 mod rewrite;
+mod srtp;
 
 pub use codec::{Codec, CodecPolicy, PASS_THROUGH};
+pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
 pub use description::{Address, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
 pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, payload_map};
 pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
+pub use srtp::{KeySeed, SrtpRule};
 
 #[cfg(test)]
 mod tests;

@@ -3,17 +3,20 @@
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Codec, Direction, Media, SessionDescription};
+use crate::sdp::{Codec, Direction, Media, SessionDescription, SrtpTerms};
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NegotiationError {
-    /// No section is enabled audio over plain RTP.
-    #[error("agree on media: no audio section over RTP/AVP")]
+    /// No section is enabled audio over a transport that we have.
+    #[error("agree on media: no audio section over RTP/AVP, or over RTP/SAVP with a key that we accept")]
     NoAudio,
     /// The parties have no common audio codec.
     #[error("agree on media: no codec in common")]
     NoCommonCodec,
+    /// SRTP is required, and the party has none, or none that we have.
+    #[error("agree on media: SRTP is required")]
+    NoSrtp,
     /// The answer refuses the audio section.
     #[error("agree on media: the answer refuses the audio")]
     Refused,
@@ -58,9 +61,12 @@ pub struct Negotiated {
     pub own_ptime_ms: Option<u32>,
     /// Our own `a=maxptime`, milliseconds.
     pub own_maxptime_ms: Option<u32>,
+    /// The keys of SRTP; `None` for plain RTP.
+    pub srtp: Option<SrtpTerms>,
 }
 
-/// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1).
+/// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format
+/// comes a second time, last, with the answerer's number for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The codec, with the party's `a=fmtp` and the number of `send`.
@@ -109,6 +115,7 @@ impl Negotiated {
             maxptime_ms: their_media.maxptime_ms,
             own_ptime_ms: our_media.ptime_ms,
             own_maxptime_ms: our_media.maxptime_ms,
+            srtp: srtp_terms(our_media, their_media, answered),
         })
     }
 
@@ -155,7 +162,29 @@ fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
             payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive });
         }
     }
+    if matches!(role, Role::Offerer) {
+        own_numbers(offered, &mut payloads);
+    }
     payloads
+}
+
+/// Adds the numbers with which a wrong answerer sends: its own instead of ours, which §6.1 demands. A number that the
+/// offer gave to another codec keeps that meaning.
+fn own_numbers(offered: &Media, payloads: &mut Vec<Payload>) {
+    let is_offered = |number: u8| offered.codecs.iter().any(|offer| offer.payload_type == number);
+    let renumbered = payloads.iter().filter(|payload| !is_offered(payload.send)).cloned();
+    let own: Vec<Payload> = renumbered.map(|payload| Payload { receive: payload.send, ..payload }).collect();
+    payloads.extend(own);
+}
+
+/// The keys of both sides, when the answer accepts a line of the offer: they have the same tag (RFC 4568 §5.1.3).
+fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerms> {
+    let taken = answered.crypto.first()?;
+    let line = |media: &Media| {
+        let mut lines = media.crypto.iter();
+        lines.find(|line| line.tag == taken.tag && line.suite == taken.suite).cloned()
+    };
+    Some(SrtpTerms { receive: line(theirs)?, send: line(ours)? })
 }
 
 /// Maps the payload types received on leg `from` to those that leg `to` expects.

@@ -3,7 +3,12 @@
 //!
 //! It has no timers; the surrounding transactions have them.
 
-use crate::sdp::{Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription};
+use crate::sdp::description::is_secure;
+use crate::sdp::srtp::Srtp;
+use crate::sdp::{
+    Direction, KeySeed, Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule,
+    audio_place,
+};
 
 /// One dialog's exchange of descriptions.
 ///
@@ -28,6 +33,8 @@ pub struct OfferAnswer {
     state: State,
     /// The last complete exchange.
     settled: Option<Settled>,
+    /// Boxed, because most legs have none.
+    srtp: Option<Box<Srtp>>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +72,22 @@ impl OfferAnswer {
     /// An exchange that has not started. `session_id` belongs to the dialog and is unique on this host (RFC
     /// 8866 §5.2).
     pub fn new(session_id: u64) -> Self {
-        OfferAnswer { session_id, sent: None, state: State::Stable, settled: None }
+        OfferAnswer { session_id, sent: None, state: State::Stable, settled: None, srtp: None }
+    }
+
+    /// The same with SRTP by `rule`; our keys follow from `seed`.
+    ///
+    /// Offers of the party must have passed [`SrtpRule::admit`].
+    #[must_use]
+    pub fn with_srtp(self, rule: SrtpRule, seed: KeySeed) -> Self {
+        OfferAnswer { srtp: Srtp::new(rule, seed).map(Box::new), ..self }
+    }
+
+    /// Gives our next offer a new key of SRTP, in the suite that was agreed.
+    pub fn renew_key(&mut self) {
+        if let Some(srtp) = &mut self.srtp {
+            srtp.renew();
+        }
     }
 
     /// Opens an exchange with our offer and returns it ready to send: with our origin, and with its audio in
@@ -77,7 +99,13 @@ impl OfferAnswer {
         if !matches!(self.state, State::Stable) {
             return Err(OfferAnswerError::Pending);
         }
-        let offer = self.stamp(self.align(offer));
+        let mut offer = self.align(offer);
+        offer.media.iter_mut().for_each(|media| media.crypto.clear());
+        if let Some(srtp) = &mut self.srtp {
+            let before = self.settled.as_ref().map(|settled| settled.negotiated.srtp.as_ref());
+            srtp.offer(&mut offer, before);
+        }
+        let offer = self.stamp(offer);
         self.state = State::LocalOffer(offer.clone());
         Ok(offer)
     }
@@ -103,10 +131,21 @@ impl OfferAnswer {
     /// When there was no offer, the sections do not match, or there are no common media.
     pub fn send_answer(
         &mut self,
-        answer: SessionDescription,
+        mut answer: SessionDescription,
     ) -> Result<SessionDescription, OfferAnswerError> {
         let offer = self.open_offer(Role::Answerer)?;
         same_sections(&offer, &answer)?;
+        answer.media.iter_mut().for_each(|media| media.crypto.clear());
+        if let (Some(srtp), Some(place)) = (&mut self.srtp, audio_place(&offer, &answer)) {
+            let before = self.settled.as_ref().and_then(|settled| settled.negotiated.srtp.as_ref());
+            srtp.answer(&offer, &mut answer, place, before)?;
+        } else if audio_place(&offer, &answer)
+            .and_then(|place| offer.media.get(place))
+            .is_some_and(|offered| is_secure(&offered.protocol))
+        {
+            // SRTP without a key of ours would be silence.
+            return Err(NegotiationError::NoAudio.into());
+        }
         let negotiated = Negotiated::new(&offer, &answer, Role::Answerer)?;
         let answer = self.stamp(answer);
         self.settle(offer, Role::Answerer, negotiated);
@@ -123,6 +162,10 @@ impl OfferAnswer {
         let offer = self.open_offer(Role::Offerer)?;
         same_sections(&offer, &answer)?;
         let negotiated = Negotiated::new(&offer, &answer, Role::Offerer)?;
+        if let (Some(srtp), None) = (&self.srtp, &negotiated.srtp) {
+            let place = audio_place(&offer, &answer).and_then(|place| offer.media.get(place));
+            place.map_or(Ok(()), |offered| srtp.without(&offered.protocol))?;
+        }
         self.settle(offer, Role::Offerer, negotiated);
         self.negotiated().ok_or(OfferAnswerError::NoOffer)
     }
@@ -136,6 +179,19 @@ impl OfferAnswer {
     /// The current result; `None` before the first complete exchange.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.settled.as_ref().map(|settled| &settled.negotiated)
+    }
+
+    /// The direction that the party itself wanted last, from its view. An answer to an offer of ours that was
+    /// limited shows no wish, and counts as `sendrecv`.
+    pub fn wanted_by_party(&self) -> Direction {
+        let direction = |offer: &SessionDescription| Some(offer.direction_of(offer.carried_audio()?.1));
+        let wanted =
+            self.settled.as_ref().and_then(|settled| match (settled.role, direction(&settled.offer)) {
+                (Role::Answerer, offered) => offered,
+                (Role::Offerer, Some(Direction::SendRecv)) => Some(settled.negotiated.direction.reversed()),
+                (Role::Offerer, _) => None,
+            });
+        wanted.unwrap_or(Direction::SendRecv)
     }
 
     /// The party's offer that waits for our answer.
@@ -178,7 +234,7 @@ impl OfferAnswer {
     /// Adds our session id and version to a description: the version increases by one unless nothing changed
     /// (RFC 3264 §8).
     fn stamp(&mut self, mut description: SessionDescription) -> SessionDescription {
-        description.origin.session_id = self.session_id.to_string();
+        description.origin.session_id = self.session_id.to_string().into();
         description.origin.version = match &self.sent {
             None => FIRST_VERSION,
             Some(sent) => {

@@ -1,14 +1,15 @@
-//! Parses and writes the text of session descriptions. The only file that uses `sdp-types`.
+//! Parses and writes the text of session descriptions. The only file that uses `sdp-types`, for parsing: its writer
+//! needs its own copy of every line, and an answer is written several times in every call.
 //!
 //! Tolerant of lines that we do not use: they are removed before the parser could refuse them.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
 use bytes::Bytes;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Address, Codec, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
+use crate::sdp::{Address, Codec, Crypto, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
 
 /// The longest body that is read, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -53,12 +54,12 @@ impl SessionDescription {
         }
         Ok(SessionDescription {
             origin: Origin {
-                username: session.origin.username.unwrap_or_else(|| "-".to_owned()),
-                session_id: session.origin.sess_id,
+                username: session.origin.username.as_deref().unwrap_or("-").into(),
+                session_id: session.origin.sess_id.into(),
                 version: session.origin.sess_version,
                 address: address(&session.origin.unicast_address),
             },
-            name: if session.session_name.is_empty() { "-".to_owned() } else { session.session_name },
+            name: if session.session_name.is_empty() { "-".into() } else { session.session_name.into() },
             connection: session.connection.as_ref().map(|c| address(&c.connection_address)),
             media: sections,
         })
@@ -66,25 +67,32 @@ impl SessionDescription {
 
     /// The text of the description, as a message's body.
     pub fn to_bytes(&self) -> Bytes {
-        Bytes::from(self.to_string())
+        let mut text = String::with_capacity(BODY_BYTES_LIKELY);
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{self}");
+        // The body of an INVITE is kept as long as its leg.
+        text.shrink_to_fit();
+        Bytes::from(text)
     }
 }
 
 impl fmt::Display for SessionDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, text) = network_address(&self.origin.address);
-        let mut origin = sdp_types::Origin::new(
-            &self.origin.session_id,
-            self.origin.version,
-            sdp_types::NetType::In,
-            kind,
-            text,
-        );
-        origin.username = Some(self.origin.username.clone());
-        let mut session = sdp_types::Session::new(origin, &self.name);
-        session.connection = self.connection.as_ref().map(connection);
-        session.medias = self.media.iter().map(print_media).collect();
-        session.fmt(f)
+        let Origin { username, session_id, version, address } = &self.origin;
+        let username = if username.is_empty() { "-" } else { username };
+        write!(
+            f,
+            "v=0\r\no={} {} {version} {}\r\n",
+            Line(username),
+            Line(session_id),
+            NetworkAddress(address)
+        )?;
+        write!(f, "s={}\r\n", Line(&self.name))?;
+        if let Some(connection) = &self.connection {
+            write!(f, "c={}\r\n", NetworkAddress(connection))?;
+        }
+        f.write_str("t=0 0\r\n")?;
+        self.media.iter().try_for_each(|media| write_media(f, media))
     }
 }
 
@@ -171,7 +179,12 @@ fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media,
         maxptime_ms: milliseconds(value(attributes, "maxptime")),
         rtcp: value(attributes, "rtcp").and_then(rtcp),
         rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
-        protocol: media.proto,
+        crypto: if is_rtp {
+            values(attributes, "crypto").filter_map(Crypto::parse).take(CRYPTO_MAX).collect()
+        } else {
+            Vec::new()
+        },
+        protocol: media.proto.into(),
     })
 }
 
@@ -185,7 +198,7 @@ fn codec(format: &str, attributes: &[sdp_types::Attribute]) -> Option<Codec> {
     codec.fmtp = values(attributes, "fmtp").find_map(|value| {
         let (of, parameters) = value.trim().split_once([' ', '\t'])?;
         let parameters = parameters.trim();
-        (of.parse() == Ok(number) && !parameters.is_empty()).then(|| parameters.to_owned())
+        (of.parse() == Ok(number) && !parameters.is_empty()).then(|| parameters.into())
     });
     Some(codec)
 }
@@ -225,70 +238,79 @@ fn address(text: &str) -> Address {
     }
 }
 
-fn network_address(address: &Address) -> (sdp_types::AddrType, String) {
-    let kind = match address {
-        Address::Ip(IpAddr::V6(_)) => sdp_types::AddrType::Ip6,
-        Address::Ip(IpAddr::V4(_)) | Address::Name(_) => sdp_types::AddrType::Ip4,
-    };
-    (kind, address.to_string())
+/// An address with its type, as in `c=` and `o=` lines.
+struct NetworkAddress<'a>(&'a Address);
+
+impl fmt::Display for NetworkAddress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Address::Ip(IpAddr::V4(ip)) => write!(f, "IN IP4 {ip}"),
+            Address::Ip(IpAddr::V6(ip)) => write!(f, "IN IP6 {ip}"),
+            Address::Name(name) => write!(f, "IN IP4 {}", Line(name)),
+        }
+    }
 }
 
-fn connection(address: &Address) -> sdp_types::Connection {
-    let (kind, text) = network_address(address);
-    sdp_types::Connection::new(sdp_types::NetType::In, kind, text)
+/// Text within a line, without the characters that would begin another one.
+struct Line<'a>(&'a str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split(['\0', '\r', '\n']).try_for_each(|part| f.write_str(part))
+    }
 }
 
-fn print_media(media: &Media) -> sdp_types::Media {
-    let numbers = media.codecs.iter().map(|codec| codec.payload_type.to_string());
-    let formats: Vec<String> = numbers.chain(media.other_formats.iter().cloned()).collect();
-    let mut attributes = Vec::new();
-    let mut push = |name: &str, value: Option<String>| {
-        attributes.push(sdp_types::Attribute { attribute: name.to_owned(), value });
-    };
+fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
+    write!(f, "m={} {} {}", Line(media.kind.as_str()), media.port, Line(&media.protocol))?;
+    media.codecs.iter().try_for_each(|codec| write!(f, " {}", codec.payload_type))?;
+    media.other_formats.iter().try_for_each(|format| write!(f, " {}", Line(format)))?;
+    if media.codecs.is_empty() && media.other_formats.is_empty() {
+        f.write_str(" 0")?;
+    }
+    f.write_str("\r\n")?;
+    if let Some(connection) = &media.connection {
+        write!(f, "c={}\r\n", NetworkAddress(connection))?;
+    }
     for codec in &media.codecs {
-        push("rtpmap", Some(format!("{} {codec}", codec.payload_type)));
-        if let Some(parameters) = &codec.fmtp {
-            push("fmtp", Some(format!("{} {parameters}", codec.payload_type)));
+        let Codec { payload_type, name, clock_rate, channels, fmtp } = codec;
+        write!(f, "a=rtpmap:{payload_type} {}/{clock_rate}", Line(name))?;
+        if *channels > 1 {
+            write!(f, "/{channels}")?;
+        }
+        f.write_str("\r\n")?;
+        if let Some(parameters) = fmtp {
+            write!(f, "a=fmtp:{payload_type} {}\r\n", Line(parameters))?;
         }
     }
     if let Some(ms) = media.ptime_ms {
-        push("ptime", Some(ms.to_string()));
+        write!(f, "a=ptime:{ms}\r\n")?;
     }
     if let Some(ms) = media.maxptime_ms {
-        push("maxptime", Some(ms.to_string()));
+        write!(f, "a=maxptime:{ms}\r\n")?;
     }
-    if let Some(rtcp) = &media.rtcp {
-        push(
-            "rtcp",
-            Some(match &rtcp.address {
-                None => rtcp.port.to_string(),
-                Some(address) => {
-                    let (kind, text) = network_address(address);
-                    format!("{} IN {} {text}", rtcp.port, kind.as_str())
-                }
-            }),
-        );
+    match &media.rtcp {
+        Some(Rtcp { port, address: Some(address) }) => {
+            write!(f, "a=rtcp:{port} {}\r\n", NetworkAddress(address))?;
+        }
+        Some(Rtcp { port, address: None }) => write!(f, "a=rtcp:{port}\r\n")?,
+        None => {}
     }
     if media.rtcp_mux {
-        push("rtcp-mux", None);
+        f.write_str("a=rtcp-mux\r\n")?;
+    }
+    for crypto in &media.crypto {
+        write!(f, "a=crypto:{crypto}\r\n")?;
     }
     // A refused section has no further lines.
     if media.port != 0 || media.direction != Direction::SendRecv {
-        push(media.direction.as_str(), None);
+        write!(f, "a={}\r\n", media.direction.as_str())?;
     }
-    sdp_types::Media {
-        media: media.kind.as_str().to_owned(),
-        port: media.port,
-        num_ports: None,
-        proto: media.protocol.clone(),
-        fmt: if formats.is_empty() { "0".to_owned() } else { formats.join(" ") },
-        media_title: None,
-        connections: media.connection.iter().map(connection).collect(),
-        bandwidths: Vec::new(),
-        key: None,
-        attributes,
-    }
+    Ok(())
 }
 
+/// Length of most bodies, in bytes.
+const BODY_BYTES_LIKELY: usize = 512;
+/// Lines of `a=crypto` of one section that are kept.
+const CRYPTO_MAX: usize = 16;
 /// Number of spaces in a well-formed `o=` line.
 const ORIGIN_SPACES: usize = 5;

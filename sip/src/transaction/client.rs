@@ -131,6 +131,14 @@ impl Client {
         self.outputs.pop_front()
     }
 
+    /// Timer K, if the final response has arrived: until then nothing has an effect.
+    pub(super) fn completed_until(&self) -> Option<Instant> {
+        match &self.state {
+            State::Completed { until } => Some(*until),
+            State::Waiting { .. } | State::Terminated => None,
+        }
+    }
+
     /// When to feed [`ClientInput::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_timer().map(|(_, at)| at)

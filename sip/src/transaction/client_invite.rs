@@ -120,6 +120,14 @@ impl ClientInvite {
         self.outputs.pop_front()
     }
 
+    /// Timer M, if a 2xx has arrived: until then only further ones have an effect, and they go to the user.
+    pub(super) fn accepted_until(&self) -> Option<Instant> {
+        match &self.state {
+            State::Accepted { until } => Some(*until),
+            _ => None,
+        }
+    }
+
     /// When to feed [`ClientInput::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_timer().map(|(_, at)| at)

@@ -104,8 +104,8 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Default bound of each table: 600 calls per second, whose INVITEs stay for 32 s. Other finished
-/// transactions are not in the table of server transactions.
+/// Default bound of each table: requests that have no final response yet, and INVITEs whose final response is not
+/// acknowledged yet. Those that only absorb or answer what is repeated are not in these tables.
 pub const TRANSACTIONS_MAX: usize = 20_000;
 
 /// Default space beyond that for requests inside dialogs.

@@ -6,8 +6,9 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::flow::Flow;
-use crate::message::{Method, Request, Response, StatusCode};
-use crate::transaction::key::{Seal, WireId, WireKey};
+use crate::message::{Method, Name, Request, Response, StatusCode};
+use crate::transaction::event::Output;
+use crate::transaction::key::{ClientKey, ClientWire, Seal, WireId};
 use crate::transaction::{
     Client, ClientInput, ClientInvite, ClientOutput, ResponseClass, Server, ServerInput, ServerInvite,
     ServerOutput, Timers, outgoing,
@@ -17,7 +18,8 @@ use crate::transaction::{
 pub(super) struct ClientEntry {
     pub(super) machine: ClientMachine,
     pub(super) flow: Flow,
-    pub(super) wire: WireKey,
+    pub(super) wire: ClientWire,
+    pub(super) method: Method,
     /// Kept until the final response returns it.
     pub(super) request: Option<Request>,
     pub(super) bytes: Bytes,
@@ -25,6 +27,10 @@ pub(super) struct ClientEntry {
     pub(super) ack: Option<Bytes>,
     /// Whether the layer itself started it; then its result is not reported.
     pub(super) internal: bool,
+    /// Whether the request was sent again after its connection had closed.
+    pub(super) reopened: bool,
+    /// The Reason of its CANCEL.
+    pub(super) cancel_reason: Option<Box<str>>,
 }
 
 /// A server transaction.
@@ -63,7 +69,7 @@ impl ClientEntry {
         now: Instant,
         timers: &Timers,
         flow: Flow,
-        wire: WireKey,
+        wire: ClientWire,
         request: Request,
         internal: bool,
     ) -> Self {
@@ -72,8 +78,41 @@ impl ClientEntry {
             Method::Invite => ClientMachine::Invite(ClientInvite::new(now, *timers, reliable)),
             _ => ClientMachine::Other(Client::new(now, *timers, reliable)),
         };
-        let bytes = request.to_bytes();
-        Self { machine, flow, wire, request: Some(request), bytes, ack: None, internal }
+        let (bytes, method) = (request.to_bytes(), request.method().clone());
+        Self {
+            machine,
+            flow,
+            wire,
+            method,
+            request: Some(request),
+            bytes,
+            ack: None,
+            internal,
+            reopened: false,
+            cancel_reason: None,
+        }
+    }
+
+    /// Whether the request may be sent again after its connection has closed.
+    pub(super) fn may_reopen(&self) -> bool {
+        !self.reopened && self.request.is_some() && self.flow.listener.is_outbound()
+    }
+
+    /// Whether the request waits for its final response on this flow.
+    pub(super) fn waits_on(&self, flow: &Flow) -> bool {
+        self.flow == *flow && self.request.is_some()
+    }
+
+    /// Sends the request again by another flow, with the same branch.
+    pub(super) fn again_by(&mut self, key: ClientKey, flow: Flow) -> Output {
+        self.flow = flow;
+        self.again(key)
+    }
+
+    /// Sends the request again on another connection.
+    pub(super) fn again(&mut self, key: ClientKey) -> Output {
+        self.reopened = true;
+        Output::Transmit { flow: self.flow, bytes: self.bytes.clone(), key: Some(key) }
     }
 
     /// Creates the ACK of a failure once, if this is an INVITE.
@@ -83,10 +122,21 @@ impl ClientEntry {
         }
     }
 
-    /// The key of another method with the same branch.
-    pub(super) fn wire_of(&self, method: &Method) -> Option<WireKey> {
-        let via = self.request.as_ref()?.via_top().ok()?;
-        Some(WireKey::of_branch(via.branch()?, method))
+    /// The CANCEL of its INVITE.
+    pub(super) fn cancel(&self) -> Option<Request> {
+        let mut cancel = outgoing::cancel(self.request.as_ref()?).ok()?;
+        if let Some(reason) = self.cancel_reason.as_deref() {
+            let _ = cancel.push(Name::Reason, reason); // A value with a line break is left out.
+        }
+        Some(cancel)
+    }
+
+    /// When the transaction ends, if until then it only absorbs what is repeated: it has no bytes left to send.
+    pub(super) fn spent(&self) -> Option<Instant> {
+        match &self.machine {
+            ClientMachine::Invite(machine) => machine.accepted_until(),
+            ClientMachine::Other(machine) => machine.completed_until(),
+        }
     }
 }
 
@@ -122,6 +172,14 @@ impl ServerEntry {
     pub(super) fn is_forgettable(&self, class: ResponseClass) -> bool {
         let takes_call = class == ResponseClass::Success && matches!(self.machine, ServerMachine::Invite(_));
         !self.is_proven && self.last.is_none() && class != ResponseClass::Provisional && !takes_call
+    }
+
+    /// When an accepted INVITE stops absorbing its retransmissions.
+    pub(super) fn accepted_until(&self) -> Option<Instant> {
+        match &self.machine {
+            ServerMachine::Invite(machine) => machine.accepted_until(),
+            ServerMachine::Other(_) => None,
+        }
     }
 
     /// The response to keep for a finished request other than INVITE, and when timer J would remove it.

@@ -1,11 +1,55 @@
-//! The outputs of a layer for its user and its driver.
+//! The inputs of a layer from its driver, and its outputs for its user and its driver.
 
 use bytes::Bytes;
 use thiserror::Error;
 
 use crate::flow::Flow;
-use crate::message::{InvalidValue, Rejection, Request, Response};
+use crate::message::{InvalidValue, Message, Rejection, Request, Response};
 use crate::transaction::{ClientKey, ServerKey, Timer};
+
+/// Inputs of a layer from its driver.
+#[derive(Debug)]
+pub enum Input {
+    /// A datagram arrived.
+    Datagram {
+        /// Its flow.
+        flow: Flow,
+        /// One datagram.
+        bytes: Bytes,
+    },
+    /// A connection has closed. Requests that wait on it are sent again, once, if we open such connections; others
+    /// get no response any more.
+    FlowClosed {
+        /// The connection.
+        flow: Flow,
+    },
+    /// A connection could not be opened: requests sent on it get no response.
+    FlowUnopened {
+        /// The connection.
+        flow: Flow,
+    },
+    /// A parsed message arrived, for example from a stream.
+    Message {
+        /// Its flow.
+        flow: Flow,
+        /// The message.
+        message: Message,
+    },
+    /// The host of a destination refused a datagram.
+    Refused {
+        /// Its flow.
+        flow: Flow,
+        /// Its first bytes.
+        bytes: Bytes,
+    },
+    /// The time of [`Layer::next_timeout`](super::Layer::next_timeout) has come.
+    Timeout,
+    /// An [`Output::Transmit`] with this key could not be sent.
+    TransportError {
+        /// Its key.
+        key: ClientKey,
+    },
+}
 
 /// An action or an event.
 #[expect(clippy::large_enum_variant, reason = "drained at once, never stored")]

@@ -1,8 +1,8 @@
-//! Requests other than INVITE after their final response: the data for answering a retransmission (RFC 3261
-//! §17.2.2, "Completed", timer J).
+//! Requests after their final response: the data for answering a retransmission (RFC 3261 §17.2.2, "Completed",
+//! timer J), and for absorbing that of an INVITE whose 2xx is acknowledged (RFC 6026 §8.7, timer L).
 //!
-//! Only the bytes of the response, its route and two hashes are needed. All have the same life, so the oldest
-//! comes first and none needs a timer.
+//! Only the bytes of the response, its route and two hashes are needed; of an INVITE no bytes. All have the same
+//! life, so the oldest comes first and none needs a timer.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -32,14 +32,19 @@ pub(super) struct Answer {
     pub(super) wire: WireId,
     pub(super) merged: Option<WireId>,
     pub(super) route: Flow,
+    /// The response; empty for an INVITE, whose retransmissions are absorbed.
     pub(super) bytes: Bytes,
-    /// When timer J fires.
+    /// When timer J or L fires.
     pub(super) until: Instant,
+    /// The To tag of an INVITE, for the response to its CANCEL.
+    pub(super) invite: Option<u64>,
 }
 
 impl Finished {
-    /// Stores a response, whose `until` must not be before that of an earlier one.
-    pub(super) fn keep(&mut self, answer: Answer) {
+    /// Stores a response. It stays until all earlier ones are gone, also when its own time is over before.
+    pub(super) fn keep(&mut self, mut answer: Answer) {
+        let latest = self.answers.back().map_or(answer.until, |last| last.until);
+        answer.until = answer.until.max(latest);
         while self.answers.len() >= FINISHED_MAX
             || (self.bytes.saturating_add(answer.bytes.len()) > FINISHED_BYTES_MAX
                 && !self.answers.is_empty())
@@ -55,11 +60,21 @@ impl Finished {
         self.answers.push_back(answer);
     }
 
-    /// The response to a retransmitted request.
+    /// The response to a retransmitted request; empty when it is absorbed.
     pub(super) fn answer(&self, wire: WireId) -> Option<(Flow, Bytes)> {
-        let place = self.by_wire.get(&wire)?.checked_sub(self.gone)?;
-        let answer = self.answers.get(usize::try_from(place).ok()?)?;
+        let answer = self.get(wire)?;
         Some((answer.route, answer.bytes.clone()))
+    }
+
+    /// The route and the To tag of an INVITE that was accepted and acknowledged.
+    pub(super) fn invite(&self, wire: WireId) -> Option<(Flow, u64)> {
+        let answer = self.get(wire)?;
+        Some((answer.route, answer.invite?))
+    }
+
+    fn get(&self, wire: WireId) -> Option<&Answer> {
+        let place = self.by_wire.get(&wire)?.checked_sub(self.gone)?;
+        self.answers.get(usize::try_from(place).ok()?)
     }
 
     /// Whether such a request was answered recently.
@@ -106,8 +121,8 @@ impl Finished {
     }
 }
 
-/// Stored responses: 2,000 per second for the 32 s of timer J.
-pub(super) const FINISHED_MAX: usize = 65_536;
+/// Stored responses: 4,000 per second for the 32 s of timer J.
+pub(super) const FINISHED_MAX: usize = 131_072;
 /// Their total size in bytes.
 pub(super) const FINISHED_BYTES_MAX: usize = 64 << 20;
 
@@ -122,7 +137,7 @@ mod tests {
     fn answer(number: u128, until: Instant, len: usize) -> Answer {
         let route = Flow::udp(ListenerId(0), "192.0.2.1:5060".parse().unwrap());
         let (wire, merged) = (WireId(number), Some(WireId(number + (1 << 100))));
-        Answer { wire, merged, route, bytes: vec![b'x'; len].into(), until }
+        Answer { wire, merged, route, bytes: vec![b'x'; len].into(), until, invite: None }
     }
 
     #[test]

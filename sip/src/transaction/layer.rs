@@ -9,25 +9,26 @@
 //! the table of transactions.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hmac::{Hmac, KeyInit, Mac};
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::{Rng, RngExt};
-use sha2::Sha256;
 
 use crate::flow::{Flow, source_of};
 use crate::message::limits::PEER_DATAGRAM_LEN_MAX;
 use crate::message::{
-    Datagram, Message, Method, Name, Rejection, Request, Response, StatusCode, Transport, Via, parse_datagram,
+    Datagram, Message, Method, Name, Rejection, Request, Response, StatusCode, parse_datagram,
 };
 use crate::transaction::deadlines::Deadlines;
 use crate::transaction::entry::{ClientEntry, ServerEntry};
-use crate::transaction::event::{Counters, Event, Output, SendError};
+use crate::transaction::event::{Counters, Event, Input, Output, SendError};
 use crate::transaction::finished::{Answer, Finished};
-use crate::transaction::key::{COOKIE, ClientKey, Seal, ServerKey, WireId, WireKey};
+use crate::transaction::key::{self, COOKIE, ClientKey, ClientWire, Seal, ServerKey, WireId};
+use crate::transaction::outgoing::{is_in_dialog, response_route};
+use crate::transaction::sealer::{Sealer, tag_of};
+use crate::transaction::spent::{Kind, Spent};
 use crate::transaction::{
     ClientInput, ClientOutput, LayerConfig, ResponseClass, ServerInput, ServerOutput, modest, outgoing,
 };
@@ -37,10 +38,11 @@ pub struct Layer {
     config: LayerConfig,
     rng: StdRng,
     /// Makes tags and branches that others cannot guess, and that are equal for a retransmission.
-    mac: Hmac<Sha256>,
+    pub(super) sealer: Sealer,
     keys: u64,
     clients: HashMap<ClientKey, ClientEntry>,
-    clients_by_wire: HashMap<WireKey, ClientKey>,
+    clients_by_wire: HashMap<ClientWire, ClientKey>,
+    spent: Spent,
     servers: HashMap<ServerKey, ServerEntry>,
     pub(super) servers_by_wire: HashMap<WireId, ServerKey>,
     servers_by_merge: HashMap<WireId, ServerKey>,
@@ -52,37 +54,6 @@ pub struct Layer {
     counters: Counters,
 }
 
-/// Inputs of a layer from its driver.
-#[derive(Debug)]
-pub enum Input {
-    /// A datagram arrived.
-    Datagram {
-        /// Its flow.
-        flow: Flow,
-        /// One datagram.
-        bytes: Bytes,
-    },
-    /// A connection has closed: requests sent on it get no response any more.
-    FlowClosed {
-        /// The connection.
-        flow: Flow,
-    },
-    /// A parsed message arrived, for example from a stream.
-    Message {
-        /// Its flow.
-        flow: Flow,
-        /// The message.
-        message: Message,
-    },
-    /// The time of [`Layer::next_timeout`] has come.
-    Timeout,
-    /// An [`Output::Transmit`] with this key could not be sent.
-    TransportError {
-        /// Its key.
-        key: ClientKey,
-    },
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Client(ClientKey),
@@ -92,18 +63,14 @@ enum Key {
 impl Layer {
     /// A layer without transactions; `rng` makes branches and tags.
     pub fn new(config: LayerConfig, mut rng: StdRng) -> Self {
-        // As long as a block, the longest useful key of an HMAC; half of it already gives the full strength.
-        let mut secret = [0; 64];
-        if let Some(secret) = secret.get_mut(..32) {
-            rng.fill_bytes(secret);
-        }
         Self {
             config,
+            sealer: Sealer::new(&mut rng),
             rng,
-            mac: Hmac::new(&secret.into()),
             keys: 0,
             clients: HashMap::new(),
             clients_by_wire: HashMap::new(),
+            spent: Spent::default(),
             servers: HashMap::new(),
             servers_by_wire: HashMap::new(),
             servers_by_merge: HashMap::new(),
@@ -123,8 +90,10 @@ impl Layer {
                 self.outputs.push_back(Output::Rejected { flow, reason: Rejection::TooLarge });
             }
             Input::Datagram { flow, bytes } => self.receive(now, flow, bytes),
-            Input::FlowClosed { flow } => self.close(now, flow),
+            Input::FlowClosed { flow } => self.close(now, flow, true),
+            Input::FlowUnopened { flow } => self.close(now, flow, false),
             Input::Message { flow, message } => self.receive_message(now, flow, message, None),
+            Input::Refused { flow, bytes } => self.refused(now, flow, &bytes),
             Input::Timeout => self.timeout(now),
             Input::TransportError { key } => self.feed_client(now, key, ClientInput::TransportError, None),
         }
@@ -137,7 +106,9 @@ impl Layer {
 
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
-        [self.deadlines.next(), self.finished.next_timeout()].into_iter().flatten().min()
+        // What is only forgotten then is forgotten in groups, so that it costs no wake-up of its own.
+        let forget = [self.finished.next_timeout(), self.spent.next_timeout()].into_iter().flatten().min();
+        [self.deadlines.next(), forget.map(|at| at + FORGET_AFTER)].into_iter().flatten().min()
     }
 
     /// Totals of absorbed messages.
@@ -145,9 +116,9 @@ impl Layer {
         self.counters
     }
 
-    /// Number of client and server transactions, with those whose response is stored for retransmissions.
+    /// Number of client and server transactions, with those that only absorb or answer what is repeated.
     pub fn transactions(&self) -> (usize, usize) {
-        (self.clients.len(), self.servers.len() + self.finished.len())
+        (self.clients.len() + self.spent.len(), self.servers.len() + self.finished.len())
     }
 
     /// Whether there is space for requests that can wait, such as keep-alives: half of the table is for
@@ -214,14 +185,16 @@ impl Layer {
         if self.clients.len() >= self.config.client_len_max.saturating_add(reserve) {
             return Err(SendError::Overload);
         }
-        let branch = self.add_via(&flow, &mut request)?;
-        let wire = WireKey::of_branch(&branch, request.method());
+        let wire = self.add_via(&flow, &mut request)?;
         Ok(self.start_client(now, ClientEntry::new(now, &self.config.timers, flow, wire, request, false)))
     }
 
     /// Cancels an INVITE: sends CANCEL once a provisional response has arrived (§9.1), and absorbs its
-    /// response.
-    pub fn cancel(&mut self, now: Instant, key: &ClientKey) {
+    /// response. `reason` is its Reason (RFC 3326).
+    pub fn cancel(&mut self, now: Instant, key: &ClientKey, reason: Option<&str>) {
+        if let Some(entry) = self.clients.get_mut(key) {
+            entry.cancel_reason = reason.map(Box::from);
+        }
         self.feed_client(now, *key, ClientInput::Cancel, None);
     }
 
@@ -261,11 +234,29 @@ impl Layer {
         true
     }
 
+    /// The 2xx to an INVITE was acknowledged, so it will not be sent again: until timer L fires, retransmissions of
+    /// the INVITE are only absorbed.
+    pub fn acknowledged(&mut self, key: &ServerKey) {
+        let until = self.servers.get(key).and_then(ServerEntry::accepted_until);
+        if let Some(until) = until
+            && let Some(ServerEntry { wire, merged, route, .. }) = self.remove_server(*key)
+        {
+            let (bytes, invite) = (Bytes::new(), Some(wire.tag));
+            self.finished.keep(Answer { wire: wire.id, merged, route, bytes, until, invite });
+        }
+    }
+
     /// Sends the latest response again: a 2xx without its ACK, or a provisional one, which proxies wait for.
     pub fn retransmit(&mut self, now: Instant, key: &ServerKey) {
         let Some(entry) = self.servers.get(key).filter(|entry| entry.last.is_some()) else { return };
         let class = if entry.is_pending() { ResponseClass::Provisional } else { ResponseClass::Success };
         self.feed_server(now, *key, ServerInput::Response(class));
+    }
+
+    /// Sends a request again that waits on a closed connection, by another flow; returns whether one waits there.
+    pub fn resend(&mut self, key: &ClientKey, closed: &Flow, flow: Flow) -> bool {
+        let waiting = self.clients.get_mut(key).filter(|entry| entry.waits_on(closed));
+        waiting.map(|entry| self.outputs.push_back(entry.again_by(*key, flow))).is_some()
     }
 
     /// Sends a request outside transactions, such as the ACK of a 2xx, and returns its bytes for sending it
@@ -293,7 +284,7 @@ impl Layer {
 
     /// The To tag for responses to this request: equal for every retransmission, and unguessable.
     pub fn local_tag(&self, key: &ServerKey) -> Option<String> {
-        self.servers.get(key).map(|entry| tag_of(entry.wire))
+        self.servers.get(key).map(|entry| tag_of(entry.wire.tag))
     }
 
     /// A random token for Call-IDs and tags.
@@ -306,22 +297,36 @@ impl Layer {
         &mut self.rng
     }
 
-    /// §18.4: requests that wait for a response on this connection fail. Rare, so it checks all of them.
-    fn close(&mut self, now: Instant, flow: Flow) {
+    /// §18.4: requests that wait on this connection fail; on one of ours, which the peer may just have closed for
+    /// silence, they are first sent once more (RFC 5923). Rare, so it checks all of them.
+    fn close(&mut self, now: Instant, flow: Flow, was_open: bool) {
         let mut waiting: Vec<ClientKey> =
             self.clients.iter().filter(|(_, entry)| entry.flow == flow).map(|(key, _)| *key).collect();
         waiting.sort_unstable();
         for key in waiting {
+            match self.clients.get_mut(&key).filter(|entry| was_open && entry.may_reopen()) {
+                Some(entry) => self.outputs.push_back(entry.again(key)),
+                None => self.feed_client(now, key, ClientInput::TransportError, None),
+            }
+        }
+    }
+
+    /// §18.4: a request that its destination refused fails. Its branch shows that we sent it there.
+    fn refused(&mut self, now: Instant, flow: Flow, bytes: &[u8]) {
+        let key = ClientWire::of_start(bytes).and_then(|wire| self.clients_by_wire.get(&wire).copied());
+        if let Some(key) = key.filter(|key| self.clients.get(key).is_some_and(|entry| entry.flow == flow)) {
             self.feed_client(now, key, ClientInput::TransportError, None);
         }
     }
 
     fn receive_request(&mut self, now: Instant, flow: Flow, mut request: Request, budget: Option<usize>) {
         // §18.2.1: the Via is completed before the request is passed on.
-        let Ok(via) = request.note_source(flow.remote) else { return };
-        let route = response_route(flow, &via);
-        let Some(wire) = WireKey::of_request(&request, request.method()) else { return };
-        let wire = self.seal(&wire);
+        let Ok(response_to) = request.note_source(flow.remote) else { return };
+        let route = response_route(flow, response_to);
+        let method = request.method();
+        let Some(wire) = self.sealer.seal_with(|mac| key::write_request(mac, &request, method)) else {
+            return;
+        };
         let known = self.servers_by_wire.get(&wire.id).copied();
 
         if *request.method() == Method::Ack {
@@ -338,12 +343,15 @@ impl Layer {
         }
         if let Some((route, bytes)) = self.finished.answer(wire.id) {
             self.counters.retransmitted_requests += 1;
-            return self.transmit(route, bytes);
+            if !bytes.is_empty() {
+                self.transmit(route, bytes);
+            }
+            return;
         }
         if *request.method() == Method::Cancel {
             return self.receive_cancel(now, wire, route, budget, flow, request);
         }
-        let merged = WireKey::of_merged(&request).map(|merged| self.seal(&merged).id);
+        let merged = self.sealer.seal_with(|mac| key::write_merged(mac, &request)).map(|merged| merged.id);
         let came_before =
             |merged| self.servers_by_merge.contains_key(&merged) || self.finished.is_merged(merged);
         if merged.is_some_and(came_before) {
@@ -394,16 +402,13 @@ impl Layer {
         flow: Flow,
         request: Request,
     ) {
-        let invite = WireKey::of_request(&request, &Method::Invite)
-            .and_then(|invite| self.servers_by_wire.get(&self.seal(&invite).id).copied())
-            .and_then(|key| Some((key, self.servers.get(&key)?)))
-            .filter(|(_, entry)| entry.route.remote.ip() == flow.remote.ip())
-            .map(|(key, entry)| (key, entry.wire, entry.is_pending()));
-        let Some((invite, of_invite, is_pending)) = invite else {
+        let of_invite = self.sealer.seal_with(|mac| key::write_request(mac, &request, &Method::Invite));
+        let invite = of_invite.and_then(|seal| self.invite_to_cancel(seal.id, flow.remote.ip()));
+        let Some((tag, pending)) = invite else {
             return self.refuse(route, wire, budget, &request, StatusCode::NO_TRANSACTION);
         };
         // The To tag is that of the INVITE's responses (§9.2).
-        if let Ok(response) = outgoing::reply(&request, StatusCode::OK, &tag_of(of_invite)) {
+        if let Ok(response) = outgoing::reply(&request, StatusCode::OK, &tag_of(tag)) {
             let bytes = response.to_bytes();
             if !route.protocol.is_reliable() {
                 let until = now + self.config.timers.give_up();
@@ -413,36 +418,59 @@ impl Layer {
                     route,
                     bytes: bytes.clone(),
                     until,
+                    invite: None,
                 });
             }
             self.transmit(route, bytes);
         }
         // After the final response a CANCEL has no effect.
-        if is_pending {
-            self.event(Event::Cancelled { key: invite, request });
+        if let Some(key) = pending {
+            self.event(Event::Cancelled { key, request });
         }
     }
 
+    /// The To tag of an INVITE from this source, and its key while it has no final response.
+    fn invite_to_cancel(&self, wire: WireId, source: IpAddr) -> Option<(u64, Option<ServerKey>)> {
+        let known = self.servers_by_wire.get(&wire).and_then(|key| Some((*key, self.servers.get(key)?)));
+        if let Some((key, entry)) = known {
+            let found = (entry.wire.tag, entry.is_pending().then_some(key));
+            return (entry.route.remote.ip() == source).then_some(found);
+        }
+        let (route, tag) = self.finished.invite(wire)?;
+        (route.remote.ip() == source).then_some((tag, None))
+    }
+
     fn receive_response(&mut self, now: Instant, flow: Flow, response: Response) {
-        if response.vias().map_or(0, |vias| vias.len()) != 1 {
+        if !response.has_one_hop() {
             self.counters.misrouted_responses += 1; // §8.1.3.3: we are no proxy.
             return;
         }
-        let key = WireKey::of_response(&response).and_then(|wire| self.clients_by_wire.get(&wire).copied());
         let class = ResponseClass::of(response.status().as_u16());
-        match key {
-            Some(key) => self.feed_client(now, key, ClientInput::Response(class), Some((flow, response))),
-            None if class == ResponseClass::Success
-                && response.cseq().is_ok_and(|cseq| cseq.method == Method::Invite) =>
-            {
-                self.event(Event::StraySuccess { flow, response });
+        let Ok(method) = response.cseq().map(|cseq| cseq.method) else {
+            self.counters.stray_responses += 1;
+            return;
+        };
+        let branch = response.hop_top().and_then(|hop| hop.branch());
+        let wire = branch.and_then(|branch| ClientWire::of_branch(branch, &method));
+        let key = wire.and_then(|wire| self.clients_by_wire.get(&wire).copied());
+        if let Some(key) = key.filter(|key| self.clients.get(key).is_some_and(|entry| entry.method == method))
+        {
+            return self.feed_client(now, key, ClientInput::Response(class), Some((flow, response)));
+        }
+        let is_accepted = class == ResponseClass::Success && method == Method::Invite;
+        match wire.and_then(|wire| self.spent.get(wire)) {
+            Some(Kind::Invite(key)) if is_accepted => {
+                self.event(Event::Response { key, flow, response, request: None });
             }
+            Some(_) => {} // Absorbed.
+            None if is_accepted => self.event(Event::StraySuccess { flow, response }),
             None => self.counters.stray_responses += 1,
         }
     }
 
     fn timeout(&mut self, now: Instant) {
         self.finished.expire(now);
+        self.spent.expire(now);
         for _ in 0..TIMEOUTS_PER_INPUT_MAX {
             match self.deadlines.pop_due(now) {
                 None => return,
@@ -493,7 +521,7 @@ impl Layer {
                     continue;
                 }
                 ClientOutput::Terminated => {
-                    let wire = entry.wire.clone();
+                    let wire = entry.wire;
                     self.clients.remove(&key);
                     self.clients_by_wire.remove(&wire);
                     deadline = None;
@@ -514,6 +542,15 @@ impl Layer {
             if let Some(event) = event.filter(|_| !internal) {
                 self.event(event);
             }
+        }
+        let spent =
+            self.clients.get(&key).and_then(|entry| Some((entry.spent()?, entry.wire, &entry.method)));
+        if let Some((until, wire, method)) = spent {
+            let kind = if *method == Method::Invite { Kind::Invite(key) } else { Kind::Other };
+            self.spent.keep(until, wire, kind);
+            self.clients.remove(&key);
+            self.clients_by_wire.remove(&wire);
+            deadline = None;
         }
         self.deadlines.set(Key::Client(key), deadline);
     }
@@ -557,7 +594,7 @@ impl Layer {
         if let Some((bytes, until)) = finished
             && let Some(ServerEntry { wire, merged, route, .. }) = self.remove_server(key)
         {
-            self.finished.keep(Answer { wire: wire.id, merged, route, bytes, until });
+            self.finished.keep(Answer { wire: wire.id, merged, route, bytes, until, invite: None });
             return passed;
         }
         self.deadlines.set(Key::Server(key), deadline);
@@ -568,17 +605,15 @@ impl Layer {
     fn send_cancel(&mut self, now: Instant, invite: ClientKey) {
         let Some(entry) = self.clients.get(&invite) else { return };
         let flow = entry.flow;
-        let Some(cancel) = entry.request.as_ref().and_then(|request| outgoing::cancel(request).ok()) else {
-            return;
-        };
-        let Some(wire) = entry.wire_of(&Method::Cancel) else { return };
+        let Some(cancel) = entry.cancel() else { return };
+        let wire = entry.wire.of_cancel();
         self.start_client(now, ClientEntry::new(now, &self.config.timers, flow, wire, cancel, true));
     }
 
     fn start_client(&mut self, now: Instant, entry: ClientEntry) -> ClientKey {
         self.keys += 1;
         let key = ClientKey(self.keys);
-        self.clients_by_wire.insert(entry.wire.clone(), key);
+        self.clients_by_wire.insert(entry.wire, key);
         self.clients.insert(key, entry);
         self.drain_client(now, key, &mut None);
         key
@@ -627,7 +662,7 @@ impl Layer {
         request: &Request,
         status: StatusCode,
     ) {
-        if let Ok(response) = outgoing::reply(request, status, &tag_of(wire)) {
+        if let Ok(response) = outgoing::reply(request, status, &tag_of(wire.tag)) {
             let budget = budget.filter(|_| self.config.forgets_strangers);
             self.transmit_within(budget, route, &response);
         }
@@ -640,32 +675,16 @@ impl Layer {
         }
     }
 
-    fn add_via(&mut self, flow: &Flow, request: &mut Request) -> Result<String, SendError> {
-        let branch = self.branch();
-        let local = self.config.local.address(flow);
-        let transport = Transport::from_token(flow.protocol.as_str());
-        request.prepend(Name::Via, Via::new(transport, local.host, local.port, &branch))?;
-        Ok(branch)
-    }
-
-    /// A branch that this layer can recognise without storing it: 64 random bits and a seal of 64 bits.
-    fn branch(&mut self) -> String {
+    /// Adds a Via with a new branch, which this layer can recognise without storing it: 64 random bits and a seal
+    /// of 64 bits.
+    fn add_via(&mut self, flow: &Flow, request: &mut Request) -> Result<ClientWire, SendError> {
         let [random, _] = self.rng.random::<[u64; 2]>();
-        format!("{COOKIE}{random:016x}{:016x}", self.seal_of(&random.to_be_bytes()).tag)
-    }
-
-    pub(super) fn seal(&self, wire: &WireKey) -> Seal {
-        self.seal_of(wire.as_bytes())
-    }
-
-    pub(super) fn seal_of(&self, bytes: &[u8]) -> Seal {
-        let mut mac = self.mac.clone();
-        mac.update(bytes);
-        let sum = mac.finalize().into_bytes();
-        let number = |at: std::ops::Range<usize>| {
-            sum.get(at).unwrap_or_default().iter().fold(0_u128, |sum, byte| (sum << 8) | u128::from(*byte))
-        };
-        Seal { id: WireId(number(8..24)), tag: u64::try_from(number(0..8)).unwrap_or_default() }
+        let seal = self.sealer.seal_of(&random.to_be_bytes()).tag;
+        let (local, transport) = (self.config.local.address(flow), flow.protocol.as_str());
+        // `rport` is empty, as a client sends it (RFC 3581 §3).
+        let branch = format_args!("{COOKIE}{random:016x}{seal:016x}");
+        request.prepend(Name::Via, format_args!("SIP/2.0/{transport} {local};rport;branch={branch}"))?;
+        Ok(ClientWire::new(random, seal, request.method()))
     }
 
     fn event(&mut self, event: Event) {
@@ -673,25 +692,7 @@ impl Layer {
     }
 }
 
-/// Our To tag for a transaction: the same for every retransmission, and unguessable.
-fn tag_of(wire: Seal) -> String {
-    format!("{:016x}", wire.tag)
-}
-
-fn is_in_dialog(request: &Request) -> bool {
-    request.to().is_ok_and(|to| to.tag().is_some())
-}
-
-/// §18.2.2 and RFC 3581 §4: responses go to the source address; to its port only if the client requested
-/// that, otherwise to the port of sent-by.
-///
-/// `maddr` is not used: it would let a sender direct our responses to another host.
-fn response_route(flow: Flow, via: &Via) -> Flow {
-    if flow.protocol.is_reliable() || via.wants_rport() {
-        return flow;
-    }
-    Flow { remote: SocketAddr::new(flow.remote.ip(), via.sent_by_port()), ..flow }
-}
-
+/// How long transactions that only absorb or answer what is repeated may stay beyond their time.
+const FORGET_AFTER: Duration = Duration::from_millis(500);
 /// Timers that fire for one input; the others wait for the next input, so that messages are not delayed.
 const TIMEOUTS_PER_INPUT_MAX: usize = 256;

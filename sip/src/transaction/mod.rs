@@ -7,6 +7,8 @@
 
 mod client;
 mod client_invite;
+#[cfg(test)]
+mod closed_flows;
 mod config;
 pub(crate) mod deadlines;
 mod entry;
@@ -18,8 +20,10 @@ pub(crate) mod ladder;
 mod layer;
 mod modest;
 pub(crate) mod outgoing;
+mod sealer;
 mod server;
 mod server_invite;
+mod spent;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -28,9 +32,9 @@ mod timers;
 pub use client::{Client, ClientInput, ClientOutput, ResponseClass};
 pub use client_invite::ClientInvite;
 pub use config::{HostPort, LayerConfig, Local, TRANSACTIONS_MAX};
-pub use event::{Counters, Event, Output, SendError};
+pub use event::{Counters, Event, Input, Output, SendError};
 pub use key::{ClientKey, ServerKey};
-pub use layer::{Input, Layer};
+pub use layer::Layer;
 pub use server::{Server, ServerInput, ServerOutput};
 pub use server_invite::ServerInvite;
 pub(crate) use timers::Backoff;

@@ -1,5 +1,9 @@
-//! Messages that a transaction layer creates by itself: 100, refusals, the ACK of a failure, CANCEL.
+//! Messages that a transaction layer creates by itself: 100, refusals, the ACK of a failure, CANCEL; and where
+//! responses go.
 
+use std::net::SocketAddr;
+
+use crate::flow::Flow;
 use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
 
 /// A response with only the headers that §8.2.6 requires.
@@ -9,6 +13,16 @@ pub(crate) fn reply(request: &Request, status: StatusCode, to_tag: &str) -> Resu
         response.set_to_tag(to_tag)?;
     }
     Ok(response)
+}
+
+/// Whether a request belongs to a dialog.
+pub(crate) fn is_in_dialog(request: &Request) -> bool {
+    request.to_tag().is_ok_and(|tag| !tag.is_empty())
+}
+
+/// §18.2.2 and RFC 3581 §4: responses go back on a connection, or else to the address that the top Via gives.
+pub(crate) fn response_route(flow: Flow, response_to: SocketAddr) -> Flow {
+    if flow.protocol.is_reliable() { flow } else { Flow { remote: response_to, ..flow } }
 }
 
 /// The ACK of a failure: Request-URI, Via, From, Call-ID and Route of the INVITE, To of the response

@@ -112,6 +112,14 @@ impl ServerInvite {
         self.outputs.pop_front()
     }
 
+    /// Timer L, if a 2xx was sent.
+    pub(super) fn accepted_until(&self) -> Option<Instant> {
+        match &self.state {
+            State::Accepted { until } => Some(*until),
+            _ => None,
+        }
+    }
+
     /// When to feed [`ServerInput::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.next_timer().map(|(_, at)| at)

@@ -121,7 +121,7 @@ impl Bench {
 
     fn user(&mut self, what: &str) {
         match what {
-            "cancel" => self.layer.cancel(self.now, &self.client.unwrap()),
+            "cancel" => self.layer.cancel(self.now, &self.client.unwrap(), None),
             "prove" => self.layer.prove(&self.server.unwrap()),
             "retransmit" => self.layer.retransmit(self.now, &self.server.unwrap()),
             "unreachable" => {

@@ -1,5 +1,8 @@
 //! What any socket brings.
 
+use std::io;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::flow::Flow;
@@ -17,12 +20,38 @@ pub enum Arrival {
         /// Its bytes.
         bytes: Bytes,
     },
+    /// The peer of a connection proved these host names by its certificate; before its first message.
+    Identified {
+        /// Its flow.
+        flow: Flow,
+        /// The names, in lower case.
+        names: Vec<String>,
+    },
     /// A message of a stream.
     Message {
         /// Its flow.
         flow: Flow,
         /// The message, which the guard accepted.
         message: Message,
+    },
+    /// A connection that we wanted to open was not: the peer refused it, or it took too long.
+    Unopened(Flow),
+    /// A connection could not be secured, or its WebSocket not be opened. For a connection that we opened,
+    /// [`Arrival::Unopened`] follows.
+    Unsecured {
+        /// Its flow.
+        flow: Flow,
+        /// The name that the server's certificate had to be for, if we opened the connection.
+        server: Option<Arc<str>>,
+        /// Why.
+        error: io::Error,
+    },
+    /// The host of a destination refused a datagram of ours: nothing listens at its port.
+    Refused {
+        /// The flow of the datagram.
+        flow: Flow,
+        /// Its first bytes, as the host quoted them.
+        bytes: Bytes,
     },
     /// The stream contained an invalid message; it was answered if possible.
     Rejected {

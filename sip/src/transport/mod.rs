@@ -1,4 +1,4 @@
-//! SIP on sockets: UDP and TCP (RFC 3261 §18).
+//! SIP on sockets: UDP, TCP, TLS (RFC 3261 §18) and WebSocket (RFC 7118).
 //!
 //! The only part of this crate that does I/O. It moves datagrams without parsing them; in a stream it finds
 //! the end of each message. It never waits for a peer: what cannot be sent now is refused or queued within
@@ -6,12 +6,15 @@
 
 mod arrival;
 mod error;
+mod refused;
+mod routes;
 mod sockets;
 mod tcp;
 mod udp;
 
 pub use arrival::Arrival;
 pub use error::{BindError, SendError};
+pub use routes::{Routes, local_address_towards};
 pub use sockets::{Sender, Sockets};
-pub use tcp::{TcpCounters, TcpLimits, TcpSender, TcpTransport};
-pub use udp::{Counters, DATAGRAM_BYTES_MAX, UdpSender, UdpTransport, local_address_towards};
+pub use tcp::{TcpConfig, TcpCounters, TcpLimits, TcpSender, TcpTransport, TlsSettings};
+pub use udp::{Counters, DATAGRAM_BYTES_MAX, UdpSender, UdpTransport};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::flow::{Flow, ListenerId, Protocol};
 use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
-use crate::transport::tcp::{TcpLimits, TcpSender, TcpTransport};
+use crate::transport::tcp::{TcpConfig, TcpSender, TcpTransport};
 use crate::transport::udp::{UdpSender, UdpTransport};
 
 /// The receiving side of all listeners.
@@ -25,12 +25,17 @@ pub struct Sender {
 }
 
 impl Sockets {
-    /// Opens a listener on each address; the n-th of its transport is [`ListenerId`] n. Runs within a tokio runtime.
+    /// Opens a listener on each address; the n-th for datagrams is [`ListenerId`] n, and so is the n-th for
+    /// connections. Runs within a tokio runtime.
     ///
     /// # Errors
     /// The first address that cannot be bound.
-    pub fn bind(udp: &[SocketAddr], tcp: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
-        Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp: TcpTransport::bind(tcp, limits)? })
+    pub fn bind(
+        udp: &[SocketAddr],
+        connections: &[(Protocol, SocketAddr)],
+        config: TcpConfig,
+    ) -> Result<Self, BindError> {
+        Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp: TcpTransport::bind(connections, config)? })
     }
 
     /// A handle for sending.
@@ -40,6 +45,9 @@ impl Sockets {
 
     /// The next arrival. Safe to drop while it waits: nothing is lost.
     pub async fn recv(&mut self) -> Arrival {
+        if let Some(arrival) = self.refused() {
+            return arrival;
+        }
         tokio::select! {
             (flow, bytes) = self.udp.recv() => Arrival::Datagram { flow, bytes },
             arrival = self.tcp.recv() => arrival,
@@ -51,9 +59,14 @@ impl Sockets {
         self.udp.try_recv()
     }
 
-    /// The next arrival of a connection, if there is one already.
+    /// The next arrival other than a datagram, if there is one already.
     pub fn try_recv_message(&mut self) -> Option<Arrival> {
-        self.tcp.try_recv()
+        self.refused().or_else(|| self.tcp.try_recv())
+    }
+
+    fn refused(&mut self) -> Option<Arrival> {
+        let (flow, bytes) = self.udp.refused()?;
+        Some(Arrival::Refused { flow, bytes })
     }
 }
 
@@ -66,21 +79,27 @@ impl Sender {
     pub fn try_send(&self, flow: &Flow, bytes: &Bytes) -> Result<(), SendError> {
         match flow.protocol {
             Protocol::Udp => self.udp.try_send(flow, bytes),
-            Protocol::Tcp => self.tcp.try_send(flow, bytes.clone()),
-            Protocol::Tls | Protocol::Ws | Protocol::Wss => Err(SendError::UnknownListener),
+            _ => self.tcp.try_send(flow, bytes.clone()),
         }
     }
 
     /// Marks the peer of a flow as authenticated; its connection may stay open.
     pub fn trust(&self, flow: &Flow) {
-        if flow.protocol == Protocol::Tcp {
+        if flow.protocol.is_reliable() {
             self.tcp.trust(flow);
+        }
+    }
+
+    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops that.
+    pub fn hold(&self, flow: &Flow, is_held: bool) {
+        if flow.protocol.is_reliable() {
+            self.tcp.hold(flow, is_held);
         }
     }
 
     /// Closes the connection of a flow, whose peer may not use it any more.
     pub fn close(&self, flow: &Flow) {
-        if flow.protocol == Protocol::Tcp {
+        if flow.protocol.is_reliable() {
             self.tcp.close(flow);
         }
     }
@@ -96,8 +115,8 @@ impl Sender {
     /// When there is no such listener or no route.
     pub fn local_address(&self, flow: &Flow) -> io::Result<SocketAddr> {
         match flow.protocol {
-            Protocol::Tcp => self.tcp.local_address(flow),
-            _ => self.udp.local_address(flow),
+            Protocol::Udp => self.udp.local_address(flow),
+            _ => self.tcp.local_address(flow),
         }
     }
 
@@ -106,7 +125,7 @@ impl Sender {
         &self.udp
     }
 
-    /// TCP.
+    /// TCP and what runs over it.
     pub fn tcp(&self) -> &TcpSender {
         &self.tcp
     }

@@ -1,18 +1,22 @@
 //! UDP listeners: datagrams in with their flow, datagrams out without blocking.
 
+use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
-use crate::flow::{Flow, ListenerId, Protocol};
+use crate::flow::{Flow, ListenerId, Protocol, canonical};
 use crate::transport::error::{BindError, SendError};
+use crate::transport::refused::{request_errors, take_errors};
+use crate::transport::routes::Routes;
 
 /// The longest possible UDP datagram, in bytes; nothing is ever cut.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
@@ -49,6 +53,11 @@ pub struct UdpSender {
 
 struct Shared {
     listeners: Vec<Listener>,
+    /// For listeners on all addresses.
+    routes: Mutex<Routes>,
+    /// Datagrams that hosts refused; `has_refused` avoids the lock.
+    refused: Mutex<VecDeque<(Flow, Bytes)>>,
+    has_refused: AtomicBool,
     received: AtomicU64,
     receive_errors: AtomicU64,
     sent: AtomicU64,
@@ -82,6 +91,9 @@ impl UdpTransport {
         }
         let shared = Shared {
             listeners,
+            routes: Mutex::default(),
+            refused: Mutex::default(),
+            has_refused: AtomicBool::new(false),
             received: AtomicU64::new(0),
             receive_errors: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -119,6 +131,12 @@ impl UdpTransport {
         None
     }
 
+    /// The next datagram of ours that the host of its destination refused, with its first bytes. Errors are noticed by
+    /// the next datagram that is sent or received.
+    pub fn refused(&mut self) -> Option<(Flow, Bytes)> {
+        self.sender.shared.next_refused()
+    }
+
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<(Flow, Bytes)> {
         let mut errors = 0;
         let mut waiting = 0;
@@ -139,6 +157,7 @@ impl UdpTransport {
                     // An error caused by an earlier datagram of ours; the socket still works.
                     errors += 1;
                     self.sender.shared.receive_errors.fetch_add(1, Ordering::Relaxed);
+                    self.sender.shared.note_errors(at);
                 }
                 Poll::Ready(Err(_)) => {
                     self.sender.shared.receive_errors.fetch_add(1, Ordering::Relaxed);
@@ -169,6 +188,36 @@ impl UdpTransport {
     }
 }
 
+impl Shared {
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        // What a panic left behind is as good as before: each entry is complete.
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the errors of a listener; returns whether there were any.
+    fn note_errors(&self, at: usize) -> bool {
+        let Some(listener) = self.listeners.get(at) else { return false };
+        take_errors(&listener.socket, |destination, bytes| {
+            let flow = Flow::udp(ListenerId(u32::try_from(at).unwrap_or(u32::MAX)), canonical(destination));
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.len() < REFUSED_MAX {
+                refused.push_back((flow, bytes));
+                self.has_refused.store(true, Ordering::Relaxed);
+            }
+        })
+    }
+
+    fn next_refused(&self) -> Option<(Flow, Bytes)> {
+        if !self.has_refused.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = refused.pop_front();
+        self.has_refused.store(!refused.is_empty(), Ordering::Relaxed);
+        next
+    }
+}
+
 impl UdpSender {
     /// Sends a datagram on a flow, at once or not at all.
     ///
@@ -183,7 +232,18 @@ impl UdpSender {
             }
             remote => remote,
         };
-        match listener.socket.send_to(datagram, remote) {
+        let mut sent = listener.socket.send_to(datagram, remote);
+        for _ in 0..SEND_AGAIN_MAX {
+            // The system reports the error of an earlier datagram, to whatever destination, and does not send this one.
+            let at = usize::try_from(flow.listener.0).unwrap_or(usize::MAX);
+            match &sent {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock && self.shared.note_errors(at) => {
+                    sent = listener.socket.send_to(datagram, remote);
+                }
+                _ => break,
+            }
+        }
+        match sent {
             Ok(_) => {
                 self.shared.sent.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -222,7 +282,8 @@ impl UdpSender {
         if !listener.local.ip().is_unspecified() {
             return Ok(listener.local);
         }
-        Ok(SocketAddr::new(local_address_towards(flow.remote.ip())?, listener.local.port()))
+        let local = self.shared.routes().local_address_towards(now(), flow.remote.ip())?;
+        Ok(SocketAddr::new(local, listener.local.port()))
     }
 
     /// Totals since the start.
@@ -242,21 +303,9 @@ impl UdpSender {
     }
 }
 
-/// The address of this host from which the system would reach `remote`. Reads the routing table; sends
-/// nothing.
-///
-/// # Errors
-/// When there is no route.
-pub fn local_address_towards(remote: IpAddr) -> io::Result<IpAddr> {
-    let remote = remote.to_canonical();
-    let any: IpAddr = match remote {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    // Connecting a UDP socket only makes the system choose its source address.
-    let socket = StdUdpSocket::bind(SocketAddr::new(any, 0))?;
-    socket.connect(SocketAddr::new(remote, ROUTE_PORT))?;
-    Ok(socket.local_addr()?.ip().to_canonical())
+#[expect(clippy::disallowed_methods, reason = "routes are kept for a moment of the real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// A listener's socket. Without SO_REUSEADDR: with two engines on one port each would receive half of the
@@ -270,6 +319,7 @@ fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
     let _granted = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
     let _granted = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
+    request_errors(&socket);
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
@@ -278,13 +328,16 @@ fn open(address: SocketAddr, v6_only: bool) -> io::Result<StdUdpSocket> {
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// It holds the responses to such a flood.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// Refused datagrams that wait for the driver; further ones are like lost ones.
+const REFUSED_MAX: usize = 1_024;
+/// How often a datagram is sent again after errors of earlier ones.
+const SEND_AGAIN_MAX: u32 = 3;
 /// Errors read from one socket before the others get their turn.
 const ERRORS_AT_ONCE: u32 = 16;
-/// Any port; the route does not depend on it.
-const ROUTE_PORT: u16 = 5060;
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use super::*;
@@ -369,6 +422,29 @@ mod tests {
         let stream = Flow { protocol: Protocol::Tcp, ..flow };
         assert!(matches!(sender.try_send(&stream, b"x"), Err(SendError::UnknownListener)));
         assert_eq!(sender.counters().send_errors, 1);
+    }
+
+    /// The error of one datagram is reported with its destination, and the next one, to another destination, is sent.
+    #[tokio::test]
+    async fn a_refused_datagram_is_reported_and_stops_no_other() {
+        for local in ["127.0.0.1:0", "[::]:0"] {
+            let Ok(mut transport) = UdpTransport::bind(&[local.parse().unwrap()]) else {
+                eprintln!("skipped: this host has no IPv6");
+                continue;
+            };
+            let sender = transport.sender();
+            let closed = StdUdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
+            let phone = StdUdpSocket::bind(loopback()).unwrap();
+            phone.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let gone = Flow::udp(ListenerId(0), closed);
+            let there = Flow::udp(ListenerId(0), phone.local_addr().unwrap());
+            sender.try_send(&gone, b"INVITE sip:gone").unwrap();
+            // On the loopback the error is there at once; elsewhere it would take a round trip.
+            sender.try_send(&there, b"still sent").unwrap();
+            assert_eq!(phone.recv(&mut [0; 16]).unwrap(), 10);
+            assert_eq!(transport.refused(), Some((gone, Bytes::from_static(b"INVITE sip:gone"))), "{local}");
+            assert_eq!((transport.refused(), sender.counters().send_errors), (None, 0));
+        }
     }
 
     #[tokio::test]

@@ -27,12 +27,24 @@ pub enum Input {
         /// The connection.
         flow: Flow,
     },
+    /// A connection could not be opened: requests sent on it get no response.
+    FlowUnopened {
+        /// The connection.
+        flow: Flow,
+    },
     /// A parsed message arrived, for example from a stream.
     Message {
         /// Its flow.
         flow: Flow,
         /// The message.
         message: Message,
+    },
+    /// The host of a destination refused a datagram.
+    Refused {
+        /// Its flow.
+        flow: Flow,
+        /// Its first bytes.
+        bytes: Bytes,
     },
     /// The time of [`Ua::next_timeout`] has come.
     Timeout,
@@ -51,11 +63,19 @@ impl Ua {
                 self.layer.handle_input(now, transaction::Input::Datagram { flow, bytes });
             }
             Input::FlowClosed { flow } => {
+                self.reopen(&flow);
                 self.layer.handle_input(now, transaction::Input::FlowClosed { flow });
+            }
+            Input::FlowUnopened { flow } => {
+                self.layer.handle_input(now, transaction::Input::FlowUnopened { flow });
             }
             Input::Message { flow, message } => {
                 self.layer.handle_input(now, transaction::Input::Message { flow, message });
             }
+            Input::Refused { flow, bytes } => {
+                self.layer.handle_input(now, transaction::Input::Refused { flow, bytes });
+            }
+            Input::TransportError { key } if self.reopen_for(&key) => {}
             Input::TransportError { key } => {
                 self.layer.handle_input(now, transaction::Input::TransportError { key });
             }
@@ -118,6 +138,20 @@ impl Ua {
         }
     }
 
+    /// The leg with this dialog, as Replaces names it from the peer's view (RFC 3891 §3): our tag and the peer's.
+    pub fn leg_of_dialog(&self, call_id: &str, local_tag: &str, remote_tag: &str) -> Option<LegKey> {
+        let key = self.leg_of_tag(local_tag)?;
+        let leg = self.legs.get(&key).filter(|leg| !leg.released)?;
+        leg.dialog_with(call_id, remote_tag).map(|_| key)
+    }
+
+    /// The Call-ID, our tag and the peer's tag of a leg's dialog, once there is one.
+    pub fn dialog_of(&self, leg: LegKey) -> Option<(&str, &str, &str)> {
+        let dialog = self.legs.get(&leg).filter(|leg| !leg.released)?.dialogs.first()?;
+        let id = dialog.id();
+        Some((&id.call_id, &id.local_tag, &id.remote_tag))
+    }
+
     /// The Contact of a leg's peer and the flow for requests to it, once there is a dialog.
     pub fn peer(&self, leg: LegKey) -> Option<(&Uri, Flow)> {
         let dialog = self.legs.get(&leg)?.dialogs.first()?;
@@ -163,6 +197,8 @@ impl Ua {
             *at = now + crate::ua::leg::PROVISIONAL_EVERY;
             self.layer.retransmit(now, server);
         }
+        self.repeat_reliable(now, key);
+        let Some(leg) = self.legs.get_mut(&key) else { return };
         if let Some(answer) = &mut leg.answer {
             answer.machine.handle_input(now, AnswerInput::Timeout);
             match answer.machine.poll_output() {

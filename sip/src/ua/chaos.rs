@@ -52,6 +52,7 @@ impl World {
         let end = |n: u8| End {
             ua: Ua::new(
                 UaConfig {
+                    extensions: vec!["100rel".to_owned()],
                     // Each end has session timers or none.
                     session_timer: (seed & u64::from(n) != 0).then_some(timer),
                     ..UaConfig::new(LayerConfig::new(Local::fixed(Host::V4([192, 0, 2, n].into()), None)))
@@ -83,7 +84,7 @@ impl World {
         let leg = legs.get(act.which % legs.len().max(1)).copied();
         let server = end.servers.get(act.which % end.servers.len().max(1)).copied();
         let offer = Extra::new().content("application/sdp", "v=0\r\n");
-        match (act.what % 13, leg, server) {
+        match (act.what % 14, leg, server) {
             (0 | 1, ..) => {
                 let invite = Invite::new("sip:b@192.0.2.2", "<sip:a@192.0.2.1>", "<sip:b@192.0.2.2>");
                 let invite = if act.what.is_multiple_of(2) {
@@ -91,6 +92,8 @@ impl World {
                 } else {
                     invite
                 };
+                let invite =
+                    if act.which.is_multiple_of(3) { invite.header("Require", "100rel") } else { invite };
                 if let Ok(leg) = end.ua.invite(now, to, invite) {
                     end.legs.entry(leg).or_default();
                 }
@@ -98,6 +101,9 @@ impl World {
             (2, Some(leg), _) => end.ua.hang_up(now, leg),
             (3, Some(leg), _) => {
                 let _ = end.ua.reinvite(now, leg, &offer);
+            }
+            (13, Some(leg), _) => {
+                let _ = end.ua.request_within(now, leg, Method::Update, &offer);
             }
             (4, Some(leg), _) => {
                 let _ = end.ua.ack(now, leg, &offer);
@@ -162,7 +168,10 @@ impl World {
                 match output {
                     Output::Transmit { bytes, .. } => self.post(1 - who, &bytes),
                     Output::Event(event) => self.ends[who].hear(event),
-                    Output::Rejected { .. } | Output::Overload { .. } | Output::Withheld { .. } => {}
+                    Output::Hold { .. }
+                    | Output::Rejected { .. }
+                    | Output::Overload { .. }
+                    | Output::Withheld { .. } => {}
                 }
             }
         }
@@ -194,14 +203,18 @@ impl End {
             | Event::Reinvited { leg, .. }
             | Event::ReinviteCancelled { leg, .. }
             | Event::ReinviteDue { leg }
-            | Event::RefreshDue { leg } => Some(*leg),
+            | Event::RefreshDue { leg }
+            | Event::Updated { leg, .. } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
             // A receipt may arrive after the end of its leg.
             Event::InfoAnswered { key, .. } | Event::MessageAnswered { key, .. } => {
                 assert!(self.notes.remove(key), "a second receipt: {event:?}");
                 None
             }
-            Event::Invited { .. } | Event::Ended { .. } => None,
+            Event::Invited { .. }
+            | Event::Ended { .. }
+            | Event::NotifyAnswered { .. }
+            | Event::Resubscribed { .. } => None,
         };
         assert!(
             about.is_none_or(|leg| self.legs.get(&leg) == Some(&0)),
@@ -212,7 +225,9 @@ impl End {
                 assert_eq!(self.legs.insert(leg, 0), None);
                 self.servers.push(key);
             }
-            Event::Reinvited { key, .. } | Event::Request { key, .. } => self.servers.push(key),
+            Event::Reinvited { key, .. } | Event::Request { key, .. } | Event::Updated { key, .. } => {
+                self.servers.push(key);
+            }
             Event::Ended { leg, cause } => {
                 *self.legs.get_mut(&leg).expect("a leg that began") += 1;
                 if let Cause::Refused { request: Some(request), .. } = cause {
@@ -285,5 +300,47 @@ proptest! {
     #[test]
     fn everything_ends_on_a_lying_network(seed: u64, acts in acts()) {
         everything_ends(seed, 5, 20, &acts);
+    }
+}
+
+/// Places a call that requires reliable provisional responses, and returns whether both sides have it a minute later.
+fn reliable_call_is_up(seed: u64, losses: u32) -> bool {
+    let mut world = World::new(seed, losses, 0);
+    let invite = Invite::new("sip:b@192.0.2.2", "<sip:a@192.0.2.1>", "<sip:b@192.0.2.2>");
+    let invite = invite.header("Require", "100rel").content("application/sdp", "v=0");
+    let leg = world.ends[0].ua.invite(world.now, flow(1), invite).unwrap();
+    world.ends[0].legs.insert(leg, 0);
+    world.drain();
+    world.run_until(world.now + Duration::from_secs(10));
+    if let Some(key) = world.ends[1].servers.first().copied() {
+        for status in [180, 183, 200] {
+            let reply = Reply::new(StatusCode::new(status).unwrap()).content("application/sdp", "v=0");
+            let _ = world.ends[1].ua.respond(world.now, &key, reply); // It fails once the INVITE is refused.
+            world.drain();
+            world.run_until(world.now + Duration::from_millis(700));
+        }
+    }
+    world.run_until(world.now + Duration::from_secs(60));
+    let up = |end: &End| end.legs.values().any(|ended| *ended == 0) && end.ua.legs_len() == 1;
+    let up = [up(&world.ends[0]), up(&world.ends[1])];
+    assert_eq!(up[0], up[1], "seed {seed}, {losses} %: one side has a call that the other has not");
+    for end in &mut world.ends {
+        let legs: Vec<LegKey> = end.legs.keys().copied().collect();
+        legs.into_iter().for_each(|leg| end.ua.hang_up(world.now, leg));
+    }
+    world.drain();
+    world.run_until(world.now + Duration::from_secs(200));
+    for end in &world.ends {
+        assert!(end.legs.values().all(|ended| *ended == 1), "seed {seed}: {:?}", end.legs);
+        assert_eq!((end.ua.legs_len(), end.ua.transactions()), (0, (0, 0)), "seed {seed}");
+    }
+    up[0]
+}
+
+#[test]
+fn calls_with_reliable_responses_survive_losses() {
+    for (losses, at_least) in [(0, 60), (5, 60), (20, 58), (40, 40)] {
+        let up = (0..60).filter(|seed| reliable_call_is_up(*seed, losses)).count();
+        assert!(up >= at_least, "{losses} % lost: {up} of 60");
     }
 }

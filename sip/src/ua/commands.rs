@@ -2,13 +2,16 @@
 
 use std::time::Instant;
 
+use crate::dialog::Dialog;
 use crate::flow::Flow;
 use crate::message::{InvalidValue, Method, Name, Request, StatusCode};
 use crate::transaction::{ClientKey, SendError, ServerKey};
 use crate::ua::draft::{Content, Draft, Extra, Invite, Reply};
 use crate::ua::event::{Cause, Retried};
 use crate::ua::leg::{Leg, LegKey, Phase};
+use crate::ua::reliable::RELIABLE;
 use crate::ua::state::{Purpose, Ua};
+use crate::ua::subscription_key::SubscriptionKey;
 
 impl Ua {
     /// Sends a request outside dialogs to `flow`. Its result is [`Response`](super::Event::Response) or
@@ -32,6 +35,9 @@ impl Ua {
     pub fn invite(&mut self, now: Instant, flow: Flow, invite: Invite) -> Result<LegKey, SendError> {
         let mut request = self.build(&flow, &invite.0)?;
         self.offer_timer(None, &mut request)?;
+        if self.has_reliable() && !request.headers().lists(Name::Supported, RELIABLE) {
+            request.push(Name::Supported, RELIABLE)?;
+        }
         self.start_leg(now, flow, request)
     }
 
@@ -49,12 +55,13 @@ impl Ua {
         extra: &Extra,
     ) -> Result<Retried, SendError> {
         let number = request.cseq().map_err(|_| InvalidValue::Token)?.number;
-        let to_tag = request.to().map_err(|_| InvalidValue::Token)?.tag().map(str::to_owned);
+        let to_tag = request.to_tag().map_err(|_| InvalidValue::Token)?;
+        let to_tag = (!to_tag.is_empty()).then(|| to_tag.into_owned());
         let method = request.method().clone();
         request.remove(Name::Via);
         extra.write_headers(request.headers_mut())?;
         let leg = to_tag.as_ref().and_then(|_| self.leg_of_tag(request.from().ok()?.tag()?));
-        let dialog = leg.and_then(|leg| self.legs.get_mut(&leg)).and_then(Leg::confirmed);
+        let dialog = leg.and_then(|leg| self.legs.get_mut(&leg)).and_then(|leg| leg.confirmed());
         let (flow, cseq) = match dialog {
             Some(dialog) => (dialog.route(), dialog.next_cseq()),
             None => (flow, number + 1),
@@ -134,10 +141,16 @@ impl Ua {
     /// Ends a leg as its state requires: with CANCEL, 480 or BYE. The user gets one more event,
     /// [`Ended`](super::Event::Ended); what the network still needs happens after that.
     pub fn hang_up(&mut self, now: Instant, key: LegKey) {
+        self.hang_up_because(now, key, None);
+    }
+
+    /// Ends a leg as [`Ua::hang_up`] does; its CANCEL or BYE has `reason` as its Reason (RFC 3326).
+    pub fn hang_up_because(&mut self, now: Instant, key: LegKey, reason: Option<String>) {
         let Some(leg) = self.legs.get_mut(&key).filter(|leg| !leg.released) else { return };
+        leg.bye_reason = reason.map(String::into_boxed_str);
         match &leg.phase {
             Phase::Calling { client } => {
-                self.layer.cancel(now, client);
+                self.layer.cancel(now, client, leg.bye_reason.as_deref());
                 self.release(key, Cause::HungUp);
             }
             Phase::Ringing { server, .. } => {
@@ -166,6 +179,7 @@ impl Ua {
     pub fn reinvite(&mut self, now: Instant, key: LegKey, extra: &Extra) -> Result<ClientKey, SendError> {
         let leg = self.legs.get_mut(&key).ok_or(SendError::WrongState)?;
         if leg.answer.is_some()
+            || leg.updating.is_some()
             || !leg.usage.may_send()
             || !matches!(leg.phase, Phase::Confirmed { ack_owed: None })
         {
@@ -204,7 +218,7 @@ impl Ua {
         content: Content,
         wide: Option<Flow>,
     ) -> Result<ClientKey, SendError> {
-        let extra = Extra { headers: Vec::new(), content: Some(content) };
+        let extra = Extra::new().with_content(content);
         let (flow, _, request) = self.build_within(leg, Method::Info, &extra)?;
         self.start(now, way(flow, wide, &request), request, Purpose::Info(leg))
     }
@@ -227,6 +241,66 @@ impl Ua {
         let (flow, _, request) = self.build_within(leg, method, extra)?;
         let purpose = within(leg, request.method());
         self.start(now, flow, request, purpose)
+    }
+
+    /// Accepts a SUBSCRIBE that begins a subscription: answers it with `reply`, a 2xx. Requests of the subscription go
+    /// by the flow of the SUBSCRIBE, as those of a registered phone do (RFC 5626 §5.3).
+    ///
+    /// The user must send a NOTIFY at once (RFC 6665 §4.2.1.2).
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Overload`] when there are too many subscriptions, [`SendError::WrongState`] when the request has its
+    /// final response already, and an invalid value when no dialog can be made from the request.
+    pub fn accept_subscription(
+        &mut self,
+        now: Instant,
+        key: &ServerKey,
+        flow: Flow,
+        request: &Request,
+        reply: Reply,
+    ) -> Result<SubscriptionKey, SendError> {
+        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
+            return Err(SendError::Overload);
+        }
+        let tag = self.layer.local_tag(key).ok_or(SendError::WrongState)?;
+        let user = request.parsed_uri().ok().and_then(|uri| uri.user_decoded().map(|user| user.into_owned()));
+        let contact = self.contact(&flow, user.as_deref(), request.is_sips());
+        let mut dialog = Dialog::uas(request, &tag, flow, contact).map_err(|_| InvalidValue::Token)?;
+        dialog.keep_to_flow();
+        dialog.confirm_uas();
+        let subscription = SubscriptionKey(self.next_key());
+        self.subscriptions_by_tag.insert(tag, subscription);
+        self.subscriptions.insert(subscription, Box::new(dialog));
+        match self.send_reply(now, key, reply) {
+            Ok(()) => {
+                self.pump(now);
+                Ok(subscription)
+            }
+            Err(error) => {
+                self.end_subscription(subscription);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends a NOTIFY; its result is [`NotifyAnswered`](super::Event::NotifyAnswered).
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::WrongState`] when the subscription has ended, otherwise as [`Ua::request`].
+    pub fn notify(
+        &mut self,
+        now: Instant,
+        subscription: SubscriptionKey,
+        extra: &Extra,
+    ) -> Result<(), SendError> {
+        let dialog = self.subscriptions.get_mut(&subscription).ok_or(SendError::WrongState)?;
+        let cseq = dialog.next_cseq();
+        let flow = dialog.route();
+        let mut request = dialog.request(Method::Notify, cseq)?;
+        extra.write_to(&mut request)?;
+        self.start(now, flow, request, Purpose::Notify(subscription)).map(drop)
     }
 
     fn start_leg(&mut self, now: Instant, flow: Flow, request: Request) -> Result<LegKey, SendError> {
@@ -290,3 +364,5 @@ fn within(leg: LegKey, method: &Method) -> Purpose {
 
 /// The longest request that fits into a datagram in any case, without the Via that is added to it.
 const SHORT_BYTES_MAX: usize = 1_300 - 120;
+/// Each holds a dialog of some hundred bytes.
+const SUBSCRIPTIONS_MAX: usize = 100_000;

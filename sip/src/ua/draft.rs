@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::flow::Flow;
-use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
+use crate::message::{Headers, InvalidValue, Method, Name, Request, StatusCode};
 
 /// Headers and a body that the user adds to a message.
 ///
@@ -11,8 +11,10 @@ use crate::message::{Headers, InvalidValue, Method, Name, StatusCode};
 /// REGISTER.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Names and values; a name may occur more than once.
-    pub headers: Vec<(String, String)>,
+    /// A name may occur more than once. Boxed, so that a reply stays small.
+    headers: Option<Box<Headers>>,
+    /// The first header that cannot be written; sending fails with it.
+    invalid: Option<InvalidValue>,
     /// The body.
     pub content: Option<Content>,
 }
@@ -60,8 +62,25 @@ impl Extra {
 
     /// Adds a header.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let headers = self.headers.get_or_insert_default();
+        if let Err(error) = headers.push(Name::from(name.as_ref()), value.as_ref()) {
+            self.invalid.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Adds headers.
+    #[must_use]
+    pub fn headers(mut self, headers: Headers) -> Self {
+        match &mut self.headers {
+            None => self.headers = Some(Box::new(headers)),
+            Some(earlier) => {
+                if let Err(error) = earlier.append(&headers) {
+                    self.invalid.get_or_insert(error);
+                }
+            }
+        }
         self
     }
 
@@ -72,17 +91,26 @@ impl Extra {
         self
     }
 
+    pub(super) fn with_content(self, content: Content) -> Self {
+        Self { content: Some(content), ..self }
+    }
+
+    /// Writes the headers and the body into a request.
+    pub(super) fn write_to(&self, request: &mut Request) -> Result<(), InvalidValue> {
+        self.write_headers(request.headers_mut())?;
+        match &self.content {
+            Some(content) => request.set_body(&content.content_type, content.body.clone()),
+            None => Ok(()),
+        }
+    }
+
     /// Writes the headers over existing ones: the first of a name replaces, the others are added.
     pub(super) fn write_headers(&self, headers: &mut Headers) -> Result<(), InvalidValue> {
-        for (at, (name, value)) in self.headers.iter().enumerate() {
-            let seen = self.headers.iter().take(at).any(|(earlier, _)| earlier.eq_ignore_ascii_case(name));
-            if seen {
-                headers.push(Name::from(name), value)?;
-            } else {
-                headers.set(Name::from(name), value)?;
-            }
+        match (self.invalid, &self.headers) {
+            (Some(error), _) => Err(error),
+            (None, Some(own)) => headers.overlay(own),
+            (None, None) => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -122,7 +150,7 @@ impl Draft {
         content: Content,
     ) -> Self {
         let draft = Self::new(Method::Message, uri, from, to);
-        Self { extra: Extra { content: Some(content), ..draft.extra }, ..draft }
+        Self { extra: draft.extra.with_content(content), ..draft }
     }
 
     /// Sets a connection of the same peer for a request that is too long for a datagram.
@@ -142,7 +170,7 @@ impl Draft {
 
     /// Adds a header.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.extra = self.extra.header(name, value);
         self
     }
@@ -170,7 +198,7 @@ impl Invite {
 
     /// Adds a header.
     #[must_use]
-    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn header(self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         Self(self.0.header(name, value))
     }
 
@@ -196,7 +224,7 @@ impl Reply {
 
     /// Adds a header.
     #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.extra = self.extra.header(name, value);
         self
     }
@@ -205,6 +233,13 @@ impl Reply {
     #[must_use]
     pub fn content(mut self, content_type: impl Into<String>, body: impl Into<Bytes>) -> Self {
         self.extra = self.extra.content(content_type, body);
+        self
+    }
+
+    /// Adds headers.
+    #[must_use]
+    pub fn headers(mut self, headers: Headers) -> Self {
+        self.extra = self.extra.headers(headers);
         self
     }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::flow::Flow;
 use crate::message::{Rejection, Request, Response, StatusCode};
 use crate::transaction::{ClientKey, ServerKey};
-use crate::ua::LegKey;
+use crate::ua::{LegKey, SubscriptionKey};
 
 /// An action or an event.
 #[derive(Debug)]
@@ -13,6 +13,13 @@ use crate::ua::LegKey;
 pub enum Output {
     /// For the user.
     Event(Event),
+    /// A leg begins to use this connection, or no leg uses it any more: silence must not close it meanwhile.
+    Hold {
+        /// The connection; its peer need not be authenticated yet.
+        flow: Flow,
+        /// Whether it is used.
+        is_held: bool,
+    },
     /// A table is full; the message was answered 503.
     Overload {
         /// The flow of the message.
@@ -95,6 +102,13 @@ pub enum Event {
         /// The result.
         receipt: Receipt,
     },
+    /// The result of our NOTIFY; once for each, unless the subscription has been forgotten.
+    NotifyAnswered {
+        /// The subscription.
+        subscription: SubscriptionKey,
+        /// The final response; `None` when there was none, or the NOTIFY could not be sent.
+        status: Option<StatusCode>,
+    },
     /// A provisional response other than 100 to the INVITE of a leg; several dialogs of a fork may send them.
     Progress {
         /// The leg.
@@ -130,6 +144,26 @@ pub enum Event {
     RefreshDue {
         /// The leg.
         leg: LegKey,
+    },
+    /// The peer refreshes or ends its subscription, by its Expires; the user must answer, and send a NOTIFY.
+    Resubscribed {
+        /// The subscription.
+        subscription: SubscriptionKey,
+        /// The SUBSCRIBE's transaction.
+        key: ServerKey,
+        /// The SUBSCRIBE.
+        request: Request,
+    },
+    /// The peer changes the call with an offer in UPDATE; the user must answer it, as soon as it can.
+    Updated {
+        /// The leg.
+        leg: LegKey,
+        /// The UPDATE's transaction.
+        key: ServerKey,
+        /// Its flow.
+        flow: Flow,
+        /// The UPDATE.
+        request: Request,
     },
     /// Another request arrived and must be answered: of a leg (INFO, UPDATE, MESSAGE, …) or outside
     /// (REGISTER, OPTIONS, …).
@@ -192,6 +226,8 @@ pub enum Cause {
         /// Our INVITE, for [`Ua::retry`](super::Ua::retry) after a 401 or 407.
         request: Option<Request>,
     },
+    /// The PRACK of our provisional response did not arrive; the INVITE has been refused with 504 (RFC 3262 §3).
+    PrackMissing,
     /// The session was not refreshed in time (RFC 4028 §10); a BYE has been sent.
     SessionExpired,
     /// No final response arrived in time (timer B, or the limit of a CANCEL): equivalent to 408.

@@ -1,12 +1,13 @@
 //! Passes events of the transaction layer to the legs (RFC 3261 §12.2.2, §13.2.2, §14.2, §15.1.2).
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use rand::RngExt;
 
 use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput, TIMER};
 use crate::flow::Flow;
-use crate::message::{Method, Name, Request, Response, StatusCode};
+use crate::message::{FieldError, Method, Name, Request, Response, StatusCode};
 use crate::transaction::{self, ClientKey, ServerKey};
 use crate::ua::draft::{Extra, Reply};
 use crate::ua::event::{Cause, Event, Receipt};
@@ -43,7 +44,7 @@ impl Ua {
             let reply = Reply::new(StatusCode::BAD_EXTENSION).header("Unsupported", unknown.join(", "));
             return self.refuse_quietly(now, &key, &reply);
         }
-        let to_tag = request.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        let to_tag = tag_of(request.to_tag());
         match (to_tag, request.method()) {
             (Some(tag), _) => self.on_request_within(now, key, flow, request, &tag),
             (None, Method::Invite) => self.on_invite(now, key, flow, request),
@@ -69,12 +70,13 @@ impl Ua {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::LOOP_DETECTED));
         }
         let user = request.parsed_uri().ok().and_then(|uri| uri.user_decoded().map(|user| user.into_owned()));
-        let contact = self.contact(&flow, user.as_deref());
+        let contact = self.contact(&flow, user.as_deref(), request.is_sips());
         let Ok(dialog) = Dialog::uas(&request, &local_tag, flow, contact) else {
             return self.refuse_quietly(now, &key, &Reply::new(StatusCode::BAD_REQUEST));
         };
         let mut leg = Leg::new(local_tag, flow, Phase::Ringing { server: key, refresh: None }, None);
-        leg.dialogs.push(dialog);
+        leg.reliable = self.required_reliable(&request);
+        leg.dialogs = vec![dialog];
         let leg = self.insert_leg(leg);
         self.event(Event::Invited { leg, key, flow, request });
     }
@@ -87,7 +89,10 @@ impl Ua {
         request: Request,
         to_tag: &str,
     ) {
-        let from_tag = request.from().ok().and_then(|from| from.tag().map(str::to_owned)).unwrap_or_default();
+        if let Some(subscription) = self.subscription_of_tag(to_tag) {
+            return self.on_subscription_request(now, subscription, key, flow, request);
+        }
+        let from_tag = request.from_tag().unwrap_or_default();
         let place = self
             .leg_of_tag(to_tag)
             .and_then(|leg| Some((leg, self.legs.get(&leg)?.dialog_with(request.call_id(), &from_tag)?)));
@@ -110,9 +115,13 @@ impl Ua {
             _ if self.legs.get(&leg_key).is_none_or(|leg| leg.released) => {
                 self.answer(now, &key, StatusCode::NO_TRANSACTION);
             }
+            Method::Prack => self.on_prack(now, leg_key, &key, &request),
             Method::Update if request.body().is_empty() && self.config.session_timer.is_some() => {
                 self.refresh_target(leg_key, at, &request);
                 self.refreshed(now, leg_key, key, &request);
+            }
+            Method::Update if !request.body().is_empty() => {
+                self.on_update(now, (leg_key, at), key, flow, request);
             }
             _ => {
                 self.refresh_target(leg_key, at, &request);
@@ -136,7 +145,7 @@ impl Ua {
         if let Phase::Ringing { server, .. } = std::mem::replace(&mut leg.phase, Phase::Ending) {
             self.answer(now, &server, StatusCode::REQUEST_TERMINATED); // §15.1.2
         }
-        self.refuse_reinvite(now, key);
+        self.refuse_changes(now, key);
         self.release(key, Cause::Bye(request));
     }
 
@@ -183,10 +192,9 @@ impl Ua {
     }
 
     fn on_ack(&mut self, now: Instant, request: Request) {
-        let tags = request.to().ok().and_then(|to| to.tag().map(str::to_owned));
-        let Some(key) = tags.and_then(|tag| self.leg_of_tag(&tag)) else { return };
+        let Some(key) = request.to_tag().ok().and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        let from_tag = request.from().ok().and_then(|from| from.tag().map(str::to_owned)).unwrap_or_default();
+        let from_tag = request.from_tag().unwrap_or_default();
         let number = request.cseq().ok().map(|cseq| cseq.number);
         let known = leg.dialog_with(request.call_id(), &from_tag).is_some();
         // Anything but the expected ACK is a repetition or a stray one.
@@ -194,6 +202,7 @@ impl Ua {
             return;
         };
         answer.machine.handle_input(now, AnswerInput::Ack);
+        self.layer.acknowledged(&answer.key);
         leg.answer = None;
         if leg.released {
             self.end_by_bye(now, key, Cause::HungUp); // The BYE has waited for this (§15).
@@ -253,6 +262,9 @@ impl Ua {
             Some(Purpose::Info(leg)) if is_final => {
                 self.on_receipt(Some(leg), key, Receipt::Answered { flow, response, request });
             }
+            Some(Purpose::Notify(subscription)) if is_final => {
+                self.on_notified(subscription, Some(response.status()));
+            }
             Some(Purpose::Message) if is_final => {
                 self.on_receipt(None, key, Receipt::Answered { flow, response, request });
             }
@@ -275,6 +287,8 @@ impl Ua {
                 Purpose::Bye(_)
                 | Purpose::Info(_)
                 | Purpose::Message
+                | Purpose::Notify(_)
+                | Purpose::Prack(_)
                 | Purpose::Refresh(_)
                 | Purpose::Reinvite { .. },
             )
@@ -305,15 +319,18 @@ impl Ua {
         if response.status() == StatusCode::TRYING {
             return;
         }
-        let to_tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        let to_tag = tag_of(response.to_tag());
         if let (Some(tag), Some(invite)) = (to_tag, &leg.invite)
             && leg.dialog_with(response.call_id(), &tag).is_none()
             && leg.dialogs.len() < FORKS_MAX
             && let Ok(dialog) = Dialog::uac(invite, &response, leg.flow, contact_of(invite))
         {
-            leg.dialogs.push(dialog);
+            // Most calls have one dialog, and `push` would reserve space for four.
+            leg.dialogs.reserve_exact(1);
+            leg.dialogs.push(leg.on_its_flow(dialog));
         }
-        if !leg.released {
+        let is_released = leg.released;
+        if self.acknowledge_progress(now, key, &response) && !is_released {
             self.event(Event::Progress { leg: key, response });
         }
     }
@@ -324,11 +341,11 @@ impl Ua {
         let Some(invite) = &leg.invite else { return };
         let (offered, contact) = (!invite.body().is_empty(), contact_of(invite));
         let Ok(cseq) = invite.cseq().map(|cseq| cseq.number) else { return };
-        let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
+        let tag = response.to_tag().unwrap_or_default();
         let early = leg.dialog_with(response.call_id(), &tag).map(|at| leg.dialogs.swap_remove(at));
         let confirmed = match early {
             Some(mut dialog) => dialog.confirm_uac(response).map(|()| dialog),
-            None => Dialog::uac(invite, response, leg.flow, contact),
+            None => Dialog::uac(invite, response, leg.flow, contact).map(|dialog| leg.on_its_flow(dialog)),
         };
         let Ok(dialog) = confirmed else {
             // Neither an ACK nor a call can be made from it.
@@ -356,15 +373,14 @@ impl Ua {
 
     /// A 2xx after the first: its ACK was lost, or another fork answered.
     fn on_success_again(&mut self, now: Instant, flow: Flow, response: &Response) {
-        let from_tag = response.from().ok().and_then(|from| from.tag().map(str::to_owned));
-        let Some(key) = from_tag.and_then(|tag| self.leg_of_tag(&tag)) else { return };
+        let Some(key) = response.from_tag().ok().and_then(|tag| self.leg_of_tag(&tag)) else { return };
         let Some(leg) = self.legs.get_mut(&key) else { return };
         // The first 2xx arrives through its transaction; handling a stray one would leave that without an
         // end.
         if matches!(leg.phase, Phase::Calling { .. }) {
             return;
         }
-        let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
+        let tag = response.to_tag().unwrap_or_default();
         let Ok(cseq) = response.cseq().map(|cseq| cseq.number) else { return };
         match leg.dialog_with(response.call_id(), &tag).and_then(|at| leg.dialogs.get(at)) {
             Some(dialog) => {
@@ -428,6 +444,7 @@ impl Ua {
         match self.purposes.remove(&key) {
             Some(Purpose::Info(leg)) => self.on_receipt(Some(leg), key, receipt),
             Some(Purpose::Message) => self.on_receipt(None, key, receipt),
+            Some(Purpose::Notify(subscription)) => self.on_notified(subscription, None),
             Some(Purpose::Invite(leg)) => {
                 self.release(leg, if unreachable { Cause::Unreachable } else { Cause::TimedOut });
                 self.remove_leg(now, leg);
@@ -446,7 +463,7 @@ impl Ua {
             }
             Some(Purpose::Outside) => self.event(Event::Unanswered { leg: None, key, unreachable }),
             // It belongs to a leg whose end was already reported to the user.
-            Some(Purpose::Within(_)) | None => {}
+            Some(Purpose::Prack(_) | Purpose::Within(_)) | None => {}
         }
     }
 
@@ -465,26 +482,11 @@ impl Ua {
             self.settle(now, key);
         }
     }
+}
 
-    fn refresh_target(&mut self, key: LegKey, at: usize, request: &Request) {
-        if let Some(dialog) = self.legs.get_mut(&key).and_then(|leg| leg.dialogs.get_mut(at)) {
-            let _ = dialog.refresh_target_by(request); // The guard has read Contact; an unreadable one changes nothing.
-        }
-    }
-
-    /// Sends a final response with only a status.
-    fn answer(&mut self, now: Instant, key: &ServerKey, status: StatusCode) {
-        if let Ok(response) = self.build_reply(key, &Reply::new(status)) {
-            self.layer.respond(now, key, &response);
-        }
-    }
-
-    /// Sends a refusal that leaves no state, because the peer is not authenticated yet.
-    fn refuse_quietly(&mut self, now: Instant, key: &ServerKey, reply: &Reply) {
-        if let Ok(response) = self.build_reply(key, reply) {
-            self.layer.respond_statelessly(now, key, &response);
-        }
-    }
+/// A tag, unless it is absent or empty.
+fn tag_of(tag: Result<Cow<'_, str>, FieldError>) -> Option<String> {
+    tag.ok().filter(|tag| !tag.is_empty()).map(Cow::into_owned)
 }
 
 /// The Contact of our INVITE.

@@ -147,6 +147,11 @@ impl Bench {
                     .content("application/sdp", "v=0\r\n");
                 ua.invite(now, to_peer, invite).map(|key| *leg = Some(key))
             }
+            // Accepts this option tag from now on.
+            ("extension", Some(tag)) => {
+                ua.config.extensions.push(tag.to_owned());
+                Ok(())
+            }
             ("info", _) => ua.info(now, leg.unwrap(), note()).map(|_| ()),
             ("message", _) => {
                 let (from, to) = ("<sip:events@acme.test>", "<sip:bob@acme.test>");
@@ -169,6 +174,9 @@ impl Bench {
                     Retried::Transaction(key) => *client = Some(key),
                 })
             }
+            ("update", _) => ua
+                .request_within(now, leg.unwrap(), Method::Update, &sdp(Extra::new()))
+                .map(|key| *client = Some(key)),
             ("ack", _) => ua.ack(now, leg.unwrap(), &sdp(Extra::new())),
             ("hangup", _) => {
                 ua.hang_up(now, leg.unwrap());
@@ -267,6 +275,7 @@ impl Bench {
                         let text = self.describe(who, event);
                         self.print(&format!("  {}: {text}", NAMES[who]));
                     }
+                    Output::Hold { flow, .. } => panic!("{flow}"),
                     Output::Overload { .. } => self.print(&format!("  {}: overload", NAMES[who])),
                     Output::Rejected { reason, .. } => panic!("{reason}"),
                     Output::Withheld { flow } => panic!("{flow}"),
@@ -329,6 +338,10 @@ impl Bench {
                 let credentials = request.header("Authorization").map_or("", |_| " +Authorization");
                 format!("Invited{credentials}")
             }
+            Event::NotifyAnswered { status, .. } => {
+                let status = status.map_or("none".to_owned(), |status| status.as_u16().to_string());
+                format!("NotifyAnswered {status}")
+            }
             Event::Progress { response, .. } => format!("Progress {}", response.status().as_u16()),
             Event::Reinvited { key, .. } => {
                 end.server = Some(key);
@@ -344,11 +357,19 @@ impl Bench {
                 let leg = leg.map_or("", |_| " of the leg");
                 format!("{} request{leg}{route}{credentials}", request.method())
             }
+            Event::Resubscribed { key, .. } => {
+                end.server = Some(key);
+                "Resubscribed".to_owned()
+            }
             Event::Response { response, request, .. } => {
                 end.refused = request;
                 format!("{} response", response.status().as_u16())
             }
             Event::Unanswered { .. } => "Unanswered".to_owned(),
+            Event::Updated { key, .. } => {
+                end.server = Some(key);
+                "Updated".to_owned()
+            }
         }
     }
 
@@ -377,6 +398,9 @@ fn session(headers: &Headers) -> String {
             write!(text, " {short}={value}").unwrap();
         }
     }
+    // RSeq numbers begin at random.
+    text += headers.header("RSeq").map_or("", |_| " +RSeq");
+    text += headers.header("RAck").map_or("", |_| " +RAck");
     text + headers.header("Reason").map_or("", |_| " +Reason")
 }
 

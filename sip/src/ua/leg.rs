@@ -7,6 +7,7 @@ use crate::dialog::{Answer, Dialog, InviteUsage, SessionTimer};
 use crate::flow::Flow;
 use crate::message::Request;
 use crate::transaction::{ClientKey, ServerKey};
+use crate::ua::reliability::Reliable;
 
 /// Identifies one leg for the life of its user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,8 +17,12 @@ pub struct LegKey(pub(super) u64);
 pub(super) struct Leg {
     /// Our tag; it identifies the leg in every message of its dialogs.
     pub(super) local_tag: String,
-    /// The flow of the INVITE.
+    /// The flow of the INVITE, or the one that the peer has moved to.
     pub(super) flow: Flow,
+    /// Whether requests to the peer use its flow, whatever its Contact is.
+    pub(super) keeps_flow: bool,
+    /// The connection that is held for the leg. Boxed, because most legs are on UDP.
+    pub(super) held: Option<Box<Flow>>,
     pub(super) phase: Phase,
     /// Whether a provisional response to our INVITE arrived, 100 included.
     pub(super) heard: bool,
@@ -34,10 +39,16 @@ pub(super) struct Leg {
     pub(super) released: bool,
     /// Our BYEs without a response yet.
     pub(super) byes: usize,
+    /// The Reason of our BYE.
+    pub(super) bye_reason: Option<Box<str>>,
     /// The session timer, if the user agent has them.
     pub(super) timer: Option<SessionTimer>,
     /// Our UPDATE that refreshes the session, until its final response.
     pub(super) update: Option<ClientKey>,
+    /// Its reliable provisional responses, ours or the peer's. Boxed, because most legs have none.
+    pub(super) reliable: Option<Box<Reliable>>,
+    /// The peer's UPDATE with an offer, until our final response.
+    pub(super) updating: Option<ServerKey>,
     /// Whether the peer supports UPDATE.
     pub(super) peer_updates: bool,
 }
@@ -68,6 +79,8 @@ impl Leg {
         Self {
             local_tag,
             flow,
+            keeps_flow: false,
+            held: None,
             phase,
             heard: false,
             invite,
@@ -77,8 +90,11 @@ impl Leg {
             answer: None,
             released: false,
             byes: 0,
+            bye_reason: None,
             timer: None,
             update: None,
+            reliable: None,
+            updating: None,
             peer_updates: false,
         }
     }
@@ -91,7 +107,9 @@ impl Leg {
         let answer = self.answer.as_ref().and_then(|answer| answer.machine.next_timeout());
         let is_up = matches!(self.phase, Phase::Confirmed { .. }) && !self.released;
         let session = self.timer.as_ref().filter(|_| is_up).and_then(SessionTimer::next_timeout);
-        [refresh, answer, session, self.usage.next_timeout()].into_iter().flatten().min()
+        let reliable = self.reliable.as_ref().filter(|_| matches!(self.phase, Phase::Ringing { .. }));
+        let reliable = reliable.and_then(|reliable| reliable.next_timeout());
+        [refresh, answer, session, reliable, self.usage.next_timeout()].into_iter().flatten().min()
     }
 
     /// The dialog with this peer.
@@ -104,7 +122,7 @@ impl Leg {
 
     /// Whether our INVITE may be sent in the dialog now (§14.1).
     pub(super) fn may_reinvite(&self) -> bool {
-        let idle = self.answer.is_none() && self.usage.may_send();
+        let idle = self.answer.is_none() && self.updating.is_none() && self.usage.may_send();
         idle && !self.released && matches!(self.phase, Phase::Confirmed { ack_owed: None })
     }
 
@@ -115,6 +133,13 @@ impl Leg {
             _ => None,
         }
     }
+}
+
+impl LegKey {
+    /// Sorted before every other key.
+    pub const MIN: Self = Self(u64::MIN);
+    /// Sorted after every other key.
+    pub const MAX: Self = Self(u64::MAX);
 }
 
 impl fmt::Display for LegKey {

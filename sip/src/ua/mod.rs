@@ -76,17 +76,24 @@ mod chaos;
 mod commands;
 mod draft;
 mod event;
+mod flows;
 mod inbound;
 #[cfg(test)]
 mod ladder;
 mod leg;
+mod pracks;
 mod refresh;
+mod reliability;
+mod reliable;
 mod sending;
 mod session;
 mod standing;
 mod state;
+mod subscription_key;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod updating;
 
 pub use agent::Input;
 pub use draft::{Content, Draft, Extra, Invite, Reply};
@@ -94,3 +101,4 @@ pub use event::{Cause, Event, Output, Receipt, Retried};
 pub use leg::LegKey;
 pub use standing::Standing;
 pub use state::{LEGS_MAX, Ua, UaConfig};
+pub use subscription_key::SubscriptionKey;

@@ -103,12 +103,7 @@ impl Ua {
         }
         leg.phase = Phase::Ending;
         leg.answer = None;
+        self.refuse_changes(now, key);
         self.release(key, Cause::Gone);
-    }
-
-    fn answer_with(&mut self, now: Instant, server: &ServerKey, reply: &Reply) {
-        if let Ok(response) = self.build_reply(server, reply) {
-            self.layer.respond(now, server, &response);
-        }
     }
 }

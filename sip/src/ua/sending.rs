@@ -22,8 +22,14 @@ impl Ua {
     ) -> Result<(), SendError> {
         let invite = self.leg_of_invite(key);
         let reply = match invite {
+            Some(leg) => self.hold_back(now, leg, key, reply),
+            None => Some(reply),
+        };
+        let Some(reply) = reply else { return Ok(()) };
+        let reply = match invite {
             Some(leg) if reply.status.is_success() => self.settle_as_uas(now, leg, key, reply),
-            _ => reply,
+            Some(_) => reply,
+            None => self.settle_update(now, key, reply),
         };
         let response = self.build_reply(key, &reply)?;
         let cseq = response.cseq().map_err(|_| InvalidValue::Token)?.number;
@@ -37,6 +43,20 @@ impl Ua {
         Ok(())
     }
 
+    /// Sends a final response with only a status.
+    pub(super) fn answer(&mut self, now: Instant, key: &ServerKey, status: StatusCode) {
+        if let Ok(response) = self.build_reply(key, &Reply::new(status)) {
+            self.layer.respond(now, key, &response);
+        }
+    }
+
+    /// Sends a refusal that leaves no state, because the peer is not authenticated yet.
+    pub(super) fn refuse_quietly(&mut self, now: Instant, key: &ServerKey, reply: &Reply) {
+        if let Ok(response) = self.build_reply(key, reply) {
+            self.layer.respond_statelessly(now, key, &response);
+        }
+    }
+
     /// Sends BYE in the lasting dialog and reports the end to the user, once.
     pub(super) fn end_by_bye(&mut self, now: Instant, key: LegKey, cause: Cause) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
@@ -46,7 +66,7 @@ impl Ua {
         };
         leg.phase = Phase::Ending;
         leg.answer = None;
-        self.refuse_reinvite(now, key);
+        self.refuse_changes(now, key);
         if let Some(cseq) = owed {
             self.send_ack(key, 0, cseq, &Extra::new());
         }
@@ -55,8 +75,12 @@ impl Ua {
         self.release(key, cause);
     }
 
-    /// §15.1.2: an INVITE of the peer that is unanswered when the dialog ends gets 487.
-    pub(super) fn refuse_reinvite(&mut self, now: Instant, key: LegKey) {
+    /// §15.1.2: an INVITE or UPDATE of the peer that is unanswered when the dialog ends gets 487.
+    pub(super) fn refuse_changes(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key) else { return };
+        if let Some(server) = leg.updating.take() {
+            self.answer(now, &server, StatusCode::REQUEST_TERMINATED);
+        }
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(server) = leg.usage.received() else { return };
         leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
@@ -71,8 +95,9 @@ impl Ua {
         let cseq = dialog.next_cseq();
         let (flow, request) = (dialog.route(), dialog.request(Method::Bye, cseq));
         let Ok(mut request) = request else { return };
-        if let Some(reason) = reason {
-            let _ = request.push(Name::Reason, reason); // A constant, fit for a header.
+        let given = self.legs.get(&key).and_then(|leg| leg.bye_reason.as_deref());
+        if let Some(reason) = reason.or(given) {
+            let _ = request.push(Name::Reason, reason); // A value with a line break is left out.
         }
         // When the table is full the leg ends without a BYE; the peer's own timers detect it.
         if let Ok(client) = self.layer.request(now, flow, request) {
@@ -95,7 +120,7 @@ impl Ua {
             ack.copy_from(invite.headers(), Name::Authorization);
             ack.copy_from(invite.headers(), Name::ProxyAuthorization);
         }
-        if add_extra(&mut ack, extra).is_err() {
+        if extra.write_to(&mut ack).is_err() {
             return;
         }
         let flow = dialog.route();
@@ -107,9 +132,9 @@ impl Ua {
     /// The leg of a transaction's INVITE, the first one or a later one.
     pub(super) fn leg_of_invite(&self, key: &ServerKey) -> Option<LegKey> {
         let request = self.layer.server_request(key).filter(|request| *request.method() == Method::Invite)?;
-        match request.to().ok()?.tag() {
-            Some(tag) => self.leg_of_tag(tag),
-            None => self.leg_of_tag(&self.layer.local_tag(key)?),
+        match request.to_tag().ok()? {
+            tag if !tag.is_empty() => self.leg_of_tag(&tag),
+            _ => self.leg_of_tag(&self.layer.local_tag(key)?),
         }
     }
 
@@ -149,6 +174,12 @@ impl Ua {
         }
     }
 
+    pub(super) fn answer_with(&mut self, now: Instant, server: &ServerKey, reply: &Reply) {
+        if let Ok(response) = self.build_reply(server, reply) {
+            self.layer.respond(now, server, &response);
+        }
+    }
+
     pub(super) fn build(&mut self, flow: &Flow, draft: &Draft) -> Result<Request, SendError> {
         let mut request = Request::new(draft.method.clone(), &draft.uri)?;
         let tag = self.layer.token();
@@ -161,9 +192,10 @@ impl Ua {
         let from = request.from().map_err(|_| InvalidValue::Token)?;
         request.to().map_err(|_| InvalidValue::Token)?;
         if matches!(draft.method, Method::Invite | Method::Register | Method::Subscribe) {
-            request.push(Name::Contact, self.contact(flow, from.uri.user_decoded().as_deref()))?;
+            let contact = self.contact(flow, from.uri.user_decoded().as_deref(), request.is_sips());
+            request.push(Name::Contact, contact)?;
         }
-        add_extra(&mut request, &draft.extra)?;
+        draft.extra.write_to(&mut request)?;
         Ok(request)
     }
 
@@ -181,7 +213,7 @@ impl Ua {
         if matches!(request.method(), Method::Invite | Method::Update) {
             self.offer_timer(Some(key), &mut request)?;
         }
-        add_extra(&mut request, extra)?;
+        extra.write_to(&mut request)?;
         Ok((flow, cseq, request))
     }
 
@@ -191,19 +223,21 @@ impl Ua {
         if let Some(reason) = &reply.reason {
             response.set_reason(reason)?;
         }
-        let in_dialog = request.to().is_ok_and(|to| to.tag().is_some());
+        let in_dialog = request.to_tag().is_ok_and(|tag| !tag.is_empty());
         let local_tag = self.layer.local_tag(key).unwrap_or_default();
         if reply.status != StatusCode::TRYING {
             response.set_to_tag(&local_tag)?;
         }
         let makes_dialog = reply.status != StatusCode::TRYING && reply.status.as_u16() < 300;
-        if makes_dialog && matches!(request.method(), Method::Invite | Method::Update) {
+        if makes_dialog && matches!(request.method(), Method::Invite | Method::Subscribe | Method::Update) {
             if !in_dialog {
                 response.copy_from(request.headers(), Name::RecordRoute); // §12.1.1
             }
-            let tag = response.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or(local_tag);
-            let leg = self.leg_of_tag(&tag).and_then(|leg| self.legs.get(&leg));
-            if let Some(dialog) = leg.and_then(|leg| leg.dialogs.first()) {
+            let tag = response.to_tag().ok().filter(|tag| !tag.is_empty());
+            let tag = tag.as_deref().unwrap_or(&local_tag);
+            let leg = self.leg_of_tag(tag).and_then(|leg| self.legs.get(&leg)?.dialogs.first());
+            let subscription = || self.subscriptions.get(&self.subscription_of_tag(tag)?).map(Box::as_ref);
+            if let Some(dialog) = leg.or_else(subscription) {
                 response.push(Name::Contact, dialog.contact())?;
             }
         }
@@ -212,14 +246,6 @@ impl Ua {
             response.set_body(&content.content_type, content.body.clone())?;
         }
         Ok(response)
-    }
-}
-
-fn add_extra(request: &mut Request, extra: &Extra) -> Result<(), InvalidValue> {
-    extra.write_headers(request.headers_mut())?;
-    match &extra.content {
-        Some(content) => request.set_body(&content.content_type, content.body.clone()),
-        None => Ok(()),
     }
 }
 

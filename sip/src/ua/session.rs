@@ -64,6 +64,21 @@ impl Ua {
         if required { reply.header(Name::Require.as_str(), TIMER) } else { reply }
     }
 
+    /// Completes our answer to an UPDATE with an offer: a 2xx refreshes the session too.
+    pub(super) fn settle_update(&mut self, now: Instant, server: &ServerKey, reply: Reply) -> Reply {
+        let updating = self.layer.server_request(server).and_then(|request| request.to_tag().ok());
+        let key = updating.and_then(|tag| self.leg_of_tag(&tag));
+        let Some(leg) = key.and_then(|key| self.legs.get_mut(&key)) else { return reply };
+        if leg.updating != Some(*server) || !reply.status().is_final() {
+            return reply;
+        }
+        leg.updating = None;
+        match key {
+            Some(key) if reply.status().is_success() => self.settle_as_uas(now, key, server, reply),
+            _ => reply,
+        }
+    }
+
     /// Restarts or stops the timer after the peer's 2xx to our INVITE or UPDATE.
     pub(super) fn settle_as_uac(&mut self, now: Instant, key: LegKey, response: &Response) {
         let Some(leg) = self.legs.get_mut(&key) else { return };

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::whole;
 
-use super::choice::Wanted;
+use super::choice::{Choice, Wanted};
 
 /// The arguments of `analyze`.
 #[derive(Args, Clone, Debug)]
@@ -73,6 +73,18 @@ pub struct AnalyzeArgs {
     /// Threads that read one file: one analyses it, up to seven read ahead [default: 2, or 1 where there is one core]
     #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u8>(text, 1, 16, 2), allow_negative_numbers = true)]
     pub(super) threads: Option<u8>,
+}
+
+impl AnalyzeArgs {
+    /// The calls and streams to show, and the verdicts that make the command fail.
+    pub(super) fn choice(&self) -> Choice {
+        Choice {
+            calls: self.call.clone(),
+            from: self.from.clone(),
+            verdicts: self.verdict.clone(),
+            fail_on: self.fail_on.clone(),
+        }
+    }
 }
 
 /// How the result is written.

@@ -3,8 +3,6 @@
 use sidetone_capture::{CallDirection, CallReport, Group, Part, StreamReport};
 use sidetone_model::quality::MediaVerdict;
 
-use super::args::AnalyzeArgs;
-
 /// A verdict to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -44,22 +42,17 @@ impl Wanted {
 /// The selection to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
-    calls: Vec<String>,
-    from: Vec<String>,
-    verdicts: Vec<Wanted>,
-    fail_on: Vec<Wanted>,
+    /// Call-IDs, or numbers in the table.
+    pub(super) calls: Vec<String>,
+    /// Patterns of callers' numbers.
+    pub(super) from: Vec<String>,
+    /// Verdicts to show.
+    pub(super) verdicts: Vec<Wanted>,
+    /// Verdicts that make the command fail.
+    pub(super) fail_on: Vec<Wanted>,
 }
 
 impl Choice {
-    pub(super) fn of(args: &AnalyzeArgs) -> Self {
-        Choice {
-            calls: args.call.clone(),
-            from: args.from.clone(),
-            verdicts: args.verdict.clone(),
-            fail_on: args.fail_on.clone(),
-        }
-    }
-
     /// Whether everything is shown.
     pub(super) fn is_everything(&self) -> bool {
         self.calls.is_empty() && self.from.is_empty() && self.verdicts.is_empty()
@@ -173,19 +166,20 @@ fn matches(pattern: &str, number: &str) -> bool {
 /// The worst items so far; at most twice as many as wanted are kept while reading.
 #[derive(Debug)]
 pub(super) struct Worst {
-    room: usize,
+    /// Items to keep at the end.
+    len_max: usize,
     /// Each with the index of its file.
     groups: Vec<(Badness, usize, Group)>,
 }
 
 impl Worst {
-    pub(super) fn new(room: u32) -> Self {
-        Worst { room: usize::try_from(room).unwrap_or(usize::MAX), groups: Vec::new() }
+    pub(super) fn new(len_max: u32) -> Self {
+        Worst { len_max: usize::try_from(len_max).unwrap_or(usize::MAX), groups: Vec::new() }
     }
 
     pub(super) fn push(&mut self, file: usize, group: Group) {
         self.groups.push((Badness::of(&group), file, group));
-        if self.groups.len() >= self.room.saturating_mul(2) {
+        if self.groups.len() >= self.len_max.saturating_mul(2) {
             self.shrink();
         }
     }
@@ -207,7 +201,7 @@ impl Worst {
     fn shrink(&mut self) {
         // The sort is stable: of equally bad items the first ones are kept.
         self.groups.sort_by_key(|(badness, ..)| *badness);
-        self.groups.truncate(self.room);
+        self.groups.truncate(self.len_max);
     }
 }
 
@@ -216,13 +210,13 @@ mod tests {
     use sidetone_media::simulate::Scenario;
 
     use super::*;
-    use sidetone_capture::{EngineOptions, Source, compose_calls, read_parts};
+    use sidetone_capture::{EngineOptions, Groups, Source, compose_calls, read_parts};
 
     fn groups(text: &str, calls: u32) -> Vec<Group> {
         let mut file = Vec::new();
         compose_calls(&text.parse::<Scenario>().unwrap(), calls, &mut file).unwrap();
         let read = read_parts(EngineOptions::default(), "x", Source::Stream(&mut &file[..]), &mut |_, _| {});
-        read.parts.into_groups().collect()
+        Groups::from(read.parts).collect()
     }
 
     fn places(choice: &Choice, groups: &[Group]) -> Vec<usize> {

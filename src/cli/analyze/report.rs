@@ -56,7 +56,7 @@ impl<'a> Report<'a> {
         Report {
             args,
             inputs,
-            choice: Choice::of(args),
+            choice: args.choice(),
             look: Look {
                 width: width.map(|(_, columns)| usize::from(columns)),
                 colour: match args.color {
@@ -89,7 +89,7 @@ impl<'a> Report<'a> {
         {
             return self.json_as_it_comes(parts);
         }
-        let mut groups = parts.into_groups();
+        let mut groups = Groups::from(parts);
         if let Some((mut worst, mut totals)) = self.worst.take() {
             for group in groups.by_ref().filter(|group| self.choice.takes(group)) {
                 worst.push(file, group);

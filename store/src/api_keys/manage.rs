@@ -1,6 +1,6 @@
 //! Keys as the API manages them.
 
-use sidetone_model::access::{Permission, Scope};
+use sidetone_model::access::Scope;
 use sidetone_model::ids::{ApiKeyId, OrganisationId};
 use sidetone_model::key::{KeyChange, KeyRecord, NewKey};
 use sidetone_model::listing::Listing;
@@ -9,12 +9,9 @@ use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::api_keys::ApiKeyText;
-use crate::api_keys::declare::{permissions, permissions_text};
-use crate::columns::{instant, networks, networks_text, number, parsed, to_hex};
+use crate::api_keys::rows::{ApiKeyText, record, record_with_text, sorted};
 use crate::listing::Table;
-use crate::search::searchable;
-use crate::sql::{Row, sql};
+use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
 const TABLE: Table = Table {
@@ -63,40 +60,23 @@ impl Store {
         now: Timestamp,
     ) -> Result<KeyRecord, Problem> {
         let mut write = self.write().await?;
-        let id = ApiKeyId(Uuid::new_v4());
-        write.require_free_key_name(new.organisation_id, &new.name, id).await?;
-        let statement =
-            sql("INSERT INTO api_keys (id, organisation_id, name, prefix, short_id, secret_sha256, last4, permissions,
-             preset, allow, rate_per_minute, search, created_at_us, updated_at_us)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)")
-        .bind(id.to_string())
-        .bind(new.organisation_id.to_string())
-        .bind(&new.name)
-        .bind(&text.prefix)
-        .bind(&text.short_id)
-        .bind(to_hex(&text.secret_sha256))
-        .bind(&text.last4)
-        .bind(permissions_text(&new.permissions))
-        .bind(&new.preset)
-        .bind(networks_text(&new.allow))
-        .bind(i64::from(new.rate_per_minute))
-        .bind(searchable([Some(new.name.as_str())]))
-        .bind(now.as_micros());
-        write.finish(statement, Change::Created).await?;
-        let prefix = format!("{}_{}", text.prefix, text.short_id);
-        Ok(KeyRecord {
-            id,
+        let made = KeyRecord {
+            id: ApiKeyId(Uuid::new_v4()),
             organisation_id: new.organisation_id,
             name: new.name,
-            prefix,
-            last4: text.last4,
+            prefix: text.shown(),
+            last4: text.last4.clone(),
             permissions: sorted(new.permissions),
             preset: new.preset,
             allow: new.allow,
             rate_per_minute: new.rate_per_minute,
             created_at: now,
             updated_at: now,
-        })
+        };
+        write.require_free_key_name(made.organisation_id, &made.name, made.id).await?;
+        write.insert_api_key(&made, &text).await?;
+        write.commit().await?;
+        Ok(made)
     }
 
     /// Changes a key inside `scope`.
@@ -111,32 +91,21 @@ impl Store {
         now: Timestamp,
     ) -> Result<KeyRecord, Problem> {
         let mut write = self.write().await?;
-        let before = write.key_inside(scope, id).await?;
-        let (permissions, preset) = change.permissions.unwrap_or((before.permissions, before.preset));
+        let (before, text) = write.key_inside(scope, id).await?;
+        let (permissions, preset) =
+            change.permissions.unwrap_or_else(|| (before.permissions.clone(), before.preset.clone()));
         let after = KeyRecord {
-            name: change.name.unwrap_or(before.name),
+            name: change.name.unwrap_or_else(|| before.name.clone()),
             permissions: sorted(permissions),
             preset,
-            allow: change.allow.unwrap_or(before.allow),
+            allow: change.allow.unwrap_or_else(|| before.allow.clone()),
             rate_per_minute: change.rate_per_minute.unwrap_or(before.rate_per_minute),
             updated_at: now,
-            ..before
+            ..before.clone()
         };
         write.require_free_key_name(after.organisation_id, &after.name, id).await?;
-        let statement = sql(
-            "UPDATE api_keys SET name = $1, permissions = $2, preset = $3, allow = $4, rate_per_minute = $5,
-             search = $6, updated_at_us = $7 WHERE id = $8 AND organisation_id = $9",
-        )
-        .bind(&after.name)
-        .bind(permissions_text(&after.permissions))
-        .bind(&after.preset)
-        .bind(networks_text(&after.allow))
-        .bind(i64::from(after.rate_per_minute))
-        .bind(searchable([Some(after.name.as_str())]))
-        .bind(now.as_micros())
-        .bind(id.to_string())
-        .bind(after.organisation_id.to_string());
-        write.finish(statement, Change::Changed).await?;
+        write.update_api_key(&before, &after, &text).await?;
+        write.commit().await?;
         Ok(after)
     }
 
@@ -146,7 +115,7 @@ impl Store {
     /// As [`sidetone_model::key::Keys::delete`].
     pub async fn delete_api_key(&self, scope: Scope, id: ApiKeyId) -> Result<(), Problem> {
         let mut write = self.write().await?;
-        let key = write.key_inside(scope, id).await?;
+        let (key, _) = write.key_inside(scope, id).await?;
         let statement = sql("DELETE FROM api_keys WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
             .bind(key.organisation_id.to_string());
@@ -156,13 +125,11 @@ impl Store {
 }
 
 impl WriteTransaction {
-    async fn key_inside(&mut self, scope: Scope, id: ApiKeyId) -> Result<KeyRecord, Problem> {
-        let query =
-            sql("SELECT id, organisation_id, name, prefix, short_id, last4, permissions, preset, allow,
-             rate_per_minute, created_at_us, updated_at_us FROM api_keys WHERE id = $1")
-            .bind(id.to_string());
-        let key = self.one(query, record).await?;
-        key.filter(|key| scope.covers(key.organisation_id, None))
+    async fn key_inside(&mut self, scope: Scope, id: ApiKeyId) -> Result<(KeyRecord, ApiKeyText), Problem> {
+        let query = sql("SELECT * FROM api_keys WHERE id = $1").bind(id.to_string());
+        let found = self.one(query, record_with_text).await?;
+        found
+            .filter(|(key, _)| scope.covers(key.organisation_id, None))
             .ok_or_else(|| Problem::NotFound("there is no such key".to_owned()))
     }
 
@@ -179,27 +146,4 @@ impl WriteTransaction {
             _ => Ok(()),
         }
     }
-}
-
-fn record(row: &Row) -> Result<KeyRecord, StoreError> {
-    let (prefix, short_id): (&str, &str) = (row.try_get("prefix")?, row.try_get("short_id")?);
-    Ok(KeyRecord {
-        id: parsed(row, "id")?,
-        organisation_id: parsed(row, "organisation_id")?,
-        name: row.try_get("name")?,
-        prefix: format!("{prefix}_{short_id}"),
-        last4: row.try_get("last4")?,
-        permissions: permissions(row)?,
-        preset: row.try_get("preset")?,
-        allow: networks(row, "allow")?,
-        rate_per_minute: number(row, "rate_per_minute")?,
-        created_at: instant(row, "created_at_us")?,
-        updated_at: instant(row, "updated_at_us")?,
-    })
-}
-
-fn sorted(mut permissions: Vec<Permission>) -> Vec<Permission> {
-    permissions.sort_unstable();
-    permissions.dedup();
-    permissions
 }

@@ -6,13 +6,12 @@ use sidetone_model::listing::Listing;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::room::{Exemption, NewRoom, Room, RoomChange, RoomMember, Rooms};
+use sidetone_model::room::{Exemption, ExpectedRoom, NewRoom, Room, RoomChange, RoomMember, Rooms};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::columns::parsed;
 use crate::listing::Table;
-use crate::managed::no_organisation;
 use crate::references::named;
 use crate::rooms::rows::{complete, room, room_search};
 use crate::sql::sql;
@@ -77,10 +76,17 @@ impl Rooms for Store {
         })
     }
 
-    fn change(&self, scope: Scope, id: RoomId, change: RoomChange, now: Timestamp) -> PortFuture<'_, Room> {
+    fn change(
+        &self,
+        scope: Scope,
+        id: RoomId,
+        expected: ExpectedRoom,
+        change: RoomChange,
+        now: Timestamp,
+    ) -> PortFuture<'_, Room> {
         Box::pin(async move {
             let mut write = self.write().await?;
-            let before = write.room_inside(scope, id).await?;
+            let before = write.room_as_expected(scope, id, expected).await?;
             let after = change.applied(before, now).map_err(Problem::InvalidRequest)?;
             write.require_possible_room(scope, &after).await?;
             write.update_room(&after).await?;
@@ -92,10 +98,10 @@ impl Rooms for Store {
         })
     }
 
-    fn delete(&self, scope: Scope, id: RoomId) -> PortFuture<'_, ()> {
+    fn delete(&self, scope: Scope, id: RoomId, expected: ExpectedRoom) -> PortFuture<'_, ()> {
         Box::pin(async move {
             let mut write = self.write().await?;
-            let room = write.room_inside(scope, id).await?;
+            let room = write.room_as_expected(scope, id, expected).await?;
             let organisation = room.organisation_id.to_string();
             let numbers = sql("SELECT number FROM numbers WHERE destination_id = $1 AND organisation_id = $2
                  ORDER BY number")
@@ -126,20 +132,22 @@ impl Rooms for Store {
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         members: Vec<ExtensionId>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<RoomMember>> {
-        Box::pin(self.replace_members(scope, room, members, now))
+        Box::pin(self.replace_members(scope, (room, expected), members, now))
     }
 
     fn set_exemptions(
         &self,
         scope: Scope,
         room: RoomId,
+        expected: ExpectedRoom,
         exemptions: Vec<Exemption>,
         now: Timestamp,
     ) -> PortFuture<'_, Vec<Exemption>> {
-        Box::pin(self.replace_exemptions(scope, room, exemptions, now))
+        Box::pin(self.replace_exemptions(scope, (room, expected), exemptions, now))
     }
 
     fn extensions_of(&self, user: UserId) -> PortFuture<'_, Vec<ExtensionId>> {
@@ -163,6 +171,31 @@ impl WriteTransaction {
         found
             .filter(|found| scope.covers(found.organisation_id, None))
             .ok_or_else(|| Problem::NotFound("there is no such conference room".to_owned()))
+    }
+
+    /// Like [`WriteTransaction::room_inside`], in one of the expected states. Its row is locked, so that of two
+    /// requests for one state only one is carried out.
+    pub(super) async fn room_as_expected(
+        &mut self,
+        scope: Scope,
+        id: RoomId,
+        expected: ExpectedRoom,
+    ) -> Result<Room, Problem> {
+        let room = self.room_inside(scope, id).await?;
+        let Some(states) = expected else { return Ok(room) };
+        sql("UPDATE conference_rooms SET updated_at_us = updated_at_us WHERE id = $1 AND organisation_id = $2")
+            .bind(id.to_string())
+            .bind(room.organisation_id.to_string())
+            .execute(&mut *self.transaction)
+            .await
+            .map_err(StoreError::from)?;
+        let room = self.room_inside(scope, id).await?;
+        if states.contains(&room.updated_at) {
+            return Ok(room);
+        }
+        Err(Problem::PreconditionFailed(
+            "the room was changed since it was read: read it again, and send its new ETag".to_owned(),
+        ))
     }
 
     /// The room of that number.
@@ -235,14 +268,7 @@ impl WriteTransaction {
                 "the conference rooms of the organisation are not the caller's".to_owned(),
             ));
         }
-        let known = sql("SELECT id FROM organisations WHERE id = $1")
-            .bind(organisation.to_string())
-            .fetch_optional(&mut *self.transaction)
-            .await
-            .map_err(StoreError::from)?;
-        if known.is_none() {
-            return Err(no_organisation());
-        }
+        self.require_organisation(organisation).await?;
         match self.room_of_number(organisation, &own.number).await? {
             Some(other) if other.id != own.id => Err(Problem::Conflict(format!(
                 "number: the organisation already has a conference room {}",

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId};
 use sidetone_model::problem::{FieldProblem, Problem};
-use sidetone_model::room::{Exemption, Room, RoomMember};
+use sidetone_model::room::{Exemption, ExpectedRoom, Room, RoomMember};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::parsed;
@@ -29,12 +29,13 @@ impl Store {
     pub(super) async fn replace_members(
         &self,
         scope: Scope,
-        id: RoomId,
+        (id, expected): (RoomId, ExpectedRoom),
         extensions: Vec<ExtensionId>,
         now: Timestamp,
     ) -> Result<Vec<RoomMember>, Problem> {
         let mut write = self.write().await?;
-        let room = Room { updated_at: now, ..write.room_inside(scope, id).await? };
+        let room = write.room_as_expected(scope, id, expected).await?;
+        let room = Room { updated_at: now.max(room.updated_at.plus_micros(1)), ..room };
         write.require_own_extensions(room.organisation_id, &extensions).await?;
         write.set_room_members(&room, &extensions).await?;
         write.update_room(&room).await?;
@@ -47,12 +48,13 @@ impl Store {
     pub(super) async fn replace_exemptions(
         &self,
         scope: Scope,
-        id: RoomId,
+        (id, expected): (RoomId, ExpectedRoom),
         exemptions: Vec<Exemption>,
         now: Timestamp,
     ) -> Result<Vec<Exemption>, Problem> {
         let mut write = self.write().await?;
-        let room = Room { updated_at: now, ..write.room_inside(scope, id).await? };
+        let room = write.room_as_expected(scope, id, expected).await?;
+        let room = Room { updated_at: now.max(room.updated_at.plus_micros(1)), ..room };
         let extensions: Vec<ExtensionId> = exemptions.iter().map(|exempt| exempt.extension_id).collect();
         write.require_own_extensions(room.organisation_id, &extensions).await?;
         write.set_room_exemptions(&room, &exemptions).await?;

@@ -1,13 +1,13 @@
 //! What authentication needs: accounts, ended sessions, the signing secret.
 
-use sidetone_model::access::Role;
 use sidetone_model::ids::UserId;
 use sidetone_model::time::Timestamp;
-use sidetone_model::user::{Account, User};
+use sidetone_model::user::Account;
 use uuid::Uuid;
 
-use crate::columns::{from_hex, instant, parsed, parsed_opt, to_hex, word};
+use crate::columns::{from_hex, to_hex};
 use crate::sql::{Row, sql};
+use crate::users::rows::user;
 use crate::{Store, StoreError};
 
 impl Store {
@@ -122,22 +122,8 @@ impl Store {
     }
 }
 
-pub(super) fn account(row: &Row) -> Result<Account, StoreError> {
+fn account(row: &Row) -> Result<Account, StoreError> {
     Ok(Account { user: user(row)?, version: row.try_get("version")? })
-}
-
-pub(super) fn user(row: &Row) -> Result<User, StoreError> {
-    Ok(User {
-        id: parsed(row, "id")?,
-        organisation_id: parsed(row, "organisation_id")?,
-        team_id: parsed_opt(row, "team_id")?,
-        email: parsed(row, "email")?,
-        name: row.try_get("name")?,
-        role: word(row, "role", Role::from_name)?,
-        disabled: row.try_get::<i64>("disabled")? != 0,
-        created_at: instant(row, "created_at_us")?,
-        updated_at: instant(row, "updated_at_us")?,
-    })
 }
 
 /// How long an ended session is kept after its own end.

@@ -3,12 +3,12 @@
 use sidetone_model::access::Role;
 use sidetone_model::ids::{OrganisationId, TeamId, UserId};
 use sidetone_model::time::Timestamp;
-use sidetone_model::user::Email;
+use sidetone_model::user::{Email, User};
 use uuid::Uuid;
 
 use crate::columns::parsed;
-use crate::search::searchable;
 use crate::sql::sql;
+use crate::users::rows::user;
 use crate::{Change, StoreError, WriteTransaction};
 
 /// A user as it is declared.
@@ -51,60 +51,48 @@ impl WriteTransaction {
         declared: &UserRow,
         now: Timestamp,
     ) -> Result<(UserId, Change), StoreError> {
-        let row = sql("SELECT id, organisation_id, team_id, name, role FROM users WHERE email = $1")
-            .bind(declared.email.as_str())
-            .fetch_optional(&mut *self.transaction)
-            .await?;
-        let team = declared.team_id.map(|team| team.to_string());
-        let search = searchable([Some(declared.email.as_str()), Some(&declared.name)]);
-        let Some(row) = row else {
-            let hash =
-                declared.password_hash.as_ref().ok_or(StoreError::Corrupt { column: "password_hash" })?;
-            let id = UserId(Uuid::new_v4());
-            sql(
-                "INSERT INTO users (id, organisation_id, team_id, email, name, role, password_hash, disabled,
-                 version, search, created_at_us, updated_at_us)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 1, $8, $9, $9)",
-            )
-            .bind(id.to_string())
-            .bind(declared.organisation_id.to_string())
-            .bind(team)
-            .bind(declared.email.as_str())
-            .bind(&declared.name)
-            .bind(declared.role.as_str())
-            .bind(hash)
-            .bind(search)
-            .bind(now.as_micros())
-            .execute(&mut *self.transaction)
-            .await?;
-            return Ok((id, self.note(Change::Created)));
-        };
-        if parsed::<OrganisationId>(&row, "organisation_id")? != declared.organisation_id {
+        let query = sql("SELECT id, organisation_id, team_id, email, name, role, disabled, created_at_us,
+             updated_at_us FROM users WHERE email = $1")
+        .bind(declared.email.as_str());
+        let stored = self.one(query, user).await?;
+        if stored.as_ref().is_some_and(|stored| stored.organisation_id != declared.organisation_id) {
             return Err(StoreError::Taken { column: "email" });
         }
-        let id: UserId = parsed(&row, "id")?;
-        let same_role = row.try_get::<&str>("role")? == declared.role.as_str();
-        let same = same_role
-            && declared.password_hash.is_none()
-            && row.try_get::<&str>("name")? == declared.name
-            && row.try_get::<Option<String>>("team_id")? == team;
-        if same {
-            return Ok((id, Change::Unchanged));
+        let made = declared.user(stored.as_ref(), now);
+        let hash = declared.password_hash.as_deref();
+        let change = match &stored {
+            None => {
+                let hash = hash.ok_or(StoreError::Corrupt { column: "password_hash" })?;
+                self.insert_user(&made, hash).await?;
+                Change::Created
+            }
+            Some(stored)
+                if hash.is_none() && *stored == (User { updated_at: stored.updated_at, ..made.clone() }) =>
+            {
+                Change::Unchanged
+            }
+            Some(stored) => {
+                self.update_user(stored, &made, hash).await?;
+                Change::Changed
+            }
+        };
+        Ok((made.id, change))
+    }
+}
+
+impl UserRow {
+    /// Builds the declared user; a stored one keeps its state.
+    fn user(&self, stored: Option<&User>, now: Timestamp) -> User {
+        User {
+            id: stored.map_or_else(|| UserId(Uuid::new_v4()), |stored| stored.id),
+            organisation_id: self.organisation_id,
+            team_id: self.team_id,
+            email: self.email.clone(),
+            name: self.name.clone(),
+            role: self.role,
+            disabled: stored.is_some_and(|stored| stored.disabled),
+            created_at: stored.map_or(now, |stored| stored.created_at),
+            updated_at: now,
         }
-        let ends_sessions = !same_role || declared.password_hash.is_some();
-        sql("UPDATE users SET team_id = $1, name = $2, role = $3, password_hash = COALESCE($4, password_hash),
-             version = version + $5, search = $6, updated_at_us = $7 WHERE id = $8 AND organisation_id = $9")
-        .bind(team)
-        .bind(&declared.name)
-        .bind(declared.role.as_str())
-        .bind(&declared.password_hash)
-        .bind(ends_sessions)
-        .bind(search)
-        .bind(now.as_micros())
-        .bind(id.to_string())
-        .bind(declared.organisation_id.to_string())
-        .execute(&mut *self.transaction)
-        .await?;
-        Ok((id, self.note(Change::Changed)))
     }
 }

@@ -12,9 +12,8 @@ use uuid::Uuid;
 use crate::columns::number;
 use crate::listing::Table;
 use crate::references::{named, refer};
-use crate::search::searchable;
 use crate::sql::sql;
-use crate::users::accounts::user;
+use crate::users::rows::user;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
 const TABLE: Table = Table {
@@ -72,20 +71,8 @@ impl Store {
             created_at: now,
             updated_at: now,
         };
-        let statement =
-            sql("INSERT INTO users (id, organisation_id, team_id, email, name, role, password_hash, disabled, version,
-             search, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $10, $10)")
-        .bind(user.id.to_string())
-        .bind(user.organisation_id.to_string())
-        .bind(user.team_id.map(|team| team.to_string()))
-        .bind(user.email.as_str())
-        .bind(&user.name)
-        .bind(user.role.as_str())
-        .bind(password_hash)
-        .bind(user.disabled)
-        .bind(searchable([Some(user.email.as_str()), Some(&user.name)]))
-        .bind(now.as_micros());
-        write.finish(statement, Change::Created).await?;
+        write.insert_user(&user, password_hash).await?;
+        write.commit().await?;
         Ok(user)
     }
 
@@ -118,23 +105,8 @@ impl Store {
         if after.role != before.role || after.disabled {
             write.require_successor(scope, &before).await?;
         }
-        let ends_sessions =
-            after.role != before.role || after.disabled != before.disabled || password_hash.is_some();
-        let statement = sql("UPDATE users SET team_id = $1, email = $2, name = $3, role = $4, disabled = $5,
-             password_hash = COALESCE($6, password_hash), version = version + $7, search = $8, updated_at_us = $9
-             WHERE id = $10 AND organisation_id = $11")
-        .bind(after.team_id.map(|team| team.to_string()))
-        .bind(after.email.as_str())
-        .bind(&after.name)
-        .bind(after.role.as_str())
-        .bind(after.disabled)
-        .bind(password_hash)
-        .bind(ends_sessions)
-        .bind(searchable([Some(after.email.as_str()), Some(&after.name)]))
-        .bind(now.as_micros())
-        .bind(id.to_string())
-        .bind(after.organisation_id.to_string());
-        write.finish(statement, Change::Changed).await?;
+        write.update_user(&before, &after, password_hash).await?;
+        write.commit().await?;
         Ok(after)
     }
 
@@ -183,7 +155,7 @@ impl WriteTransaction {
             .map_err(StoreError::from)?;
         // The answer does not name the owner, who may belong to another organisation.
         match taken {
-            Some(_) => Err(Problem::Conflict("email: somebody already logs in with this address".to_owned())),
+            Some(_) => Err(Problem::Conflict("email: another user has this address".to_owned())),
             None => Ok(()),
         }
     }
@@ -220,6 +192,6 @@ impl WriteTransaction {
             return Ok(());
         }
         let role = user.role.as_str();
-        Err(Problem::Conflict(format!("the user is the last {role}: make somebody else one first")))
+        Err(Problem::Conflict(format!("the user is the last {role}: give another user this role first")))
     }
 }

@@ -3,5 +3,6 @@
 mod accounts;
 mod declare;
 mod manage;
+mod rows;
 
 pub use declare::UserRow;

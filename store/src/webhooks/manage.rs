@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::columns::number;
 use crate::listing::Table;
-use crate::managed::no_organisation;
+use crate::references::no_organisation;
 use crate::search::searchable;
 use crate::sql::{Connection, sql};
 use crate::webhooks::rows::{patterns_text, webhook};

@@ -1,15 +1,18 @@
 //! Puts deliveries into the queues of webhooks: those of every event, and single ones on request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sidetone_model::access::Scope;
-use sidetone_model::event::{Event, EventPattern, PlacedEvent, Position};
+use sidetone_model::event::{EventLog, EventPattern, Position, StreamedEvent};
 use sidetone_model::ids::{EventId, OrganisationId, WebhookId};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::columns::parsed;
 use crate::sql::{Connection, sql};
+use crate::statement::Statement;
+use crate::webhook_place::Place;
 use crate::webhooks::rows::patterns;
 use crate::{Store, StoreError};
 
@@ -22,36 +25,54 @@ pub struct HandedOut {
     pub is_last: bool,
 }
 
+/// The next events, from memory or from the log.
+struct Next {
+    events: Vec<Arc<StreamedEvent>>,
+    next: Position,
+    is_last: bool,
+}
+
 impl Store {
     /// Queues the next events of the log for the webhooks that subscribe to them, a bounded number.
     ///
     /// The deliveries and the new position in the log are one transaction: after a crash at any time, no
-    /// event is left out and none is queued twice. If another node was faster, there is nothing to do.
+    /// event is left out and none is queued twice. If another node was faster, there is nothing to do. Where no
+    /// webhook subscribes to the events, the position is stored now and then.
     ///
     /// # Errors
     /// When the database fails; nothing is queued then.
     pub async fn hand_out_events(&self, now: Timestamp) -> Result<HandedOut, StoreError> {
-        let row = sql("SELECT position FROM webhook_cursor WHERE id = 1").fetch_one(self.readers()).await?;
-        let from = Position(row.try_get("position")?);
-        let batch = self.events_after(Scope::Everything, from, HANDED_OUT_MAX).await?;
-        if batch.next == from {
-            return Ok(HandedOut { queued: 0, is_last: batch.is_last });
+        let place = self.handed_out_place(now).await?;
+        let Next { events, next, is_last } = self.next_events(place.reached).await?;
+        let wanted = self.wanting(&events).await?;
+        let wanted: Vec<Vec<Queued>> = wanted
+            .iter()
+            .map(|(webhook, wanting)| wanting.of(*webhook, &events))
+            .filter(|deliveries| !deliveries.is_empty())
+            .collect();
+        if next == place.stored {
+            return Ok(HandedOut { queued: 0, is_last });
         }
+        if wanted.is_empty() && !place.is_due(next, now) {
+            self.hand_out().set_place(Some(Place { reached: next, ..place }));
+            return Ok(HandedOut { queued: 0, is_last });
+        }
+        // Until the commit it is not known.
+        self.hand_out().set_place(None);
         let mut transaction = self.writer().begin_write().await?;
         let moved = sql("UPDATE webhook_cursor SET position = $1 WHERE id = 1 AND position = $2")
-            .bind(batch.next.0)
-            .bind(from.0)
+            .bind(next.0)
+            .bind(place.stored.0)
             .execute(&mut *transaction)
             .await?;
         if moved.rows_affected() == 0 {
             return Ok(HandedOut { queued: 0, is_last: false });
         }
-        let bodies: Vec<String> = batch.events.iter().map(|placed| placed.event.envelope()).collect();
         let mut queued = 0;
-        for (webhook, wanting) in wanting(&mut transaction, &batch.events).await? {
-            let deliveries = wanting.of(webhook, &batch.events, &bodies);
+        for deliveries in wanted {
+            let Some(first) = deliveries.first() else { continue };
             // Disabled since it was read: its events are not queued.
-            if deliveries.is_empty() || !due_at(&mut transaction, webhook, now).await? {
+            if !due_at(&mut transaction, first.webhook, now).await? {
                 continue;
             }
             for delivery in deliveries {
@@ -59,7 +80,53 @@ impl Store {
             }
         }
         transaction.commit().await?;
-        Ok(HandedOut { queued, is_last: batch.is_last })
+        self.hand_out().set_place(Some(Place { stored: next, stored_at: now, reached: next }));
+        Ok(HandedOut { queued, is_last })
+    }
+
+    /// How far this process has come.
+    async fn handed_out_place(&self, now: Timestamp) -> Result<Place, StoreError> {
+        if let Some(place) = self.hand_out().place() {
+            return Ok(place);
+        }
+        let row = sql("SELECT position FROM webhook_cursor WHERE id = 1").fetch_one(self.readers()).await?;
+        let stored = Position(row.try_get("position")?);
+        Ok(Place { stored, stored_at: now, reached: stored })
+    }
+
+    async fn next_events(&self, from: Position) -> Result<Next, StoreError> {
+        if let Some(recent) = self.recent(from, HANDED_OUT_MAX) {
+            return Ok(Next { events: recent.events, next: recent.next, is_last: recent.is_last });
+        }
+        let batch = self.events_after(Scope::Everything, from, HANDED_OUT_MAX).await?;
+        let events = batch.events.iter().map(|placed| Arc::new(StreamedEvent::from(placed))).collect();
+        Ok(Next { events, next: batch.next, is_last: batch.is_last })
+    }
+
+    /// The webhooks of the events' organisations, in the order of their ids. Read after the events, so that it
+    /// contains every webhook that was created before them.
+    async fn wanting(
+        &self,
+        events: &[Arc<StreamedEvent>],
+    ) -> Result<BTreeMap<WebhookId, Wanting>, StoreError> {
+        let mut webhooks = BTreeMap::new();
+        if events.is_empty() {
+            return Ok(webhooks);
+        }
+        let organisations: BTreeSet<OrganisationId> =
+            events.iter().map(|event| event.organisation_id).collect();
+        let mut statement = Statement::new(
+            "SELECT id, organisation_id, events FROM webhooks WHERE active = 1 AND organisation_id IN (",
+        );
+        for (index, organisation) in organisations.into_iter().enumerate() {
+            statement.bind(if index == 0 { "" } else { ", " }, organisation.to_string(), "");
+        }
+        statement.push(")");
+        for row in &statement.query().fetch_all(self.readers()).await? {
+            let organisation = parsed(row, "organisation_id")?;
+            webhooks.insert(parsed(row, "id")?, Wanting { organisation, patterns: patterns(row)? });
+        }
+        Ok(webhooks)
     }
 }
 
@@ -70,44 +137,22 @@ struct Wanting {
 }
 
 impl Wanting {
-    /// The deliveries to `webhook` for the events, each with its body.
-    fn of<'a>(&self, webhook: WebhookId, events: &'a [PlacedEvent], bodies: &'a [String]) -> Vec<Queued<'a>> {
-        let wanted = |event: &Event| {
+    /// The deliveries to `webhook` for the events.
+    fn of<'a>(&self, webhook: WebhookId, events: &'a [Arc<StreamedEvent>]) -> Vec<Queued<'a>> {
+        let wanted = events.iter().filter(|event| {
             event.organisation_id == self.organisation
                 && self.patterns.iter().any(|pattern| pattern.matches(event.kind))
-        };
-        let with_bodies = events.iter().map(|placed| &placed.event).zip(bodies);
-        with_bodies
-            .filter(|(event, _)| wanted(event))
-            .map(|(event, body)| Queued {
+        });
+        wanted
+            .map(|event| Queued {
                 webhook,
                 organisation: self.organisation,
                 event: event.id,
                 kind: event.kind.as_str(),
-                body,
+                body: &event.envelope,
             })
             .collect()
     }
-}
-
-/// The webhooks of the events' organisations, in the order of their ids.
-async fn wanting(
-    connection: &mut Connection,
-    events: &[PlacedEvent],
-) -> Result<BTreeMap<WebhookId, Wanting>, StoreError> {
-    let organisations: BTreeSet<OrganisationId> =
-        events.iter().map(|placed| placed.event.organisation_id).collect();
-    let mut webhooks = BTreeMap::new();
-    for organisation in organisations {
-        let rows = sql("SELECT id, events FROM webhooks WHERE organisation_id = $1 AND active = 1")
-            .bind(organisation.to_string())
-            .fetch_all(&mut *connection)
-            .await?;
-        for row in &rows {
-            webhooks.insert(parsed(row, "id")?, Wanting { organisation, patterns: patterns(row)? });
-        }
-    }
-    Ok(webhooks)
 }
 
 /// A delivery to be queued.

@@ -115,6 +115,7 @@ fn facts(organisation: OrganisationId, at: Timestamp, tariff: Option<Tariff>) ->
         caller_number: None,
         destination_number: None,
         dialled_number: None,
+        forwarded: None,
         tariff,
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::carrier_numbers::from_carrier;
 use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId, TrunkId};
 use sidetone_model::room::RoomConfig;
-
-use super::numbering::from_carrier;
 
 /// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored directory changes.
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub struct Directory {
     organisations: HashMap<OrganisationId, usize>,
     domains: HashMap<String, usize>,
     extensions: HashMap<ExtensionId, usize>,
-    lines: HashMap<(OrganisationId, String), usize>,
+    lines: HashMap<OrganisationId, HashMap<String, usize>>,
     numbers: HashMap<String, usize>,
     /// The first number that leads to each extension.
     own_numbers: HashMap<ExtensionId, usize>,
@@ -37,8 +36,10 @@ impl Directory {
         let domains =
             index(&snapshot.organisations, |organisation| organisation.sip_domain.to_ascii_lowercase());
         let extensions = index(&snapshot.extensions, |extension| extension.id);
-        let lines =
-            index(&snapshot.extensions, |extension| (extension.organisation_id, extension.number.clone()));
+        let mut lines: HashMap<OrganisationId, HashMap<String, usize>> = HashMap::new();
+        for (at, extension) in snapshot.extensions.iter().enumerate() {
+            lines.entry(extension.organisation_id).or_default().insert(extension.number.clone(), at);
+        }
         let numbers = index(&snapshot.numbers, |number| number.number.clone());
         let (mut own_numbers, mut main_numbers) = (HashMap::new(), HashMap::new());
         for (at, number) in snapshot.numbers.iter().enumerate() {
@@ -94,8 +95,18 @@ impl Directory {
 
     /// Returns the extension that an organisation dials as `number`.
     pub fn line(&self, organisation: OrganisationId, number: &str) -> Option<&Extension> {
-        // The key is owned; one short copy per call setup, never per packet.
-        self.lines.get(&(organisation, number.to_owned())).and_then(|at| self.snapshot.extensions.get(*at))
+        self.lines.get(&organisation)?.get(number).and_then(|at| self.snapshot.extensions.get(*at))
+    }
+
+    /// Returns the extensions of an organisation.
+    pub fn lines_of(&self, organisation: OrganisationId) -> impl Iterator<Item = &Extension> {
+        let lines = self.lines.get(&organisation).into_iter().flat_map(HashMap::values);
+        lines.filter_map(|at| self.snapshot.extensions.get(*at))
+    }
+
+    /// Returns the extensions of all organisations.
+    pub fn extensions(&self) -> &[Extension] {
+        &self.snapshot.extensions
     }
 
     /// Returns the address of record of an extension: `number@domain`.
@@ -131,9 +142,9 @@ impl Directory {
         self.numbers.get(e164).and_then(|at| self.snapshot.numbers.get(*at))
     }
 
-    /// Returns the phone number for digits as a carrier writes them.
-    pub fn number_of_carrier(&self, dialled: &str) -> Option<&Number> {
-        from_carrier(dialled).and_then(|e164| self.number(&e164))
+    /// Returns the phone number for digits as the carrier of a trunk writes them.
+    pub fn number_of_carrier(&self, trunk: &Trunk, dialled: &str) -> Option<&Number> {
+        from_carrier(&trunk.interop, dialled).and_then(|e164| self.number(&e164))
     }
 
     /// Returns the conference room of that id.
@@ -194,20 +205,21 @@ impl Directory {
     ///
     /// Several tenants may use the same carrier: trunks that reach the number come first. Among those the
     /// longest matching network wins, then a tenant's own trunk before a shared one, then the first by name.
-    /// `registered` returns whether the switch is registered with a trunk from exactly that address.
+    /// `proven` returns whether a trunk is known by more than a network: the switch is registered with it from
+    /// exactly that address, or the connection has its certificate.
     pub fn trunk_from(
         &self,
         source: IpAddr,
         dialled: &str,
-        registered: impl Fn(TrunkId) -> bool,
+        proven: impl Fn(&Trunk) -> bool,
     ) -> Option<&Trunk> {
         let matching = |trunk: &Trunk| {
             let blocks = trunk.accept_from.iter().filter(|network| network.contains(source));
             let longest = blocks.map(|network| network.prefix_len).max();
-            longest.max((trunk.register && registered(trunk.id)).then_some(u8::MAX))
+            longest.max(proven(trunk).then_some(u8::MAX))
         };
-        let number = self.number_of_carrier(dialled);
         let reaches = |trunk: &Trunk| {
+            let number = self.number_of_carrier(trunk, dialled);
             number.is_some_and(|number| trunk.organisation_id.is_none_or(|own| own == number.organisation_id))
         };
         self.snapshot

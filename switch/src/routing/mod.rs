@@ -1,8 +1,9 @@
 //! Where a call goes: pure functions over the directory.
 
+pub mod carrier_numbers;
 pub mod directory;
-pub mod numbering;
 pub mod plan;
 
+pub use carrier_numbers::{caller_from_carrier, to_carrier};
 pub use directory::Directory;
 pub use plan::{Origin, Outside, Reason, Refusal, Route, Target, outside, route};

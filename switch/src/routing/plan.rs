@@ -6,10 +6,10 @@
 
 use sidetone_model::directory::{Destination, Extension, Number, Trunk};
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::numbering::{NumberFault, normalise, without_separators};
 use sidetone_model::room::RoomConfig;
 
 use super::directory::Directory;
-use super::numbering::{NumberFault, normalise, without_separators};
 
 /// The caller.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ fn from_extension<'a>(
 
 fn from_trunk<'a>(directory: &'a Directory, trunk: &Trunk, dialled: &str) -> Result<Route<'a>, Refusal> {
     let unallocated = || Refusal { organisation_id: trunk.organisation_id, reason: Reason::Unallocated };
-    let number = directory.number_of_carrier(dialled).ok_or_else(unallocated)?;
+    let number = directory.number_of_carrier(trunk, dialled).ok_or_else(unallocated)?;
     // A trunk of one organisation reaches only that organisation's numbers.
     if trunk.organisation_id.is_some_and(|owner| owner != number.organisation_id) {
         return Err(unallocated());
@@ -161,9 +161,11 @@ fn number_of(
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::directory::{DirectorySnapshot, Ha1, Network, Numbering, Organisation, Secret};
+    use sidetone_model::directory::{DirectorySnapshot, Ha1, Network, Numbering, Organisation, Secret, Srtp};
+    use sidetone_model::forwarding::Forwarding;
     use sidetone_model::ids::{ExtensionId, NumberId, RoomId, TrunkId};
     use sidetone_model::room::Pin;
+    use sidetone_model::trunk_interop::TrunkInterop;
     use uuid::Uuid;
 
     use super::*;
@@ -195,6 +197,9 @@ mod tests {
             ha1: Ha1 { md5: String::new(), sha256: String::new() },
             codecs: Vec::new(),
             strict_source: None,
+            srtp: Srtp::Off,
+            forwarding: Forwarding::default(),
+            do_not_disturb: false,
         }
     }
 
@@ -212,7 +217,9 @@ mod tests {
             register: false,
             short_numbers: Vec::new(),
             strict_source: None,
+            srtp: Srtp::Off,
             max_call_seconds: None,
+            interop: TrunkInterop::default(),
         }
     }
 
@@ -384,7 +391,8 @@ mod tests {
         snapshot.trunks[0].register = true;
         let directory = Directory::new(snapshot);
         let trunk_of = |address: &str, dialled: &str, registered: bool| {
-            let trunk = directory.trunk_from(address.parse().unwrap(), dialled, |_| registered);
+            let trunk =
+                directory.trunk_from(address.parse().unwrap(), dialled, |trunk| trunk.register && registered);
             trunk.map(|trunk| trunk.name.as_str())
         };
         assert_eq!(trunk_of("192.0.2.7", "+442071230000", false), Some("trunk-42"));

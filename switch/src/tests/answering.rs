@@ -52,7 +52,7 @@ fn an_offer_before_the_caller_is_answered_comes_again() {
 
 #[test]
 fn an_update_or_info_before_the_caller_is_answered_costs_no_call() {
-    for (method, body, expected) in [("UPDATE", Some(SDP), 405), ("UPDATE", None, 200), ("INFO", None, 200)] {
+    for (method, body, expected) in [("UPDATE", Some(SDP), 491), ("UPDATE", None, 200), ("INFO", None, 200)] {
         let mut net = answering();
         assert_eq!(net.carrier_says(CARRIER, method, 1, body), expected, "{method} {body:?}");
         assert_goes_on(net);
@@ -111,7 +111,7 @@ fn only_the_callee_that_answered_is_told_to_wait() {
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
                       INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             1000 answered 0 5000 PCMU sendrecv
-                      CANCEL fork 1
+                      CANCEL fork 1 LOSE_RACE
                       media 2 close
                       media 0 party 4000 receive true send true
                       media 1 party 5000 receive true send true

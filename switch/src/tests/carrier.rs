@@ -1,6 +1,6 @@
 //! A simulated carrier that answers by a plan.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use sidetone_sip::message::{Method, Name, Request, Response, StatusCode};
@@ -11,6 +11,11 @@ pub(super) struct Carrier {
     pub(super) invites: VecDeque<Plan>,
     pub(super) byes: VecDeque<Plan>,
     pub(super) registers: VecDeque<Plan>,
+    pub(super) notifies: VecDeque<Plan>,
+    /// The status that answers OPTIONS; `None` sends no response.
+    pub(super) options: Option<u16>,
+    /// The Call-IDs of phones behind it that are gone: their requests get no response, or 481 after a restart.
+    pub(super) gone: BTreeMap<String, Option<u16>>,
     /// The received requests, without retransmissions.
     pub(super) requests: Vec<Request>,
 }
@@ -19,6 +24,8 @@ pub(super) struct Carrier {
 pub(super) enum Plan {
     /// Answer 200, with SDP or the granted Expires.
     Accept,
+    /// Answer with a reliable 183 with SDP only.
+    Reliable,
     /// Answer 180 only.
     Ring,
     /// Answer with a final response and these headers.
@@ -40,6 +47,8 @@ impl Carrier {
         let seen = self
             .requests
             .iter()
+            .rev()
+            .take(500)
             .any(|before| before.method() == request.method() && branch(before) == branch(&request));
         if seen {
             return Vec::new();
@@ -51,16 +60,22 @@ impl Carrier {
             let _ = response.set_to_tag("carrier");
             response
         };
+        if let Some(status) = self.gone.get(request.call_id()) {
+            return status.map(reply).into_iter().collect();
+        }
         let plans = match request.method() {
+            Method::Options => return self.options.map(reply).into_iter().collect(),
             Method::Invite => &mut self.invites,
             Method::Bye => &mut self.byes,
             Method::Register => &mut self.registers,
+            Method::Notify => &mut self.notifies,
             Method::Cancel => {
                 let invite = self.requests.iter().rev().find(|before| *before.method() == Method::Invite);
                 let mut cancelled = Response::reply_to(invite.unwrap(), StatusCode::new(487).unwrap());
                 cancelled.set_to_tag("carrier").unwrap();
                 return vec![reply(200), cancelled];
             }
+            Method::Prack => return vec![reply(200)],
             _ => return Vec::new(),
         };
         let plan = if plans.len() > 1 { plans.pop_front() } else { plans.front().cloned() };
@@ -80,6 +95,14 @@ impl Carrier {
                     _ => {}
                 }
                 vec![response]
+            }
+            Plan::Reliable => {
+                let mut response = reply(183);
+                response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
+                response.push(Name::Require, "100rel").unwrap();
+                response.push(Name::RSeq, "4711").unwrap();
+                response.set_body("application/sdp", SDP).unwrap();
+                vec![response.clone(), response]
             }
             Plan::Ring => vec![reply(180)],
             Plan::Refuse(status, headers) => {

@@ -19,11 +19,11 @@ fn cancel_ends_every_fork() {
             100 ringing 0 180
                       180 caller
             2000 cancel
-                      CANCEL fork 0
+                      CANCEL fork 0 ORIGINATOR_CANCEL
                       media 1 close
-                      CANCEL fork 1
+                      CANCEL fork 1 ORIGINATOR_CANCEL
                       media 2 close
-                      487 caller
+                      487 caller -
                       media 0 close
             2010 failed 0 487
             2020 report 0
@@ -44,12 +44,12 @@ fn cancel_crosses_the_answer() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             2000 cancel
-                      CANCEL fork 0
+                      CANCEL fork 0 ORIGINATOR_CANCEL
                       media 1 close
-                      487 caller
+                      487 caller -
                       media 0 close
             2001 answered 0 5000 PCMU sendrecv
-                      BYE fork 0
+                      BYE fork 0 LOSE_RACE
             2010 report 1
             2010 report 0
                       record ORIGINATOR_CANCEL answered - billsec 0 bridge - status - codecs -/- verdict unanswered
@@ -72,8 +72,8 @@ fn cancel_crosses_the_answer() {
                       media 1 answered
                       journal
             2001 cancel
-                      BYE fork 0
-                      487 caller
+                      BYE fork 0 ORIGINATOR_CANCEL
+                      487 caller -
                       media 1 close
                       media 0 close
             2002 journalled
@@ -114,7 +114,7 @@ fn refusals_reach_the_caller_as_what_they_mean() {
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 486
                       media 1 close
-                      486 caller
+                      486 caller USER_BUSY
                       media 0 close
             110 report 0
                       record USER_BUSY answered - billsec 0 bridge USER_BUSY status 486 codecs -/- verdict unanswered
@@ -132,7 +132,7 @@ fn refusals_reach_the_caller_as_what_they_mean() {
                       media 1 close
             200 failed 1 486
                       media 2 close
-                      486 caller
+                      486 caller USER_BUSY
                       media 0 close
             210 report 0
                       record USER_BUSY answered - billsec 0 bridge USER_BUSY status 486 codecs -/- verdict unanswered
@@ -147,9 +147,9 @@ fn refusals_reach_the_caller_as_what_they_mean() {
                       INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 603
                       media 1 close
-                      CANCEL fork 1
+                      CANCEL fork 1 CALL_REJECTED
                       media 2 close
-                      603 caller
+                      603 caller CALL_REJECTED
                       media 0 close
             210 report 0
                       record CALL_REJECTED answered - billsec 0 bridge CALL_REJECTED status 603 codecs -/- verdict unanswered
@@ -163,10 +163,10 @@ fn refusals_reach_the_caller_as_what_they_mean() {
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 302
                       media 1 close
-                      480 caller
+                      480 caller REDIRECTION_TO_NEW_DESTINATION
                       media 0 close
             210 report 0
-                      record NORMAL_TEMPORARY_FAILURE answered - billsec 0 bridge NORMAL_TEMPORARY_FAILURE status 302 codecs -/- verdict unanswered
+                      record REDIRECTION_TO_NEW_DESTINATION answered - billsec 0 bridge REDIRECTION_TO_NEW_DESTINATION status 302 codecs -/- verdict unanswered
         "#]],
     );
 }
@@ -184,9 +184,9 @@ fn nobody_answers() {
             100 ringing 0 180
                       180 caller
             60000 timeout
-                      CANCEL fork 0
+                      CANCEL fork 0 NO_ANSWER
                       media 1 close
-                      480 caller
+                      480 caller NO_ANSWER
                       media 0 close
             60010 failed 0 487
             60020 report 0
@@ -207,7 +207,7 @@ fn a_missing_report_delays_the_record_and_no_more() {
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             100 failed 0 486
                       media 1 close
-                      486 caller
+                      486 caller USER_BUSY
                       media 0 close
             2099 timeout
             2100 timeout
@@ -242,7 +242,7 @@ fn a_report_that_does_not_come_delays_the_record_for_two_seconds() {
                       media 0 answered
                       200 caller [20000 PCMU sendrecv v1]
             3000 bye caller
-                      BYE fork 0
+                      BYE fork 0 NORMAL_CLEARING
                       media 1 close
                       media 0 close
             3010 report 0 PCMU
@@ -277,7 +277,7 @@ fn both_hang_up_at_once() {
                       media 0 answered
                       200 caller [20000 PCMU sendrecv v1]
             2000 bye caller
-                      BYE fork 0
+                      BYE fork 0 NORMAL_CLEARING
                       media 1 close
                       media 0 close
             2001 bye 0
@@ -297,9 +297,9 @@ fn a_draining_engine_ends_what_it_finds() {
         expect![[r#"
                       INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
             1000 end
-                      CANCEL fork 0
+                      CANCEL fork 0 NORMAL_CLEARING
                       media 1 close
-                      503 caller
+                      503 caller NORMAL_CLEARING
                       media 0 close
             1010 report 0
                       record NORMAL_CLEARING answered - billsec 0 bridge - status - codecs -/- verdict unanswered
@@ -325,13 +325,13 @@ fn a_draining_engine_ends_what_it_finds() {
                       media 0 answered
                       200 caller [20000 PCMU sendrecv v1]
             2500 end
-                      BYE fork 0
-                      BYE caller
+                      BYE fork 0 NORMAL_CLEARING
+                      BYE caller NORMAL_CLEARING
                       media 1 close
                       media 0 close
             2510 report 1
             2510 report 0
-                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 1 bridge - status 200 codecs PCMU/PCMU verdict -
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:01.010Z billsec 1 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
         "#]],
     );
 }

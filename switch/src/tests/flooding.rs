@@ -70,11 +70,11 @@ fn s5_no_answer_to_a_stranger_leaves_a_transaction() {
         net.inject(STRANGER, text.clone());
         let first = heard(&mut net);
         assert_eq!(first.iter().map(status).collect::<Vec<_>>(), [expected], "{name}");
-        assert_eq!(net.switch.ua.transactions(), (0, 0), "{name}");
+        assert_eq!(net.switch.shared.ua.transactions(), (0, 0), "{name}");
         assert_eq!((net.switch.legs(), net.switch.live_calls()), (0, 0), "{name}");
         if method == "INVITE" {
             net.inject(STRANGER, request("ACK", serial, "any"));
-            assert_eq!((heard(&mut net).len(), net.switch.ua.transactions()), (0, (0, 0)), "{name}");
+            assert_eq!((heard(&mut net).len(), net.switch.shared.ua.transactions()), (0, (0, 0)), "{name}");
         }
         net.wait(Duration::from_millis(500));
         net.inject(STRANGER, text);
@@ -177,7 +177,7 @@ fn t1_one_source_hinders_no_other() {
                 net.wait(Duration::from_millis(1));
             }
         }
-        // The source's own share is 60 at once and 30 a second; the spare share that nobody else uses is
+        // The source's own share is 60 at once and 30 a second; the spare share that no other source uses is
         // 2,000 at once and 2,000 a second.
         assert!((2_060..=4_200).contains(&read), "{source}: {read}");
         // The phone's ACK of its challenge belongs to no transaction.
@@ -194,11 +194,14 @@ fn t1_one_source_hinders_no_other() {
 /// and a BYE of a live call, and what their transactions need.
 #[test]
 fn a_live_call_goes_on_with_every_table_full() {
-    // The INVITE of the call takes the only free entry of the table.
     let mut net = Net::with_room(acme(vec![trunk(1, CARRIER)]), 1);
-    net.carrier(CARRIER, [Plan::Accept]);
+    net.carrier(CARRIER, [Plan::Accept, Plan::Ring]);
     net.register();
     net.dial(WORLD);
+    // The INVITE of a call that rings takes the only free entry of the table.
+    let live = net.leg;
+    net.dial(WORLD);
+    let ringing = std::mem::replace(&mut net.leg, live);
     net.fill_requests();
     heard(&mut net);
     for serial in 0..40_000 {
@@ -216,8 +219,10 @@ fn a_live_call_goes_on_with_every_table_full() {
     assert_eq!(net.carrier_says(CARRIER, "INVITE", 2, Some(SDP)), 200);
     net.offer_anew(SDP);
     net.hang_up();
+    net.leg = ringing;
+    net.hang_up();
     net.wait(Duration::from_secs(3));
-    assert_eq!((net.dropped.len(), net.switch.live_calls(), net.records.len()), (before, 0, 1));
+    assert_eq!((net.dropped.len(), net.switch.live_calls(), net.records.len()), (before, 0, 2));
 }
 
 /// Messages of live calls are read first, whatever else arrives; messages that belong to nothing are dropped

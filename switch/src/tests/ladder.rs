@@ -1,7 +1,7 @@
 //! Runs text scripts: inputs to a call in one text, its outputs in another.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use expect_test::Expect;
@@ -11,17 +11,17 @@ use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
-use sidetone_sip::sdp::{CodecPolicy, SessionDescription};
+use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 use uuid::Uuid;
 
 use crate::call::Call;
-use crate::face::{
-    Attempt, CalleeSide, Callees, CallerSide, Input, LegName, Limits, MediaCommand, Output, Party, Port,
-    PortId, Ports, Setup, Sides,
+use crate::io::{
+    Attempt, Awaited, CalleeSide, Callees, CallerSide, Forwards, Input, Limits, MediaCommand, Onward, Output,
+    Party, Port, PortId, Setup, Sides,
 };
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
-pub(super) fn any_instant() -> Instant {
+pub(crate) fn any_instant() -> Instant {
     Instant::now()
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Counting {
     pub(super) left: usize,
 }
 
-impl Ports for Counting {
-    fn open(&mut self, _leg: LegName, _group: u64, _towards: IpAddr) -> Option<Port> {
+impl Counting {
+    fn open(&mut self) -> Option<Port> {
         self.left = self.left.checked_sub(1)?;
         let id = PortId(self.next);
         self.next += 1;
@@ -57,6 +57,7 @@ fn facts() -> Facts {
         caller_number: Some("1001".into()),
         destination_number: Some("1002".into()),
         dialled_number: None,
+        forwarded: None,
         tariff: None,
     }
 }
@@ -66,15 +67,22 @@ pub(super) fn setup(offer: Option<SessionDescription>, callees: Callees) -> Setu
 }
 
 fn of_sides(sides: Sides) -> Setup {
-    Setup { facts: facts(), limits: Limits::default(), sides, session_id: 100, group: 100 }
+    Setup {
+        facts: facts(),
+        limits: Limits::default(),
+        sides,
+        session_id: 100,
+        group: 100,
+        keys: KeySeed::new([7; 32]),
+    }
 }
 
 fn calling(offer: Option<SessionDescription>) -> CallerSide {
-    CallerSide { offer, policy: CodecPolicy::ANY, at: "192.0.2.1".parse().unwrap() }
+    CallerSide { offer, policy: CodecPolicy::ANY, srtp: SrtpRule::Off, at: "192.0.2.1".parse().unwrap() }
 }
 
 fn called(callees: Callees) -> CalleeSide {
-    CalleeSide { policy: CodecPolicy::ANY, callees }
+    CalleeSide { policy: CodecPolicy::ANY, srtp: SrtpRule::Off, callees, forwards: Forwards::default() }
 }
 
 /// Callees that ring at once, in this number.
@@ -82,10 +90,19 @@ pub(super) fn forks(count: usize) -> Callees {
     Callees::AtOnce(vec!["192.0.2.2".parse().unwrap(); count])
 }
 
-/// Parses a party's description: `port codec,codec direction`.
+/// Parses a party's description: `port codec,codec direction`, and for SRTP the transport and a letter that makes the
+/// key: `port codec,codec direction SAVP A`.
 pub(super) fn description(text: &str) -> SessionDescription {
     let words: Vec<_> = text.split_whitespace().collect();
-    let [port, codecs, direction] = words.as_slice() else { panic!("a description: {text}") };
+    let (port, codecs, direction, protocol, crypto) = match words.as_slice() {
+        [port, codecs, direction] => (port, codecs, direction, "AVP", String::new()),
+        [port, codecs, direction, protocol, letter] => {
+            let key = letter.repeat(40);
+            let line = format!("a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{key}\r\n");
+            (port, codecs, direction, *protocol, line)
+        }
+        _ => panic!("a description: {text}"),
+    };
     let numbers: Vec<_> = codecs
         .split(',')
         .map(|codec| match codec {
@@ -97,7 +114,7 @@ pub(super) fn description(text: &str) -> SessionDescription {
         })
         .collect();
     let sdp = format!(
-        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {}\r\na={direction}\r\n",
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/{protocol} {}\r\n{crypto}a={direction}\r\n",
         numbers.join(" ")
     );
     SessionDescription::parse(sdp.as_bytes()).unwrap()
@@ -106,7 +123,11 @@ pub(super) fn description(text: &str) -> SessionDescription {
 fn summary(sdp: &SessionDescription) -> String {
     let audio = &sdp.media[0];
     let codecs: Vec<_> = audio.codecs.iter().map(|codec| codec.name.as_str()).collect();
-    format!("{} {} {} v{}", audio.port, codecs.join(","), audio.direction.as_str(), sdp.origin.version)
+    let keys = match audio.crypto.len() {
+        0 => String::new(),
+        count => format!(" {} keys {count}", audio.protocol),
+    };
+    format!("{} {} {}{keys} v{}", audio.port, codecs.join(","), audio.direction.as_str(), sdp.origin.version)
 }
 
 fn party(text: &str) -> Party {
@@ -142,13 +163,15 @@ fn write_output(log: &mut String, output: &Output) {
     let text = match output {
         Output::Answer(Some(sdp)) => format!("200 caller [{}]", summary(sdp)),
         Output::Answer(None) => "up".into(),
-        Output::Bye(party) => format!("BYE {}", name(party)),
-        Output::Cancel(fork) => format!("CANCEL fork {fork}"),
+        Output::CallerAnswered(fork) => format!("caller is fork {fork}"),
+        Output::AskHeard(fork) => format!("is fork {fork} heard"),
+        Output::Bye(party, cause) => format!("BYE {} {cause}", name(party)),
+        Output::Cancel(fork, cause) => format!("CANCEL fork {fork} {cause}"),
         Output::Ended(cdr) => format!("record {}", record(cdr)),
         Output::Held(party, holds) => format!("{} {}", name(party), if *holds { "holds" } else { "is back" }),
         Output::Invite(fork, sdp) => format!("INVITE fork {fork} [{}]", summary(sdp)),
         Output::Journal(_) => "journal".into(),
-        Output::Left(party) => format!("{} left its seat", name(party)),
+        Output::Left(party, _) => format!("{} left its seat", name(party)),
         Output::Media(port, command) => match command {
             MediaCommand::Answered => format!("media {} answered", port.0),
             MediaCommand::Bridge { peer, payload_map } => {
@@ -197,7 +220,13 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::Mute(muted) => {
                 format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
             }
-            MediaCommand::Play { prompts, token } => format!("media {} plays {prompts:?} as {token}", port.0),
+            MediaCommand::Play { prompts, token, .. } => {
+                format!("media {} plays {prompts:?} as {token}", port.0)
+            }
+            MediaCommand::Secure(keys) => {
+                let suite = keys.as_ref().map_or("nothing", |keys| keys.receive.suite().as_str());
+                format!("media {} secured by {suite}", port.0)
+            }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
         },
@@ -205,8 +234,17 @@ fn write_output(log: &mut String, output: &Output) {
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
+        Output::FirstAttempt | Output::OpenPort { .. } | Output::Redirected(_) => {
+            unreachable!("the harness carries it out")
+        }
+        Output::Reached(party) => format!("reached {}", name(party)),
+        Output::Terms(_) => "terms".into(),
+        Output::Unlinked(cause) => format!("unlinked {cause}"),
+        Output::Refused(status) => format!("refused {status}"),
         Output::Probe(party) => format!("are you there, {}", name(party)),
-        Output::Reject(status) => format!("{status} caller"),
+        Output::Reject(status, cause) => {
+            format!("{status} caller {}", cause.map_or("-", HangupCause::as_str))
+        }
         Output::Ring(status, sdp) => {
             format!(
                 "{status} caller{}",
@@ -219,13 +257,22 @@ fn write_output(log: &mut String, output: &Output) {
 }
 
 /// Runs a script on a call and compares the outputs. The first line is `call OFFER -> FORKS` (`-` without an
-/// offer, `room` in place of either side, `trunks` for attempts in turn); each further line is `MS event…`.
+/// offer, `room` in place of either side, `trunks` for attempts in turn, `request` for a call that a program requests); each further line is `MS event…`.
 pub(super) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));
 }
 
+/// Like [`check`], for parties with SRTP: the rules of the caller and the callee.
+pub(super) fn check_srtp(rules: [SrtpRule; 2], script: &str, expect: Expect) {
+    expect.assert_eq(&play_with(rules, script));
+}
+
 /// Returns the outputs of a script.
 pub(super) fn play(script: &str) -> String {
+    play_with([SrtpRule::Off; 2], script)
+}
+
+fn play_with([caller_srtp, callee_srtp]: [SrtpRule; 2], script: &str) -> String {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let (offer, whom) = lines
         .next()
@@ -237,48 +284,68 @@ pub(super) fn play(script: &str) -> String {
     let callees = || if whom == "trunks" { Callees::InTurn } else { forks(whom.parse().unwrap()) };
     let mut ports = Counting { next: 0, left: 8 };
     let offered = || (offer != "-").then(|| description(offer));
-    let setup = match (offer, whom) {
+    let mut setup = match (offer, whom) {
+        ("request", _) => of_sides(Sides::Requested { caller: called(callees()) }),
         ("room", _) => of_sides(Sides::FromRoom { callee: called(callees()) }),
         (_, "room") => of_sides(Sides::IntoRoom { caller: calling(offered()) }),
         _ => setup(offered(), callees()),
     };
-    let call = Call::new(start, setup, &mut ports);
-    let mut call = match call {
-        Ok(call) => call,
-        Err(stillborn) => {
-            writeln!(log, "stillborn {} ports {}", stillborn.status, stillborn.ports.len()).unwrap();
-            return log;
-        }
-    };
-    while let Some(output) = call.poll_output() {
-        write_output(&mut log, &output);
+    match &mut setup.sides {
+        Sides::Bridge { caller, callee } => (caller.srtp, callee.srtp) = (caller_srtp, callee_srtp),
+        Sides::ForPeer { callee, .. } | Sides::FromRoom { callee } => callee.srtp = callee_srtp,
+        Sides::Requested { caller } => caller.srtp = caller_srtp,
+        Sides::IntoRoom { caller } | Sides::TakeOver { caller, .. } => caller.srtp = caller_srtp,
     }
+    let mut call = Call::new(start, setup);
+    let begun = drain(&mut call, start, &mut ports);
+    if let Some(Output::Refused(status)) = begun.last() {
+        let closes = |output: &&Output| matches!(output, Output::Media(_, MediaCommand::Close));
+        writeln!(log, "stillborn {status} ports {}", begun.iter().filter(closes).count()).unwrap();
+        return log;
+    }
+    begun.iter().for_each(|output| write_output(&mut log, output));
     for line in lines {
         writeln!(log, "{line}").unwrap();
         let (ms, what) = line.split_once(' ').expect("MS what");
         let now = start + Duration::from_millis(ms.parse().unwrap());
-        let input = match what.strip_prefix("attempt ") {
-            Some(trunk) => attempt(trunk.parse().unwrap(), &mut ports),
+        let mut input = match what.strip_prefix("attempt ") {
+            Some(trunk) => attempt(trunk.parse().unwrap()),
             None => input(what),
         };
-        call.handle_input(now, input);
-        while let Some(output) = call.poll_output() {
-            write_output(&mut log, &output);
+        if let Input::Onward(Onward::Callee(side)) = &mut input {
+            side.srtp = callee_srtp;
         }
+        call.handle_input(now, input);
+        drain(&mut call, now, &mut ports).iter().for_each(|output| write_output(&mut log, output));
     }
     log
 }
 
+/// Drains the outputs of a call and opens the ports that it requests.
+pub(super) fn drain(call: &mut Call, now: Instant, ports: &mut Counting) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    while let Some(output) = call.poll_output() {
+        match output {
+            Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
+            Output::FirstAttempt => {}
+            Output::Redirected(_) => call.handle_input(now, Input::NotDiverted),
+            output => outputs.push(output),
+        }
+    }
+    outputs
+}
+
 /// Returns the next attempt, over a trunk with that number.
-pub(super) fn attempt(trunk: u128, ports: &mut Counting) -> Input {
+pub(super) fn attempt(trunk: u128) -> Input {
     let at = "192.0.2.9".parse().unwrap();
     let trunk = TrunkId(Uuid::from_u128(trunk));
     Input::Attempt(Attempt {
         trunk,
         at,
-        port: ports.open(LegName { call: CallId(Uuid::nil()), fork: None }, 0, at).unwrap(),
         cost: None,
         limit: None,
+        srtp: SrtpRule::Off,
+        policy: CodecPolicy::ANY,
     })
 }
 
@@ -289,17 +356,31 @@ pub(super) fn input(what: &str) -> Input {
         "ack" => Input::Acknowledged(party(words[1]), sdp(2)),
         "answered" => Input::Answered(words[1].parse().unwrap(), sdp(2)),
         "bye" => Input::HungUp(party(words[1]), HangupCause::NormalClearing),
-        "cancel" => Input::Cancelled,
+        "cancel" => Input::Cancelled(HangupCause::OriginatorCancel),
         "dismiss" => Input::Dismiss(party(words[1]), HangupCause::NormalClearing),
         "due" => Input::OfferDue(party(words[1])),
         "end" => Input::End(HangupCause::NormalClearing),
         "exhausted" => Input::Exhausted(503, HangupCause::NetworkOutOfOrder),
-        "failed" => Input::Failed(words[1].parse().unwrap(), words[2].parse().unwrap()),
+        "failed" => {
+            let status = words[2].parse().unwrap();
+            Input::Failed(words[1].parse().unwrap(), status, HangupCause::from_sip_status(status))
+        }
         "journalled" => Input::Journalled,
         "merge" => Input::Merge(words.get(2).map(|without| party(without))),
         "offer" => Input::Offer(party(words[1]), sdp(2)),
+        "onward" => Input::Onward(match words[1] {
+            "room" => Onward::Room,
+            "trunks" => Onward::Callee(called(Callees::InTurn)),
+            "refused" => Onward::Refused(480, HangupCause::UserNotRegistered),
+            count => Onward::Callee(called(forks(count.parse().unwrap()))),
+        }),
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "pickup" => Input::PickUp(Box::new(Awaited {
+            settled: sdp(1).unwrap(),
+            policy: CodecPolicy::ANY,
+            from: CallId(Uuid::from_u128(9)),
+        })),
         "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
         "silent" => {
@@ -312,6 +393,7 @@ pub(super) fn input(what: &str) -> Input {
             Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report { codec, ..Report::default() }))
         }
         "timeout" => Input::Timeout,
+        "unheard" => Input::Unheard(words[1].parse().unwrap()),
         "unreached" => Input::Unreached(words[1].parse().unwrap(), words[2].parse().unwrap()),
         other => panic!("input {other}"),
     }

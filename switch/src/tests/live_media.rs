@@ -1,6 +1,5 @@
 //! Media figures of a live call: answers to questions, and warnings of the relay.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use sidetone_call::media_plan::strict_source;
@@ -9,13 +8,13 @@ use sidetone_media::time::Micros;
 use sidetone_model::directory::{StrictSource, Trunk};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::CallNews;
-use sidetone_model::media_quality::{LegSide, LiveCallQuality, MediaChange, QualityState};
+use sidetone_model::live_call::CallEvent;
+use sidetone_model::media_quality::{LegSide, MediaChange, QualityState};
 use sidetone_model::quality::MediaVerdict;
 
-use crate::face::{MediaCommand, PortId};
-use crate::live_media::{AskMedia, AskedMedia};
+use crate::io::{MediaCommand, PortId};
 use crate::machine::Input;
+use crate::queries::{CallQuality, QualityAnswer, Question};
 use crate::tests::network::{Net, OfRooms, Plan, SDP, acme, trunk};
 
 const FIRST: &str = "203.0.113.1:5060";
@@ -29,27 +28,21 @@ fn up() -> (Net, CallId) {
     (net, call)
 }
 
-fn ask(net: &mut Net, call: CallId) -> (AskedMedia, mpsc::Receiver<LiveCallQuality>) {
-    let (tell, told) = mpsc::channel();
-    let tell = Box::new(move |quality| {
-        let _ = tell.send(quality);
-    });
-    (net.ask(move |now, switch| switch.ask_media(now, AskMedia { call, tell })), told)
+/// Asks for the quality of a call; returns the answer, if there is one at once.
+fn ask(net: &mut Net, call: CallId) -> Option<QualityAnswer> {
+    let token = net.put(CallQuality(call));
+    net.replies.remove(&token).and_then(CallQuality::answer)
 }
 
 #[test]
 fn both_legs_of_a_live_call_are_asked_and_told_together() {
     let (mut net, call) = up();
-    let (asked, told) = ask(&mut net, call);
-    net.run();
-    assert_eq!(asked, AskedMedia::Soon);
-    let told = told.try_recv().unwrap();
+    let Some(QualityAnswer::Known(told)) = ask(&mut net, call) else { panic!("no answer") };
     assert_eq!((told.quality.call_uuid, told.quality.state), (call, QualityState::Live));
     let legs: Vec<_> = told.quality.legs.iter().map(|leg| (leg.leg, leg.party.as_deref())).collect();
     assert_eq!(legs, [(LegSide::A, Some("1001")), (LegSide::B, Some(WORLD))]);
     net.hang_up();
-    let (asked, told) = ask(&mut net, call);
-    assert_eq!((asked, told.try_recv().is_err()), (AskedMedia::Gone, true));
+    assert_eq!(ask(&mut net, call), Some(QualityAnswer::Gone));
     assert_eq!(net.records.len(), 1);
 }
 
@@ -60,15 +53,14 @@ fn questions_that_are_not_answered_are_bounded() {
     let (mut net, call) = up();
     net.is_relay_slow = true;
     let waiting: Vec<_> = (0..256).map(|_| ask(&mut net, call)).collect();
-    net.run();
-    assert!(waiting.iter().all(|(asked, told)| *asked == AskedMedia::Soon && told.try_recv().is_err()));
-    assert_eq!(ask(&mut net, call).0, AskedMedia::Busy);
+    assert!(waiting.iter().all(Option::is_none));
+    assert_eq!(ask(&mut net, call), Some(QualityAnswer::Busy));
     net.wait(Duration::from_secs(2));
-    assert_eq!(ask(&mut net, call).0, AskedMedia::Soon);
+    assert_eq!(ask(&mut net, call), None);
+    // The 256 that are given up are answered too, and the answer in between.
+    assert_eq!(net.replies.len(), 256);
     net.is_relay_slow = false;
-    let (asked, told) = ask(&mut net, call);
-    net.run();
-    assert_eq!((asked, told.try_recv().is_ok()), (AskedMedia::Soon, true));
+    assert!(matches!(ask(&mut net, call), Some(QualityAnswer::Known(_))));
 }
 
 /// Returns what the last `Describe` for a port contained: its strict source check, and the source of its SIP.
@@ -125,7 +117,7 @@ fn a_warning_of_the_relay_is_news_of_its_call() {
     // A port that belongs to no call.
     net.feed(Input::Warning(PortId(99), Box::new(warning(Change::NoAudio))));
     net.run();
-    let [CallNews::Media(of, far), CallNews::Media(_, own)] = net.news.as_slice() else {
+    let [CallEvent::Media(of, far), CallEvent::Media(_, own)] = net.news.as_slice() else {
         panic!("{:?}", net.news)
     };
     assert_eq!((of.uuid, far.leg, far.party.as_deref()), (call, LegSide::B, Some(WORLD)));

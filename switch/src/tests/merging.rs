@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, ExtensionId};
-use sidetone_model::room::{LiveRoom, MergeRefused, RoomName};
+use sidetone_model::room::{LiveRoom, MergeRefused, Requester, RoomName};
 use sidetone_sip::message::Method;
 use sidetone_sip::ua::LegKey;
 use uuid::Uuid;
 
 use crate::machine::Input;
-use crate::merging::Merge;
+use crate::queries::{Merge, RoomOfCall};
 use crate::tests::network::{Net, Plan, SDP, acme, address, extension, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -39,13 +39,13 @@ impl Desk {
     }
 
     fn merge(&mut self, call: CallId, with: CallId) -> Result<LiveRoom, MergeRefused> {
-        let by = vec![own()];
-        self.net.ask(move |now, switch| switch.merge(now, Merge { call, with, by }))
+        let by = Requester { who: None, extensions: vec![own()] };
+        self.net.ask(Merge { call, with, by })
     }
 
     fn members(&mut self) -> Vec<String> {
         let room = RoomName::Merged(self.calls[0]);
-        let found = self.net.ask(move |now, switch| switch.live_room(now, room));
+        let found = self.net.live_room(room);
         found.map(|room| room.members.into_iter().map(|member| member.number).collect()).unwrap_or_default()
     }
 
@@ -68,10 +68,10 @@ fn who_is_in_both_calls_is_seated_once() {
     assert_eq!(desk.net.heard, ["BYE"], "the second leg of 1001");
     assert!(desk.net.heard_of_rooms().contains("news merged"));
     // Both calls are live and in the room, and any of their legs finds it.
-    let bobs = desk.net.switch.find_call(second).unwrap();
+    let bobs = desk.net.find_call(second).unwrap();
     assert_eq!(bobs.legs.len(), 1);
     for uuid in [first.0, second.0, bobs.legs[0].uuid.0] {
-        let found = desk.net.ask(move |now, switch| switch.live_room_of(now, uuid));
+        let found = desk.net.ask(RoomOfCall(uuid));
         assert_eq!(found.map(|room| room.room), Some(RoomName::Merged(first)));
     }
     assert_eq!(desk.merge(first, second), Err(MergeRefused::InRoom(first)));
@@ -90,7 +90,9 @@ fn who_is_in_both_calls_is_seated_once() {
     desk.net.run();
     assert_eq!((desk.net.records.len(), desk.net.switch.live_calls(), desk.byes()), (2, 0, 1));
     assert!(desk.net.heard_of_rooms().ends_with("news Ended"));
-    assert!(desk.net.switch.conferences.seats.is_empty() && desk.net.switch.legs.is_empty());
+    assert!(
+        desk.net.switch.control.conferences.seats.is_empty() && desk.net.switch.control.calls.has_no_legs()
+    );
 }
 
 /// The phone holds the first call and talks in the second: its leg of the second call stays.

@@ -4,8 +4,9 @@ use sidetone_model::ids::ExtensionId;
 use sidetone_sip::message::Method;
 use uuid::Uuid;
 
+use crate::call_queries::phone_legs;
+use crate::incoming_message::{MESSAGE_BYTES_MAX, Speaker};
 use crate::machine::Input;
-use crate::messaging::{SAID_BYTES_MAX, Speaker};
 use crate::tests::network::{Net, Plan, acme, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -29,7 +30,7 @@ fn an_info_of_a_leg_is_heard_and_answered_once() {
     net.inform(JSON, TAP);
     let [said] = net.said.clone().try_into().unwrap();
     let Speaker::Leg(call, leg) = said.by else { panic!("{said:?}") };
-    let legs = net.switch.phone_legs(call).unwrap();
+    let legs = phone_legs(&net.switch.control.calls, call).unwrap();
     assert_eq!(legs.iter().map(|phone| phone.id).collect::<Vec<_>>(), [leg]);
     assert_eq!(said.body, TAP);
     net.feed(Input::Answer(said.key, 200));
@@ -43,7 +44,7 @@ fn an_info_of_a_leg_is_heard_and_answered_once() {
 /// A message that the switch refuses does not end the call.
 #[test]
 fn an_info_that_says_something_else_is_told_so() {
-    let long = format!("\"{}\"", "x".repeat(SAID_BYTES_MAX));
+    let long = format!("\"{}\"", "x".repeat(MESSAGE_BYTES_MAX));
     for (content_type, body, expected) in [
         ("application/dtmf-relay", "Signal=", "400 Bad Request"),
         ("application/sdp", "v=0", "415 Unsupported Media Type"),

@@ -15,8 +15,9 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::machine::Input;
+use crate::queries::DialIntoRoom;
 use crate::rating::Tariffs;
-use crate::tests::conferencing::room;
+use crate::tests::conference_adapter::room;
 use crate::tests::network::{Net, Plan, acme, extension, number, organisation, trunk};
 
 const FIRST: &str = "203.0.113.1:5060";
@@ -264,7 +265,7 @@ fn other_tenants_credit_is_their_own() {
 /// Dials an outside number for room 200; returns the target, or why it was refused.
 fn dialled(net: &mut Net) -> Result<String, ControlRefused> {
     let request = DialRequest { kind: DialKind::External, target: WORLD.into(), role: Role::Participant };
-    net.ask(move |now, switch| switch.dial_into(now, RoomId(Uuid::from_u128(51)), request))
+    net.ask(DialIntoRoom(RoomId(Uuid::from_u128(51)), request))
 }
 
 fn with_room(account: Account) -> Net {
@@ -300,7 +301,7 @@ fn credit_ends_for_whom_a_room_dialled_and_for_nobody_else() {
     net.wait(seconds(85));
     assert_eq!(net.heard, ["tone"], "of what the carrier's leg hears");
     net.wait(seconds(10));
-    assert!(net.heard_of_rooms().contains("news Left { member: 1 }"));
+    assert!(net.heard_of_rooms().contains("news Left { member: 1"));
     let record = last(&net);
     assert_eq!(record.hangup_cause, Some(HangupCause::AllottedTimeout));
     assert_eq!(record.billsec, 90);
@@ -316,5 +317,5 @@ fn a_room_dials_nobody_without_credit_or_a_rate() {
     net.feed(Input::Tariffs(Arc::new(Tariffs::new(rates))));
     assert!(matches!(dialled(&mut net), Err(ControlRefused::NoRoute(_))));
     assert_eq!((net.switch.live_calls(), net.records.len()), (0, 0));
-    assert!(net.switch.conferences.dials.is_empty() && net.switch.outbound.is_empty());
+    assert!(net.switch.control.conferences.dials.is_empty() && net.switch.control.calls.has_no_outbound());
 }

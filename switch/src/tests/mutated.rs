@@ -53,11 +53,15 @@ fn broken_requests_are_refused_or_dropped_and_a_call_goes_on() {
     }
     assert!(sent >= 500, "{sent} cases");
     assert_eq!(net.heard, ["200"], "the call goes on");
-    assert_eq!((net.switch.calls.len(), net.switch.ua.legs_len()), (1, 2));
+    assert_eq!((net.switch.control.calls.len(), net.switch.shared.ua.legs_len()), (1, 2));
     net.hang_up();
     assert_eq!(net.records.len(), 1);
     net.wait(Duration::from_secs(64));
-    assert_eq!((net.switch.ua.legs_len(), net.switch.ua.transactions()), (0, (0, 0)), "something is left");
+    assert_eq!(
+        (net.switch.shared.ua.legs_len(), net.switch.shared.ua.transactions()),
+        (0, (0, 0)),
+        "something is left"
+    );
 }
 
 fn attacker(source: usize) -> String {

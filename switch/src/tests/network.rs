@@ -9,23 +9,24 @@ use bytes::Bytes;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sidetone_media::mix::MixId;
+use sidetone_model::call_request::RequestChange;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::directory::{
-    Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Trunk,
-};
+use sidetone_model::directory::DirectorySnapshot;
+use sidetone_model::extension::ExtensionChange;
 use sidetone_model::guessing::Guessing;
 use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
-use sidetone_model::live_call::CallNews;
-use sidetone_model::news::News;
+use sidetone_model::live_call::{CallEvent, LiveCall};
 use sidetone_model::note::{Dispatch, PhoneAnswer};
-use sidetone_model::prompt::Prompt;
-use sidetone_model::room::news::{RoomChange, RoomNews};
+use sidetone_model::pin_guessing::PinGuessing;
+use sidetone_model::room::event::RoomEvent;
+use sidetone_model::room::{LiveRoom, RoomName};
+use sidetone_model::switch_event::SwitchEvent;
 use sidetone_model::time::Timestamp;
-use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::admission::{AdmissionConfig, Dropped};
-use sidetone_sip::auth::{Algorithm, Authenticator, Client, Credential, Realm};
+use sidetone_sip::auth::{Authenticator, Client, Realm};
 use sidetone_sip::dialog::{MIN_SE_S, SessionTimerConfig};
-use sidetone_sip::flow::{Flow, ListenerId};
+use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::{
     Datagram, Digest, Host, Message, Method, Name, Request, Response, StatusCode, parse_datagram,
 };
@@ -37,22 +38,25 @@ use uuid::Uuid;
 
 use crate::admitting::Rank;
 use crate::carriers::AddressPolicy;
-use crate::control::Asked;
-use crate::face::{LegName, Limits, MediaCommand, Port, PortId, Ports, Reach, Unreachable};
+use crate::conference::{RoomNote, RoomsConfig};
+use crate::incoming_message::IncomingMessage;
+use crate::io::{Limits, MediaCommand, Port, PortId, Reach, Unreachable};
 use crate::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
-use crate::messaging::Said;
 use crate::mixing::MixOrder;
-use crate::names::Answer;
-use crate::rooms::{RoomNote, RoomsConfig};
+use crate::queries::{Answer as QueryAnswer, DevicesOf, FindCall, FindRoom, Question, ReplyToken, SendNotes};
 use crate::routing::Directory;
 pub(super) use crate::tests::carrier::{Carrier, Plan, SDP, challenge};
+pub(crate) use crate::tests::directory::{acme, organisation, trunk};
+pub(super) use crate::tests::directory::{extension, number};
 use crate::tests::ladder::any_instant;
+use crate::tests::room_texts::{names, room_news};
+use crate::trunk_dns::Answer;
 
 /// The address of the switch.
 pub(super) const SWITCH: &str = "198.51.100.1:5060";
 /// The address of 1001's phone.
 pub(super) const PHONE: &str = "192.0.2.1:5060";
-const PASSWORD: &str = "secret";
+pub(super) const PASSWORD: &str = "secret";
 
 /// The simulated network.
 pub(super) struct Net {
@@ -77,17 +81,27 @@ pub(super) struct Net {
     wire: VecDeque<(SocketAddr, SocketAddr, Bytes)>,
     /// What the phone received: statuses and `BYE`.
     pub(super) heard: Vec<String>,
+    /// The Reason headers of the refusals that the phone received.
+    pub(super) reasons: Vec<String>,
     pub(super) records: Vec<Cdr>,
-    pub(super) news: Vec<CallNews>,
+    pub(super) news: Vec<CallEvent>,
     pub(super) guessed: Vec<Guessing>,
+    pub(super) pins_guessed: Vec<PinGuessing>,
+    /// What requests for calls came to, as text.
+    pub(super) requests: Vec<String>,
     /// What rooms and their media are told, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
+    /// The silence before each prompt.
+    pub(super) leads: Vec<Duration>,
     /// The outputs of rooms and the media commands, in their order.
     pub(super) of_rooms: Vec<OfRooms>,
     pub(super) notices: Vec<Notice>,
     pub(super) questions: Vec<TrunkAddress>,
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<IncomingMessage>,
+    /// The answers to queries, by their tokens.
+    pub(super) replies: BTreeMap<ReplyToken, QueryAnswer>,
+    last_token: u64,
     /// The phone's response to notes; `None` sends none.
     pub(super) taking: Option<StatusCode>,
     /// The notes that the phone received.
@@ -95,15 +109,22 @@ pub(super) struct Net {
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
     /// Whether the phone is gone: it neither receives nor sends.
     pub(super) is_phone_gone: bool,
+    /// An address to which nothing can be sent.
+    pub(super) fails_at: Option<SocketAddr>,
     /// Whether journal writes are delayed; `unwritten` are the answered calls that wait.
     pub(super) is_disk_slow: bool,
     /// Whether the relay leaves requests for reports unanswered.
     pub(super) is_relay_slow: bool,
     pub(super) unwritten: Vec<CallId>,
+    /// Connections that calls use, or no longer use.
+    pub(super) holds: Vec<(Flow, bool)>,
     /// Connections that the switch closed.
     pub(super) closed: Vec<Flow>,
     /// The responses to requests of carriers.
     pub(super) told: Vec<Response>,
+    /// The changes that the phone dialled, and their result; `None` is not known yet.
+    pub(super) changes: Vec<ExtensionChange>,
+    pub(super) changed: Option<Result<(), u16>>,
     /// Why datagrams were dropped.
     pub(super) dropped: Vec<Dropped>,
     /// Datagrams that the switch sent to other addresses than the phone's and the carriers'.
@@ -114,15 +135,15 @@ pub(super) struct Net {
 pub(super) enum OfRooms {
     Media(PortId, MediaCommand),
     Mix(MixId, MixOrder),
-    News(RoomNews),
+    News(RoomEvent),
     Note(RoomNote),
 }
 
 /// Opens ports without a limit, and lists them in order.
 pub(super) struct Endless(pub(super) Vec<PortId>);
 
-impl Ports for Endless {
-    fn open(&mut self, _leg: LegName, _group: u64, _towards: IpAddr) -> Option<Port> {
+impl Endless {
+    fn open(&mut self) -> Option<Port> {
         let serial = self.0.len() as u64 + 1;
         self.0.push(PortId(serial));
         let number = 20_000 + u16::try_from(serial * 2).unwrap();
@@ -135,76 +156,6 @@ impl Ports for Endless {
 
 pub(super) fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
-}
-
-pub(crate) fn organisation(n: u128, domain: &str) -> Organisation {
-    Organisation {
-        id: Uuid::from_u128(n).into(),
-        name: domain.into(),
-        sip_domain: domain.into(),
-        currency: "EUR".parse().unwrap(),
-        numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
-        max_outbound_calls: None,
-        max_call_seconds: None,
-    }
-}
-
-pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str) -> Extension {
-    let credential = Credential::new(number, domain, PASSWORD);
-    Extension {
-        id: Uuid::from_u128(n).into(),
-        organisation_id: Uuid::from_u128(organisation).into(),
-        agent_id: None,
-        team_id: None,
-        number: number.into(),
-        name: "Ada".into(),
-        ha1: Ha1 {
-            md5: credential.ha1(Algorithm::Md5).to_owned(),
-            sha256: credential.ha1(Algorithm::Sha256).to_owned(),
-        },
-        codecs: Vec::new(),
-        strict_source: None,
-    }
-}
-
-pub(super) fn number(n: u128, organisation: u128, text: &str, extension: u128) -> Number {
-    Number {
-        id: Uuid::from_u128(n).into(),
-        organisation_id: Uuid::from_u128(organisation).into(),
-        number: text.into(),
-        destination: Destination::Extension(Uuid::from_u128(extension).into()),
-    }
-}
-
-/// A shared trunk with that address; of several the first is tried first.
-pub(crate) fn trunk(n: u16, address: &str) -> Trunk {
-    Trunk {
-        id: Uuid::from_u128(n.into()).into(),
-        organisation_id: None,
-        name: format!("trunk-{n}"),
-        address: Some(format!("sip:{address}")),
-        accept_from: Vec::new(),
-        priority: n,
-        username: String::new(),
-        password: Secret::default(),
-        realm: String::new(),
-        register: false,
-        short_numbers: Vec::new(),
-        strict_source: None,
-        max_call_seconds: None,
-    }
-}
-
-/// Acme with 1001 and its number, and these trunks.
-pub(crate) fn acme(trunks: Vec<Trunk>) -> DirectorySnapshot {
-    DirectorySnapshot {
-        revision: 1,
-        organisations: vec![organisation(1, "acme.test")],
-        extensions: vec![extension(11, 1, "acme.test", "1001")],
-        numbers: vec![number(31, 1, "+442071230000", 11)],
-        rooms: Vec::new(),
-        trunks,
-    }
 }
 
 impl Net {
@@ -221,9 +172,13 @@ impl Net {
             let IpAddr::V4(ip) = at.ip() else { panic!("{text}") };
             LayerConfig::new(Local::fixed(Host::V4(ip), Some(at.port())))
         };
-        let reach = Reach::new(|to| match to == address(SWITCH) {
-            true => Err(Unreachable::Ourselves),
-            false => Ok(Flow::udp(ListenerId(0), to)),
+        let reach = Reach::new(|server, to| match (server.transport, to == address(SWITCH)) {
+            (_, true) => Err(Unreachable::Ourselves),
+            (TrunkTransport::Udp, false) => Ok(Flow::udp(ListenerId(0), to)),
+            (TrunkTransport::Tcp, false) => Ok(Flow::tcp_to(to)),
+            (TrunkTransport::Tls, false) => {
+                Ok(Flow { listener: ListenerId::to_server(0), remote: to, protocol: Protocol::Tls })
+            }
         });
         let config = SwitchConfig {
             node: NodeId(Uuid::nil()),
@@ -231,6 +186,7 @@ impl Net {
             calls_max: 100,
             md5_only: Vec::new(),
             reach,
+            qualify: Some(Duration::from_secs(60)),
             trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
             rooms: RoomsConfig::default(),
@@ -244,7 +200,7 @@ impl Net {
             ..local(SWITCH)
         };
         let session_timer = Some(SessionTimerConfig { expires_s: 1_800, min_se_s: MIN_SE_S });
-        let ua = UaConfig { session_timer, ..UaConfig::new(layer) };
+        let ua = UaConfig { session_timer, extensions: vec!["100rel".into()], ..UaConfig::new(layer) };
         let ua = Ua::new(ua, StdRng::from_rng(&mut rng));
         let authenticator = Authenticator::new([7; 32], start);
         let directory = Arc::new(Directory::new(directory));
@@ -266,24 +222,34 @@ impl Net {
             carriers: BTreeMap::new(),
             wire: VecDeque::new(),
             heard: Vec::new(),
+            reasons: Vec::new(),
             records: Vec::new(),
             news: Vec::new(),
             guessed: Vec::new(),
+            pins_guessed: Vec::new(),
+            requests: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
+            leads: Vec::new(),
             of_rooms: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
             said: Vec::new(),
+            replies: BTreeMap::new(),
+            last_token: 0,
             taking: None,
             noted: Vec::new(),
             answers: Vec::new(),
             is_phone_gone: false,
+            fails_at: None,
             is_disk_slow: false,
             is_relay_slow: false,
             unwritten: Vec::new(),
+            holds: Vec::new(),
             closed: Vec::new(),
             told: Vec::new(),
+            changes: Vec::new(),
+            changed: Some(Ok(())),
             dropped: Vec::new(),
             elsewhere: Vec::new(),
         };
@@ -341,14 +307,29 @@ impl Net {
     }
 
     /// Returns the contacts of an extension.
-    pub(super) fn devices_of(&self, extension: ExtensionId) -> Vec<String> {
-        self.switch.devices_of(Now { instant: self.now, wall: Timestamp::from_micros(0) }, extension)
+    pub(super) fn devices_of(&mut self, extension: ExtensionId) -> Vec<String> {
+        self.ask(DevicesOf(extension))
+    }
+
+    /// Returns a live call.
+    pub(super) fn find_call(&mut self, call: CallId) -> Option<LiveCall> {
+        self.ask(FindCall(call))
+    }
+
+    /// Returns the live rooms.
+    pub(super) fn live_rooms(&self) -> Vec<LiveRoom> {
+        let micros = i64::try_from((self.now - self.start).as_micros()).unwrap();
+        self.switch.control.conferences.rooms.live(Timestamp::from_micros(micros)).collect()
+    }
+
+    /// Returns a live room.
+    pub(super) fn live_room(&mut self, room: RoomName) -> Option<LiveRoom> {
+        self.ask(FindRoom(room))
     }
 
     /// Passes a note to the switch.
     pub(super) fn send_note(&mut self, dispatch: Dispatch) {
-        self.feed(Input::Ask(Asked::new(move |now, switch| switch.send_note(now, dispatch))));
-        self.run();
+        self.ask(SendNotes(vec![dispatch]));
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -366,7 +347,7 @@ impl Net {
         let flow = self.flow_of("192.0.2.200:5060");
         let uri = "sip:nobody@192.0.2.200";
         let draft = Draft::new(Method::Options, uri, "<sip:a@a>", format!("<{uri}>"));
-        while self.switch.ua.request(self.now, flow, draft.clone()).is_ok() {}
+        while self.switch.shared.ua.request(self.now, flow, draft.clone()).is_ok() {}
         self.feed(Input::Timeout);
         self.run();
     }
@@ -395,15 +376,19 @@ impl Net {
         }
     }
 
-    /// Puts a question to the switch and carries out the outputs.
-    pub(super) fn ask<T: Send + 'static>(
-        &mut self,
-        question: impl FnOnce(Now, &mut Switch) -> T + Send + 'static,
-    ) -> T {
-        let (reply, answer) = std::sync::mpsc::channel();
-        self.feed(Input::Ask(Asked::new(move |now, switch| reply.send(question(now, switch)).unwrap())));
+    /// Feeds a query and carries out the outputs; returns the answer.
+    pub(super) fn ask<Q: Question>(&mut self, question: Q) -> Q::Answer {
+        let token = self.put(question);
+        Q::answer(self.replies.remove(&token).unwrap()).unwrap()
+    }
+
+    /// Feeds a query and carries out the outputs; returns the token of its answer.
+    pub(super) fn put(&mut self, question: impl Question) -> ReplyToken {
+        self.last_token += 1;
+        let token = ReplyToken(self.last_token);
+        self.feed(Input::Query(token, question.query()));
         self.run();
-        answer.recv().unwrap()
+        token
     }
 
     /// Takes the texts about rooms and media since the last call.
@@ -419,7 +404,7 @@ impl Net {
     pub(super) fn feed(&mut self, input: Input) {
         let micros = i64::try_from((self.now - self.start).as_micros()).unwrap();
         let now = Now { instant: self.now, wall: Timestamp::from_micros(micros) };
-        self.switch.handle_input(now, input, &mut self.ports);
+        self.switch.handle_input(now, input);
     }
 
     /// Feeds a datagram from an address, without the admission check.
@@ -548,6 +533,10 @@ impl Net {
         match output {
             Output::Answered(call, _) if self.is_disk_slow => self.unwritten.push(call),
             Output::Answered(call, _) => self.feed(Input::Journalled(call)),
+            Output::ChangeExtension(by, _, change) => {
+                self.changes.push(*change);
+                self.changed.into_iter().for_each(|result| self.feed(Input::ExtensionChanged(by, result)));
+            }
             Output::Ended(record) => self.records.push(*record),
             Output::Media(port, MediaCommand::Close) => {
                 self.feed(Input::Report(port, Box::default()));
@@ -565,7 +554,7 @@ impl Net {
                 });
                 self.of_rooms.push(OfRooms::Mix(mix, order));
             }
-            Output::RoomNews(news) => {
+            Output::RoomEvent(news) => {
                 self.rooms.push(room_news(&news.what));
                 self.of_rooms.push(OfRooms::News(*news));
             }
@@ -574,15 +563,29 @@ impl Net {
                 self.room_notes.push(*note);
             }
             Output::News(news) => match *news {
-                News::Call(news) => self.news.push(news),
-                News::Guessing(guessing) => self.guessed.push(guessing),
+                SwitchEvent::Call(news) => self.news.push(news),
+                SwitchEvent::Guessing(guessing) => self.guessed.push(guessing),
+                SwitchEvent::PinGuessing(guessing) => self.pins_guessed.push(guessing),
+                SwitchEvent::Request(RequestChange { state, reason, .. }) => {
+                    let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
+                    self.requests.push(format!("{}{reason}", state.as_str()));
+                }
             },
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
-            Output::Said(said) => self.said.push(said),
+            Output::IncomingMessage(said) => self.said.push(said),
+            Output::OpenPort { leg, .. } => {
+                let port = self.ports.open();
+                self.feed(Input::PortOpened(leg, port));
+            }
+            Output::Reply(token, answer) => drop(self.replies.insert(token, answer)),
             Output::Resolve(name) => self.questions.push(name),
             Output::Proven(_) => {}
             Output::Close(flow) => self.closed.push(flow),
+            Output::Hold(flow, is_held) => self.holds.push((flow, is_held)),
+            Output::Transmit { flow, key, .. } if self.fails_at == Some(flow.remote) => {
+                key.into_iter().for_each(|key| self.feed(Input::TransportError(key)));
+            }
             Output::Transmit { flow, bytes, .. } => {
                 self.wire.push_back((address(SWITCH), flow.remote, bytes));
             }
@@ -606,7 +609,10 @@ impl Net {
             }
             MediaCommand::Leave => format!("{port} leaves"),
             MediaCommand::Mute(muted) => format!("{port} muted {muted}"),
-            MediaCommand::Play { prompts, .. } => format!("{port} is told {}", names(prompts)),
+            MediaCommand::Play { prompts, lead, .. } => {
+                self.leads.push(*lead);
+                format!("{port} is told {}", names(prompts))
+            }
             _ => return,
         });
     }
@@ -630,6 +636,11 @@ impl Net {
                 if let Receipt::Answered { response, request: Some(request), .. } = receipt {
                     self.again(&response, request);
                 }
+            }
+            ua::Output::Event(Event::Request { leg: None, key, request, .. })
+                if *request.method() == Method::Options =>
+            {
+                self.phone.respond(self.now, &key, Reply::new(StatusCode::OK)).unwrap();
             }
             ua::Output::Event(Event::Request { key, request, .. }) => {
                 if let Some(status) = self.taking {
@@ -668,6 +679,7 @@ impl Net {
         let tried = request.authorization().next().is_some();
         let answer = self.login.answer(&challenges, tried, request.method().as_str(), request.uri());
         let Some(answer) = answer else {
+            self.reasons.extend(response.headers().header("Reason").map(str::to_owned));
             return self.heard.push(format!("{} {}", response.status().as_u16(), response.reason()));
         };
         let flow = Flow::udp(ListenerId(0), address(SWITCH));
@@ -675,22 +687,5 @@ impl Net {
         if let Ok(Retried::Leg(leg)) = self.phone.retry(self.now, flow, request, &extra) {
             self.leg = Some(leg);
         }
-    }
-}
-
-fn names(prompts: &[Prompt]) -> String {
-    prompts.iter().map(|prompt| prompt.as_str()).collect::<Vec<_>>().join(" ")
-}
-
-fn room_news(what: &RoomChange) -> String {
-    match what {
-        RoomChange::Joined(person) => {
-            format!("news {} joined as {} {}", person.number, person.role, person.member)
-        }
-        RoomChange::Invited(invite) => {
-            format!("news invite {} {} {}", invite.number, invite.state, invite.last_reason)
-        }
-        RoomChange::Merged { .. } => "news merged".into(),
-        other => format!("news {other:?}"),
     }
 }

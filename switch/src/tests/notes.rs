@@ -7,6 +7,8 @@ use sidetone_model::note::{Destination, Dispatch, PhoneAnswer};
 use sidetone_sip::message::{Method, StatusCode};
 use uuid::Uuid;
 
+use crate::call_queries::list;
+use crate::queries::PhonesOnCall;
 use crate::tests::network::{Net, Plan, acme, trunk};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -20,8 +22,10 @@ fn talking() -> (Net, CallId, LegId) {
     net.dial("+447700900123");
     net.heard.clear();
     let call =
-        net.switch.list_calls(sidetone_model::access::Scope::Everything, &Default::default()).items[0].uuid;
-    let phones = net.switch.phones_on(call).unwrap();
+        list(&net.switch.control.calls, sidetone_model::access::Scope::Everything, &Default::default()).items
+            [0]
+        .uuid;
+    let phones = net.ask(PhonesOnCall(call)).unwrap();
     assert!(phones.is_answered);
     // The carrier's leg does not lead to a phone of ours.
     let [phone] = phones.phones.try_into().unwrap();

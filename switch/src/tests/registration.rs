@@ -8,9 +8,9 @@ use sidetone_sip::message::{Digest, Method};
 
 use crate::carriers::CarrierFault;
 use crate::machine::{Input, Notice};
-use crate::names::{Answer, Server};
 use crate::routing::Directory;
 use crate::tests::network::{Net, Plan, acme, address, challenge, number, organisation, trunk};
+use crate::trunk_dns::{Answer, Server};
 
 const CARRIER: &str = "203.0.113.1:5060";
 

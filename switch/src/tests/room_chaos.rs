@@ -7,14 +7,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
-use sidetone_model::room::{Control, DialKind, DialRequest, Role, RoomName};
+use sidetone_model::room::{Control, DialKind, DialRequest, Requester, Role, RoomName};
 use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::{Draft, Extra, Reply};
 
 use crate::machine::Input;
-use crate::merging::Merge;
-use crate::tests::conferencing::{CARRIER, WORLD, room_id, with_rooms};
+use crate::queries::{ControlRoom, DialIntoRoom, Merge};
+use crate::tests::conference_adapter::{CARRIER, WORLD, room_id, with_rooms};
 use crate::tests::network::{Net, Plan, SDP, SWITCH, address, extension};
 
 /// The network and the random generator of a run.
@@ -77,7 +77,7 @@ impl Chaos {
         };
         let role = if self.rng.random() { Role::Moderator } else { Role::Participant };
         let request = DialRequest { kind, target: target.into(), role };
-        let _ = self.net.ask(move |now, switch| switch.dial_into(now, room_id(room), request));
+        let _ = self.net.ask(DialIntoRoom(room_id(room), request));
     }
 
     fn control(&mut self, room: u128) {
@@ -94,14 +94,14 @@ impl Chaos {
         ];
         let control = controls[self.rng.random_range(0..controls.len())];
         let name = RoomName::Stored(room_id(room));
-        let _ = self.net.ask(move |now, switch| switch.conferences.rooms.control(now, name, control));
+        let _ = self.net.ask(ControlRoom(name, control));
     }
 
     fn merge(&mut self) {
         let ids: Vec<CallId> = self.net.news.iter().map(|news| news.call().uuid).collect();
         if let [.., with, call] = ids.as_slice() {
             let (call, with) = (*call, *with);
-            let _ = self.net.ask(move |now, switch| switch.merge(now, Merge { call, with, by: Vec::new() }));
+            let _ = self.net.ask(Merge { call, with, by: Requester::default() });
         }
     }
 }
@@ -155,10 +155,10 @@ fn whatever_happens_to_rooms_nothing_is_left_behind() {
         net.wait(Duration::from_secs(400));
         let switch = &net.switch;
         assert_eq!((switch.live_calls(), switch.legs()), (0, 0), "seed {seed}");
-        let rooms = &switch.conferences;
+        let rooms = &switch.control.conferences;
         assert!(rooms.seats.is_empty() && rooms.dials.is_empty(), "seed {seed}");
-        assert!(switch.ports.is_empty() && switch.legs.is_empty(), "seed {seed}");
-        assert!(switch.outbound.is_empty() && switch.hunts.is_empty(), "seed {seed}");
+        assert!(switch.control.calls.is_empty(), "seed {seed}");
+        assert!(switch.control.calls.has_no_outbound() && switch.control.hunts.is_empty(), "seed {seed}");
 
         let mut records = HashMap::new();
         for record in &net.records {

@@ -13,10 +13,10 @@ use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::Invite;
 use uuid::Uuid;
 
-use crate::face::Limits;
+use crate::io::Limits;
 use crate::machine::{Input, Settings};
 use crate::rating::Tariffs;
-use crate::tests::conferencing::{CARRIER, WORLD, with_rooms};
+use crate::tests::conference_adapter::{CARRIER, WORLD, with_rooms};
 use crate::tests::ladder::check;
 use crate::tests::network::{Net, Plan, SDP, acme, address, trunk};
 
@@ -219,13 +219,13 @@ fn the_time_that_it_rings_is_not_counted() {
                       200 caller [20000 PCMU sendrecv v1]
             14449999 timeout
             14450001 timeout
-                      BYE fork 0
-                      BYE caller
+                      BYE fork 0 MAX_CALL_DURATION
+                      BYE caller MAX_CALL_DURATION
                       media 1 close
                       media 0 close
             14450002 report 0
             14450002 report 1
-                      record MAX_CALL_DURATION answered 1970-01-01T00:00:50.001Z billsec 14400 bridge - status 200 codecs PCMU/PCMU verdict - trunk 1
+                      record MAX_CALL_DURATION answered 1970-01-01T00:00:50.001Z billsec 14400 bridge MAX_CALL_DURATION status 200 codecs PCMU/PCMU verdict - trunk 1
         "#]],
     );
 }
@@ -236,21 +236,22 @@ fn a_phone_in_a_room_that_is_silent_is_asked_whether_it_is_there() {
     net.dial("200");
     // A muted phone that sends nothing but answers the probe; any status will do except 408 and 481.
     net.taking = Some(StatusCode::METHOD_NOT_ALLOWED);
-    net.silent(CALLER, seconds(1));
+    net.silent(CALLER, seconds(0));
     net.wait(seconds(600));
     let asked: Vec<&str> = net.noted.iter().map(|request| request.method().as_str()).collect();
-    assert_eq!(asked, ["OPTIONS"; 10]);
+    assert_eq!(asked, ["OPTIONS"; 40]);
     assert_eq!(net.switch.live_calls(), 1);
     // While it sends, it is not probed.
     net.heard(CALLER);
     net.wait(seconds(600));
-    assert_eq!(net.noted.len(), 10);
+    assert_eq!(net.noted.len(), 40);
     net.silent(CALLER, seconds(1));
     net.is_phone_gone = true;
-    net.wait(seconds(90));
+    net.wait(Duration::from_millis(23_900));
     assert_eq!((net.records.len(), net.switch.live_calls()), (0, 1));
-    net.wait(seconds(2));
+    net.wait(Duration::from_millis(200));
     assert_eq!(causes(&net), [HangupCause::MediaTimeout]);
+    assert!(net.heard_of_rooms().contains("news Left { member: 1, cause: MediaTimeout }"));
     assert_eq!(net.switch.live_calls(), 0);
 }
 
@@ -260,9 +261,41 @@ fn a_phone_that_knows_its_call_no_more_leaves_the_room() {
     net.dial("200");
     net.taking = Some(StatusCode::NO_TRANSACTION);
     net.silent(CALLER, seconds(1));
-    net.wait(seconds(61));
+    net.wait(seconds(15));
     assert_eq!(causes(&net), [HangupCause::MediaTimeout]);
     assert!(net.heard_of_rooms().contains("Left"));
+}
+
+/// The phone of a member on hold may vanish too.
+#[test]
+fn a_phone_that_vanishes_on_hold_leaves_its_room() {
+    let mut net = Net::new(with_rooms());
+    net.taking = Some(StatusCode::OK);
+    net.dial("200");
+    net.silent(CALLER, seconds(1));
+    net.offer_anew(&format!("{SDP}a=inactive\r\n"));
+    net.wait(seconds(600));
+    assert_eq!(net.switch.live_calls(), 1);
+    net.is_phone_gone = true;
+    net.wait(seconds(30));
+    assert_eq!(causes(&net), [HangupCause::MediaTimeout]);
+}
+
+/// The first probe's transaction times out while the second one waits for its answer.
+#[test]
+fn the_timeout_of_an_old_probe_ends_no_call() {
+    let mut net = Net::new(with_rooms());
+    net.taking = Some(StatusCode::OK);
+    net.dial("200");
+    net.silent(CALLER, seconds(0));
+    net.is_phone_gone = true;
+    net.wait(Duration::from_millis(24_900));
+    net.heard(CALLER);
+    net.silent(CALLER, seconds(0));
+    net.wait(Duration::from_millis(22_300));
+    net.is_phone_gone = false;
+    net.wait(seconds(60));
+    assert_eq!((net.records.len(), net.switch.live_calls()), (0, 1));
 }
 
 /// Each party leaves separately.
@@ -301,10 +334,10 @@ fn of_two_calls_in_one_room_the_dead_party_alone_leaves() {
                       seat caller
                       seat fork 0
             63999 timeout
-            64000 timeout
                       are you there, fork 0
+            64000 timeout
             80000 probed 0 no
-                      BYE fork 0
+                      BYE fork 0 MEDIA_TIMEOUT
                       fork 0 left its seat
                       media 1 close
             80001 report 1
@@ -313,8 +346,8 @@ fn of_two_calls_in_one_room_the_dead_party_alone_leaves() {
                       are you there, caller
             149001 probed caller yes
             209000 timeout
-            209001 timeout
                       are you there, caller
+            209001 timeout
             210000 bye caller
                       caller left its seat
                       media 0 close

@@ -11,7 +11,7 @@ use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::canonical;
 use sidetone_sip::message::{Datagram, Message, Request, parse_datagram};
 
-use crate::gate::{Gate, Registered, Sender};
+use crate::authentication::{Gate, Registered, Sender};
 use crate::routing::{Directory, Origin, Target, route};
 use crate::tests::ladder::any_instant;
 use crate::tests::network::{extension, number, organisation, trunk};

@@ -28,7 +28,7 @@ fn sides_without_a_common_codec_are_transcoded_and_the_record_says_so() {
                       media 0 answered
                       200 caller [20000 PCMU sendrecv v1]
             2000 bye caller
-                      BYE fork 0
+                      BYE fork 0 NORMAL_CLEARING
                       media 1 close
                       media 0 close
             2010 report 1
@@ -61,7 +61,7 @@ fn a_codec_that_both_have_is_relayed_whatever_else_is_there() {
                       media 0 answered
                       200 caller [20000 G722 sendrecv v1]
             2000 bye caller
-                      BYE fork 0
+                      BYE fork 0 NORMAL_CLEARING
                       media 1 close
                       media 0 close
             2010 report 1
@@ -150,7 +150,7 @@ fn a_new_offer_begins_and_ends_transcoding() {
                       media 1 relayed alone
                       re-INVITE caller 200 [20000 PCMU sendrecv v5]
             5000 bye caller
-                      BYE fork 0
+                      BYE fork 0 NORMAL_CLEARING
                       media 1 close
                       media 0 close
             5010 report 1
@@ -193,7 +193,7 @@ fn early_media_are_transcoded_and_the_answer_may_need_none() {
                       media 0 answered
                       200 caller [20000 PCMA sendrecv v1]
             2000 bye 0
-                      BYE caller
+                      BYE caller NORMAL_CLEARING
                       media 1 close
                       media 0 close
             2010 report 1

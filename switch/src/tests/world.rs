@@ -14,9 +14,9 @@ use sidetone_sip::ua::{Invite, Reply};
 use uuid::Uuid;
 
 use crate::machine::{Input, Notice};
-use crate::names::{Answer, Server};
 use crate::rating::Tariffs;
 use crate::tests::network::{Carrier, Net, PHONE, Plan, SWITCH, acme, address, challenge, extension, trunk};
+use crate::trunk_dns::{Answer, Server};
 
 const FIRST: &str = "203.0.113.1:5060";
 const SECOND: &str = "203.0.113.2:5060";
@@ -318,6 +318,76 @@ fn a_trunk_that_asks_for_rest_gets_it() {
     assert_eq!(net.heard[2], "200");
 }
 
+/// RFC 3326: the cause behind a refusal is recorded and passed on; a callee's own 487 is no cancellation.
+#[test]
+fn the_reason_of_a_refusal_is_the_cause_of_the_call() {
+    let q850 = |cause: &str| vec![("Reason", format!("Q.850;cause={cause}"))];
+    for (status, headers, cause, sent) in [
+        (
+            480,
+            q850("19;text=\"no answer\""),
+            HangupCause::NoAnswer,
+            Some("Q.850;cause=19;text=\"NO_ANSWER\""),
+        ),
+        (480, vec![], HangupCause::NoUserResponse, Some("Q.850;cause=18;text=\"NO_USER_RESPONSE\"")),
+        (
+            404,
+            q850("28"),
+            HangupCause::InvalidNumberFormat,
+            Some("Q.850;cause=28;text=\"INVALID_NUMBER_FORMAT\""),
+        ),
+        (487, vec![], HangupCause::NormalUnspecified, Some("Q.850;cause=31;text=\"NORMAL_UNSPECIFIED\"")),
+        (
+            302,
+            vec![],
+            HangupCause::RedirectionToNewDestination,
+            Some("Q.850;cause=23;text=\"REDIRECTION_TO_NEW_DESTINATION\""),
+        ),
+    ] {
+        let mut net = Net::new(acme(vec![trunk(1, FIRST)]));
+        net.carrier(FIRST, [Plan::Refuse(status, headers)]);
+        net.dial(WORLD);
+        let record = &net.records[0];
+        assert_eq!((record.hangup_cause, record.bridge_cause), (Some(cause), Some(cause)), "{status}");
+        assert_eq!(net.reasons.last().map(String::as_str), sent, "{status}");
+    }
+}
+
+/// Returns the Reason headers of the requests of one method that a carrier received.
+fn reasons(net: &Net, method: &Method) -> Vec<String> {
+    let requests = net.carriers[&address(FIRST)].of(method);
+    let reasons = requests.iter().filter_map(|request| request.headers().header("Reason"));
+    reasons.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_party_that_hangs_up_gives_its_reason_to_the_other() {
+    let mut net = Net::new(acme(vec![trunk(1, FIRST)]));
+    net.carrier(FIRST, [Plan::Accept]);
+    net.dial(WORLD);
+    net.hang_up();
+    assert_eq!(reasons(&net, &Method::Bye), ["Q.850;cause=16;text=\"NORMAL_CLEARING\""]);
+    let mut net = Net::new(acme(vec![trunk(1, FIRST)]));
+    net.carrier(FIRST, [Plan::Accept]);
+    net.dial(WORLD);
+    net.phone.hang_up_because(net.now(), net.leg.unwrap(), Some("Q.850;cause=38".to_owned()));
+    net.run();
+    assert_eq!(net.records[0].hangup_cause, Some(HangupCause::NetworkOutOfOrder));
+    assert_eq!(reasons(&net, &Method::Bye), ["Q.850;cause=38;text=\"NETWORK_OUT_OF_ORDER\""]);
+}
+
+#[test]
+fn a_cancel_says_that_the_call_was_taken_elsewhere() {
+    const ELSEWHERE: &str = "SIP;cause=200;text=\"Call completed elsewhere\"";
+    let mut net = Net::new(acme(vec![trunk(1, FIRST)]));
+    net.carrier(FIRST, [Plan::Ring]);
+    net.dial(WORLD);
+    net.phone.hang_up_because(net.now(), net.leg.unwrap(), Some(ELSEWHERE.to_owned()));
+    net.run();
+    assert_eq!(net.records[0].hangup_cause, Some(HangupCause::LoseRace));
+    assert_eq!(reasons(&net, &Method::Cancel), [ELSEWHERE]);
+}
+
 #[test]
 fn giving_up_reaches_the_trunk() {
     let mut net = Net::new(acme(vec![trunk(1, FIRST), trunk(2, SECOND)]));
@@ -415,7 +485,7 @@ fn an_organisation_has_no_more_calls_to_the_world_than_it_may() {
     net.dial(WORLD);
     let first = net.leg;
     net.dial(WORLD);
-    assert_eq!(net.heard, ["200", "503 Too Many Calls To The World"]);
+    assert_eq!(net.heard, ["200", "503 Too Many Outbound Calls"]);
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::SwitchCongestion));
     net.leg = first;
     net.hang_up();
@@ -455,7 +525,7 @@ fn short_numbers_go_out_as_dialled_by_the_trunks_that_name_them() {
     assert_eq!((record.destination_number.as_deref(), record.dialled_number.as_deref()), (Some("112"), None));
     net.dial("999");
     net.dial(WORLD);
-    assert_eq!(net.heard[1..], ["404 Not Found", "503 Too Many Calls To The World"]);
+    assert_eq!(net.heard[1..], ["404 Not Found", "503 Too Many Outbound Calls"]);
 }
 
 #[test]
@@ -465,7 +535,7 @@ fn what_leads_nowhere_says_why() {
     let mut net = Net::new(directory);
     for (dialled, told, cause) in [
         ("02071231111", "484 National Number Without A Country Code", HangupCause::InvalidNumberFormat),
-        (WORLD, "404 No Trunk To The World", HangupCause::NoRouteDestination),
+        (WORLD, "404 No Outbound Trunk", HangupCause::NoRouteDestination),
         ("112", "404 Not Found", HangupCause::UnallocatedNumber),
     ] {
         net.dial(dialled);
@@ -495,8 +565,11 @@ fn every_call_to_the_world_ends_and_leaves_nothing_behind() {
         net.wait(Duration::from_secs(200));
         assert_eq!(net.records.len(), calls, "case {case}: {:?}", net.heard);
         assert_eq!((net.switch.live_calls(), net.switch.legs()), (0, 0), "case {case}");
-        assert!(net.switch.outbound.is_empty() && net.switch.hunts.is_empty(), "case {case}");
-        assert!(net.switch.ports.is_empty() && net.switch.legs.is_empty(), "case {case}");
+        assert!(
+            net.switch.control.calls.has_no_outbound() && net.switch.control.hunts.is_empty(),
+            "case {case}"
+        );
+        assert!(net.switch.control.calls.is_empty(), "case {case}");
     }
 }
 

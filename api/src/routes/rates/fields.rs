@@ -1,68 +1,110 @@
-//! What all kinds of rates have in common.
+//! The fields of rates that are prices of calls to a prefix, and the parameters of the lists.
 
-use axum::http::{StatusCode, Uri};
-use sidetone_model::access::{Permission, Scope};
+use serde::Serialize;
 use sidetone_model::money::{Amount, Currency};
-use sidetone_model::page::{Page, Window};
-use sidetone_model::rate_book::RateBook;
-use sidetone_model::rating::{Increments, Prefix, Price, Rate, RateFilter, Validity};
+use sidetone_model::page::Window;
+use sidetone_model::rating::{Increments, Prefix, Price, RateFilter, Validity};
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
-use utoipa::IntoParams;
-use uuid::Uuid;
+use utoipa::ToSchema;
 
-use crate::auth::Caller;
-use crate::body::Fields;
-use crate::error::ApiError;
-use crate::managed::seen;
+use crate::body::declare::{nullable, optional, parsed};
+use crate::body::{Fields, body};
 use crate::page;
+use crate::params::{self, query};
+use crate::routes::rates::resource::RateQuery;
 
-/// The window of a list of rates, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(super) struct RateWindowParams {
-    /// Items of a page.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
-    /// Items to skip.
-    #[param(minimum = 0, default = 0)]
-    offset: Option<i64>,
+query! {
+    /// The window of a list of rates.
+    pub(crate) struct RateWindowParams {
+        /// Items on a page.
+        #[param(value_type = Option<i64>, minimum = 1, maximum = 500, default = 50)]
+        limit: u32 = page::limit,
+        /// Items to skip.
+        #[param(value_type = Option<i64>, minimum = 0, default = 0)]
+        offset: u64 = page::count,
+    }
 }
 
-/// The prefix that rates are looked up by, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(super) struct PrefixParam {
-    /// Rates whose prefix begins like this; `+` is written as `%2B`.
-    #[param(example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
-    prefix: Option<String>,
+impl RateQuery for RateWindowParams {
+    fn put(self, _: &mut RateFilter, window: &mut Window) {
+        *window = params::window(self.limit, self.offset);
+    }
 }
 
-/// The changes of a price; a field that was left out is `None`.
-#[derive(Debug, Default)]
-pub(super) struct PriceChange {
-    pub(super) prefix: Option<Prefix>,
-    pub(super) per_minute: Option<Amount>,
-    pub(super) currency: Option<Currency>,
-    pub(super) increments: Option<Increments>,
-    pub(super) from_time: Option<Timestamp>,
-    pub(super) to_time: Option<Option<Timestamp>>,
+query! {
+    /// The prefix that rates are looked up by.
+    pub(crate) struct PrefixParam {
+        /// Rates whose prefix starts with this text; write `+` as `%2B`.
+        #[param(value_type = Option<String>, example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
+        prefix: Prefix = rules::prefix,
+    }
 }
 
-impl PriceChange {
-    pub(super) fn read(fields: &mut Fields) -> Self {
-        PriceChange {
-            prefix: fields.parsed("prefix", rules::prefix),
-            per_minute: fields.parsed("per_minute", rules::per_minute),
-            currency: fields.parsed("currency", rules::currency),
-            increments: increments(fields),
-            from_time: fields.timestamp("from_time"),
-            to_time: fields.or_null("to_time", Fields::timestamp),
+impl RateQuery for PrefixParam {
+    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+        filter.prefix = self.prefix;
+    }
+}
+
+/// The price of calls to one prefix as it is shown.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct PriceView {
+    /// The prefix of the numbers.
+    #[schema(example = "+44")]
+    prefix: String,
+    /// The price of 60 seconds.
+    #[schema(value_type = Amount)]
+    per_minute: String,
+    currency: Currency,
+    /// Billing increments in seconds: the first, and each next one.
+    #[schema(min_items = 2, max_items = 2)]
+    increments: [u32; 2],
+    /// Valid from this instant.
+    from_time: Timestamp,
+    /// Valid until this instant; null means no end.
+    #[schema(required)]
+    to_time: Option<Timestamp>,
+}
+
+impl PriceView {
+    pub(super) fn of(prefix: &Prefix, price: &Price, validity: &Validity) -> Self {
+        Self {
+            prefix: prefix.to_string(),
+            per_minute: price.per_minute.to_text(price.currency.places()),
+            currency: price.currency,
+            increments: price.increments.into(),
+            from_time: validity.from,
+            to_time: validity.to,
         }
     }
+}
 
+body! {
+    /// The price of calls to one prefix: all of it to make one, what changes of it to change one.
+    #[derive(Debug, Default)]
+    pub(crate) struct PriceBody {
+        /// The prefix of the numbers; a single `+` matches every E.164 number.
+        #[schema(value_type = Option<String>, example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
+        prefix: Option<Prefix> = optional(parsed(rules::prefix)),
+        /// The price of 60 seconds, 0 to 10000.
+        #[schema(example = "0.0120")]
+        per_minute: Option<Amount> = optional(parsed(rules::per_minute)),
+        /// The currency.
+        #[schema(value_type = Option<String>, example = "EUR", pattern = "^[A-Z]{3}$")]
+        currency: Option<Currency> = optional(parsed(rules::currency)),
+        /// Billing increments in seconds: the first, and each next one; `[1, 1]` by default.
+        #[schema(value_type = Option<Vec<u32>>, example = json!([60, 1]), min_items = 2, max_items = 2)]
+        increments: Option<Increments> = optional(increments),
+        /// Valid from this instant; by default without a start.
+        from_time: Option<Timestamp> = optional(Fields::timestamp),
+        /// Valid until this instant; null means no end.
+        #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
+        to_time: Option<Option<Timestamp>> = nullable(Fields::timestamp),
+    }
+}
+
+impl PriceBody {
     /// The price and its validity, with missing fields taken from `before`.
     pub(super) fn applied(
         &self,
@@ -96,8 +138,8 @@ impl PriceChange {
 }
 
 /// `[first, next]` in seconds.
-fn increments(fields: &mut Fields) -> Option<Increments> {
-    let value = fields.value("increments")?;
+fn increments(fields: &mut Fields, name: &'static str) -> Option<Increments> {
+    let value = fields.value(name)?;
     let steps = value.as_array().map(Vec::as_slice);
     let seconds = |step: &serde_json::Value| step.as_u64().and_then(|step| u32::try_from(step).ok());
     let increments = match steps {
@@ -108,66 +150,8 @@ fn increments(fields: &mut Fields) -> Option<Increments> {
     };
     increments.or_else(|| {
         let most = Increments::STEP_MAX_S;
-        fields.refuse("increments", format!("must be two numbers of seconds, 1 to {most}, such as [60, 1]"))
+        fields.refuse(name, format!("must be two numbers of seconds, 1 to {most}, such as [60, 1]"))
     })
-}
-
-/// Reads the filter and the window of a list; `known` are its filters.
-pub(super) fn query(uri: &Uri, known: &[&str]) -> Result<(RateFilter, Window), ApiError> {
-    let (mut filter, mut window) = (RateFilter::default(), Window::default());
-    page::read(uri, |name, value| {
-        match name {
-            "limit" => window.limit = page::limit(value)?,
-            "offset" => window.offset = page::count(value)?,
-            _ if !known.contains(&name) => page::unknown()?,
-            "from" => filter.from = Some(rules::currency(value)?),
-            "organisation_id" => filter.organisation_id = Some(page::uuid(value)?.into()),
-            "prefix" => filter.prefix = Some(rules::prefix(value)?),
-            "to" => filter.to = Some(rules::currency(value)?),
-            "trunk_id" => filter.trunk_id = Some(page::uuid(value)?.into()),
-            _ => page::unknown()?,
-        }
-        Ok(())
-    })?;
-    Ok((filter, window))
-}
-
-/// Refuses a caller who may not set prices: an organisation that set its own could call for nothing.
-pub(super) fn require_operator(caller: &Caller, permission: Permission) -> Result<(), ApiError> {
-    caller.require(permission)?;
-    if caller.scope() == Scope::Everything {
-        return Ok(());
-    }
-    Err(ApiError::forbidden("this is between the operator and its carriers and customers"))
-}
-
-/// Returns the rate with `id` if the caller may see it.
-pub(super) async fn visible<R: Rate>(
-    book: &dyn RateBook<R>,
-    id: &str,
-    may_see: impl FnOnce(&R) -> bool,
-) -> Result<R, ApiError>
-where
-    R::Id: From<Uuid>,
-{
-    let id: R::Id = page::path_id("id", id)?;
-    seen(book.find(id).await?, "rate", may_see)
-}
-
-/// Removes the rate with `id`.
-pub(super) async fn remove<R: Rate>(book: &dyn RateBook<R>, id: &str) -> Result<StatusCode, ApiError>
-where
-    R::Id: From<Uuid>,
-{
-    if book.delete(page::path_id("id", id)?).await? {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    Err(ApiError::not_found("there is no such rate"))
-}
-
-/// Returns the page with every rate as callers see it.
-pub(super) fn shown<R, V>(page: Page<R>, view: impl FnMut(R) -> V) -> axum::Json<Page<V>> {
-    axum::Json(page.map(view))
 }
 
 pub(super) const READ_ONLY: &[&str] = &["id"];

@@ -8,22 +8,25 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::FxRateId;
 use sidetone_model::money::{Amount, Currency};
-use sidetone_model::page::Page;
-use sidetone_model::rating::FxRate;
+use sidetone_model::page::{Page, Window};
+use sidetone_model::rate_book::RateBook;
+use sidetone_model::rating::{FxRate, RateFilter};
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{optional, parsed};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::managed::created;
+use crate::params::{With, query};
+use crate::ports::RatePorts;
 use crate::routes::rates::fields::{READ_ONLY, RateWindowParams};
-use crate::routes::rates::fields::{query, remove, require_operator, shown, visible};
+use crate::routes::rates::resource::{self, RateQuery, RateResource, require_operator};
 use crate::state::ApiState;
 
-/// What one unit of a currency is in another, from an instant on.
+/// The conversion rate of one currency into another, from an instant on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = FxRate)]
 pub(crate) struct FxRateView {
@@ -35,7 +38,7 @@ pub(crate) struct FxRateView {
     /// One unit of `from` in `to`.
     #[schema(value_type = Amount, example = "0.9200")]
     rate: String,
-    /// Holds from this instant until the next one of the pair begins.
+    /// Valid from this instant until the next rate of the pair starts.
     from_time: Timestamp,
 }
 
@@ -46,45 +49,97 @@ impl From<FxRate> for FxRateView {
     }
 }
 
-/// A conversion rate: all of it to make one, what changes of it to change one.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` and `change` read")]
-pub(crate) struct FxRateBody {
-    /// The currency converted.
-    #[schema(example = "USD", pattern = "^[A-Z]{3}$")]
-    from: Option<String>,
-    /// The currency converted into.
-    #[schema(example = "EUR", pattern = "^[A-Z]{3}$")]
-    to: Option<String>,
-    /// One unit of `from` in `to`; above 0, at most 10000000.
-    #[schema(example = "0.9200")]
-    rate: Option<Amount>,
-    /// Holds from this instant until the next one of the pair begins; since ever unless given.
-    from_time: Option<Timestamp>,
+body! {
+    /// A conversion rate. To create one, send all required fields; to change one, only the changed fields.
+    pub(crate) struct FxRateBody {
+        /// The currency converted.
+        #[schema(value_type = Option<String>, example = "USD", pattern = "^[A-Z]{3}$")]
+        from: Option<Currency> = optional(parsed(rules::currency)),
+        /// The currency converted into.
+        #[schema(value_type = Option<String>, example = "EUR", pattern = "^[A-Z]{3}$")]
+        to: Option<Currency> = optional(parsed(rules::currency)),
+        /// One unit of `from` in `to`; above 0, at most 10000000.
+        #[schema(example = "0.9200")]
+        rate: Option<Amount> = optional(parsed(rules::fx_rate)),
+        /// Valid from this instant until the next rate of the pair starts; by default without a start.
+        from_time: Option<Timestamp> = optional(Fields::timestamp),
+    }
+    ignores READ_ONLY;
 }
 
-/// The pair of a list of conversion rates, for the document.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(crate) struct FxPairParams {
-    /// From one currency.
-    #[param(example = "USD", pattern = "^[A-Z]{3}$")]
-    from: Option<String>,
-    /// Into one currency.
-    #[param(example = "EUR", pattern = "^[A-Z]{3}$")]
-    to: Option<String>,
+query! {
+    /// The pair of a list of conversion rates.
+    pub(crate) struct FxPairParams {
+        /// From one currency.
+        #[param(value_type = Option<String>, example = "USD", pattern = "^[A-Z]{3}$")]
+        from: Currency = rules::currency,
+        /// Into one currency.
+        #[param(value_type = Option<String>, example = "EUR", pattern = "^[A-Z]{3}$")]
+        to: Currency = rules::currency,
+    }
+}
+
+impl RateQuery for FxPairParams {
+    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+        filter.from = self.from;
+        filter.to = self.to;
+    }
+}
+
+type ListQuery = With<RateWindowParams, FxPairParams>;
+
+impl RateResource for FxRate {
+    const COLLECTION: &'static str = "fx-rates";
+    type Query = ListQuery;
+    type View = FxRateView;
+
+    fn book(ports: &RatePorts) -> &dyn RateBook<Self> {
+        ports.fx.as_ref()
+    }
+
+    fn id(&self) -> FxRateId {
+        self.id
+    }
+
+    fn require_reader(caller: &Caller) -> Result<(), ApiError> {
+        require_operator(caller, Permission::MarginRead)
+    }
+
+    fn is_visible(&self, _: &Caller) -> bool {
+        true
+    }
+
+    fn read_new(fields: &mut Fields) -> Option<Self> {
+        let body = FxRateBody::read(fields)?;
+        let from = fields.require_given("from", body.from);
+        let to = fields.require_given("to", body.to);
+        let rate = fields.require_given("rate", body.rate);
+        let from_time = body.from_time.unwrap_or_default();
+        checked(fields, FxRate { id: Uuid::new_v4().into(), from: from?, to: to?, rate: rate?, from_time })
+    }
+
+    fn read_change(self, fields: &mut Fields) -> Option<Self> {
+        let body = FxRateBody::read(fields)?;
+        let after = FxRate {
+            id: self.id,
+            from: body.from.unwrap_or(self.from),
+            to: body.to.unwrap_or(self.to),
+            rate: body.rate.unwrap_or(self.rate),
+            from_time: body.from_time.unwrap_or(self.from_time),
+        };
+        checked(fields, after)
+    }
 }
 
 /// List conversion rates
 ///
-/// By pair and the instant they begin. For operators.
+/// Sorted by pair and start. For operators.
 #[utoipa::path(
     get,
     path = "/fx-rates",
     operation_id = "listFxRates",
     tag = "Rates",
-    params(RateWindowParams, FxPairParams),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<FxRateView>)),
     extensions(("x-permission" = json!("margin:read"))),
 )]
@@ -93,10 +148,7 @@ pub(crate) async fn list(
     State(state): State<ApiState>,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<FxRateView>>, ApiError> {
-    require_operator(&caller, Permission::MarginRead)?;
-    let (filter, window) = query(&uri, &["from", "to"])?;
-    let page = state.rates()?.fx.list(caller.scope(), filter, window).await?;
-    Ok(shown(page, FxRateView::from))
+    resource::list::<FxRate>(&caller, &state, &uri).await
 }
 
 /// Create a conversion rate
@@ -110,7 +162,7 @@ pub(crate) async fn list(
     request_body = FxRateBody,
     responses(
         (status = 201, description = "The rate; `Location` names it.", body = FxRateView),
-        (status = 409, description = "There is one with the same pair and beginning.", body = ErrorBody),
+        (status = 409, description = "A rate with the same pair and start exists.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -119,10 +171,7 @@ pub(crate) async fn create(
     State(state): State<ApiState>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    let rate = body.read(new_rate)?;
-    state.rates()?.fx.create(rate.clone(), (state.clock)()).await?;
-    Ok(created("fx-rates", rate.id, FxRateView::from(rate)))
+    resource::create::<FxRate>(&caller, &state, body).await
 }
 
 /// Read a conversion rate
@@ -140,15 +189,12 @@ pub(crate) async fn find(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<FxRateView>, ApiError> {
-    require_operator(&caller, Permission::MarginRead)?;
-    let rate: FxRate = visible(state.rates()?.fx.as_ref(), &id, |_| true).await?;
-    Ok(Json(rate.into()))
+    resource::find::<FxRate>(&caller, &state, &id).await
 }
 
 /// Change a conversion rate
 ///
-/// A JSON merge patch: what is left out stays as it is. Settled calls keep the rate that they were
-/// converted at. For operators.
+/// A JSON merge patch: omitted fields keep their values. Settled calls keep their conversion rate. For operators.
 #[utoipa::path(
     patch,
     path = "/fx-rates/{id}",
@@ -158,7 +204,7 @@ pub(crate) async fn find(
     request_body = FxRateBody,
     responses(
         (status = 200, description = "The whole rate.", body = FxRateView),
-        (status = 409, description = "There is one with the same pair and beginning.", body = ErrorBody),
+        (status = 409, description = "A rate with the same pair and start exists.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -168,24 +214,19 @@ pub(crate) async fn change(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<FxRateView>, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    let book = state.rates()?.fx.as_ref();
-    let before: FxRate = visible(book, &id, |_| true).await?;
-    let rate = body.read(|fields| changed(fields, before))?;
-    book.replace(rate.clone(), (state.clock)()).await?;
-    Ok(Json(rate.into()))
+    resource::change::<FxRate>(&caller, &state, &id, body).await
 }
 
 /// Remove a conversion rate
 ///
-/// Settled calls keep the rate that they were converted at. For operators.
+/// Settled calls keep their conversion rate. For operators.
 #[utoipa::path(
     delete,
     path = "/fx-rates/{id}",
     operation_id = "deleteFxRate",
     tag = "Rates",
     params(("id" = FxRateId, Path, description = "The rate's `id`.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("rates:write"))),
 )]
 pub(crate) async fn delete(
@@ -193,43 +234,7 @@ pub(crate) async fn delete(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    remove(state.rates()?.fx.as_ref(), &id).await
-}
-
-fn new_rate(fields: &mut Fields) -> Option<FxRate> {
-    let (from, to, rate, from_time) = read(fields);
-    let from = fields.require_given("from", from);
-    let to = fields.require_given("to", to);
-    let rate = fields.require_given("rate", rate);
-    let id = Uuid::new_v4().into();
-    checked(
-        fields,
-        FxRate { id, from: from?, to: to?, rate: rate?, from_time: from_time.unwrap_or_default() },
-    )
-}
-
-fn changed(fields: &mut Fields, before: FxRate) -> Option<FxRate> {
-    let (from, to, rate, from_time) = read(fields);
-    let after = FxRate {
-        id: before.id,
-        from: from.unwrap_or(before.from),
-        to: to.unwrap_or(before.to),
-        rate: rate.unwrap_or(before.rate),
-        from_time: from_time.unwrap_or(before.from_time),
-    };
-    checked(fields, after)
-}
-
-fn read(fields: &mut Fields) -> (Option<Currency>, Option<Currency>, Option<Amount>, Option<Timestamp>) {
-    let read = (
-        fields.parsed("from", rules::currency),
-        fields.parsed("to", rules::currency),
-        fields.parsed("rate", rules::fx_rate),
-        fields.timestamp("from_time"),
-    );
-    fields.read_only(READ_ONLY);
-    read
+    resource::delete::<FxRate>(&caller, &state, &id).await
 }
 
 fn checked(fields: &mut Fields, rate: FxRate) -> Option<FxRate> {

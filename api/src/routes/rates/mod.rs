@@ -5,4 +5,5 @@
 pub(crate) mod cost;
 mod fields;
 pub(crate) mod fx;
+mod resource;
 pub(crate) mod sell;

@@ -7,103 +7,121 @@ use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::{OrganisationId, SellRateId};
-use sidetone_model::money::{Amount, Currency};
-use sidetone_model::page::Page;
-use sidetone_model::rating::SellRate;
-use sidetone_model::time::Timestamp;
-use utoipa::{IntoParams, ToSchema};
+use sidetone_model::page::{Page, Window};
+use sidetone_model::rate_book::RateBook;
+use sidetone_model::rating::{RateFilter, SellRate};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::{Body, Fields};
+use crate::body::declare::{beside, optional};
+use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
-use crate::managed::created;
-use crate::routes::rates::fields::{PrefixParam, PriceChange, READ_ONLY, RateWindowParams};
-use crate::routes::rates::fields::{query, remove, require_operator, shown, visible};
+use crate::page;
+use crate::params::{With, query};
+use crate::ports::RatePorts;
+use crate::routes::rates::fields::{PrefixParam, PriceBody, PriceView, READ_ONLY, RateWindowParams};
+use crate::routes::rates::resource::{self, RateQuery, RateResource};
 use crate::state::ApiState;
 
-/// What an organisation pays for calls to one prefix.
+/// The price that an organisation pays for calls to one prefix.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = SellRate)]
 pub(crate) struct SellRateView {
     id: SellRateId,
-    /// Who pays it.
+    /// The organisation that pays.
     organisation_id: OrganisationId,
-    /// The beginning of the numbers that it is for.
-    #[schema(example = "+44")]
-    prefix: String,
-    /// The price of 60 seconds.
-    #[schema(value_type = Amount)]
-    per_minute: String,
-    currency: Currency,
-    /// Seconds: the first increment, and each next one.
-    #[schema(min_items = 2, max_items = 2)]
-    increments: [u32; 2],
-    /// Holds from this instant on.
-    from_time: Timestamp,
-    /// Holds until this instant; null is for ever.
-    #[schema(required)]
-    to_time: Option<Timestamp>,
+    #[serde(flatten)]
+    price: PriceView,
 }
 
 impl From<SellRate> for SellRateView {
     fn from(rate: SellRate) -> Self {
-        Self {
-            id: rate.id,
-            organisation_id: rate.organisation_id,
-            prefix: rate.prefix.to_string(),
-            per_minute: rate.price.per_minute.to_text(rate.price.currency.places()),
-            currency: rate.price.currency,
-            increments: rate.price.increments.into(),
-            from_time: rate.validity.from,
-            to_time: rate.validity.to,
-        }
+        let price = PriceView::of(&rate.prefix, &rate.price, &rate.validity);
+        Self { id: rate.id, organisation_id: rate.organisation_id, price }
     }
 }
 
-/// A sell rate: all of it to make one, what changes of it to change one.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "says in the document what `create` and `change` read")]
-pub(crate) struct SellRateBody {
-    /// Who pays it. Fixed once the rate is made.
-    organisation_id: Option<OrganisationId>,
-    /// The beginning of the numbers that it is for; `+` alone is every E.164 number.
-    #[schema(example = "+44", pattern = r"^(\+[0-9]{0,15}|[0-9]{1,15})$")]
-    prefix: Option<String>,
-    /// The price of 60 seconds, 0 to 10000.
-    #[schema(example = "0.0120")]
-    per_minute: Option<Amount>,
-    /// What it is paid in.
-    #[schema(example = "EUR", pattern = "^[A-Z]{3}$")]
-    currency: Option<String>,
-    /// Seconds: the first increment, and each next one; `[1, 1]` unless given.
-    #[schema(example = json!([60, 1]), min_items = 2, max_items = 2)]
-    increments: Option<Vec<u32>>,
-    /// Holds from this instant on; since ever unless given.
-    from_time: Option<Timestamp>,
-    /// Holds until this instant; null is for ever.
-    #[schema(value_type = Option<String>, format = DateTime, extensions(("x-nullable" = json!(true))))]
-    to_time: Option<Timestamp>,
+body! {
+    /// A sell rate. To create one, send all required fields; to change one, only the changed fields.
+    pub(crate) struct SellRateBody {
+        /// The organisation that pays. It cannot be changed later.
+        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        #[serde(flatten)]
+        price: PriceBody = beside(PriceBody::read),
+    }
+    ignores READ_ONLY;
 }
 
-/// Of one organisation; outside the caller's scope answers 403.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described, never made: `query` names every wrong parameter")]
-pub(crate) struct SellRateOwnerParam {
-    /// Of one organisation; outside the caller's scope answers 403.
-    organisation_id: Option<OrganisationId>,
+query! {
+    /// One organisation; 403 outside the caller's scope.
+    pub(crate) struct SellRateOwnerParam {
+        /// One organisation; 403 outside the caller's scope.
+        organisation_id: OrganisationId = page::id,
+    }
+}
+
+impl RateQuery for SellRateOwnerParam {
+    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+        filter.organisation_id = self.organisation_id;
+    }
+}
+
+type ListQuery = With<RateWindowParams, With<PrefixParam, SellRateOwnerParam>>;
+
+impl RateResource for SellRate {
+    const COLLECTION: &'static str = "sell-rates";
+    type Query = ListQuery;
+    type View = SellRateView;
+
+    fn book(ports: &RatePorts) -> &dyn RateBook<Self> {
+        ports.sell.as_ref()
+    }
+
+    fn id(&self) -> SellRateId {
+        self.id
+    }
+
+    fn require_reader(caller: &Caller) -> Result<(), ApiError> {
+        caller.require(Permission::BillingRead)
+    }
+
+    fn is_visible(&self, caller: &Caller) -> bool {
+        caller.scope().reaches(self.organisation_id)
+    }
+
+    fn read_new(fields: &mut Fields) -> Option<Self> {
+        let body = SellRateBody::read(fields)?;
+        let organisation_id = fields.require_given("organisation_id", body.organisation_id);
+        let (prefix, price, validity) = body.price.whole(fields)?;
+        Some(SellRate {
+            id: Uuid::new_v4().into(),
+            organisation_id: organisation_id?,
+            prefix,
+            price,
+            validity,
+        })
+    }
+
+    fn read_change(self, fields: &mut Fields) -> Option<Self> {
+        let body = SellRateBody::read(fields)?;
+        if body.organisation_id.is_some_and(|owner| owner != self.organisation_id) {
+            fields.refuse::<()>("organisation_id", "cannot be changed, make another rate");
+        }
+        let (price, validity) = body.price.applied(fields, (self.price, self.validity))?;
+        Some(SellRate { prefix: body.price.prefix.unwrap_or(self.prefix), price, validity, ..self })
+    }
 }
 
 /// List sell rates
 ///
-/// By organisation_id, prefix and the instant they begin. A caller sees what their own organisation pays.
+/// Sorted by organisation_id, prefix and start. A caller sees the rates that its own organisation pays.
 #[utoipa::path(
     get,
     path = "/sell-rates",
     operation_id = "listSellRates",
     tag = "Rates",
-    params(RateWindowParams, PrefixParam, SellRateOwnerParam),
+    params(ListQuery),
     responses((status = 200, description = "The page.", body = Page<SellRateView>)),
     extensions(("x-permission" = json!("billing:read"))),
 )]
@@ -112,11 +130,7 @@ pub(crate) async fn list(
     State(state): State<ApiState>,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<SellRateView>>, ApiError> {
-    caller.require(Permission::BillingRead)?;
-    let (filter, window) = query(&uri, &["prefix", "organisation_id"])?;
-    caller.narrow(filter.organisation_id)?;
-    let page = state.rates()?.sell.list(caller.scope(), filter, window).await?;
-    Ok(shown(page, SellRateView::from))
+    resource::list::<SellRate>(&caller, &state, &uri).await
 }
 
 /// Create a sell rate
@@ -130,7 +144,7 @@ pub(crate) async fn list(
     request_body = SellRateBody,
     responses(
         (status = 201, description = "The rate; `Location` names it.", body = SellRateView),
-        (status = 409, description = "There is one with the same prefix and beginning.", body = ErrorBody),
+        (status = 409, description = "A rate with the same prefix and start exists.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -139,10 +153,7 @@ pub(crate) async fn create(
     State(state): State<ApiState>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    let rate = body.read(new_rate)?;
-    state.rates()?.sell.create(rate.clone(), (state.clock)()).await?;
-    Ok(created("sell-rates", rate.id, SellRateView::from(rate)))
+    resource::create::<SellRate>(&caller, &state, body).await
 }
 
 /// Read a sell rate
@@ -160,16 +171,12 @@ pub(crate) async fn find(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<SellRateView>, ApiError> {
-    caller.require(Permission::BillingRead)?;
-    let rate: SellRate =
-        visible(state.rates()?.sell.as_ref(), &id, |rate| caller.scope().reaches(rate.organisation_id))
-            .await?;
-    Ok(Json(rate.into()))
+    resource::find::<SellRate>(&caller, &state, &id).await
 }
 
 /// Change a sell rate
 ///
-/// A JSON merge patch: what is left out stays as it is. Calls that began keep their prices, and settled ones their
+/// A JSON merge patch: omitted fields keep their values. Calls in progress keep their prices, settled calls their
 /// amounts. For operators.
 #[utoipa::path(
     patch,
@@ -180,7 +187,7 @@ pub(crate) async fn find(
     request_body = SellRateBody,
     responses(
         (status = 200, description = "The whole rate.", body = SellRateView),
-        (status = 409, description = "There is one with the same prefix and beginning.", body = ErrorBody),
+        (status = 409, description = "A rate with the same prefix and start exists.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("rates:write"))),
 )]
@@ -190,24 +197,19 @@ pub(crate) async fn change(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<SellRateView>, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    let book = state.rates()?.sell.as_ref();
-    let before: SellRate = visible(book, &id, |_| true).await?;
-    let rate = body.read(|fields| changed(fields, before))?;
-    book.replace(rate.clone(), (state.clock)()).await?;
-    Ok(Json(rate.into()))
+    resource::change::<SellRate>(&caller, &state, &id, body).await
 }
 
 /// Remove a sell rate
 ///
-/// Calls that began keep their prices. For operators.
+/// Calls in progress keep their prices. For operators.
 #[utoipa::path(
     delete,
     path = "/sell-rates/{id}",
     operation_id = "deleteSellRate",
     tag = "Rates",
     params(("id" = SellRateId, Path, description = "The rate's `id`.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("rates:write"))),
 )]
 pub(crate) async fn delete(
@@ -215,25 +217,5 @@ pub(crate) async fn delete(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    require_operator(&caller, Permission::RatesWrite)?;
-    remove(state.rates()?.sell.as_ref(), &id).await
-}
-
-fn new_rate(fields: &mut Fields) -> Option<SellRate> {
-    let organisation_id = fields.required("organisation_id", Fields::uuid::<OrganisationId>);
-    let change = PriceChange::read(fields);
-    fields.read_only(READ_ONLY);
-    let (prefix, price, validity) = change.whole(fields)?;
-    Some(SellRate { id: Uuid::new_v4().into(), organisation_id: organisation_id?, prefix, price, validity })
-}
-
-fn changed(fields: &mut Fields, before: SellRate) -> Option<SellRate> {
-    let owner: Option<OrganisationId> = fields.uuid("organisation_id");
-    if owner.is_some_and(|owner| owner != before.organisation_id) {
-        fields.refuse::<()>("organisation_id", "cannot be changed, make another rate");
-    }
-    let change = PriceChange::read(fields);
-    fields.read_only(READ_ONLY);
-    let (price, validity) = change.applied(fields, (before.price, before.validity))?;
-    Some(SellRate { prefix: change.prefix.unwrap_or(before.prefix), price, validity, ..before })
+    resource::delete::<SellRate>(&caller, &state, &id).await
 }

@@ -46,6 +46,7 @@ fn where_packets_come_from_decides_which_are_heard() {
         let (mut caller, callee) = (Phone::new(1), Phone::new(2));
         let (one, other) = call(&relay, group as u64, &caller, &callee);
         describe(&relay, one, Description { strict_source: Some(StrictSource::Any), ..description(&caller) });
+        snapshot(&relay, one.id);
         if let Some(ip) = address {
             caller.rtp = socket(ip);
         }

@@ -106,8 +106,6 @@ fn mistakes_of_the_caller_are_answered() {
     let relay = start();
     let one = relay.open(0, V4).unwrap();
     let stranger = relay.open(1, V4).unwrap();
-    let bridge = Command::Bridge { peer: stranger.id, payload_map: None };
-    assert_eq!(relay.command(one.id, bridge), Err(CommandError::OtherGroup));
     let elsewhere: IpAddr = "192.0.2.77".parse().unwrap();
     assert!(matches!(relay.open(0, elsewhere), Err(OpenError::Bind { ip, .. }) if ip == elsewhere));
     relay.shutdown();

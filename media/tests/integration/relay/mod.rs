@@ -16,6 +16,7 @@ mod mixed;
 mod moves;
 mod relayed;
 mod reported;
+mod secured;
 mod traced;
 mod transcoded;
 

@@ -49,7 +49,7 @@ pub(crate) fn pcmu_seat(seed: u64) -> Box<Seat> {
 }
 
 #[derive(Default)]
-struct Told {
+struct Notices {
     snapshots: usize,
     closed: Vec<u64>,
 }
@@ -92,23 +92,23 @@ proptest! {
             }
             relay.command(port.id, command).unwrap();
         }
-        let mut told: HashMap<PortId, Told> = HashMap::new();
-        let complete = |told: &HashMap<PortId, Told>| {
-            told.values().filter(|told| !told.closed.is_empty()).count() == LEGS
+        let mut notices: HashMap<PortId, Notices> = HashMap::new();
+        let complete = |notices: &HashMap<PortId, Notices>| {
+            notices.values().filter(|notices| !notices.closed.is_empty()).count() == LEGS
         };
-        while !complete(&told) {
+        while !complete(&notices) {
             match notice(&relay) {
                 Notice::Closed { id, report } => {
-                    told.entry(id).or_default().closed.push(report.counters.datagrams);
+                    notices.entry(id).or_default().closed.push(report.counters.datagrams);
                 }
-                Notice::Snapshot { id, .. } => told.entry(id).or_default().snapshots += 1,
+                Notice::Snapshot { id, .. } => notices.entry(id).or_default().snapshots += 1,
                 _ => {}
             }
         }
         for leg in 0..LEGS {
-            let told = &told[&ports[leg].id];
-            prop_assert_eq!(&told.closed, &[sent[leg]], "the packets of leg {}", leg);
-            prop_assert_eq!(told.snapshots, snapshots[leg], "what leg {} was asked", leg);
+            let notices = &notices[&ports[leg].id];
+            prop_assert_eq!(&notices.closed, &[sent[leg]], "the packets of leg {}", leg);
+            prop_assert_eq!(notices.snapshots, snapshots[leg], "what leg {} was asked", leg);
         }
         // The sockets close before the reports arrive: another socket can bind the ports.
         for port in &ports {
@@ -145,4 +145,36 @@ proptest! {
         opened.sort_unstable();
         prop_assert_eq!(closed, opened);
     }
+}
+
+/// A transfer: legs of two calls that different workers carry are relayed to each other, and one of them to a third.
+#[test]
+fn legs_of_two_workers_are_bridged_and_lose_nothing() {
+    let relay = start();
+    let mut phones: Vec<Phone> = (1..=6).map(Phone::new).collect();
+    let (a, b) = call(&relay, 0, &phones[0], &phones[1]);
+    let (c, d) = call(&relay, 1, &phones[2], &phones[3]);
+    let (e, f) = call(&relay, 1, &phones[4], &phones[5]);
+    let mut talk = |one: (usize, Port), other: (usize, Port)| {
+        bridge(&relay, one.1, other.1);
+        snapshot(&relay, one.1.id);
+        snapshot(&relay, other.1.id);
+        for _ in 0..50 {
+            let packet = phones[one.0].send(one.1.rtp);
+            assert_eq!(phones[other.0].receive(), (packet, other.1.rtp));
+            let packet = phones[other.0].send(other.1.rtp);
+            assert_eq!(phones[one.0].receive(), (packet, one.1.rtp));
+        }
+    };
+    talk((0, a), (1, b));
+    talk((0, a), (3, d));
+    // The second leg goes home again, and then the first one follows to another worker and back.
+    talk((3, d), (4, e));
+    talk((5, f), (0, a));
+    talk((0, a), (1, b));
+    for (port, received) in [(a, 200), (b, 100), (c, 0), (d, 100), (e, 50), (f, 50)] {
+        let report = close(&relay, port.id);
+        assert_eq!((report.figures.received, report.figures.lost), (received, 0), "{port:?}");
+    }
+    assert_eq!(relay.counters().panics, 0);
 }

@@ -4,6 +4,7 @@ use sidetone_media::net::Command;
 
 use super::{
     Phone, V4, bridge, call, close, describe, description, receive, receiver_report, snapshot, start,
+    start_with,
 };
 
 #[test]
@@ -41,6 +42,33 @@ fn both_directions_and_both_protocols_are_relayed_and_counted() {
         (0, 0, 0, 0)
     );
     assert_eq!(counters.discarded_total(), 0);
+}
+
+/// One wait, one read and one send for each packet that comes alone; at a high rate a pause before the wait, in which
+/// others may come. Besides, the waits of the sweeps, ten a second.
+#[test]
+fn a_packet_that_comes_alone_costs_four_system_calls_at_most() {
+    let relay = start_with(1);
+    let (mut caller, mut callee) = (Phone::new(1), Phone::new(2));
+    let (one, other) = call(&relay, 0, &caller, &callee);
+    snapshot(&relay, other.id);
+    #[expect(clippy::disallowed_methods, reason = "a test measures")]
+    let begun = std::time::Instant::now();
+    let before = relay.counters();
+    for _ in 0..500 {
+        caller.send(one.rtp);
+        callee.receive();
+        callee.send(other.rtp);
+        caller.receive();
+    }
+    // Its command costs a wait, and a read of each socket.
+    snapshot(&relay, other.id);
+    let after = relay.counters();
+    assert_eq!(after.relayed - before.relayed, 1_000);
+    let sweeps = begun.elapsed().as_millis() / 100 + 1;
+    let calls = u128::from(after.system_calls - before.system_calls);
+    assert!(calls <= 4 * 1_000 + 2 * sweeps + 4, "{calls} system calls, {sweeps} sweeps");
+    assert!(calls > 2 * 1_000, "{calls} system calls: something is not counted");
 }
 
 #[test]

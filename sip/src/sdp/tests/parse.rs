@@ -104,8 +104,8 @@ fn bounds_hold() {
 #[test]
 fn no_line_can_be_smuggled_out() {
     let mut description = parse("v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nm=audio 4 RTP/AVP 0\n");
-    description.name = "x\r\nm=audio 1 RTP/AVP 0".to_owned();
-    description.media[0].codecs[0].fmtp = Some("a\r\nc=IN IP4 203.0.113.66".to_owned());
+    description.name = "x\r\nm=audio 1 RTP/AVP 0".into();
+    description.media[0].codecs[0].fmtp = Some("a\r\nc=IN IP4 203.0.113.66".into());
     let again = SessionDescription::parse(description.to_string().as_bytes()).unwrap();
     assert_eq!((again.media.len(), again.connection), (1, None));
 }

@@ -190,7 +190,8 @@ fn what_is_settled_has_both_numbers() {
     );
     let us = Negotiated::new(&offered, &answered, Role::Offerer).unwrap();
     let numbers = |leg: &Negotiated| leg.payloads.iter().map(|p| (p.send, p.receive)).collect::<Vec<_>>();
-    assert_eq!(numbers(&us), [(111, 96), (100, 101)]);
+    // An answerer that sends with its own numbers is heard, too.
+    assert_eq!(numbers(&us), [(111, 96), (100, 101), (111, 111), (100, 100)]);
     assert_eq!((us.ptime_ms, us.maxptime_ms, us.rtcp_mux), (Some(40), Some(80), false));
     assert_eq!(us.codec().unwrap().fmtp.as_deref(), Some("cbr=1"));
     assert_eq!(us.telephone_event().unwrap().send, 100);
@@ -205,6 +206,11 @@ fn what_is_settled_has_both_numbers() {
     assert_eq!(payload_map(&them, &us), None);
     let map = payload_map(&us, &us).unwrap();
     assert_eq!((map[96], map[101], map[0], map[127]), (111, 100, 0, 127));
+    assert_eq!((map[111], map[100]), (111, 100));
+    // A number that the offer gave to another codec is that codec's.
+    let taken = parse("m=audio 5000 RTP/AVP 101 0\na=rtpmap:101 opus/48000/2");
+    let crossed = Negotiated::new(&offered, &taken, Role::Offerer).unwrap();
+    assert_eq!(numbers(&crossed), [(101, 96), (0, 0)]);
 }
 
 #[test]

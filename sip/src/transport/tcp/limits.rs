@@ -11,13 +11,19 @@ pub struct TcpLimits {
     pub connections_max: usize,
     /// Connections from one address; for IPv6 from one /64, which one customer has.
     pub per_source_max: usize,
+    /// Time from the connection to the end of its handshakes (TLS, WebSocket).
+    pub handshake_max: Duration,
     /// Time from the first byte of a message to its last.
     pub message_max: Duration,
     /// Time from the last message, or from the last keep-alive of a trusted peer, to the end of the
-    /// connection.
+    /// connection, unless it is held for a call.
     pub idle_max: Duration,
     /// Longest life of a connection whose peer has not authenticated.
     pub stranger_max: Duration,
+    /// How often a WebSocket is probed.
+    pub ping_every: Duration,
+    /// Time for the answer to a probe.
+    pub pong_max: Duration,
     /// Messages per second read from a connection whose peer has not authenticated; the rest waits in its
     /// socket.
     pub stranger_rate: Rate,
@@ -30,9 +36,12 @@ impl Default for TcpLimits {
         TcpLimits {
             connections_max: 4_096,
             per_source_max: 64,
+            handshake_max: Duration::from_secs(5),
             message_max: Duration::from_secs(10),
             idle_max: Duration::from_secs(120),
             stranger_max: Duration::from_secs(30),
+            ping_every: Duration::from_secs(30),
+            pong_max: Duration::from_secs(10),
             stranger_rate: Rate { per_second: 30, burst: 60 },
             stall_max: Duration::from_secs(10),
         }
@@ -58,3 +67,8 @@ pub(super) const REJECTIONS_MAX: usize = 16;
 /// Queue of one connection, in messages and in bytes.
 pub(super) const UNSENT_MAX: usize = 512;
 pub(super) const UNSENT_BYTES_MAX: usize = 256 * 1_024;
+/// TCP keep-alives (RFC 1122 §4.2.3.6): after this silence, at this interval, and so many without an answer end the
+/// connection.
+pub(super) const PROBE_AFTER: Duration = Duration::from_secs(30);
+pub(super) const PROBE_EVERY: Duration = Duration::from_secs(10);
+pub(super) const PROBES: u32 = 4;

@@ -1,6 +1,6 @@
 //! The open connections, their number, and the queue of each.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 
-use crate::flow::{Flow, ListenerId, source_of};
+use crate::flow::{Flow, source_of};
 use crate::transport::error::SendError;
 use crate::transport::tcp::limits::{TcpLimits, UNSENT_BYTES_MAX, UNSENT_MAX};
 
@@ -28,6 +28,8 @@ pub struct TcpCounters {
     pub accept_errors: u64,
     /// Connections that exceeded a time limit and were ended.
     pub timeouts: u64,
+    /// Connections that could not be secured, because the peer or its certificate was refused or refused ours.
+    pub unsecured: u64,
     /// Messages lost because of a full queue or a closed connection.
     pub dropped: u64,
     /// Tasks of connections or listeners that panicked; anything but 0 is a bug.
@@ -43,6 +45,7 @@ pub(super) struct Table {
     displaced: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) timeouts: AtomicU64,
+    pub(super) unsecured: AtomicU64,
     pub(super) dropped: AtomicU64,
     pub(super) panics: AtomicU64,
 }
@@ -50,6 +53,8 @@ pub(super) struct Table {
 #[derive(Default)]
 struct Open {
     connections: HashMap<Flow, Entry>,
+    /// Flows of calls; also those whose connection is not open now.
+    held: HashSet<Flow>,
     per_source: HashMap<IpAddr, usize>,
     /// Incoming connections whose peers were unauthenticated at first, oldest first; ended ones may be among
     /// them.
@@ -69,6 +74,8 @@ pub(super) struct Outbox {
     queue: mpsc::Sender<Bytes>,
     queued_bytes: Arc<AtomicUsize>,
     is_trusted: Arc<AtomicBool>,
+    /// Whether silence does not end the connection.
+    is_held: Arc<AtomicBool>,
     /// Notified when the connection must end.
     ending: Arc<Notify>,
 }
@@ -91,6 +98,7 @@ impl Table {
             displaced: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
+            unsecured: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             panics: AtomicU64::new(0),
         }
@@ -110,12 +118,13 @@ impl Table {
         local: Option<SocketAddr>,
     ) -> Option<(Seat, mpsc::Receiver<Bytes>)> {
         let (queue, unsent) = mpsc::channel(UNSENT_MAX);
-        let is_ours = flow.listener == ListenerId::OUTBOUND;
+        let is_ours = flow.listener.is_outbound();
         let outbox = Outbox {
             queue,
             queued_bytes: Arc::default(),
             // Peers to which we connect are trusted.
             is_trusted: Arc::new(AtomicBool::new(is_ours)),
+            is_held: Arc::default(),
             ending: Arc::default(),
         };
         let mut open = self.open();
@@ -129,6 +138,7 @@ impl Table {
             }
             self.displaced.fetch_add(1, Ordering::Relaxed);
         }
+        outbox.is_held.store(open.held.contains(&flow), Ordering::Relaxed);
         open.serial += 1;
         let serial = open.serial;
         if !is_ours {
@@ -138,6 +148,19 @@ impl Table {
         }
         open.connections.insert(flow, Entry { serial, outbox: outbox.clone(), local });
         Some((Seat { table: Arc::clone(self), flow, serial, outbox }, unsent))
+    }
+
+    /// Holds the connection of a flow open, also one that is opened later, or stops that.
+    pub(super) fn hold(&self, flow: &Flow, is_held: bool) {
+        let mut open = self.open();
+        if is_held {
+            open.held.insert(*flow);
+        } else {
+            open.held.remove(flow);
+        }
+        if let Some(entry) = open.connections.get(flow) {
+            entry.outbox.is_held.store(is_held, Ordering::Relaxed);
+        }
     }
 
     /// The queue of an open connection.
@@ -165,6 +188,7 @@ impl Table {
             displaced: read(&self.displaced),
             accept_errors: read(&self.accept_errors),
             timeouts: read(&self.timeouts),
+            unsecured: read(&self.unsecured),
             dropped: read(&self.dropped),
             panics: read(&self.panics),
         }
@@ -243,6 +267,10 @@ impl Outbox {
         self.is_trusted.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
+    }
+
     pub(super) fn is_trusted(&self) -> bool {
         self.is_trusted.load(Ordering::Relaxed)
     }
@@ -261,7 +289,7 @@ impl Drop for Seat {
         if open.connections.get(&self.flow).is_some_and(|entry| entry.serial == self.serial) {
             open.connections.remove(&self.flow);
         }
-        if self.flow.listener == ListenerId::OUTBOUND {
+        if self.flow.listener.is_outbound() {
             return;
         }
         let source = source_of(self.flow.remote.ip());

@@ -28,8 +28,14 @@ fn patient() -> TcpLimits {
     TcpLimits { message_max: PATIENCE, idle_max: PATIENCE, stranger_max: PATIENCE, ..TcpLimits::default() }
 }
 
+/// Connections without TLS.
+fn plain(limits: TcpLimits) -> TcpConfig {
+    TcpConfig { limits, ..TcpConfig::default() }
+}
+
 fn listen(limits: TcpLimits) -> (TcpTransport, SocketAddr) {
-    let transport = TcpTransport::bind(&[(Ipv4Addr::LOCALHOST, 0).into()], limits).unwrap();
+    let transport =
+        TcpTransport::bind(&[(Protocol::Tcp, (Ipv4Addr::LOCALHOST, 0).into())], plain(limits)).unwrap();
     let local = transport.sender().listeners().next().unwrap().1;
     (transport, local)
 }
@@ -212,6 +218,33 @@ async fn whoever_proved_itself_stays_and_its_end_is_told() {
     assert!(matches!(transport.sender().try_send(&flow, Bytes::new()), Err(SendError::Closed)));
 }
 
+/// A connection of a call is silent for as long as its parties talk. After the call it ends as any other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_held_connection_outlasts_silence_and_an_idle_one_does_not() {
+    let (mut transport, local) = listen(TcpLimits { idle_max: Duration::from_secs(1), ..patient() });
+    let mut held = dial(local);
+    held.write_all(options("").as_bytes()).unwrap();
+    let (flow, _) = message(&mut transport).await;
+    transport.sender().trust(&flow);
+    transport.sender().hold(&flow, true);
+    for _ in 0..2 {
+        // The time that an idle connection has.
+        let mut idle = dial(local);
+        idle.write_all(options("").as_bytes()).unwrap();
+        transport.sender().trust(&message(&mut transport).await.0);
+        rest(idle).await;
+        assert!(matches!(next(&mut transport).await, Arrival::Closed(closed) if closed != flow));
+    }
+    assert_eq!(transport.sender().counters().timeouts, 2);
+    transport.sender().try_send(&flow, Bytes::from_static(b"bye!")).unwrap();
+    let mut bye = [0; 4];
+    held.read_exact(&mut bye).unwrap();
+    assert_eq!(&bye, b"bye!");
+    transport.sender().hold(&flow, false);
+    assert_eq!(rest(held).await, "");
+    until("the end of the held connection is counted", || transport.sender().counters().timeouts == 3).await;
+}
+
 /// T2 over TCP: messages of an unauthenticated peer are read at its rate, and none is lost; the limit does
 /// not apply to an authenticated peer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,7 +333,7 @@ async fn a_peer_that_does_not_read_blocks_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_is_opened_used_again_and_opened_anew() {
     let (mut far, at) = listen(patient());
-    let mut near = TcpTransport::bind(&[], patient()).unwrap();
+    let mut near = TcpTransport::bind(&[], plain(patient())).unwrap();
     let (sender, flow) = (near.sender(), Flow::tcp_to(at));
     for _ in 0..3 {
         sender.try_send(&flow, options("").into()).unwrap();
@@ -313,6 +346,6 @@ async fn a_connection_is_opened_used_again_and_opened_anew() {
     assert!(matches!(next(&mut near).await, Arrival::Closed(closed) if closed == flow));
     // The port is closed now: that is reported too.
     sender.try_send(&flow, options("").into()).unwrap();
-    assert!(matches!(next(&mut near).await, Arrival::Closed(closed) if closed == flow));
+    assert!(matches!(next(&mut near).await, Arrival::Unopened(unopened) if unopened == flow));
     assert!(near.sender().connect(at).await.is_err());
 }

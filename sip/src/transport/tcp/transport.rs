@@ -14,11 +14,12 @@ use tokio::sync::{mpsc, watch};
 use crate::flow::{Flow, ListenerId, Protocol, canonical};
 use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
+use crate::transport::routes::local_address_towards;
 use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::limits::{ARRIVALS_MAX, PAUSE_MAX, PAUSE_MIN, TcpLimits};
 use crate::transport::tcp::table::{Table, TcpCounters};
 use crate::transport::tcp::task;
-use crate::transport::udp::local_address_towards;
+use crate::transport::tcp::tls::{Servers, TlsSettings};
 
 /// The receiving side of our TCP listeners and connections; dropping it ends all of them.
 pub struct TcpTransport {
@@ -33,36 +34,61 @@ pub struct TcpSender {
     shared: Arc<Shared>,
 }
 
+/// What connections are made with.
+#[derive(Clone, Default)]
+pub struct TcpConfig {
+    /// Limits of all connections together.
+    pub limits: TcpLimits,
+    /// Certificates and authorities; without them no connection over TLS is accepted or opened.
+    pub tls: Option<Arc<dyn TlsSettings>>,
+    /// The origins of pages that may open a WebSocket, such as `https://phone.example`; any when there are none.
+    pub origins: Vec<String>,
+}
+
 struct Shared {
-    listeners: Vec<SocketAddr>,
+    listeners: Vec<(Protocol, SocketAddr)>,
+    servers: Servers,
+    tls: Option<Arc<dyn TlsSettings>>,
+    origins: Arc<[String]>,
     table: Arc<Table>,
     arrivals: mpsc::Sender<Arrival>,
     stop: watch::Receiver<()>,
 }
 
 impl TcpTransport {
-    /// Opens a listener on each address; the n-th is [`ListenerId`] n. Port 0 selects a free one. Runs within
-    /// a tokio runtime.
+    /// Opens a listener on each address; the n-th is [`ListenerId`] n, whatever its transport. Port 0 selects a
+    /// free one. Runs within a tokio runtime.
     ///
     /// # Errors
     /// The first address that cannot be bound: in use, not ours, not permitted.
-    pub fn bind(addresses: &[SocketAddr], limits: TcpLimits) -> Result<Self, BindError> {
+    pub fn bind(addresses: &[(Protocol, SocketAddr)], config: TcpConfig) -> Result<Self, BindError> {
+        let TcpConfig { limits, tls, origins } = config;
         let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
-        for address in addresses {
-            let failed = |source| BindError { protocol: Protocol::Tcp, address: *address, source };
-            let v6_only = addresses.iter().any(|other| other.is_ipv4() && other.port() == address.port());
+        for (protocol, address) in addresses {
+            let failed = |source| BindError { protocol: *protocol, address: *address, source };
+            let v6_only =
+                addresses.iter().any(|(_, other)| other.is_ipv4() && other.port() == address.port());
             let socket = open(*address, v6_only).map_err(failed)?;
-            listeners.push(socket.local_addr().map_err(failed)?);
-            sockets.push(socket);
+            listeners.push((*protocol, socket.local_addr().map_err(failed)?));
+            sockets.push((*protocol, socket));
         }
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let (stop, stopped) = watch::channel(());
         let table = Arc::new(Table::new(limits));
-        let shared = Arc::new(Shared { listeners, table, arrivals: sender, stop: stopped });
-        for (socket, id) in sockets.into_iter().zip(0..) {
+        let servers = Servers::default();
+        let shared = Arc::new(Shared {
+            listeners,
+            servers,
+            tls,
+            origins: origins.into(),
+            table,
+            arrivals: sender,
+            stop: stopped,
+        });
+        for ((protocol, socket), id) in sockets.into_iter().zip(0..) {
             let accepting = Arc::clone(&shared);
             task::listener(Arc::clone(&shared.table), socket, move |socket| {
-                accept(socket, ListenerId(id), Arc::clone(&accepting))
+                accept(socket, (ListenerId(id), protocol), Arc::clone(&accepting))
             });
         }
         Ok(TcpTransport { sender: TcpSender { shared }, arrivals, _stop: stop })
@@ -90,15 +116,15 @@ impl TcpTransport {
 
 impl TcpSender {
     /// Queues a message for the connection of a flow, at once or not at all. A flow of
-    /// [`ListenerId::OUTBOUND`] is connected if needed. A closed connection that the peer had opened is not
+    /// [`ListenerId::is_outbound`] is connected if needed. A closed connection that the peer had opened is not
     /// opened from here, because a phone behind a NAT would not be reached.
     ///
     /// # Errors
-    /// When it was not queued. A later loss is reported by [`Arrival::Closed`].
+    /// When it was not queued. A later loss is reported by [`Arrival::Closed`] or [`Arrival::Unopened`].
     pub fn try_send(&self, flow: &Flow, bytes: Bytes) -> Result<(), SendError> {
         let outcome = match self.shared.table.outbox(flow) {
             Some(outbox) => outbox.push(bytes),
-            None if flow.listener == ListenerId::OUTBOUND => {
+            None if flow.listener.is_outbound() => {
                 let connection = self.shared.connection(*flow, None).ok_or(SendError::Closed);
                 connection.and_then(|connection| {
                     // Before the task runs: a connection that is refused at once drops its queue.
@@ -130,11 +156,24 @@ impl TcpSender {
         Ok((flow, local))
     }
 
+    /// The flow of the TLS connection that we open to the server of this name at `remote`; `None` when there
+    /// are too many names.
+    pub fn tls_to(&self, server: &str, remote: SocketAddr) -> Option<Flow> {
+        let listener = self.shared.servers.listener(server)?;
+        Some(Flow { listener, remote: canonical(remote), protocol: Protocol::Tls })
+    }
+
     /// Marks the peer of a flow as authenticated; its connection may stay open.
     pub fn trust(&self, flow: &Flow) {
         if let Some(outbox) = self.shared.table.outbox(flow) {
             outbox.trust();
         }
+    }
+
+    /// Holds the connection of a flow open while it is silent, because a call uses it, or stops that. It also holds
+    /// for a connection that is opened later.
+    pub fn hold(&self, flow: &Flow, is_held: bool) {
+        self.shared.table.hold(flow, is_held);
     }
 
     /// Closes the connection of a flow, if there is one.
@@ -144,9 +183,9 @@ impl TcpSender {
         }
     }
 
-    /// The addresses of our listeners, with their actual ports.
-    pub fn listeners(&self) -> impl Iterator<Item = (ListenerId, SocketAddr)> {
-        self.shared.listeners.iter().zip(0..).map(|(local, id)| (ListenerId(id), *local))
+    /// The transports and addresses of our listeners, with their actual ports.
+    pub fn listeners(&self) -> impl Iterator<Item = (Protocol, SocketAddr)> {
+        self.shared.listeners.iter().copied()
     }
 
     /// Our address as the peer of a flow sees it. For a connection that we opened it is that of a listener,
@@ -156,9 +195,12 @@ impl TcpSender {
     /// When there is no route.
     pub fn local_address(&self, flow: &Flow) -> io::Result<SocketAddr> {
         let listener = usize::try_from(flow.listener.0).ok().and_then(|at| self.shared.listeners.get(at));
-        let same = |local: &&SocketAddr| local.is_ipv4() == flow.remote.is_ipv4();
+        let same = |(protocol, local): &&(Protocol, SocketAddr)| {
+            *protocol == flow.protocol && local.is_ipv4() == flow.remote.is_ipv4()
+        };
         let connected = self.shared.table.local(flow);
-        let known = match listener.or_else(|| self.shared.listeners.iter().find(same)) {
+        let listener = listener.or_else(|| self.shared.listeners.iter().find(same)).map(|(_, local)| local);
+        let known = match listener {
             Some(listener) if !listener.ip().is_unspecified() => Some(*listener),
             Some(listener) => {
                 connected.map(|local| SocketAddr::new(local.ip(), listener.port())).or(Some(*listener))
@@ -168,7 +210,7 @@ impl TcpSender {
         match known.map(canonical) {
             Some(known) if !known.ip().is_unspecified() => Ok(known),
             known => {
-                let port = known.map_or(Protocol::Tcp.default_port(), |known| known.port());
+                let port = known.map_or(flow.protocol.default_port(), |known| known.port());
                 Ok(SocketAddr::new(local_address_towards(flow.remote.ip())?, port))
             }
         }
@@ -183,13 +225,21 @@ impl TcpSender {
 impl Shared {
     fn connection(&self, flow: Flow, local: Option<SocketAddr>) -> Option<Connection> {
         let (seat, unsent) = self.table.seat(flow, local)?;
-        Some(Connection { seat, unsent, arrivals: self.arrivals.clone(), stop: self.stop.clone() })
+        Some(Connection {
+            seat,
+            unsent,
+            arrivals: self.arrivals.clone(),
+            tls: self.tls.clone(),
+            server: self.servers.name(flow.listener),
+            origins: Arc::clone(&self.origins),
+            stop: self.stop.clone(),
+        })
     }
 }
 
 /// Accepts connections until the transport is dropped. When the system fails because all descriptors are in
 /// use, the pauses between attempts grow: immediate retries would only use CPU time.
-async fn accept(listener: Arc<TcpListener>, id: ListenerId, shared: Arc<Shared>) {
+async fn accept(listener: Arc<TcpListener>, (id, protocol): (ListenerId, Protocol), shared: Arc<Shared>) {
     let mut stop = shared.stop.clone();
     let mut pause: Option<Duration> = None;
     loop {
@@ -206,11 +256,7 @@ async fn accept(listener: Arc<TcpListener>, id: ListenerId, shared: Arc<Shared>)
         match accepted {
             Ok((stream, remote)) => {
                 pause = None;
-                take(
-                    stream,
-                    Flow { listener: id, remote: canonical(remote), protocol: Protocol::Tcp },
-                    &shared,
-                );
+                take(stream, Flow { listener: id, remote: canonical(remote), protocol }, &shared);
             }
             Err(error) if is_of_one_peer(&error) => {}
             Err(_) => {

@@ -2,5 +2,7 @@
 
 mod calls;
 mod notes;
+mod reliable;
 mod session;
+mod updating;
 mod within;

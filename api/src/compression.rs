@@ -1,0 +1,34 @@
+//! gzip for answers that shrink: texts of some length, for clients that accept it.
+//!
+//! Event streams are sent as they come, and recordings and traces keep their ranges.
+
+use axum::body::HttpBody;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Response, StatusCode};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::Predicate;
+
+/// The layer that compresses.
+pub(crate) fn layer() -> CompressionLayer<Texts> {
+    CompressionLayer::new().gzip(true).compress_when(Texts)
+}
+
+/// Selects the answers that are compressed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Texts;
+
+impl Predicate for Texts {
+    fn should_compress<B: HttpBody>(&self, response: &Response<B>) -> bool {
+        let headers = response.headers();
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        // An export has no length yet, and is long.
+        let is_long = response.body().size_hint().exact().is_none_or(|len| len >= LEN_MIN);
+        // Only a whole answer: a part has the range of the file as it is.
+        response.status() == StatusCode::OK && is_long && KINDS.contains(&kind)
+    }
+}
+
+const KINDS: [&str; 5] = ["application/json", "application/x-ndjson", "text/css", "text/csv", "text/html"];
+/// Below this an answer fits into one packet whether it is compressed or not.
+const LEN_MIN: u64 = 1_024;

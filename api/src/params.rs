@@ -1,0 +1,197 @@
+//! The parameters of a query, each declared once: [`query!`](crate::params::query) makes of one declaration
+//! what a handler reads and what the document shows.
+
+use axum::http::Uri;
+use serde::de::DeserializeOwned;
+use serde::de::value::StrDeserializer;
+use sidetone_model::page::Window;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+
+use crate::error::ApiError;
+use crate::page::{self, Wrong, shown};
+
+/// The parameters of a query, all of them optional.
+pub(crate) trait Parameters: Default + IntoParams {
+    /// Takes the parameter `name`; `false` when it is none of these.
+    ///
+    /// # Errors
+    /// What is wrong with `value`.
+    fn take(&mut self, name: &str, value: &str) -> Result<bool, Wrong>;
+}
+
+/// Declares a struct of query parameters.
+///
+/// Each field is `name: Type = reader`: an `Option<Type>` in the struct, read from the text of the parameter by
+/// `reader`, and described in the document by its comment, its type and its `#[param(…)]`.
+macro_rules! query {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $params:ident {
+            $( $(#[$attribute:meta])* $field:ident: $kind:ty = $read:expr, )+
+        }
+    ) => {
+        #[derive(Debug, Default, utoipa::IntoParams)]
+        #[into_params(parameter_in = Query)]
+        $(#[$meta])*
+        $visibility struct $params {
+            $( $(#[$attribute])* pub(crate) $field: Option<$kind>, )+
+        }
+
+        impl $crate::params::Parameters for $params {
+            fn take(&mut self, name: &str, value: &str) -> Result<bool, $crate::page::Wrong> {
+                $(
+                    if name == stringify!($field) {
+                        self.$field = Some($read(value)?);
+                        return Ok(true);
+                    }
+                )+
+                Ok(false)
+            }
+        }
+    };
+}
+pub(crate) use query;
+
+/// The parameters of both, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct With<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: Parameters, B: Parameters> Parameters for With<A, B> {
+    fn take(&mut self, name: &str, value: &str) -> Result<bool, Wrong> {
+        Ok(self.0.take(name, value)? || self.1.take(name, value)?)
+    }
+}
+
+impl<A: IntoParams, B: IntoParams> IntoParams for With<A, B> {
+    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        [A::into_params(&place), B::into_params(&place)].concat()
+    }
+}
+
+/// Reads the query of a list.
+///
+/// # Errors
+/// `invalid_request` with every wrong parameter.
+pub(crate) fn read<P: Parameters>(uri: &Uri) -> Result<P, ApiError> {
+    read_or(uri, |_| "is not a parameter of this list")
+}
+
+/// Reads a query; `unknown` words the problem of a parameter that it does not have.
+///
+/// # Errors
+/// `invalid_request` with every wrong parameter.
+pub(crate) fn read_or<P: Parameters>(
+    uri: &Uri,
+    unknown: impl Fn(&str) -> &'static str,
+) -> Result<P, ApiError> {
+    let mut parameters = P::default();
+    page::read(uri, |name, value| match parameters.take(name, value)? {
+        true => Ok(()),
+        false => Err(unknown(name).to_owned()),
+    })?;
+    Ok(parameters)
+}
+
+/// The window of `limit` and `offset`.
+pub(crate) fn window(limit: Option<u32>, offset: Option<u64>) -> Window {
+    let whole = Window::default();
+    Window { limit: limit.unwrap_or(whole.limit), offset: offset.unwrap_or(whole.offset) }
+}
+
+/// The text to search for; `None` when it is empty, because every text contains it.
+pub(crate) fn search(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// Reads one of the words of an enumeration, which its `Deserialize` defines.
+pub(crate) fn word<T: DeserializeOwned>(value: &str) -> Result<T, Wrong> {
+    known(value).map_err(|Words(words)| match words {
+        [first, second] => format!("must be {first} or {second}"),
+        words => format!("must be one of {}", words.join(", ")),
+    })
+}
+
+/// Reads a key of `sort`, one of the words of an enumeration.
+pub(crate) fn sort_key<T: DeserializeOwned>(value: &str) -> Result<T, Wrong> {
+    known(value).map_err(|Words(words)| {
+        format!("unknown key '{}', must be one of {}", shown(value), words.join(", "))
+    })
+}
+
+fn known<T: DeserializeOwned>(value: &str) -> Result<T, Words> {
+    T::deserialize(StrDeserializer::<Words>::new(value))
+}
+
+/// The words that an enumeration has, when a text is none of them.
+#[derive(Debug)]
+struct Words(&'static [&'static str]);
+
+impl std::fmt::Display for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl std::error::Error for Words {}
+
+impl serde::de::Error for Words {
+    fn custom<T: std::fmt::Display>(_: T) -> Self {
+        Words(&[])
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Words(expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use serde::Deserialize;
+    use utoipa::ToSchema;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq, Eq, ToSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Colour {
+        DarkRed,
+        Green,
+    }
+
+    query! {
+        struct Paint {
+            /// The colour.
+            colour: Colour = word,
+        }
+    }
+    query! {
+        struct Coats {
+            /// Items on a page.
+            coats: u64 = page::count,
+            /// What for.
+            wall: String = page::text,
+        }
+    }
+
+    #[test]
+    fn what_is_declared_is_read_and_described() {
+        let read = |query: &str| read::<With<Paint, Coats>>(&format!("/x?{query}").parse().unwrap());
+        let With(paint, coats) = read("coats=2&colour=dark_red&wall=").unwrap();
+        assert_eq!((paint.colour, coats.coats, search(coats.wall)), (Some(Colour::DarkRed), Some(2), None));
+        for wrong in ["colour=blue", "coats=-1", "size=1", "coats=1&coats=1"] {
+            assert_eq!(read(wrong).unwrap_err().into_response().status(), 400, "{wrong}");
+        }
+        let described = With::<Paint, Coats>::into_params(|| None);
+        let names: Vec<&str> = described.iter().map(|parameter| parameter.name.as_str()).collect();
+        assert_eq!(names, ["colour", "coats", "wall"]);
+    }
+
+    #[test]
+    fn a_wrong_word_lists_the_words() {
+        assert_eq!(word::<Colour>("blue").unwrap_err(), "must be dark_red or green");
+        let wrong = sort_key::<Colour>("blue").unwrap_err();
+        assert_eq!(wrong, "unknown key 'blue', must be one of dark_red, green");
+    }
+}

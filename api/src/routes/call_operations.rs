@@ -1,0 +1,157 @@
+//! Operations on live calls: transfer, and the move into a conference room.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use sidetone_model::access::Permission;
+use sidetone_model::call_operation::{CallOperation, MoveOrder, TransferOrder, TransferTarget};
+use sidetone_model::ids::{CallId, LegId, RoomId};
+use sidetone_model::problem::FieldProblem;
+use sidetone_model::room::RoomName;
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::body::declare::{optional, required, text};
+use crate::body::{Body, Fields, body};
+use crate::error::{ApiError, ErrorBody};
+use crate::managed::seen;
+use crate::page;
+use crate::state::ApiState;
+
+body! {
+    /// Where a party of a call is transferred to: exactly one of `to` and `with`.
+    pub(crate) struct TransferBody {
+        /// A number, as the transferring extension would dial it: a blind transfer.
+        #[schema(min_length = 1, max_length = 128, example = "1003")]
+        to: Option<String> = optional(text(1..=128)),
+        /// Another live call of the same extension, whose far end is joined: an attended transfer.
+        with: Option<CallId> = optional(Fields::uuid),
+        /// The leg that transfers and then leaves, a `uuid` of the call's `legs`; by default the phone of the call's
+        /// `extension_id`.
+        leg: Option<LegId> = optional(Fields::uuid),
+    }
+}
+
+body! {
+    /// The room that a call moves into.
+    pub(crate) struct MoveBody {
+        /// The room, of the call's organisation.
+        room_id: RoomId = required(Fields::uuid),
+        /// The leg that moves, a `uuid` of the call's `legs`, while the other is hung up; by default both move.
+        leg: Option<LegId> = optional(Fields::uuid),
+    }
+}
+
+/// A transfer that has begun.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TransferBegun {
+    /// The call of the target.
+    call_uuid: CallId,
+}
+
+/// A call that is moving into a room.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MovedToRoom {
+    /// The live room.
+    #[schema(value_type = String, example = "svc-room-0f6c1c0e-5a51-4cc5-8a5e-1f3a0d6f6b11")]
+    room: RoomName,
+}
+
+/// Transfer a call
+///
+/// What the phone of an extension does with REFER, ordered by a program. With `to`, the number is called within the dial
+/// plan of the extension and at its cost, and shows the transferred party; when it answers, both are joined and the phone
+/// leaves. If it does not answer, the call goes on as before. With `with`, the far ends of two calls of the extension are
+/// joined, at once or when the second call is answered. Each call has its own record, linked by `transferred_from` and
+/// `transferred_to`.
+///
+/// 409 while the call is not answered, is in a room, is being transferred or changed, when the leg is no phone of an
+/// extension, and when `to` is an extension without a registered phone. 422 when `to` cannot be dialled.
+#[utoipa::path(
+    post,
+    path = "/calls/{uuid}/transfer",
+    operation_id = "transferCall",
+    tag = "Live calls",
+    params(("uuid" = CallId, Path, description = "The call's UUID.")),
+    request_body = TransferBody,
+    responses(
+        (status = 202, description = "The transfer has begun; follow the call of its target.", body = TransferBegun),
+        (status = 409, description = "The call cannot be transferred now (`conflict`).", body = ErrorBody),
+        (status = 422, description = "A field is wrong (`unprocessable`).", body = ErrorBody),
+        (status = 503, description = "The node accepts no call now; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn transfer(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let call = page::path_id("uuid", &uuid)?;
+    let TransferBody { to, with, leg } = body.read(TransferBody::read)?;
+    require_visible(&caller, &state, call).await?;
+    let to = match (to, with) {
+        (Some(number), None) => TransferTarget::Number(number),
+        (None, Some(with)) => {
+            require_visible(&caller, &state, with).await?;
+            TransferTarget::Call(with)
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            let (field, message) = ("to".to_owned(), "give one of to and with".to_owned());
+            return Err(ApiError::unprocessable(vec![FieldProblem { field, message }]));
+        }
+    };
+    let order = CallOperation::Transfer(TransferOrder { call, leg, to });
+    let call_uuid = state.call_requests()?.operate(order).await?;
+    Ok((StatusCode::ACCEPTED, Json(TransferBegun { call_uuid })).into_response())
+}
+
+/// Move a call into a conference room
+///
+/// Both parties become members of the room without a PIN, or only the party of `leg` while the other is hung up. Parties on
+/// hold are resumed. Each member can then leave independently; the call lasts until its last party leaves.
+///
+/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed, and
+/// when the room is locked or full.
+#[utoipa::path(
+    post,
+    path = "/calls/{uuid}/move-to-room",
+    operation_id = "moveCallToRoom",
+    tag = "Live calls",
+    params(("uuid" = CallId, Path, description = "The call's UUID.")),
+    request_body = MoveBody,
+    responses(
+        (status = 202, description = "The parties are moving; read the room.", body = MovedToRoom),
+        (status = 409, description = "The call cannot move now (`conflict`).", body = ErrorBody),
+        (status = 422, description = "A field is wrong (`unprocessable`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn move_to_room(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let call = page::path_id("uuid", &uuid)?;
+    let MoveBody { room_id: room, leg } = body.read(MoveBody::read)?;
+    require_visible(&caller, &state, call).await?;
+    let found = state.rooms()?.find(room).await?;
+    seen(found, "conference room", |found| caller.scope().reaches(found.organisation_id))?;
+    let order = CallOperation::MoveToRoom(MoveOrder { call, leg, room });
+    state.call_requests()?.operate(order).await?;
+    Ok((StatusCode::ACCEPTED, Json(MovedToRoom { room: RoomName::Stored(room) })).into_response())
+}
+
+/// Checks that the caller may see a live call.
+async fn require_visible(caller: &Caller, state: &ApiState, call: CallId) -> Result<(), ApiError> {
+    let found = state.live_calls()?.find(call).await?;
+    let scope = caller.scope();
+    seen(found, "call that is up", |call| scope.covers(call.organisation_id, call.team_id)).map(drop)
+}

@@ -1,0 +1,32 @@
+//! The load program. The protocol side ([`carrier`], [`phones`], [`registrations`], [`streams`]) is fed with `now` and writes
+//! into an [`outbox`]; the modes ([`calls`], [`register`], [`relay`], [`bare`]) own sockets and the clock.
+
+mod bare;
+mod bencode;
+mod calls;
+mod carrier;
+mod clock;
+mod digest;
+mod error;
+mod latency;
+mod ng;
+mod options;
+mod outbox;
+mod pace;
+mod phones;
+mod process;
+mod provision;
+mod register;
+mod registrations;
+mod relay;
+mod report;
+mod run;
+mod sip_text;
+mod site;
+mod sockets;
+mod streams;
+mod switchboard;
+mod wire;
+
+pub(crate) use options::Arguments;
+pub(crate) use run::run;

@@ -1,0 +1,79 @@
+//! Operations of programs on live calls: what is ordered, and why it is refused.
+
+use crate::ids::{CallId, LegId, RoomId};
+use crate::problem::{FieldProblem, Problem};
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOperation {
+    /// Move parties into a room.
+    MoveToRoom(MoveOrder),
+    /// Transfer a party.
+    Transfer(TransferOrder),
+}
+
+/// Transfers the party that a leg talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferOrder {
+    /// The call.
+    pub call: CallId,
+    /// The leg that transfers, and leaves when the target has answered; by default the phone of the extension that the
+    /// call belongs to.
+    pub leg: Option<LegId>,
+    /// The target.
+    pub to: TransferTarget,
+}
+
+/// The target of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransferTarget {
+    /// The far end of another call of the transferring extension.
+    Call(CallId),
+    /// A number, as the transferring extension would dial it.
+    Number(String),
+}
+
+/// Moves parties of a call into a stored room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveOrder {
+    /// The call.
+    pub call: CallId,
+    /// The leg that moves, while the other is hung up; by default both move.
+    pub leg: Option<LegId>,
+    /// The room.
+    pub room: RoomId,
+}
+
+/// Why an operation is refused; nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationRefused {
+    /// The node accepts no new call or room now.
+    Busy,
+    /// The state of the call does not allow it.
+    Conflict(String),
+    /// There is no such live call.
+    Gone,
+    /// A field of the order is wrong.
+    Wrong(FieldProblem),
+}
+
+impl OperationRefused {
+    /// Refuses a field of the order.
+    pub fn wrong(field: &str, message: impl Into<String>) -> Self {
+        OperationRefused::Wrong(FieldProblem { field: field.to_owned(), message: message.into() })
+    }
+}
+
+impl From<OperationRefused> for Problem {
+    fn from(refused: OperationRefused) -> Self {
+        match refused {
+            OperationRefused::Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
+            OperationRefused::Conflict(why) => Problem::Conflict(why),
+            OperationRefused::Gone => Problem::NotFound("there is no such call that is up".to_owned()),
+            OperationRefused::Wrong(field) => Problem::Unprocessable(vec![field]),
+        }
+    }
+}
+
+/// A node at its limit has capacity again when calls end.
+const BUSY_RETRY_S: u64 = 30;

@@ -1,0 +1,131 @@
+//! JSON that keeps what [`serde_json::Value`] does not: every digit of a number.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A JSON value as it was sent, without white space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExactJson(String);
+
+impl ExactJson {
+    /// A text.
+    pub fn text(text: &str) -> Self {
+        // A text can always be written.
+        Self(serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()))
+    }
+
+    /// A text that is known to be JSON, such as one that this process has stored.
+    ///
+    /// # Errors
+    /// When it is not JSON.
+    pub fn parse(json: String) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<&RawValue>(&json)?;
+        Ok(Self(json))
+    }
+
+    /// The value as compact JSON.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Serialize for ExactJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// The members of the object in `bytes` in order; none if it is not a JSON object.
+///
+/// *Bounds*: call it for JSON that [`crate::json::object`] has accepted.
+pub(crate) fn members(bytes: &[u8]) -> Vec<(String, ExactJson)> {
+    serde_json::Deserializer::from_slice(bytes).deserialize_map(Members).unwrap_or_default()
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, ExactJson)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((name, value)) = access.next_entry::<String, &RawValue>()? {
+            members.push((name, ExactJson(compact(value.get()))));
+        }
+        Ok(members)
+    }
+}
+
+/// Removes the white space between tokens, and writes texts with as few escapes as possible.
+fn compact(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(quote) = rest.find('"') {
+        let (before, text) = rest.split_at(quote);
+        compact.extend(before.chars().filter(|c| !c.is_ascii_whitespace()));
+        let (text, after) = text.split_at(text_len(text));
+        match serde_json::from_str::<Cow<'_, str>>(text) {
+            Ok(text) => compact.push_str(ExactJson::text(&text).as_str()),
+            // It was read before, so this does not occur.
+            Err(_) => compact.push_str(text),
+        }
+        rest = after;
+    }
+    compact.extend(rest.chars().filter(|c| !c.is_ascii_whitespace()));
+    compact
+}
+
+/// The length of the text at the start of `json`, with both quotes.
+fn text_len(json: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in json.bytes().enumerate().skip(1) {
+        match byte {
+            b'"' if !escaped => return at + 1,
+            _ => escaped = byte == b'\\' && !escaped,
+        }
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_lose_white_space_only() {
+        let cases = [
+            (" 900.00 ", "900.00"),
+            ("12345678901234567890123", "12345678901234567890123"),
+            ("[ 1E+2 ,\n-0.10 ]", "[1E+2,-0.10]"),
+            (r#"{ "a b" : " c \" d\\" , "e" : null }"#, r#"{"a b":" c \" d\\","e":null}"#),
+            (r#""\u00e9\/""#, "\"é/\""),
+        ];
+        for (sent, expected) in cases {
+            let read = members(format!("{{\"x\":{sent}}}").as_bytes());
+            assert_eq!(read, [("x".to_owned(), ExactJson(expected.to_owned()))], "{sent}");
+            assert_eq!(serde_json::to_string(&ExactJson(expected.to_owned())).unwrap(), expected);
+        }
+        assert_eq!(members(b"[1]"), []);
+    }
+
+    proptest! {
+        #[test]
+        fn fuzz_texts_keep_their_meaning(text in any::<String>(), number in any::<f64>()) {
+            let sent = serde_json::json!({"a": [text, {"b": number}]});
+            for json in [serde_json::to_string(&sent).unwrap(), serde_json::to_string_pretty(&sent).unwrap()] {
+                prop_assert_eq!(compact(&json), serde_json::to_string(&sent).unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Changes of live rooms, and the events for them.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::access::Who;
+use crate::call::{HangupCause, words};
+use crate::event::{Event, EventKind};
+use crate::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, UserId};
+use crate::room::{Invite, Role, RoomName};
+use crate::time::Timestamp;
+
+words! {
+    /// The change that `conference.updated` reports.
+    RoomAction {
+        /// Everyone except the moderators was muted, or is no longer.
+        AllMuted = "all_muted",
+        /// The room has ended.
+        Ended = "ended",
+        /// A member joined.
+        Joined = "joined",
+        /// A member left.
+        Left = "left",
+        /// Only moderators can join.
+        Locked = "locked",
+        /// A member was muted.
+        MuteMember = "mute-member",
+        /// The recording started or stopped.
+        Recording = "recording",
+        /// A member started talking.
+        StartTalking = "start-talking",
+        /// A member stopped talking.
+        StopTalking = "stop-talking",
+        /// All callers can join again.
+        Unlocked = "unlocked",
+        /// A member was unmuted.
+        UnmuteMember = "unmute-member",
+    }
+}
+
+/// A change of a live room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomEvent {
+    /// The room's organisation.
+    pub organisation_id: OrganisationId,
+    /// The switch's name for it.
+    pub room: RoomName,
+    /// The stored room; `None` for two merged calls.
+    pub room_id: Option<RoomId>,
+    /// The session.
+    pub session: ConferenceSessionId,
+    /// When it changed.
+    pub at: Timestamp,
+    /// The live room's `revision` from this change on: it grows with every change of the readable state.
+    pub revision: u64,
+    /// What changed.
+    pub what: RoomChange,
+}
+
+/// What can change in a live room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomChange {
+    /// Everyone except the moderators was muted, or is no longer.
+    AllMuted(bool),
+    /// The room has ended; the last change of a session except [`RoomChange::Recorded`].
+    Ended,
+    /// A default member is being rung, or no longer; its new state.
+    Invited(Invite),
+    /// A member joined.
+    Joined(Person),
+    /// A member left.
+    Left {
+        /// Their member id.
+        member: u32,
+        /// Why: `MEDIA_TIMEOUT` when the phone was gone.
+        cause: HangupCause,
+    },
+    /// The room was locked, or unlocked.
+    Locked(bool),
+    /// Two calls were merged into this room.
+    Merged {
+        /// The calls; the room is named after the first.
+        calls: [CallId; 2],
+        /// The requester.
+        by: MergedBy,
+    },
+    /// A member was muted, or unmuted.
+    Muted {
+        /// Their member id.
+        member: u32,
+        /// Whether the member is muted now.
+        muted: bool,
+    },
+    /// The room was opened; the first change of a session, before any member joins.
+    Opened {
+        /// The room's display name.
+        room_name: String,
+    },
+    /// The session's recording is complete; may come after the end.
+    Recorded {
+        /// Its file's length.
+        bytes: u64,
+        /// Why it ended early.
+        error: Option<String>,
+    },
+    /// The recording started or ended.
+    Recording(bool),
+    /// A member started or stopped talking.
+    Talking {
+        /// Their member id.
+        member: u32,
+        /// Whether the member talks now.
+        talking: bool,
+    },
+}
+
+/// The requester of a merge, as `call.conferenced` names it: a user or a key, and the user's extension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MergedBy {
+    /// The user's extension: the one that is in one of the calls, or the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension_id: Option<ExtensionId>,
+    /// The user who logged in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The integration key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_id: Option<ApiKeyId>,
+}
+
+/// A person who joined a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The member id, unique within this session.
+    pub member: u32,
+    /// Their name; may be empty.
+    pub name: String,
+    /// Their number; empty when withheld.
+    pub number: String,
+    /// The member's role.
+    pub role: Role,
+    /// The extension, if the directory authenticated it or the switch called it.
+    pub extension_id: Option<ExtensionId>,
+    /// The call that they are on.
+    pub call_uuid: CallId,
+    /// Their leg of it.
+    pub leg: LegId,
+    /// When they came in.
+    pub joined_at: Timestamp,
+}
+
+impl MergedBy {
+    /// The requester, with the extension that stands for the user.
+    pub fn new(who: Option<Who>, extension_id: Option<ExtensionId>) -> Self {
+        let (user_id, api_key_id) = match who {
+            Some(Who::User(user)) => (Some(user), None),
+            Some(Who::Key(key)) => (None, Some(key)),
+            None => (None, None),
+        };
+        Self { extension_id, user_id, api_key_id }
+    }
+}
+
+impl RoomEvent {
+    /// Whether it is a change of who talks: these are frequent, and each replaces the one before.
+    pub fn is_talk(&self) -> bool {
+        matches!(self.what, RoomChange::Talking { .. })
+    }
+
+    /// The event for it, the `seq`th of its session; `None` if there is no event for such a change.
+    pub fn event(&self, seq: u64) -> Option<Event> {
+        if let RoomChange::Merged { calls, by } = &self.what {
+            return Some(self.merged(*calls, *by));
+        }
+        let action = self.what.action()?;
+        let mut data = self.head(action, seq);
+        self.what.details(&mut data);
+        Some(Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data))
+    }
+
+    /// The event for a member who started or stopped talking, with all members who talk at this revision.
+    pub fn talk_event(&self, seq: u64, member: u32, talking: bool, now: &[u32]) -> Event {
+        let change = RoomChange::Talking { member, talking };
+        let mut data =
+            self.head(if talking { RoomAction::StartTalking } else { RoomAction::StopTalking }, seq);
+        change.details(&mut data);
+        data.insert("talking".to_owned(), now.into());
+        Event::new(EventKind::ConferenceUpdated, self.organisation_id, None, self.at, data)
+    }
+
+    /// The fields of every `conference.updated`.
+    fn head(&self, action: RoomAction, seq: u64) -> Map<String, Value> {
+        let mut data = Map::new();
+        let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
+        put("room", self.room.to_string().into());
+        if let Some(room) = self.room_id {
+            put("room_id", room.to_string().into());
+        }
+        put("session_id", self.session.to_string().into());
+        put("action", action.as_str().into());
+        put("revision", self.revision.into());
+        put("seq", seq.into());
+        data
+    }
+
+    fn merged(&self, calls: [CallId; 2], by: MergedBy) -> Event {
+        #[derive(Serialize)]
+        struct Conferenced {
+            room: String,
+            call_uuids: [CallId; 2],
+            session_id: ConferenceSessionId,
+            by: MergedBy,
+        }
+        let data =
+            Conferenced { room: self.room.to_string(), call_uuids: calls, session_id: self.session, by };
+        Event::of(EventKind::CallConferenced, self.organisation_id, None, self.at, &data)
+    }
+}
+
+impl RoomChange {
+    /// The action of `conference.updated`; `None` for changes without that event.
+    pub fn action(&self) -> Option<RoomAction> {
+        Some(match self {
+            RoomChange::AllMuted(_) => RoomAction::AllMuted,
+            RoomChange::Ended => RoomAction::Ended,
+            RoomChange::Joined(_) => RoomAction::Joined,
+            RoomChange::Left { .. } => RoomAction::Left,
+            RoomChange::Locked(true) => RoomAction::Locked,
+            RoomChange::Locked(false) => RoomAction::Unlocked,
+            RoomChange::Muted { muted: true, .. } => RoomAction::MuteMember,
+            RoomChange::Muted { muted: false, .. } => RoomAction::UnmuteMember,
+            RoomChange::Recording(_) => RoomAction::Recording,
+            RoomChange::Talking { talking: true, .. } => RoomAction::StartTalking,
+            RoomChange::Talking { talking: false, .. } => RoomAction::StopTalking,
+            // These do not change the live room as it is read; a merge has an event of its own, and opening a
+            // room is followed by a join.
+            RoomChange::Invited(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Opened { .. }
+            | RoomChange::Recorded { .. } => return None,
+        })
+    }
+
+    /// Whether there is an event for it.
+    pub fn is_event(&self) -> bool {
+        self.action().is_some() || matches!(self, RoomChange::Merged { .. })
+    }
+
+    /// The fields of the event in addition to the action.
+    fn details(&self, data: &mut Map<String, Value>) {
+        let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
+        match self {
+            RoomChange::AllMuted(on) => drop(put("all_muted", (*on).into())),
+            RoomChange::Joined(person) => {
+                put("member", person.member.into());
+                put("name", person.name.as_str().into());
+                put("role", person.role.as_str().into());
+                put("call_uuid", person.call_uuid.to_string().into());
+            }
+            RoomChange::Left { member, cause } => {
+                put("member", (*member).into());
+                put("cause", cause.as_str().into());
+            }
+            RoomChange::Muted { member, .. } | RoomChange::Talking { member, .. } => {
+                drop(put("member", (*member).into()))
+            }
+            RoomChange::Recording(on) => drop(put("recording", (*on).into())),
+            RoomChange::Ended
+            | RoomChange::Invited(_)
+            | RoomChange::Locked(_)
+            | RoomChange::Merged { .. }
+            | RoomChange::Opened { .. }
+            | RoomChange::Recorded { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ROOM: &str = "svc-room-00000000-0000-0000-0000-000000000009";
+
+    fn event(what: RoomChange) -> RoomEvent {
+        RoomEvent {
+            organisation_id: OrganisationId(Uuid::from_u128(1)),
+            room: ROOM.parse().unwrap(),
+            room_id: Some(RoomId(Uuid::from_u128(9))),
+            session: ConferenceSessionId(Uuid::from_u128(2)),
+            at: Timestamp::from_micros(1_767_225_600_000_000),
+            revision: 7,
+            what,
+        }
+    }
+
+    fn ada() -> Person {
+        Person {
+            member: 3,
+            name: "Ada".to_owned(),
+            number: "101".to_owned(),
+            role: Role::Moderator,
+            extension_id: None,
+            call_uuid: CallId(Uuid::from_u128(4)),
+            leg: LegId(Uuid::from_u128(5)),
+            joined_at: Timestamp::from_micros(1_767_225_600_000_000),
+        }
+    }
+
+    #[test]
+    fn every_change_has_the_action_and_the_fields_of_the_document() {
+        let cases = [
+            (RoomChange::AllMuted(true), "all_muted", json!({"all_muted": true})),
+            (RoomChange::Ended, "ended", json!({})),
+            (
+                RoomChange::Joined(ada()),
+                "joined",
+                json!({"member": 3, "name": "Ada", "role": "moderator",
+                    "call_uuid": "00000000-0000-0000-0000-000000000004"}),
+            ),
+            (
+                RoomChange::Left { member: 3, cause: HangupCause::MediaTimeout },
+                "left",
+                json!({"member": 3, "cause": "MEDIA_TIMEOUT"}),
+            ),
+            (RoomChange::Locked(true), "locked", json!({})),
+            (RoomChange::Locked(false), "unlocked", json!({})),
+            (RoomChange::Muted { member: 3, muted: true }, "mute-member", json!({"member": 3})),
+            (RoomChange::Muted { member: 3, muted: false }, "unmute-member", json!({"member": 3})),
+            (RoomChange::Recording(true), "recording", json!({"recording": true})),
+            (RoomChange::Recording(false), "recording", json!({"recording": false})),
+            (RoomChange::Talking { member: 3, talking: true }, "start-talking", json!({"member": 3})),
+            (RoomChange::Talking { member: 3, talking: false }, "stop-talking", json!({"member": 3})),
+        ];
+        for (what, action, details) in cases {
+            let event = event(what).event(12).unwrap();
+            assert_eq!((event.kind, event.team_id), (EventKind::ConferenceUpdated, None));
+            let mut expected = json!({"room": ROOM, "room_id": "00000000-0000-0000-0000-000000000009",
+                "session_id": "00000000-0000-0000-0000-000000000002", "action": action, "revision": 7, "seq": 12});
+            expected.as_object_mut().unwrap().extend(details.as_object().unwrap().clone());
+            assert_eq!(Value::Object(event.data), expected);
+        }
+        for silent in [
+            RoomChange::Opened { room_name: "Board".to_owned() },
+            RoomChange::Recorded { bytes: 44, error: None },
+        ] {
+            assert_eq!(event(silent).event(1), None);
+        }
+    }
+
+    #[test]
+    fn a_talk_event_says_who_talks_now() {
+        let event = event(RoomChange::Locked(true)).talk_event(4, 3, true, &[3, 5]);
+        assert_eq!(event.data["action"], "start-talking");
+        assert_eq!((&event.data["member"], &event.data["talking"]), (&json!(3), &json!([3, 5])));
+    }
+
+    #[test]
+    fn a_merge_is_an_event_of_its_own() {
+        let calls = [CallId(Uuid::from_u128(4)), CallId(Uuid::from_u128(6))];
+        let extension = Some(ExtensionId(Uuid::from_u128(8)));
+        let room = "svc-conf-00000000-0000-0000-0000-000000000004";
+        let id = Uuid::from_u128(8).to_string();
+        let cases = [
+            (MergedBy::new(None, extension), json!({"extension_id": id})),
+            (
+                MergedBy::new(Some(Who::User(UserId(Uuid::from_u128(8)))), extension),
+                json!({"extension_id": id, "user_id": id}),
+            ),
+            (MergedBy::new(Some(Who::Key(ApiKeyId(Uuid::from_u128(8)))), None), json!({"api_key_id": id})),
+        ];
+        for (by, expected_by) in cases {
+            let merged = RoomEvent {
+                room: room.parse().unwrap(),
+                room_id: None,
+                ..event(RoomChange::Merged { calls, by })
+            };
+            let event = merged.event(1).unwrap();
+            assert_eq!(event.kind, EventKind::CallConferenced);
+            let expected = json!({"room": room,
+                "call_uuids": ["00000000-0000-0000-0000-000000000004", "00000000-0000-0000-0000-000000000006"],
+                "session_id": "00000000-0000-0000-0000-000000000002", "by": expected_by});
+            assert_eq!(Value::Object(event.data), expected);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The ports of the HTTP face over the store.
+
+use std::sync::Arc;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use sidetone_api::{DirectoryPorts, Panel, RatePorts, RoomHistory, TokenKey};
+use sidetone_model::room::Rooms;
+use sidetone_store::Store;
+
+use super::engine::StartError;
+use crate::accounts::{Passwords, People};
+use crate::clock::wall_clock;
+use crate::config::Config;
+use crate::provision::{Lines, RoomPins};
+
+/// The ports for users who log in.
+pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
+    let mut fresh = [0; TokenKey::LEN];
+    rng.fill_bytes(&mut fresh);
+    let secret = store.session_secret(fresh, wall_clock()).await?;
+    let people = Arc::new(People::new(store.clone(), Passwords::new(rng)?));
+    let store = Arc::new(store.clone());
+    Ok(Panel {
+        accounts: people.clone(),
+        agents: store.clone(),
+        keys: people.clone(),
+        teams: store,
+        token_key: TokenKey::new(secret),
+        users: people,
+    })
+}
+
+/// The ports for managing the directory over HTTP: the store, and the function that makes the credentials of
+/// phones.
+pub(crate) fn directory_ports(store: &Store, rng: StdRng) -> DirectoryPorts {
+    let shared = Arc::new(store.clone());
+    DirectoryPorts {
+        extensions: Arc::new(Lines::new(store.clone(), rng)),
+        numbers: shared.clone(),
+        organisations: shared.clone(),
+        trunks: shared,
+    }
+}
+
+/// The conference rooms: the store, and the generator of PINs.
+pub(super) fn rooms(store: &Store, config: &Config, rng: StdRng) -> Arc<dyn Rooms> {
+    Arc::new(RoomPins::new(store.clone(), config.rooms.default_pin, rng))
+}
+
+pub(crate) fn rate_ports(store: &Store) -> RatePorts {
+    let shared = Arc::new(store.clone());
+    RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared }
+}
+
+/// The history of conference rooms.
+pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
+    let shared = Arc::new(store.clone());
+    RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
+}

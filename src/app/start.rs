@@ -1,0 +1,556 @@
+//! Starts a switch: one function for each step, in the order in which the parts need each other.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rand::rngs::{StdRng, SysRng};
+use rand::{RngExt, SeedableRng};
+use sidetone_api::{ApiState, HttpServer, Ports, SharedSettings};
+use sidetone_media::net::Relay;
+use sidetone_model::ids::NodeId;
+use sidetone_model::rating::Account;
+use sidetone_sip::flow::Protocol;
+use sidetone_sip::transport::{Sockets, TcpConfig, TcpLimits, TcpSender};
+use sidetone_store::{IdempotencyKeys, Store};
+use sidetone_switch::rating::{Tariffs, settle};
+use sidetone_switch::routing::Directory;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::certificates::{http_server, open_tls};
+use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
+use super::ports::{directory_ports, panel, rate_ports, room_history, rooms};
+use super::senders::Senders;
+use super::switching::{our_addresses, start_relay, switch};
+use crate::call_info::{AnsweredCall, CallInfo, Counts};
+use crate::call_requests::{CallRequestService, CallbackSender};
+use crate::cdr::journal::{Journal, JournalOptions};
+use crate::cdr::reader::JournalReader;
+use crate::cdr::writer::CdrWriter;
+use crate::clock::{Clock, ClockCounts, instant, steady_clock, wall_clock};
+use crate::conference_audio::{ENDED_LEN_MAX, NodeAudio, pass_on_recordings};
+use crate::conference_history::HistoryTasks;
+use crate::config::{Config, Transport};
+use crate::dead_letters::DeadLetters;
+use crate::dns::Resolver;
+use crate::driver::{Driver, Handle};
+use crate::events::call_events::{CallEventCounters, call_events};
+use crate::followers::{Followers, serve_http};
+use crate::load::Load;
+use crate::metrics::EngineMetrics;
+use crate::notes::NoteTasks;
+use crate::outbound_http::Client;
+use crate::process;
+use crate::prompts::{Followed, Library, PromptService};
+use crate::readiness::EngineReadiness;
+use crate::recorder::{DataDisk, Playback, Recorder, recover};
+use crate::registrations::KeptRegistrations;
+use crate::supervise::{Running, Supervisor, Task};
+use crate::sweep::Sweeper;
+use crate::tls::TlsStore;
+use crate::trace_files::TraceFiles;
+use crate::traces::Traces;
+use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
+
+/// What every other part uses.
+struct Base<'c> {
+    config: &'c Config,
+    rng: StdRng,
+    supervisor: Supervisor,
+    store: Store,
+    node: NodeId,
+    letters: DeadLetters,
+    load: Arc<Load>,
+    tls: TlsStore,
+    stopped: watch::Receiver<bool>,
+}
+
+/// What the switch needs of the database at the start.
+struct Stored {
+    directory: Directory,
+    tariffs: Arc<Tariffs>,
+    accounts: Vec<Account>,
+    revisions: Heard,
+}
+
+/// The bound addresses.
+struct Listeners {
+    sip: Sockets,
+    http: TcpListener,
+    http_address: SocketAddr,
+}
+
+/// The switch with its driver, before it runs.
+struct Signalling {
+    driver: Driver,
+    handle: Handle,
+    relay: Arc<Relay>,
+    journal: Journal,
+    reader: JournalReader,
+    revisions: Heard,
+    tcp: TcpSender,
+}
+
+/// What rooms play and record, and the traces of legs.
+struct Audio {
+    library: Library,
+    recorder: Recorder,
+    recorded: JoinHandle<Recorded>,
+    traces: Traces,
+}
+
+/// The tasks that store what the switch reports.
+struct Writers {
+    notes: NoteTasks,
+    history: HistoryTasks,
+    call_events: Arc<CallEventCounters>,
+    call_info: Arc<Counts>,
+    callbacks: Running,
+    records: CdrWriter,
+}
+
+/// State that the HTTP face reports and other parts set.
+#[derive(Default)]
+struct Reported {
+    clock: Arc<ClockCounts>,
+    database_away: Arc<AtomicBool>,
+    draining: Arc<AtomicBool>,
+}
+
+impl Engine {
+    /// Starts everything that `config` describes. Runs within a tokio runtime.
+    ///
+    /// # Errors
+    /// The first part that cannot start; everything started before is stopped.
+    pub async fn start(config: &Config) -> Result<Engine, StartError> {
+        let (stop, stopped) = watch::channel(false);
+        let mut base = Base::open(config, stopped).await?;
+        let idempotency = IdempotencyKeys::open(base.store.clone(), base.node).await?;
+        let stored = Stored::read(&base.store).await?;
+        let listeners = Listeners::bind(config, &base.tls).await?;
+        let (journal, reader) = open_journal(&base, &stored.tariffs)?;
+        let (sip, sip_connections) = listeners.sip_addresses();
+        let signalling = Signalling::new(&mut base, listeners.sip, stored, (journal, reader))?;
+        let Signalling { driver, handle, relay, journal, reader, revisions, tcp } = signalling;
+        let (driver, audio) = Audio::start(&mut base, driver, &handle)?;
+        let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
+        let (driver, writers) = Writers::start(&base, driver, &handle, reader, &outbound).await?;
+        let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
+        let followed = caught_up(&base.store, &audio.library).await?;
+        let reported = Reported::default();
+        let playback = Playback::new(base.store.clone(), DataDisk::of(&config.node.data_dir));
+        let served = Served {
+            handle: &handle,
+            relay: &relay,
+            journal: &journal,
+            tcp,
+            audio: &audio,
+            writers: &writers,
+            senders: &senders,
+            reported: &reported,
+            playback: &playback,
+        };
+        let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
+        let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
+        let followers = Followers {
+            calls: (base.callbacks(&outbound), Arc::clone(&base.load), Arc::clone(&relay)),
+            clock: reported.clock,
+            database_away: reported.database_away,
+            directory: revisions,
+            events: (senders.events.clone(), senders.listener),
+            handle: handle.clone(),
+            node: base.node,
+            playback,
+            registrations: kept_registrations(config),
+            sounds: (audio.library, followed),
+            store: base.store.clone(),
+            sweeper: Sweeper { store: base.store.clone(), keys: idempotency, clock: wall_clock },
+            webhooks: senders.webhooks,
+        };
+        Ok(Engine {
+            sip,
+            sip_connections,
+            http: listeners.http_address,
+            node: base.node,
+            load: Arc::clone(&base.load),
+            running: start_tasks(&base, driver, writers.records, web, followers),
+            store: base.store,
+            journal: Some(journal),
+            notes: writers.notes,
+            sessions: writers.history,
+            bus: senders.events,
+            callbacks: writers.callbacks,
+            switch: handle,
+            stop,
+            draining: reported.draining,
+            relay,
+            recorder: audio.recorder,
+            traces: audio.traces,
+            recorded: audio.recorded,
+            http_settings,
+            tls: base.tls,
+            supervisor: base.supervisor,
+        })
+    }
+}
+
+/// Reads the stored prompts.
+async fn caught_up(store: &Store, library: &Library) -> Result<Followed, StartError> {
+    let mut followed = Followed::default();
+    followed.catch_up(store, library).await?;
+    Ok(followed)
+}
+
+/// The HTTP server, and the settings that a reload changes.
+fn serving(
+    config: &Config,
+    tls: &TlsStore,
+    listener: TcpListener,
+    state: ApiState,
+) -> (SharedSettings, HttpServer) {
+    (state.settings(), http_server(config, tls, listener, state))
+}
+
+/// The registrations of before the start, at the UDP sockets that are configured now.
+fn kept_registrations(config: &Config) -> KeptRegistrations {
+    KeptRegistrations::new(&config.node.data_dir, config.sip.listeners(Transport::Udp).collect())
+}
+
+/// The HTTP API over these ports, with the configured settings.
+pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
+    ApiState::new(ports, Arc::new(wall_clock)).with_settings(config.http.settings.clone())
+}
+
+/// Starts the tasks that the engine awaits at its end; the driver comes first, because it takes calls.
+fn start_tasks(
+    base: &Base<'_>,
+    driver: Driver,
+    records: CdrWriter,
+    web: HttpServer,
+    followers: Followers,
+) -> RunningTasks {
+    let Base { supervisor, store, stopped, .. } = base;
+    RunningTasks {
+        driver: supervisor.vital(
+            Task::Sip,
+            driver,
+            |driver| Box::pin(driver.run()),
+            |driver| Box::pin(driver.save()),
+        ),
+        records: supervisor.keep(Task::RecordWriter, (records, store.clone()), |(writer, store)| {
+            Box::pin(writer.run(store))
+        }),
+        web: serve_http(supervisor, web, stopped.clone()),
+        followers: followers.start(supervisor, stopped),
+    }
+}
+
+impl<'c> Base<'c> {
+    /// Opens the database, under this node's name.
+    async fn open(config: &'c Config, stopped: watch::Receiver<bool>) -> Result<Self, StartError> {
+        let rng = StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
+        let supervisor = Supervisor::default();
+        let tls = open_tls(config)?;
+        let store = Store::open(&config.database).await?;
+        let node = store.node(&config.node.name, wall_clock()).await?;
+        let interrupted = store.end_interrupted_requests(node, wall_clock()).await?;
+        if interrupted > 0 {
+            tracing::warn!(interrupted, "call requests of an earlier run were not finished; they failed");
+        }
+        let letters = DeadLetters::below(&config.node.data_dir);
+        let load = Load::new(config.node.busy, instant());
+        Ok(Self { config, rng, supervisor, store, node, letters, load, tls, stopped })
+    }
+
+    /// Builds the sender of the callbacks of requested calls; it does not run yet.
+    fn callbacks(&mut self, outbound: &Client) -> CallbackSender {
+        let (carrier, rng) = (Arc::new(outbound.clone()), StdRng::from_rng(&mut self.rng));
+        CallbackSender::new(self.store.clone(), self.node, carrier, Arc::new(wall_clock), rng)
+    }
+}
+
+impl Stored {
+    /// Reads the directory, the rates and the accounts.
+    async fn read(store: &Store) -> Result<Self, StartError> {
+        let directory = Directory::new(store.directory().await?);
+        let (accounts, rates) = (store.accounts().await?, store.rates().await?);
+        let revisions =
+            Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
+        Ok(Self { directory, tariffs: Arc::new(Tariffs::new(rates)), accounts, revisions })
+    }
+}
+
+impl Listeners {
+    /// Binds the SIP and HTTP addresses.
+    async fn bind(config: &Config, tls: &TlsStore) -> Result<Self, StartError> {
+        let datagrams: Vec<SocketAddr> = config.sip.listeners(Transport::Udp).collect();
+        let connections: Vec<(Protocol, SocketAddr)> = config.sip.connection_listeners().collect();
+        let tcp = TcpConfig {
+            limits: TcpLimits::default(),
+            tls: Some(Arc::new(tls.clone())),
+            origins: config.sip.websocket_origins.clone(),
+        };
+        let sip = Sockets::bind(&datagrams, &connections, tcp)?;
+        let failed = |source| StartError::Http { address: config.http.listen, source };
+        let http = TcpListener::bind(config.http.listen).await.map_err(failed)?;
+        let http_address = http.local_addr().map_err(failed)?;
+        Ok(Self { sip, http, http_address })
+    }
+
+    /// The addresses for SIP over UDP and over connections, with the ports that were actually bound.
+    fn sip_addresses(&self) -> (Vec<SocketAddr>, Vec<(Protocol, SocketAddr)>) {
+        let sender = self.sip.sender();
+        let udp = sender.udp().listeners().map(|(_, local)| local).collect();
+        (udp, sender.tcp().listeners().collect())
+    }
+}
+
+/// Opens the journal, and ends the calls of an earlier run that a crash interrupted.
+fn open_journal(base: &Base<'_>, tariffs: &Arc<Tariffs>) -> Result<(Journal, JournalReader), StartError> {
+    let tariffs = Arc::clone(tariffs);
+    let options = JournalOptions {
+        reserve_bytes: base.config.node.journal_reserve_bytes,
+        storage: None,
+        supervisor: base.supervisor.clone(),
+        clock: Some(steady_clock()),
+    };
+    // Calls that a crash interrupted are settled as of that time: the current rates include those that were in
+    // force then.
+    let settled = move |cdr: &mut _| settle(cdr, tariffs.fx());
+    let (journal, reader, recovery) = Journal::open_with(&journal_dir(base.config), &settled, options)?;
+    if recovery.crashed_calls > 0 || recovery.damaged_segments > 0 {
+        tracing::warn!(
+            calls = recovery.crashed_calls,
+            damaged_segments = recovery.damaged_segments,
+            "the journal of an earlier run was replayed; its answered calls ended with CRASH"
+        );
+    }
+    Ok((journal, reader))
+}
+
+impl Signalling {
+    /// Starts the relay, and builds the switch with its driver.
+    fn new(
+        base: &mut Base<'_>,
+        sockets: Sockets,
+        stored: Stored,
+        (journal, mut reader): (Journal, JournalReader),
+    ) -> Result<Self, StartError> {
+        let config = base.config;
+        let Stored { directory, tariffs, accounts, revisions } = stored;
+        process::raise_open_files();
+        let notices = Arc::new(Notify::new());
+        let beat = base.supervisor.beat_of(Task::Relay);
+        let relay = Arc::new(start_relay(config, &mut base.rng, &notices, beat)?);
+        let sender = sockets.sender();
+        let tcp = sender.tcp().clone();
+        let mut switch = switch(config, base.node, directory, sender, &mut base.rng);
+        switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
+        let (driver, handle) = Driver::new(
+            switch,
+            sockets,
+            Arc::clone(&relay),
+            notices,
+            config.sip.external_address,
+            journal.clone(),
+            Resolver::new(&config.sip.dns),
+        );
+        let extensions = directory_ports(&base.store, StdRng::from_rng(&mut base.rng)).extensions;
+        let driver = driver.supervised(base.supervisor.clone()).changing(extensions);
+        Ok(Self { driver, handle, relay, journal, reader, revisions, tcp })
+    }
+}
+
+impl Audio {
+    /// Starts the recorder and the traces, and gives the driver what rooms play and record.
+    fn start(base: &mut Base<'_>, driver: Driver, handle: &Handle) -> Result<(Driver, Self), StartError> {
+        let config = base.config;
+        let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
+        let disk = DataDisk::of(&config.node.data_dir);
+        let reserve_bytes = config.recordings.reserve_bytes;
+        let recorder = Recorder::start(disk, reserve_bytes, &base.supervisor, move |result| {
+            // After the end of the engine there is no receiver.
+            let _ = recorded.blocking_send(result);
+        })
+        .map_err(StartError::Recorder)?;
+        let passed_on = Recorded { ended, untold: Vec::new(), switch: handle.clone() };
+        let recorded = base.supervisor.keep_state(Task::Recordings, passed_on, |recorded| {
+            let Recorded { ended, untold, switch } = recorded;
+            Box::pin(pass_on_recordings(ended, untold, switch))
+        });
+        let library = Library::new();
+        let audio = NodeAudio { library: library.clone(), recordings: recorder.begins() };
+        let driver = driver.sounding(audio, base.rng.random());
+        let traces = start_traces(base)?;
+        let driver = driver.traced(traces.begins());
+        Ok((driver, Self { library, recorder, recorded, traces }))
+    }
+}
+
+/// Starts the thread that writes traces of legs below the data directory.
+fn start_traces(base: &Base<'_>) -> Result<Traces, StartError> {
+    let (config, supervisor) = (base.config, &base.supervisor);
+    let (dir, settings) = (trace_dir(config), trace_settings(config));
+    let reserve_bytes = config.recordings.reserve_bytes;
+    Traces::start(dir, base.node.to_string(), settings, reserve_bytes, wall_clock, supervisor)
+        .map_err(StartError::Traces)
+}
+
+impl Writers {
+    /// Starts the tasks that store notes and the history of rooms, builds the writers of records and events, and
+    /// gives the driver their queues.
+    async fn start(
+        base: &Base<'_>,
+        driver: Driver,
+        handle: &Handle,
+        reader: JournalReader,
+        outbound: &Client,
+    ) -> Result<(Driver, Self), StartError> {
+        let Base { supervisor, store, node, letters, stopped, .. } = base;
+        let clock: Clock = Arc::new(wall_clock);
+        let (replies, received) = NoteTasks::replies();
+        let notes =
+            NoteTasks::open(store, handle, *node, received, Arc::clone(&clock), supervisor, letters).await?;
+        let (targets, sink) = (Arc::new(store.clone()), Arc::new(notes.service()));
+        let (call_info, callbacks) =
+            CallInfo::start(outbound.clone(), targets, sink, Arc::clone(&clock), supervisor);
+        let call_info_counts = call_info.counts();
+        let (event_sender, call_events) = call_events();
+        let event_sender = event_sender.telling(move |call| call_info.answered(AnsweredCall::of(call)));
+        let disk = DataDisk::of(&base.config.node.data_dir);
+        let recover = move |organisation, session| recover(&disk, organisation, session);
+        let (history, history_sender) =
+            HistoryTasks::open(store, *node, clock, &recover, stopped.clone(), supervisor, letters).await?;
+        let conference_notes = notes.from_conferences();
+        let driver = driver
+            .noting(replies)
+            .telling(move |event| event_sender.send(event))
+            .telling_of_rooms(move |event| history_sender.send(event))
+            .noting_rooms(move |note| conference_notes.send(note));
+        let (draws, drawn) = mpsc::channel(DRAWN_LEN_MAX);
+        // It ends with the writer.
+        drop(supervisor.keep(Task::CreditDraws, (drawn, handle.clone()), |(drawn, switch)| {
+            Box::pin(pass_on_draws(drawn, switch))
+        }));
+        let writers = Self {
+            notes,
+            history,
+            call_events: call_events.counts(),
+            call_info: call_info_counts,
+            callbacks,
+            records: CdrWriter::new(reader)
+                .with_events(call_events)
+                .telling(draws)
+                .with_letters(letters.clone()),
+        };
+        Ok((driver, writers))
+    }
+}
+
+/// The parts behind the HTTP face.
+struct Served<'p> {
+    handle: &'p Handle,
+    relay: &'p Arc<Relay>,
+    journal: &'p Journal,
+    tcp: TcpSender,
+    audio: &'p Audio,
+    writers: &'p Writers,
+    senders: &'p Senders,
+    reported: &'p Reported,
+    playback: &'p Playback,
+}
+
+impl Served<'_> {
+    /// Every port of the HTTP face; a port that is left out here does not compile.
+    async fn ports(
+        self,
+        base: &mut Base<'_>,
+        idempotency: IdempotencyKeys,
+        outbound: &Client,
+    ) -> Result<Ports, StartError> {
+        let config = base.config;
+        let (store, handle) = (Arc::new(base.store.clone()), Arc::new(self.handle.clone()));
+        let panel = panel(&base.store, &mut base.rng).await?;
+        let prompts = PromptService::new(base.store.clone(), self.audio.library.clone());
+        Ok(Ports {
+            ai_prices: Some(store.clone()),
+            call_requests: Some(self.call_requests(base)),
+            cdrs: store.clone(),
+            conversations: Some(store.clone()),
+            directory: Some(directory_ports(&store, StdRng::from_rng(&mut base.rng))),
+            events: Some(Arc::new(self.senders.events.clone())),
+            idempotency: Arc::new(idempotency),
+            keys: store.clone(),
+            leg_traces: Some(Arc::new(TraceFiles::new(trace_dir(config)))),
+            live_calls: Some(handle.clone()),
+            live_quality: Some(handle.clone()),
+            live_rooms: Some(handle.clone()),
+            notes: Some(Arc::new(self.writers.notes.service())),
+            outgoing_urls: Some(Arc::new(outbound.policy().clone())),
+            panel: Some(Arc::new(panel)),
+            prompts: Some(Arc::new(prompts)),
+            rates: Some(rate_ports(&store)),
+            readiness: Arc::new(self.readiness(base)),
+            recordings: Some(Arc::new(self.playback.clone())),
+            registrations: Some(handle.clone()),
+            trunk_statuses: Some(handle),
+            room_history: Some(room_history(config, &store)),
+            rooms: Some(rooms(&store, config, StdRng::from_rng(&mut base.rng))),
+            stored_quality: Some(store.clone()),
+            tenants: store,
+            webhooks: Some(self.senders.webhook_service.clone()),
+            metrics: Arc::new(self.metrics(base)),
+        })
+    }
+
+    /// Places calls for programs.
+    fn call_requests(&self, base: &Base<'_>) -> Arc<CallRequestService> {
+        let ports = &base.config.media.ports;
+        Arc::new(CallRequestService {
+            store: base.store.clone(),
+            switch: self.handle.clone(),
+            node: base.node,
+            clock: Arc::new(wall_clock),
+            supervisor: base.supervisor.clone(),
+            // RTP and RTCP have a port each.
+            load: Arc::clone(&base.load),
+            ports_max: usize::from(ports.end().saturating_sub(*ports.start())).saturating_add(1) / 2,
+        })
+    }
+
+    fn readiness(&self, base: &Base<'_>) -> EngineReadiness {
+        EngineReadiness {
+            journal: self.journal.clone(),
+            switch: self.handle.clone(),
+            draining: Arc::clone(&self.reported.draining),
+            supervisor: base.supervisor.clone(),
+            database_away: Arc::clone(&self.reported.database_away),
+        }
+    }
+
+    fn metrics(self, base: &Base<'_>) -> EngineMetrics {
+        EngineMetrics {
+            relay: Arc::clone(self.relay),
+            load: Arc::clone(&base.load),
+            switch: self.handle.clone(),
+            tcp: self.tcp,
+            journal: self.journal.clone(),
+            journal_dir: journal_dir(base.config),
+            letters: base.letters.clone(),
+            notes: self.writers.notes.counters(),
+            recordings: self.audio.recorder.counters(),
+            traces: self.audio.traces.counters(),
+            sessions: self.writers.history.counts(),
+            stored: self.writers.records.stored(),
+            call_events: Arc::clone(&self.writers.call_events),
+            call_info: Arc::clone(&self.writers.call_info),
+            store: base.store.clone(),
+            events: self.senders.events.clone(),
+            webhooks: self.senders.webhooks.counters(),
+            supervisor: base.supervisor.clone(),
+            clock: Arc::clone(&self.reported.clock),
+        }
+    }
+}

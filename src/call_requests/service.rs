@@ -1,0 +1,195 @@
+//! Serves the API's port: resolves the caller, asks the switch, stores the request, and places its call after the
+//! commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_model::access::Scope;
+use sidetone_model::call_operation::CallOperation;
+use sidetone_model::call_request::{
+    BUSY_RETRY_S, CallOrder, CallRequest, CallRequests, CancelRefused, PlaceRefused, Placeable,
+    RequestChange, RequestQuery, RequestState, RequestedCall,
+};
+use sidetone_model::ids::{CallId, CallRequestId, NodeId, OrganisationId};
+use sidetone_model::page::Page;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_store::{NamedExtension, Store};
+use sidetone_switch::queries::{CancelCall, CheckCall, EndCall, Operate, PlaceCall};
+use uuid::Uuid;
+
+use crate::clock::{Clock, instant};
+use crate::driver::Handle;
+use crate::load::Load;
+use crate::supervise::{Supervisor, Task};
+
+/// Places calls for programs; clones share the switch.
+#[derive(Clone)]
+pub struct CallRequestService {
+    /// The store.
+    pub store: Store,
+    /// The switch.
+    pub switch: Handle,
+    /// This node.
+    pub node: NodeId,
+    /// The clock.
+    pub clock: Clock,
+    /// The owner of the tasks that place calls.
+    pub supervisor: Supervisor,
+    /// How many media ports the relay can open at once.
+    pub ports_max: usize,
+    /// The load of this node.
+    pub load: Arc<Load>,
+}
+
+impl CallRequestService {
+    async fn checked(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        requested: &RequestedCall,
+    ) -> Result<(NamedExtension, Placeable), Problem> {
+        let named = self.store.extension_named(organisation, &requested.from).await?;
+        let named = named.ok_or_else(|| {
+            let message = "is no extension, agent or user with an extension".to_owned();
+            Problem::Unprocessable(vec![FieldProblem { field: "from".to_owned(), message }])
+        })?;
+        if !scope.covers(named.organisation_id, named.team_id) {
+            return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
+        }
+        let mut wrong = Vec::new();
+        if requested.callback_url.is_some() && !self.store.has_callback_secret(named.organisation_id).await? {
+            let (field, message) = ("callback_url".to_owned(), UNSIGNED.to_owned());
+            wrong.push(FieldProblem { field, message });
+        }
+        let checked = self.switch.ask(CheckCall(named.id, requested.clone())).await?;
+        let placeable = match checked.map_err(Problem::from) {
+            Ok(_) if !wrong.is_empty() => return Err(Problem::Unprocessable(wrong)),
+            Ok(placeable) => placeable,
+            Err(Problem::Unprocessable(fields)) => {
+                return Err(Problem::Unprocessable(fields.into_iter().chain(wrong).collect()));
+            }
+            Err(problem) => return Err(problem),
+        };
+        // A call needs a port for each side.
+        if self.switch.ports().saturating_add(2) > self.ports_max || self.load.is_busy(instant()) {
+            return Err(Problem::Busy { retry_after_s: BUSY_RETRY_S });
+        }
+        Ok((named, placeable))
+    }
+
+    async fn store_and_place(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        requested: RequestedCall,
+    ) -> Result<CallRequest, Problem> {
+        let (named, placeable) = self.checked(scope, organisation, &requested).await?;
+        let request = CallRequest {
+            id: CallRequestId(Uuid::now_v7()),
+            call_uuid: placeable.call,
+            organisation_id: named.organisation_id,
+            team_id: named.team_id,
+            state: RequestState::Queued,
+            reason: None,
+            from: requested.from.clone(),
+            extension_id: named.id,
+            to: requested.to.clone(),
+            reference: requested.reference.clone(),
+            variables: requested.variables.clone(),
+            callback_url: requested.callback_url.clone(),
+            created_at: (self.clock)(),
+            from_answered_at: None,
+            to_answered_at: None,
+            ended_at: None,
+            cdr: None,
+        };
+        let order = CallOrder { call: placeable.call, from: named.id, requested };
+        let service = self.clone();
+        let committed = Box::new(move || {
+            let supervisor = service.supervisor.clone();
+            drop(supervisor.once(Task::CallRequests, async move { service.send(order).await }));
+        });
+        self.store.insert_request(self.node, &request, committed).await?;
+        Ok(request)
+    }
+
+    /// Passes a stored request to the switch; stores why, if it is not placed.
+    async fn send(&self, order: CallOrder) {
+        let call = order.call;
+        let reason = match self.switch.ask(PlaceCall(order)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(PlaceRefused::Unregistered)) => "unregistered",
+            Ok(Err(PlaceRefused::Wrong(_))) => "unprocessable",
+            Ok(Err(PlaceRefused::Busy)) | Err(_) => "node_busy",
+        };
+        let change = RequestChange {
+            call,
+            state: RequestState::Failed,
+            reason: Some(reason.to_owned()),
+            at: (self.clock)(),
+        };
+        for _ in 0..ATTEMPTS_MAX {
+            match self.store.change_request(&change).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "the end of a call request cannot be stored now"),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn cancel_request(&self, id: CallRequestId) -> Result<(), Problem> {
+        let found = self.store.request(id).await?;
+        let request = found.ok_or_else(|| Problem::NotFound("there is no such call request".to_owned()))?;
+        if request.state.is_final() {
+            return Err(CancelRefused::Gone.into());
+        }
+        Ok(self.switch.ask(CancelCall(request.call_uuid)).await??)
+    }
+}
+
+impl CallRequests for CallRequestService {
+    fn check(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        requested: RequestedCall,
+    ) -> PortFuture<'_, Placeable> {
+        Box::pin(async move { Ok(self.checked(scope, organisation, &requested).await?.1) })
+    }
+
+    fn place(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        requested: RequestedCall,
+    ) -> PortFuture<'_, CallRequest> {
+        Box::pin(self.store_and_place(scope, organisation, requested))
+    }
+
+    fn find(&self, request: CallRequestId) -> PortFuture<'_, Option<CallRequest>> {
+        Box::pin(async move { Ok(self.store.request(request).await?) })
+    }
+
+    fn list<'a>(&'a self, scope: Scope, query: &'a RequestQuery) -> PortFuture<'a, Page<CallRequest>> {
+        Box::pin(async move { Ok(self.store.requests(scope, query).await?) })
+    }
+
+    fn cancel(&self, request: CallRequestId) -> PortFuture<'_, ()> {
+        Box::pin(self.cancel_request(request))
+    }
+
+    fn end_call(&self, call: CallId) -> PortFuture<'_, bool> {
+        Box::pin(async move { Ok(self.switch.ask(EndCall(call)).await?) })
+    }
+
+    fn operate(&self, operation: CallOperation) -> PortFuture<'_, CallId> {
+        Box::pin(async move { Ok(self.switch.ask(Operate(operation)).await??) })
+    }
+}
+
+const UNSIGNED: &str = "needs the organisation's callback_secret, which signs the callbacks: set it with PATCH \
+                        /organisations/{id}";
+/// How often the end of a request that was not placed is stored; a restart ends it otherwise.
+const ATTEMPTS_MAX: u32 = 30;
+const PAUSE: Duration = Duration::from_secs(2);

@@ -1,0 +1,72 @@
+//! The built-in prompts; `sound/README.md` describes how they are made.
+
+use sidetone_model::prompt::Prompt;
+
+/// The WAV file of a prompt.
+pub(super) fn wav(prompt: Prompt) -> &'static [u8] {
+    match prompt {
+        Prompt::AllMuted => include_bytes!("../../sound/en/all-muted.wav"),
+        Prompt::AllUnmuted => include_bytes!("../../sound/en/all-unmuted.wav"),
+        Prompt::Alone => include_bytes!("../../sound/en/alone.wav"),
+        Prompt::Ended => include_bytes!("../../sound/en/ended.wav"),
+        Prompt::EnterPin => include_bytes!("../../sound/en/enter-pin.wav"),
+        Prompt::EnterRoom => include_bytes!("../../sound/en/enter-room.wav"),
+        Prompt::Full => include_bytes!("../../sound/en/full.wav"),
+        Prompt::Goodbye => include_bytes!("../../sound/en/goodbye.wav"),
+        Prompt::HoldMusic => include_bytes!("../../sound/en/hold-music.wav"),
+        Prompt::Joined => include_bytes!("../../sound/en/joined.wav"),
+        Prompt::Kicked => include_bytes!("../../sound/en/kicked.wav"),
+        Prompt::Left => include_bytes!("../../sound/en/left.wav"),
+        Prompt::Locked => include_bytes!("../../sound/en/locked.wav"),
+        Prompt::Muted => include_bytes!("../../sound/en/muted.wav"),
+        Prompt::NoSuchRoom => include_bytes!("../../sound/en/no-such-room.wav"),
+        Prompt::OthersLeft => include_bytes!("../../sound/en/others-left.wav"),
+        Prompt::RecordingOff => include_bytes!("../../sound/en/recording-off.wav"),
+        Prompt::RecordingOn => include_bytes!("../../sound/en/recording-on.wav"),
+        Prompt::Unlocked => include_bytes!("../../sound/en/unlocked.wav"),
+        Prompt::Unmuted => include_bytes!("../../sound/en/unmuted.wav"),
+        Prompt::WaitForModerator => include_bytes!("../../sound/en/wait-for-moderator.wav"),
+        Prompt::WrongPin => include_bytes!("../../sound/en/wrong-pin.wav"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sidetone_media::audio::clip::Clip;
+
+    use super::*;
+
+    fn power_db(samples: &[i16]) -> f64 {
+        let power = samples.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / samples.len() as f64;
+        10.0 * (power / f64::from(i16::MAX).powi(2)).log10()
+    }
+
+    #[test]
+    fn every_prompt_can_be_played_and_heard() {
+        let mut bytes = 0;
+        for prompt in Prompt::ALL {
+            let clip = Clip::from_wav(wav(*prompt)).unwrap();
+            let level = power_db(clip.samples());
+            assert!((-32.0..=-18.0).contains(&level), "{prompt}: {level} dB below full scale");
+            assert!((400..=20_000).contains(&clip.duration_ms()), "{prompt}: {} ms", clip.duration_ms());
+            bytes += wav(*prompt).len();
+        }
+        assert!(bytes < 1 << 20, "{bytes} bytes are in the binary");
+    }
+
+    /// Speech and chimes begin and end in silence; music ends where it begins, so that it can be repeated.
+    #[test]
+    fn none_of_them_clicks() {
+        for prompt in Prompt::ALL {
+            let clip = Clip::from_wav(wav(*prompt)).unwrap();
+            let samples = clip.samples();
+            let (first, last) = (i32::from(samples[0]), i32::from(samples[samples.len() - 1]));
+            let steepest = samples.windows(2).map(|pair| i32::from(pair[0]).abs_diff(i32::from(pair[1])));
+            if *prompt == Prompt::HoldMusic {
+                assert!(first.abs_diff(last) < steepest.max().unwrap() / 2, "{last} and then {first}");
+            } else {
+                assert!(first.abs() < 40 && last.abs() < 40, "{prompt}: {first} … {last}");
+            }
+        }
+    }
+}

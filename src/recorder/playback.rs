@@ -1,0 +1,84 @@
+//! Complete recordings: opened for playback, and deleted when their retention time is over.
+
+use std::fs::File;
+
+use sidetone_model::access::Scope;
+use sidetone_model::ids::{ConferenceSessionId, RoomId};
+use sidetone_model::open_file::OpenFile;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::recording::Recordings;
+use sidetone_store::Store;
+
+use crate::open_file::{self, Opened};
+use crate::recorder::disk::{DataDisk, existing};
+
+/// The recordings of this node.
+#[derive(Clone, Debug)]
+pub struct Playback {
+    store: Store,
+    disk: DataDisk,
+}
+
+impl Playback {
+    /// The recordings of `store` on this disk.
+    pub fn new(store: Store, disk: DataDisk) -> Playback {
+        Playback { store, disk }
+    }
+
+    /// The database.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The files.
+    pub(super) fn disk(&self) -> &DataDisk {
+        &self.disk
+    }
+}
+
+impl Recordings for Playback {
+    fn open(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        session: ConferenceSessionId,
+    ) -> PortFuture<'_, Box<dyn OpenFile>> {
+        Box::pin(async move {
+            // The owner comes from the database, never from the request; so does the path.
+            let found = self.store.session_recording(scope, room, session).await?;
+            let none = || Problem::NotFound("the session was not recorded".to_owned());
+            if !found.is_recorded || (!found.is_live && found.bytes == Some(0)) {
+                return Err(none());
+            }
+            if found.is_live || found.bytes.is_none() {
+                return Err(Problem::Conflict(
+                    "the session is still being recorded: its recording can be played once the room is empty"
+                        .to_owned(),
+                ));
+            }
+            let path = self.disk.path(found.organisation_id, session);
+            let opened = beside(move || {
+                let file = existing(File::open(path))?;
+                file.map(|file| Opened::new(file, HOLDS)).transpose()
+            });
+            let opened: Option<Opened> = opened.await?;
+            let opened = opened.ok_or_else(|| {
+                Problem::NotFound(
+                    "the recording is not on this node: ask the node that the room was on".to_owned(),
+                )
+            })?;
+            Ok(Box::new(opened) as Box<dyn OpenFile>)
+        })
+    }
+}
+
+/// Runs a disk operation on a blocking thread, apart from the threads that serve requests.
+pub(super) async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    open_file::beside(HOLDS, work).await
+}
+
+/// The content of the disk, for error messages.
+const HOLDS: &str = "recordings";

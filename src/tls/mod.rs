@@ -1,0 +1,23 @@
+//! TLS: this node's certificates, and the authorities that trunks' certificates are checked with.
+//!
+//! Certificates and keys are PEM files that the operator names. They are read at the start and again on SIGHUP; a
+//! failed reload changes nothing. [`TlsStore`] chooses a certificate by the name that a client asks for (SNI), and
+//! verifies servers and clients as RFC 5922 says.
+
+mod authorities;
+mod certificate;
+mod facts;
+mod reason;
+mod review;
+mod settings;
+mod store;
+#[cfg(test)]
+mod tests;
+mod trunks;
+
+pub use authorities::{PemProblem, read_certificates, system_authorities};
+pub use certificate::TlsError;
+pub use reason::tls_reason;
+pub use review::{Remark, review};
+pub use settings::{CertificateFiles, TlsFiles, TrunkFiles};
+pub use store::TlsStore;

@@ -1,0 +1,195 @@
+//! Certificates of trunks: whether a server is the one that a trunk's address names, and which trunk a client is
+//! (RFC 5922).
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use crate::tls::authorities::{read_certificates, system_authorities};
+use crate::tls::certificate::{Certificate, TlsError};
+use crate::tls::facts::Facts;
+use crate::tls::settings::TrunkFiles;
+
+/// TLS settings of the trunks at one host.
+pub(super) struct Trunk {
+    /// The settings of connections to it.
+    pub(super) client: Arc<ClientConfig>,
+    /// Checks the certificate that it shows as a client; `None` when its calls are not identified by one.
+    pub(super) identified_by: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Trunk {
+    /// Reads the files of a trunk.
+    pub(super) fn read(files: &TrunkFiles) -> Result<Self, TlsError> {
+        let roots = Arc::new(authorities(files)?);
+        let shown = files.shown.as_ref().map(Certificate::read).transpose()?;
+        let client = client_config(Arc::clone(&roots), shown.as_ref())?;
+        let identified_by = files.accept_certificate.then(|| client_verifier(roots)).transpose()?;
+        Ok(Self { client: Arc::new(client), identified_by })
+    }
+}
+
+/// The authorities that are trusted for a trunk.
+fn authorities(files: &TrunkFiles) -> Result<RootCertStore, TlsError> {
+    let Some(file) = &files.authorities else { return Ok(system_authorities()) };
+    let wrong = |problem| TlsError::Authorities { file: file.clone(), problem };
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(file).map_err(wrong)? {
+        roots.add(certificate).map_err(|source| TlsError::Refused { file: file.clone(), source })?;
+    }
+    Ok(roots)
+}
+
+/// The settings of connections to servers with certificates of these authorities.
+pub(super) fn client_config(
+    roots: Arc<RootCertStore>,
+    shown: Option<&Certificate>,
+) -> Result<ClientConfig, TlsError> {
+    let provider = provider();
+    let algorithms = provider.signature_verification_algorithms;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier { roots, algorithms }));
+    let Some(shown) = shown else { return Ok(builder.with_no_client_auth()) };
+    let chosen = rustls::sign::SingleCertAndKey::from(Arc::clone(&shown.certified));
+    Ok(builder.with_client_cert_resolver(Arc::new(chosen)))
+}
+
+fn client_verifier(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    WebPkiClientVerifier::builder_with_provider(roots, provider())
+        .build()
+        .map_err(|error| TlsError::Setup(Error::General(error.to_string())))
+}
+
+/// The provider of cryptography; named explicitly, because a process's default may be another.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// The SIP domains that a client's certificates prove to an authority's verifier.
+pub(super) fn proven_domains(
+    verifier: &dyn ClientCertVerifier,
+    certificates: &[CertificateDer<'_>],
+) -> Vec<String> {
+    let Some((own, intermediates)) = certificates.split_first() else { return Vec::new() };
+    if verifier.verify_client_cert(own, intermediates, UnixTime::now()).is_err() {
+        return Vec::new();
+    }
+    Facts::of(own).map(|facts| facts.domains().to_vec()).unwrap_or_default()
+}
+
+/// Verifies servers: by their chain, and by the name in the trunk's address, which is not the name that its SRV
+/// records lead to (RFC 5922 §5).
+#[derive(Debug)]
+struct ServerVerifier {
+    roots: Arc<RootCertStore>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let parsed = ParsedCertificate::try_from(own)?;
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            intermediates,
+            now,
+            self.algorithms.all,
+        )?;
+        let uris = Facts::of(own).map(|facts| facts.sip).unwrap_or_default();
+        if uris.is_empty() {
+            // RFC 5922 §7.2 forbids wildcards; large carriers (Twilio's `*.pstn.twilio.com`) show them all the same.
+            verify_server_name(&parsed, server)?;
+        } else if !uris.contains(&server.to_str().to_ascii_lowercase()) {
+            return Err(CertificateError::NotValidForName.into());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, own, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, own, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Asks every client for a certificate, and accepts any or none: many phones show one of their manufacturer. Which
+/// trunk it identifies is decided after the handshake, with the authorities of each trunk.
+#[derive(Debug)]
+pub(super) struct AnyClient(pub(super) WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _own: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, own, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, own, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

@@ -1,0 +1,103 @@
+//! Why a database operation failed, and which problem a client gets.
+
+use std::path::PathBuf;
+
+use sidetone_model::problem::Problem;
+
+use crate::failure::Failure;
+use crate::location::Location;
+
+/// Why a database operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A stored value does not fit its column.
+    #[error("read the database: column {column} holds what this version does not understand")]
+    Corrupt {
+        /// The column.
+        column: &'static str,
+    },
+    /// The file's directory cannot be created.
+    #[error("open the database {}: {source}", path.display())]
+    Directory {
+        /// The database file.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The schema cannot be migrated to this version.
+    #[error("bring the database {location} to this version: {source}")]
+    Migrate {
+        /// The database.
+        location: Location,
+        /// The error.
+        #[source]
+        source: Box<sqlx::migrate::MigrateError>,
+    },
+    /// The database cannot be opened.
+    #[error("open the database {location}: {}", words(source))]
+    Open {
+        /// The database.
+        location: Location,
+        /// The database's error.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The database has another version, and must not be changed.
+    #[error(
+        "use the database {location}: {} version wrote it; {}",
+        if *newer { "a newer" } else { "an older" },
+        if *newer { "use that version" } else { "start the engine, which brings it to this version" }
+    )]
+    Schema {
+        /// The database.
+        location: Location,
+        /// Whether it is newer than this program.
+        newer: bool,
+    },
+    /// Another row already has a value that must be unique.
+    #[error("write the database: another row already has this {column}")]
+    Taken {
+        /// The column.
+        column: &'static str,
+    },
+    /// A statement failed.
+    #[error("use the database: {0}")]
+    Sql(#[from] sqlx::Error),
+}
+
+/// What a server or a file said, without the library's words around it, and what to do where that is known.
+fn words(error: &sqlx::Error) -> String {
+    let sqlx::Error::Database(refusal) = error else { return error.to_string() };
+    match refusal.code().as_deref() {
+        // PostgreSQL's invalid_catalog_name.
+        Some("3D000") => format!("{}; create it first, such as with createdb", refusal.message()),
+        _ => refusal.message().to_owned(),
+    }
+}
+
+impl From<StoreError> for Problem {
+    /// Normally a check before the statement gives a better message; without it this is a conflict all the
+    /// same.
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_foreign_key_violation() => {
+                Problem::Conflict("something still refers to it, or what it refers to is gone".to_owned())
+            }
+            StoreError::Sql(sqlx::Error::Database(refusal)) if refusal.is_unique_violation() => {
+                Problem::Conflict("another one already has this".to_owned())
+            }
+            StoreError::Sql(failed) => match Failure::of(failed) {
+                Failure::Passing => {
+                    Problem::Unavailable { retry_after_s: RETRY_AFTER_S, reason: error.to_string() }
+                }
+                Failure::Refused => Problem::Refused(error.to_string()),
+                Failure::Unknown => Problem::Internal(error.to_string()),
+            },
+            _ => Problem::Internal(error.to_string()),
+        }
+    }
+}
+
+/// When a client may retry what the database could not do.
+const RETRY_AFTER_S: u64 = 2;

@@ -1,0 +1,10 @@
+//! Extensions of users, with their digest credentials.
+
+mod declare;
+mod manage;
+mod rows;
+mod targets;
+
+pub use declare::ExtensionRow;
+pub use manage::MakeHa1;
+pub(crate) use rows::forwarding;

@@ -1,0 +1,7 @@
+//! Organisations.
+
+mod declare;
+mod manage;
+mod rows;
+
+pub use declare::OrganisationRow;

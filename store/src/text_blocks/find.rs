@@ -1,0 +1,341 @@
+//! Searches the blocks of an organisation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
+use sidetone_model::access::Scope;
+use sidetone_model::call::Direction;
+use sidetone_model::call_log::CdrFilter;
+use sidetone_model::ids::OrganisationId;
+use sidetone_model::page::{Order, Window};
+use sidetone_model::time::Timestamp;
+use uuid::Uuid;
+
+use super::block::{Condition, Keys, Texts};
+use super::cache::{BlockId, TextCache};
+use super::packing::{unpack_keys, unpack_texts};
+use crate::StoreError;
+use crate::columns::{number, parsed};
+use crate::scope::narrowed;
+use crate::search::folded;
+use crate::sql::{Connection, sql, stored_text};
+use crate::statement::{Statement, parts};
+
+/// What blocks can find.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Wanted {
+    organisation: OrganisationId,
+    condition: Condition,
+    from_us: i64,
+    to_us: i64,
+    /// Whether the filter has conditions that blocks know nothing of.
+    has_more: bool,
+}
+
+/// The records that blocks found.
+#[derive(Debug)]
+pub(in super::super) struct Found {
+    organisation: OrganisationId,
+    blocks: Vec<Hits>,
+}
+
+/// The matches in one block.
+#[derive(Debug)]
+struct Hits {
+    block: Row,
+    places: Vec<u32>,
+}
+
+/// What is known of a block without reading it.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    first_call: Uuid,
+    records: u64,
+    first_started_us: i64,
+    last_started_us: i64,
+}
+
+impl Wanted {
+    /// What of `filter` inside `scope` blocks can find; `None` where they have nothing to search for, or too much.
+    pub(in super::super) fn of(scope: Scope, filter: &CdrFilter) -> Option<Self> {
+        // Named one by one, so that no filter is forgotten.
+        let CdrFilter {
+            agent_id,
+            billing_mode,
+            campaign_id,
+            did,
+            direction,
+            extension_id,
+            from,
+            hangup_cause,
+            media_verdict,
+            media_verdict_b,
+            min_billsec,
+            mos_max,
+            node_id,
+            organisation_id,
+            q,
+            reference,
+            room_id,
+            team_id,
+            to,
+            transcoded,
+            transport,
+            trunk_id,
+        } = filter;
+        let texts = [q.as_deref(), did.as_deref()];
+        // A line end stands between two texts of a record, and blocks have each text by itself.
+        if texts == [None, None] || texts.iter().flatten().any(|text| text.contains('\n')) {
+            return None;
+        }
+        let (organisation, team) = narrowed(scope, *organisation_id, *team_id)?;
+        let organisation = organisation?;
+        let finder = |text: &Option<String>| {
+            let text = stored_text(folded(text.as_deref()?));
+            Some(Finder::new(text.as_bytes()).into_owned())
+        };
+        Some(Self {
+            organisation,
+            condition: Condition {
+                facets: [
+                    direction.map(Direction::as_str).map(str::to_owned),
+                    hangup_cause.clone(),
+                    team.map(|team| team.to_string()),
+                ],
+                did: finder(did),
+                q: finder(q),
+            },
+            from_us: from.map_or(i64::MIN, Timestamp::as_micros),
+            to_us: to.map_or(i64::MAX, Timestamp::as_micros),
+            has_more: agent_id.is_some()
+                || billing_mode.is_some()
+                || campaign_id.is_some()
+                || extension_id.is_some()
+                || media_verdict.is_some()
+                || media_verdict_b.is_some()
+                || min_billsec.is_some()
+                || mos_max.is_some()
+                || node_id.is_some()
+                || reference.is_some()
+                || room_id.is_some()
+                || transcoded.is_some()
+                || transport.is_some()
+                || trunk_id.is_some(),
+        })
+    }
+
+    /// Whether the filter has conditions that blocks know nothing of.
+    pub(in super::super) fn has_more(&self) -> bool {
+        self.has_more
+    }
+}
+
+/// Searches the blocks; `None` when they do not contain every record of the organisation.
+pub(in super::super) async fn find(
+    on: &mut Connection,
+    cache: &TextCache,
+    wanted: &Wanted,
+) -> Result<Option<Found>, StoreError> {
+    let rows = blocks(on, wanted.organisation).await?;
+    if rows.iter().map(|row| row.records).sum::<u64>() != records(on, wanted.organisation).await? {
+        return Ok(None);
+    }
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .filter(|row| row.last_started_us >= wanted.from_us && row.first_started_us < wanted.to_us)
+        .collect();
+    let turn = cache.turn();
+    let mut found = Found { organisation: wanted.organisation, blocks: Vec::new() };
+    for part in rows.chunks(BLOCKS_AT_ONCE) {
+        let id = |row: &Row| BlockId {
+            organisation: wanted.organisation,
+            first_call: row.first_call,
+            records: row.records,
+        };
+        let mut texts: Vec<(Row, Option<Arc<Texts>>)> =
+            part.iter().map(|row| (*row, cache.block(id(row), turn))).collect();
+        if texts.iter().any(|(_, texts)| texts.is_none()) {
+            let missing: Vec<Uuid> =
+                texts.iter().filter(|(_, texts)| texts.is_none()).map(|(row, _)| row.first_call).collect();
+            let mut read = read_texts(on, wanted.organisation, &missing).await?;
+            for (row, texts) in texts.iter_mut().filter(|(_, texts)| texts.is_none()) {
+                *texts = read.remove(&row.first_call);
+                if let Some(texts) = texts {
+                    cache.keep(id(row), texts, turn);
+                }
+            }
+        }
+        for (block, texts) in texts {
+            let texts = texts.ok_or(StoreError::Corrupt { column: "texts" })?;
+            let places = texts.search(&wanted.condition);
+            if !places.is_empty() {
+                found.blocks.push(Hits { block, places });
+            }
+        }
+        // A search of a million records takes milliseconds; others get their turn in between.
+        tokio::task::yield_now().await;
+    }
+    found.cut(on, wanted).await?;
+    Ok(Some(found))
+}
+
+impl Found {
+    /// The number of records.
+    pub(in super::super) fn total(&self) -> u64 {
+        self.blocks.iter().map(|hits| hits.places.len() as u64).sum()
+    }
+
+    /// The ids of the records of a window, by start in `order`, then by id.
+    pub(in super::super) async fn window(
+        &mut self,
+        on: &mut Connection,
+        order: Order,
+        window: Window,
+    ) -> Result<Vec<String>, StoreError> {
+        let end = usize::try_from(window.offset).unwrap_or(usize::MAX).saturating_add(window.limit as usize);
+        // Times with their sign turned, so that the window's first records are the smallest.
+        let turned = |started_us: i64| match order {
+            Order::Ascending => started_us,
+            Order::Descending => !started_us,
+        };
+        let begins = |row: &Row| turned(row.first_started_us).min(turned(row.last_started_us));
+        self.blocks.sort_unstable_by_key(|hits| begins(&hits.block));
+        let mut calls: Vec<(i64, Uuid)> = Vec::new();
+        let key = |&(started_us, call): &(i64, Uuid)| match order {
+            Order::Ascending => (started_us, call.as_u128()),
+            Order::Descending => (started_us, !call.as_u128()),
+        };
+        for part in self.blocks.chunks(KEYS_AT_ONCE) {
+            // Every record of the window comes before all those of the blocks that are left.
+            let next = part.first().map(|hits| begins(&hits.block)).unwrap_or_default();
+            if calls.len() >= end && calls.last().is_some_and(|(last, _)| *last < next) {
+                break;
+            }
+            let mut keys = read_keys(on, self.organisation, part).await?;
+            for hits in part {
+                let keys =
+                    keys.remove(&hits.block.first_call).ok_or(StoreError::Corrupt { column: "call_keys" })?;
+                calls.extend(at(&keys, &hits.places).map(|(started_us, call)| (turned(started_us), call)));
+            }
+            calls.sort_unstable_by_key(key);
+            calls.truncate(end);
+        }
+        let first = usize::try_from(window.offset).unwrap_or(usize::MAX);
+        Ok(calls.iter().skip(first).map(|(_, call)| call.to_string()).collect())
+    }
+
+    /// Drops matches outside the bounds in time, in the blocks that extend beyond one.
+    async fn cut(&mut self, on: &mut Connection, wanted: &Wanted) -> Result<(), StoreError> {
+        let is_cut = |row: &Row| row.first_started_us < wanted.from_us || row.last_started_us >= wanted.to_us;
+        let (cut, mut whole): (Vec<Hits>, Vec<Hits>) =
+            std::mem::take(&mut self.blocks).into_iter().partition(|hits| is_cut(&hits.block));
+        for part in cut.chunks(KEYS_AT_ONCE) {
+            let mut keys = read_keys(on, self.organisation, part).await?;
+            for Hits { block, places } in part {
+                let keys =
+                    keys.remove(&block.first_call).ok_or(StoreError::Corrupt { column: "call_keys" })?;
+                let within = |place: &u32| {
+                    keys.started_us
+                        .get(*place as usize)
+                        .is_some_and(|started_us| (wanted.from_us..wanted.to_us).contains(started_us))
+                };
+                let places: Vec<u32> = places.iter().copied().filter(within).collect();
+                if !places.is_empty() {
+                    whole.push(Hits { block: *block, places });
+                }
+            }
+        }
+        self.blocks = whole;
+        Ok(())
+    }
+}
+
+/// The start and the id of the records at these places.
+fn at<'a>(keys: &'a Keys, places: &'a [u32]) -> impl Iterator<Item = (i64, Uuid)> + 'a {
+    places.iter().filter_map(|place| {
+        let place = *place as usize;
+        Some((*keys.started_us.get(place)?, *keys.calls.get(place)?))
+    })
+}
+
+async fn blocks(on: &mut Connection, organisation: OrganisationId) -> Result<Vec<Row>, StoreError> {
+    let rows = sql("SELECT first_call_uuid, records, first_started_us, last_started_us FROM cdr_text_blocks
+         WHERE organisation_id = $1")
+    .bind(organisation.to_string())
+    .fetch_all(on)
+    .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Row {
+                first_call: parsed(row, "first_call_uuid")?,
+                records: number(row, "records")?,
+                first_started_us: row.try_get("first_started_us")?,
+                last_started_us: row.try_get("last_started_us")?,
+            })
+        })
+        .collect()
+}
+
+/// How many records the organisation has, from the stored counts.
+async fn records(on: &mut Connection, organisation: OrganisationId) -> Result<u64, StoreError> {
+    let row = sql("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts
+         WHERE organisation_id = $1 AND dimension = 'all'")
+    .bind(organisation.to_string())
+    .fetch_one(on)
+    .await?;
+    number(&row, "total")
+}
+
+async fn read_texts(
+    on: &mut Connection,
+    organisation: OrganisationId,
+    blocks: &[Uuid],
+) -> Result<HashMap<Uuid, Arc<Texts>>, StoreError> {
+    let packed = read(on, "SELECT first_call_uuid, texts AS packed", organisation, blocks).await?;
+    let unpacked = packed.into_iter().map(|(block, packed)| {
+        let texts = unpack_texts(&packed).ok_or(StoreError::Corrupt { column: "texts" })?;
+        Ok((block, Arc::new(texts)))
+    });
+    unpacked.collect()
+}
+
+async fn read_keys(
+    on: &mut Connection,
+    organisation: OrganisationId,
+    blocks: &[Hits],
+) -> Result<HashMap<Uuid, Keys>, StoreError> {
+    let blocks: Vec<Uuid> = blocks.iter().map(|hits| hits.block.first_call).collect();
+    let packed = read(on, "SELECT first_call_uuid, call_keys AS packed", organisation, &blocks).await?;
+    let unpacked = packed.into_iter().map(|(block, packed)| {
+        Ok((block, unpack_keys(&packed).ok_or(StoreError::Corrupt { column: "call_keys" })?))
+    });
+    unpacked.collect()
+}
+
+/// The bytes that `select` reads of each block.
+async fn read(
+    on: &mut Connection,
+    select: &'static str,
+    organisation: OrganisationId,
+    blocks: &[Uuid],
+) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+    let mut packed = Vec::with_capacity(blocks.len());
+    for part in parts(blocks) {
+        let mut statement = Statement::new(select);
+        statement.push(" FROM cdr_text_blocks");
+        statement.bind(" WHERE organisation_id = ", organisation.to_string(), " AND first_call_uuid IN (");
+        statement.list(part.iter().map(|block| block.to_string().into()));
+        statement.push(")");
+        for row in statement.query().fetch_all(&mut *on).await? {
+            let bytes: Option<Vec<u8>> = row.try_get("packed")?;
+            packed.push((parsed(&row, "first_call_uuid")?, bytes.unwrap_or_default()));
+        }
+    }
+    Ok(packed)
+}
+
+/// Blocks that are read and searched in one go.
+const BLOCKS_AT_ONCE: usize = 8;
+/// Blocks whose keys are read at once: a page has its records in few.
+const KEYS_AT_ONCE: usize = 4;

@@ -1,0 +1,26 @@
+//! Searches of texts in the call log, by blocks.
+//!
+//! A block contains the searchable texts of up to some thousand records of one organisation, in one row. A search
+//! reads the blocks of its organisation and looks for the text in all of them: its time depends on the number of
+//! records only, not on how many of them match, and every substring is found exactly, however short. Blocks that
+//! were read stay in memory (`cache.rs`); they never change.
+//!
+//! `write.rs` adds a block in each transaction that stores records and merges small ones. `fill.rs` makes the blocks
+//! of records from before. A search trusts the blocks only when they contain as many records as the organisation
+//! has; otherwise the records themselves are read.
+//!
+//! An index of trigrams (`pg_trgm`, FTS5) does not do this: the total of a frequent text has to visit every match
+//! in it, texts below three characters are not in it, and the PostgreSQL extension needs a right of its own.
+
+mod block;
+mod cache;
+mod fill;
+mod find;
+mod packing;
+mod write;
+
+pub(super) use block::Entry;
+pub(super) use cache::TextCache;
+pub use fill::Filled;
+pub(super) use find::{Wanted, find};
+pub(super) use write::{Unmerged, add_blocks};

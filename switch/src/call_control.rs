@@ -1,0 +1,694 @@
+//! Live calls with the parts that carry out what they decide: legs, hunts for trunks, billing and conferences.
+
+use sidetone_call::media_plan;
+use sidetone_call::record::{Outcome, build};
+use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call_request::{
+    CallOrder, CancelRefused, PlaceRefused, Placeable, RequestChange, RequestState, RequestedCall,
+};
+use sidetone_model::cdr::Cdr;
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::{CallId, ExtensionId, NodeId};
+use sidetone_model::live_call::{self, CallEvent};
+use sidetone_model::room::{ControlRefused, LiveRoom, MergeRefused};
+use sidetone_model::time::Now;
+use sidetone_sip::flow::{Flow, Protocol};
+use sidetone_sip::message::{Method, StatusCode};
+use sidetone_sip::registrar::BindingId;
+use sidetone_sip::sdp::SessionDescription;
+use sidetone_sip::transaction::ServerKey;
+use sidetone_sip::ua::Reply;
+
+use crate::billing::Billing;
+use crate::call_queries;
+use crate::call_table::CallTable;
+use crate::call_to_sip::CallToSip;
+use crate::conference::{self, Dial, DialEnd, Goal};
+use crate::conference_adapter::{Conferences, RoomEffect};
+use crate::conference_commands;
+use crate::dialling::Dialler;
+use crate::dialog_credentials::RecentByes;
+use crate::diverting;
+use crate::hunt::HuntContext;
+use crate::io::{self, CalleeSide, Callees, Diverted, LegName, Limits, MediaCommand, Party, Port, PortId};
+use crate::link::peer_of;
+use crate::live::{LiveCall, NewCall};
+use crate::merging;
+use crate::message_parts::status_code;
+use crate::outbound::{self, Hunts};
+use crate::placement::{Dialled, Onward, Placement, PlacementContext, Refused};
+use crate::queries::{DialIntoRoom, Merge};
+use crate::rating::credit;
+use crate::reason;
+use crate::requested::{self, Continued, Requester};
+use crate::shared::Shared;
+use crate::star_codes::StarCodes;
+use crate::switch_io::{Notice, Output};
+use crate::transfers::{self, Effect, Place, Transfer, Transfers};
+
+/// The live calls, and what belongs to them.
+pub(super) struct CallControl {
+    pub(super) node: NodeId,
+    /// The time limits of calls that begin from now on.
+    pub(super) limits: Limits,
+    pub(super) calls_max: usize,
+    pub(super) accepts: bool,
+    pub(super) calls: CallTable,
+    pub(super) hunts: Hunts,
+    pub(super) recent_byes: RecentByes,
+    pub(super) billing: Billing,
+    pub(super) conferences: Conferences,
+    pub(super) transfers: Transfers,
+    pub(super) star_codes: StarCodes,
+}
+
+impl CallControl {
+    /// Whether a new call is accepted now.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.accepts && self.calls.len() < self.calls_max
+    }
+
+    pub(super) fn refuse(&mut self, now: Now, key: &ServerKey, refused: Refused, shared: &mut Shared) {
+        let mut reply = Reply::new(refused.status);
+        if let Some(why) = refused.why {
+            reply = reply.reason(why);
+        }
+        if let Some(reason) = refused.facts.as_ref().and_then(|_| reason::header(refused.cause)) {
+            reply = reply.header("Reason", reason);
+        }
+        shared.respond(now, key, reply);
+        if let Some(facts) = refused.facts {
+            let by = match refused.cause {
+                HangupCause::OriginatorCancel => EndedBy::Caller,
+                _ => EndedBy::System,
+            };
+            let outcome = Outcome {
+                ended_after_us: Some(0),
+                hangup_cause: Some(refused.cause),
+                ended_by: Some(by),
+                ..Outcome::default()
+            };
+            let mut record = Box::new(build(&facts, outcome));
+            self.billing.settle(now, &mut record);
+            shared.outputs.push_back(Output::Ended(record));
+        }
+    }
+
+    /// Places a call for a room.
+    fn dial(&mut self, now: Now, dial: &Dial, shared: &mut Shared) {
+        let limits = self.limits;
+        let placed = match self.has_capacity() {
+            true => Dialler(self.placing(shared)).place(now, dial, limits),
+            false => Err(DialEnd::Status(503)),
+        };
+        match placed {
+            Ok(new) => {
+                self.conferences.placed(dial.id, new.setup.facts.call);
+                self.begin(now, new, shared);
+            }
+            Err(end) => {
+                let failed = conference::Input::DialFailed { dial: dial.id, end };
+                self.conferences.handle_input(now, failed);
+            }
+        }
+    }
+
+    /// Adds a new call to the live ones and carries out its first outputs.
+    pub(super) fn begin(&mut self, now: Now, new: NewCall, shared: &mut Shared) {
+        let id = new.setup.facts.call;
+        self.calls.insert(id, LiveCall::new(now.instant, new));
+        self.carry_out(now, id, shared);
+    }
+
+    /// Refuses a call that could not begin: its INVITE, or the room that wanted it.
+    fn not_begun(&mut self, now: Now, id: CallId, status: u16, shared: &mut Shared) {
+        let Some(live) = self.calls.get(id) else { return };
+        if let Some(Goal::Dialled { dial }) = live.goal {
+            self.conferences.not_placed(dial);
+            self.billing.forget(now, id);
+            let end = DialEnd::Status(status);
+            return self.conferences.handle_input(now, conference::Input::DialFailed { dial, end });
+        }
+        if live.request.is_some() {
+            return self.request_not_begun(now, id, status, shared);
+        }
+        if self.transfers.failed(id, status) {
+            return self.billing.forget(now, id);
+        }
+        let Some(key) = live.caller.as_ref().and_then(|caller| caller.invite) else { return };
+        let cause = match status {
+            503 => HangupCause::SwitchCongestion,
+            other => HangupCause::from_sip_status(other),
+        };
+        let refused = Refused::of_call(status_code(status), cause, live.call.facts().clone());
+        let refused = Refused { why: live.call.parties().why, ..refused };
+        self.refuse(now, &key, refused, shared);
+    }
+
+    /// Reports that the keys of a port's party were in SDP that is not encrypted on its way.
+    fn note_readable_keys(&self, id: CallId, port: PortId, shared: &mut Shared) {
+        let live = self.calls.get(id);
+        let leg = live.and_then(|live| live.key_of(live.call.parties().party_at(port)?));
+        let flow = leg.and_then(|leg| shared.ua.peer(leg)).map(|(_, flow)| flow);
+        if let Some(flow) = flow.filter(|flow| !flow.protocol.is_secure()) {
+            shared.notice(Notice::ReadableKeys(flow.remote.ip()));
+        }
+    }
+
+    /// Handles an opened port.
+    pub(super) fn port_opened(&mut self, now: Now, id: CallId, port: Option<Port>, shared: &mut Shared) {
+        if self.calls.get(id).is_none() {
+            let close = |port: Port| Output::Media(port.id, MediaCommand::Close);
+            return shared.outputs.extend(port.map(close));
+        }
+        if let Some(port) = port {
+            self.calls.add_port(port.id, id);
+        }
+        self.feed(now, id, io::Input::PortOpened(port), shared);
+    }
+
+    /// Reaches the calls of a phone where it has moved to.
+    pub(super) fn moved(&mut self, binding: BindingId, flow: Flow, shared: &mut Shared) {
+        for leg in self.calls.legs_of(binding) {
+            shared.ua.move_to(leg, flow);
+            if let Some((id, party)) = self.calls.party_of(leg)
+                && let Some(live) = self.calls.get_mut(id)
+            {
+                live.call.heard_from(party, flow.remote.ip());
+            }
+        }
+    }
+
+    /// Finds the way back to trunks whose TLS connection has closed during their calls: by the names of their servers,
+    /// which the user agent does not know. It opens connections over TCP by itself.
+    pub(super) fn reopen(&mut self, closed: &Flow, shared: &mut Shared) {
+        if closed.protocol != Protocol::Tls {
+            return;
+        }
+        for leg in shared.ua.legs_on(closed) {
+            let Some((id, Party::Caller)) = self.calls.party_of(leg) else { continue };
+            let trunk = self.calls.get(id).map(|live| live.call.facts()).and_then(|facts| facts.trunk);
+            let trunk = trunk.and_then(|trunk| shared.directory.trunk(trunk));
+            let contact = shared.ua.peer(leg).map(|(contact, _)| contact);
+            if let (Some(trunk), Some(contact)) = (trunk, contact)
+                && let Some(way) = shared.trunks.way_back(trunk, contact, closed)
+            {
+                shared.ua.move_to(leg, way);
+            }
+        }
+    }
+
+    /// Takes the next step of a call's hunt.
+    fn hunt(&mut self, now: Now, id: CallId, shared: &mut Shared) {
+        let context = HuntContext {
+            trunks: &mut shared.trunks,
+            directory: &shared.directory,
+            ids: &mut shared.ids,
+            outputs: &mut shared.outputs,
+        };
+        match outbound::step(now, id, &mut self.calls, &self.billing, context) {
+            Some(Some(input)) => self.feed(now, id, input, shared),
+            Some(None) => self.carry_out(now, id, shared),
+            None => {}
+        }
+    }
+
+    /// Feeds an input to a call and carries out its outputs.
+    pub(super) fn feed(&mut self, now: Now, id: CallId, input: io::Input, shared: &mut Shared) {
+        if self.calls.feed(now.instant, id, input) {
+            self.carry_out(now, id, shared);
+        }
+    }
+
+    /// Carries out the outputs of a call until it has none.
+    fn carry_out(&mut self, now: Now, id: CallId, shared: &mut Shared) {
+        self.touch(id, shared);
+        while let Some(output) = self.calls.poll_output(id) {
+            if let Some(input) = self.carry_out_one(now, id, output, shared) {
+                self.calls.feed(now.instant, id, input);
+            }
+        }
+        if self.calls.get(id).is_some_and(|live| live.call.has_ended() && !live.call.is_refused()) {
+            self.billing.over(now, id);
+            self.transfers.over(id);
+            self.star_codes.over(id);
+        }
+        if let Some(live) = self.calls.schedule(id).filter(|live| !live.call.is_refused()) {
+            self.conferences.call_over(now, &live);
+        }
+    }
+
+    /// Notes that the state of the extensions in a call may have changed.
+    fn touch(&self, id: CallId, shared: &mut Shared) {
+        if shared.subscriptions.is_empty() {
+            return;
+        }
+        if let Some(live) = self.calls.get(id) {
+            live.extensions().for_each(|extension| shared.subscriptions.touch(extension));
+        }
+    }
+
+    /// Carries out an output of a call; returns the input with its result, if there is one.
+    fn carry_out_one(
+        &mut self,
+        now: Now,
+        id: CallId,
+        output: io::Output,
+        shared: &mut Shared,
+    ) -> Option<io::Input> {
+        match output {
+            io::Output::Answer(description) => {
+                self.billing.answered(now, id);
+                if let Some(description) = description {
+                    self.legs(now, shared).answer(id, StatusCode::OK, Some(&description));
+                }
+                self.event(id, CallEvent::Answered, shared);
+                self.request_changed(now, id, RequestState::Answered, shared);
+                self.transfers.answered(id, &self.calls);
+            }
+            io::Output::AskHeard(fork) => return self.legs(now, shared).ask_heard(id, fork),
+            io::Output::CallerAnswered(place) => return self.caller_answered(now, id, place, shared),
+            io::Output::Bye(party, cause) => self.legs(now, shared).hang_up(id, party, cause),
+            io::Output::Cancel(fork, cause) => self.legs(now, shared).cancel(id, fork, cause),
+            io::Output::Ended(record) => self.ended(now, id, record, shared),
+            io::Output::FirstAttempt => self.hunts.queue(id),
+            io::Output::Invite(fork, offer) => return self.legs(now, shared).invite(id, fork, &offer),
+            io::Output::Journal(mut record) => {
+                requested::refer_to(self.calls.get(id), &mut record);
+                shared.outputs.push_back(Output::Answered(id, record));
+            }
+            io::Output::Media(port, mut command) => {
+                if let MediaCommand::Describe(description) = &mut command {
+                    let strict =
+                        self.calls.get(id).and_then(|live| live.strict_source(port, &shared.directory));
+                    description.strict_source = strict.map(media_plan::strict_source);
+                }
+                if let MediaCommand::Secure(Some(_)) = command {
+                    self.note_readable_keys(id, port, shared);
+                }
+                shared.outputs.push_back(Output::Media(port, command));
+            }
+            io::Output::NextAttempt(status) => self.hunts.failed(id, status, &mut self.calls),
+            io::Output::Offer(party, offer) => return self.legs(now, shared).offer(id, party, &offer),
+            io::Output::OfferResult(party, result) => self.legs(now, shared).offer_result(id, party, result),
+            io::Output::OpenPort { fork, towards } => {
+                let group = self.calls.get(id)?.call.group();
+                let leg = LegName { call: id, fork };
+                shared.outputs.push_back(Output::OpenPort { leg, group, towards });
+            }
+            io::Output::Probe(party) => return self.legs(now, shared).probe(id, party),
+            io::Output::Reached(party) => self.transfers.reached(id, party),
+            io::Output::Redirected(reason) => {
+                return Some(self.diverted(now, id, reason, shared).unwrap_or(io::Input::NotDiverted));
+            }
+            io::Output::Refused(status) => self.not_begun(now, id, status, shared),
+            io::Output::Reject(status, cause) => {
+                self.legs(now, shared).reject(id, status, cause);
+                self.transfers.failed(id, status);
+                if let Some(live) = self.calls.get(id) {
+                    self.conferences.not_answered(now, live, status, cause);
+                }
+            }
+            io::Output::Ring(status, description) => {
+                self.transfers.rings(id);
+                self.ring(now, id, (status, description), shared);
+            }
+            output => self.report(now, id, output, shared),
+        }
+        None
+    }
+
+    /// Reports the progress of a call to the journal, the rooms and the transfers.
+    fn report(&mut self, now: Now, id: CallId, output: io::Output, shared: &mut Shared) {
+        match output {
+            io::Output::Held(party, holds) => {
+                if let Some(leg) = self.calls.leg_id(id, party) {
+                    self.conferences.handle_input(now, conference::Input::Held(leg, holds));
+                }
+            }
+            io::Output::Left(party, cause) => {
+                if let Some(leg) = self.calls.leg_id(id, party) {
+                    self.conferences.left(now, leg, cause);
+                }
+            }
+            io::Output::Seat(party) => {
+                if let Some(live) = self.calls.get(id) {
+                    self.conferences.seat(now, live, party, &shared.directory);
+                    self.star_codes.confirm(live, party, &mut shared.outputs);
+                }
+            }
+            io::Output::Terms(peer) => self.transfers.terms(id, peer, &self.calls),
+            io::Output::Unlinked(cause) => self.transfers.unlinked(id, cause, &mut self.calls),
+            _ => {} // The caller passes only the outputs above.
+        }
+    }
+
+    /// Places a call again that the called extension forwards; `None` if it is not forwarded.
+    fn diverted(
+        &mut self,
+        now: Now,
+        id: CallId,
+        reason: ForwardReason,
+        shared: &mut Shared,
+    ) -> Option<io::Input> {
+        let live = self.calls.get_mut(id)?;
+        let asked = live.asked?;
+        let redirect = diverting::take_target(live, &shared.directory, reason)?;
+        let shown = diverting::follow(live, &shared.directory, &redirect, reason)?;
+        let before = live.call.facts().clone();
+        let dialled = Dialled { number: &redirect.target, call: Some(id), diverted: live.diverted.clone() };
+        let placed = self.placing(shared).place_forward(now, redirect.by, &shown, asked, dialled);
+        let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, diverted, forwards, .. } =
+            placed.ok()?;
+        let facts = diverting::facts(before, facts, &diverted);
+        let live = self.calls.get_mut(id)?;
+        live.diverted = diverted;
+        let callees = match onward {
+            Onward::Bindings(callees) => {
+                let at_once = callees.iter().map(|callee| callee.flow.remote.ip()).collect();
+                live.callees.extend(callees);
+                Callees::AtOnce(at_once)
+            }
+            Onward::Room(goal) => {
+                live.goal = Some(goal);
+                return Some(io::Input::EnterRoom(Box::new(facts)));
+            }
+            Onward::World(hunt) => {
+                self.calls.begin_hunt(id, *hunt);
+                Callees::InTurn
+            }
+        };
+        let callee = CalleeSide { policy, srtp, callees, forwards };
+        Some(io::Input::Divert(Box::new(Diverted { facts, callee })))
+    }
+
+    /// Completes the record of a call and outputs it.
+    fn ended(&mut self, now: Now, id: CallId, mut record: Box<Cdr>, shared: &mut Shared) {
+        if let Some(live) = self.calls.get(id) {
+            live.name_parties(&mut record);
+            requested::complete(live, &mut record, &mut shared.outputs);
+        }
+        self.billing.settle(now, &mut record);
+        shared.outputs.push_back(Output::Ended(record));
+    }
+
+    /// Sends a provisional response to the caller; reports the first one.
+    fn ring(
+        &mut self,
+        now: Now,
+        id: CallId,
+        (status, description): (u16, Option<SessionDescription>),
+        shared: &mut Shared,
+    ) {
+        if self.calls.get(id).is_some_and(|live| live.call.parties().rings_caller()) {
+            return self.caller_rings(now, id, shared);
+        }
+        self.legs(now, shared).answer(id, status_code(status), description.as_ref());
+        let Some(live) = self.calls.get_mut(id).filter(|live| live.ringing_at.is_none()) else { return };
+        live.ringing_at = Some(now.wall);
+        self.event(id, CallEvent::Ringing, shared);
+        if let Some(live) = self.calls.get(id) {
+            self.conferences.rings(now, live);
+        }
+    }
+
+    /// Outputs an event of a live call.
+    fn event(&self, id: CallId, event: fn(live_call::LiveCall) -> CallEvent, shared: &mut Shared) {
+        let call = call_queries::find(&self.calls, id);
+        shared.outputs.extend(call.map(|call| Output::News(Box::new(event(call).into()))));
+    }
+
+    /// Makes every check of a requested call.
+    ///
+    /// # Errors
+    /// Why it would not be placed.
+    pub(super) fn check(
+        &mut self,
+        now: Now,
+        from: ExtensionId,
+        requested: &RequestedCall,
+        shared: &mut Shared,
+    ) -> Result<Placeable, PlaceRefused> {
+        let placeable = Requester(self.placing(shared)).check(now, from, requested)?;
+        if self.has_capacity() { Ok(placeable) } else { Err(PlaceRefused::Busy) }
+    }
+
+    /// Places a requested call.
+    ///
+    /// # Errors
+    /// Why it is not placed.
+    pub(super) fn place(
+        &mut self,
+        now: Now,
+        order: &CallOrder,
+        shared: &mut Shared,
+    ) -> Result<(), PlaceRefused> {
+        if !self.has_capacity() || self.calls.get(order.call).is_some() {
+            return Err(PlaceRefused::Busy);
+        }
+        let limits = self.limits;
+        let new = Requester(self.placing(shared)).place(now, order, limits)?;
+        self.begin(now, new, shared);
+        Ok(())
+    }
+
+    /// Cancels a requested call.
+    ///
+    /// # Errors
+    /// When it is over, or both sides have answered.
+    pub(super) fn cancel(&mut self, now: Now, id: CallId, shared: &mut Shared) -> Result<(), CancelRefused> {
+        let live = self.calls.get_mut(id).filter(|live| !live.call.has_ended()).ok_or(CancelRefused::Gone)?;
+        let is_up = live.call.parties().is_up();
+        let request = live.request.as_mut().ok_or(CancelRefused::Gone)?;
+        if is_up {
+            return Err(CancelRefused::Answered);
+        }
+        request.cancelled = true;
+        self.feed(now, id, io::Input::Cancelled(HangupCause::OriginatorCancel), shared);
+        Ok(())
+    }
+
+    /// Ends a live call; returns whether there was one.
+    pub(super) fn end(&mut self, now: Now, id: CallId, shared: &mut Shared) -> bool {
+        let is_live = self.calls.get(id).is_some_and(|live| !live.call.has_ended());
+        self.feed(now, id, io::Input::End(HangupCause::NormalClearing), shared);
+        is_live
+    }
+
+    /// Continues a requested call whose calling party answered at fork `place`.
+    fn caller_answered(
+        &mut self,
+        now: Now,
+        id: CallId,
+        place: usize,
+        shared: &mut Shared,
+    ) -> Option<io::Input> {
+        self.calls.promote(id, place);
+        let target = self.calls.get(id)?.request.as_ref()?.target.clone();
+        let facts = self.calls.get(id)?.call.facts().clone();
+        let Continued { onward, callees, goal } = Requester(self.placing(shared)).go_on(now, &facts, target);
+        let live = self.calls.get_mut(id)?;
+        (live.callees, live.goal) = (callees, goal);
+        self.request_changed(now, id, RequestState::Calling, shared);
+        Some(io::Input::Onward(onward))
+    }
+
+    /// Ends a requested call that could not ring its calling party or its target.
+    fn request_not_begun(&mut self, now: Now, id: CallId, status: u16, shared: &mut Shared) {
+        let cause = match status {
+            503 => HangupCause::SwitchCongestion,
+            other => HangupCause::from_sip_status(other),
+        };
+        self.legs(now, shared).hang_up(id, Party::Caller, cause);
+        let Some(live) = self.calls.get(id) else { return };
+        let ended = now.wall.since(live.call.facts().started_at);
+        let outcome = Outcome {
+            ended_after_us: Some(ended),
+            hangup_cause: Some(cause),
+            ended_by: Some(EndedBy::System),
+            ..Outcome::default()
+        };
+        let mut record = Box::new(build(live.call.facts(), outcome));
+        requested::complete(live, &mut record, &mut shared.outputs);
+        self.billing.settle(now, &mut record);
+        shared.outputs.push_back(Output::Ended(record));
+    }
+
+    /// Reports that the calling party of a requested call rings, once.
+    fn caller_rings(&mut self, now: Now, id: CallId, shared: &mut Shared) {
+        let request = self.calls.get_mut(id).and_then(|live| live.request.as_mut());
+        if request.is_some_and(|request| !std::mem::replace(&mut request.rang, true)) {
+            self.request_changed(now, id, RequestState::Ringing, shared);
+        }
+    }
+
+    /// Reports a new state of a requested call.
+    fn request_changed(&self, now: Now, id: CallId, state: RequestState, shared: &mut Shared) {
+        if self.calls.get(id).is_some_and(|live| live.request.is_some()) {
+            let change = RequestChange { call: id, state, reason: None, at: now.wall };
+            shared.outputs.push_back(Output::News(Box::new(change.into())));
+        }
+    }
+
+    /// Ends every call.
+    pub(super) fn end_all(&mut self, now: Now, cause: HangupCause, shared: &mut Shared) {
+        for id in self.calls.ids() {
+            self.feed(now, id, io::Input::End(cause), shared);
+        }
+    }
+
+    /// Dials a target for a room.
+    pub(super) fn dial_into(
+        &mut self,
+        now: Now,
+        query: DialIntoRoom,
+        shared: &mut Shared,
+    ) -> Result<String, ControlRefused> {
+        let DialIntoRoom(room, request) = query;
+        let organisation = shared.directory.room(room).ok_or(ControlRefused::NoRoom)?.organisation_id;
+        if !self.has_capacity() {
+            return Err(ControlRefused::Busy);
+        }
+        Dialler(self.placing(shared)).may_dial(now, organisation, &request)?;
+        conference_commands::dial(&mut self.conferences, room, request)
+    }
+
+    /// Puts the parties of two calls into one room.
+    pub(super) fn merge(
+        &mut self,
+        now: Now,
+        merge: Merge,
+        shared: &mut Shared,
+    ) -> Result<LiveRoom, MergeRefused> {
+        let plan = merging::plan(&self.calls, merge)?;
+        if !self.conferences.takes_another_room() {
+            return Err(MergeRefused::Full);
+        }
+        for part in plan.parts {
+            if let Some(live) = self.calls.get_mut(part.call) {
+                live.goal = Some(plan.goal.clone());
+            }
+            self.feed(now, part.call, io::Input::Merge(part.without), shared);
+        }
+        conference_commands::find(&self.conferences, now, plan.room).ok_or(MergeRefused::Full)
+    }
+
+    /// Carries out what remains to be done for a transfer.
+    fn carry_out_transfer(&mut self, now: Now, effect: Effect, shared: &mut Shared) {
+        match effect {
+            Effect::Failed(transfer, status) => self.transfer_failed(now, transfer, status, shared),
+            Effect::Feed(id, input) => self.feed(now, id, input, shared),
+            Effect::Join(transfer, target) => self.join(now, transfer, target, shared),
+            Effect::PickUp(transfer, place) => self.pick_up(now, transfer, place, shared),
+            // The party may have hung up; then no notification is due.
+            Effect::Notify(leg, extra) => {
+                let _ = shared.ua.request_within(now.instant, leg, Method::Notify, &extra);
+            }
+        }
+    }
+
+    /// Relays a transferred party to its target, and hangs up the party that transferred it.
+    fn join(&mut self, now: Now, transfer: Transfer, target: Place, shared: &mut Shared) {
+        let Some(inputs) = transfers::link(&mut self.calls, transfer.transferee, target) else {
+            let gone = StatusCode::TEMPORARILY_UNAVAILABLE.as_u16();
+            if transfer.consulted.is_none() {
+                self.feed(now, target.0, io::Input::End(HangupCause::OriginatorCancel), shared);
+            }
+            return self.transfer_failed(now, transfer, gone, shared);
+        };
+        for (id, input) in inputs {
+            self.feed(now, id, input, shared);
+        }
+        // The result goes out before the BYE.
+        self.transfers.notify(&transfer, StatusCode::OK);
+        let dismissed = std::iter::once(transfer.by).chain(transfer.consulted);
+        for (id, party) in dismissed.filter(|place| transfers::is_there(&self.calls, *place)) {
+            self.transfers.dismiss(id, party);
+        }
+    }
+
+    /// Answers a waiting caller for a party that has taken the place of a ringing phone.
+    fn pick_up(&mut self, now: Now, transfer: Transfer, place: Place, shared: &mut Shared) {
+        let waits = |live: &&LiveCall| live.call.is_ringing();
+        let caller = self.calls.get(transfer.transferee.0).filter(waits).map(|live| live.call.facts().call);
+        let own = self.calls.get(place.0).and_then(|live| peer_of(live.call.parties(), place.1));
+        let Some((call, own)) = caller.zip(own) else {
+            // Another phone has answered, or the caller has given up.
+            return self.feed(now, place.0, io::Input::End(HangupCause::LoseRace), shared);
+        };
+        let awaited = io::Awaited { settled: own.settled, policy: own.policy, from: place.0 };
+        let transfer = Transfer { transferee: place, picks_up: false, ..transfer };
+        self.transfers.begin(call, transfer);
+        self.feed(now, call, io::Input::PickUp(Box::new(awaited)), shared);
+    }
+
+    /// Reports a failed transfer; the transferred party returns to the one that transferred it, if that is still there.
+    fn transfer_failed(&mut self, now: Now, transfer: Transfer, status: u16, shared: &mut Shared) {
+        self.transfers.notify(&transfer, status_code(status));
+        let Transfer { by, transferee, .. } = transfer;
+        self.feed(now, by.0, io::Input::Referring(None), shared);
+        if !transfers::is_there(&self.calls, by) {
+            let cause = transfers::cause_of(status);
+            self.feed(now, transferee.0, io::Input::Dismiss(transferee.1, cause), shared);
+        }
+    }
+
+    fn legs<'a>(&'a mut self, now: Now, shared: &'a mut Shared) -> CallToSip<'a> {
+        CallToSip { now, ua: &mut shared.ua, calls: &mut self.calls, recent_byes: &mut self.recent_byes }
+    }
+
+    /// Returns the parts that decide where a call goes.
+    pub(super) fn placing<'a>(&'a mut self, shared: &'a mut Shared) -> PlacementContext<'a> {
+        PlacementContext {
+            node: self.node,
+            directory: &shared.directory,
+            registrar: &shared.registrar,
+            calls: &self.calls,
+            conferences: &mut self.conferences,
+            billing: &mut self.billing,
+            ids: &mut shared.ids,
+        }
+    }
+
+    /// Handles the timeouts of calls and of their credit.
+    pub(super) fn timeout(&mut self, now: Now, shared: &mut Shared) {
+        while let Some(id) = self.calls.pop_due(now.instant) {
+            let (ua, trunks) = (&mut shared.ua, &mut shared.trunks);
+            if let Some(input) = self.hunts.timeout(now, id, &mut self.calls, ua, trunks) {
+                self.feed(now, id, input, shared);
+            }
+            self.feed(now, id, io::Input::Timeout, shared);
+        }
+        self.billing.timeout(now);
+    }
+
+    /// Carries out one output of the rooms, or one step of a hunt; returns whether there was one.
+    pub(super) fn step(&mut self, now: Now, shared: &mut Shared) -> bool {
+        if let Some(output) = self.conferences.poll_output() {
+            match self.conferences.carry_out(now.instant, output, &self.calls, &mut shared.outputs) {
+                Some(RoomEffect::Call(id, input)) => self.feed(now, id, input, shared),
+                Some(RoomEffect::Dial(dial)) => self.dial(now, &dial, shared),
+                None => {}
+            }
+        } else if let Some(effect) = self.transfers.poll_effect() {
+            self.carry_out_transfer(now, effect, shared);
+        } else if let Some(id) = self.hunts.poll() {
+            self.hunt(now, id, shared);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Warns or ends one call whose credit is used up; returns whether there was one.
+    pub(super) fn charge(&mut self, now: Now, shared: &mut Shared) -> bool {
+        match self.billing.poll_output() {
+            Some(credit::Output::End(id)) => {
+                self.feed(now, id, io::Input::End(HangupCause::AllottedTimeout), shared);
+            }
+            Some(credit::Output::Warn(id)) => self.feed(now, id, io::Input::Warn, shared),
+            None => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,440 @@
+//! The way in: asks callers for a room's number and for its PIN.
+//!
+//! [`Callers`] owns the callers on their way in and those who hear a last prompt. A caller who has passed becomes an
+//! [`Entrant`]; the machine seats the entrant, or has the entrant refused.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::ids::{LegId, RoomId};
+use sidetone_model::prompt::Prompt;
+use sidetone_model::room::Role;
+use sidetone_model::time::Now;
+
+use crate::conference::keypad::{DIGITS_MAX, PAUSE};
+use crate::conference::outputs::{Alarm, Outputs};
+use crate::conference::pin_attempts::{Attempt, PinAttempts};
+use crate::conference::pins::{TRIES_MAX, role_of};
+use crate::conference::{Arrival, Hears, Output, PinCaller, RoomDirectory};
+
+/// What checks of numbers and PINs need: the stored rooms, the limits on wrong PINs, and the outputs.
+pub(super) struct Checks<'a> {
+    pub(super) directory: &'a RoomDirectory,
+    pub(super) pin_attempts: &'a mut PinAttempts,
+    pub(super) outputs: &'a mut Outputs,
+}
+
+/// A caller who passed the PIN check or needs no PIN.
+#[derive(Debug)]
+pub(super) struct Entrant {
+    pub(super) who: Arrival,
+    pub(super) room: RoomId,
+    pub(super) role: Role,
+    /// Was not asked for a PIN.
+    pub(super) unasked: bool,
+    /// Is in a mix of their own already.
+    pub(super) in_mix: bool,
+}
+
+/// The callers on their way into rooms, and those who are about to be hung up.
+#[derive(Debug)]
+pub(super) struct Callers {
+    asked: HashMap<LegId, Caller>,
+    /// Callers who hear a last prompt before we hang up.
+    leaving: HashMap<LegId, Leaving>,
+    /// Callers who are asked at once.
+    len_max: usize,
+}
+
+/// A caller who is asked for a room's number or PIN.
+#[derive(Debug)]
+struct Caller {
+    who: Arrival,
+    stage: Stage,
+    digits: String,
+    /// Wrong entries; counted separately for room numbers and PINs.
+    tries: u8,
+    /// The token of the prompt that plays.
+    playing: Option<u64>,
+    came: Instant,
+    /// When the last digit was keyed, or when the caller arrived.
+    heard: Instant,
+    /// When to repeat the prompt.
+    again: Option<Instant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Asked for the PIN of a room.
+    Pin(RoomId),
+    /// Asked for a room's number.
+    Room,
+    /// Waits for the result of the PIN check.
+    Verdict { room: RoomId, due: Instant },
+}
+
+/// A caller who hears a last prompt before the hang-up.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    token: u64,
+    cause: HangupCause,
+}
+
+impl Leaving {
+    /// How long the last prompt may play before we hang up anyway.
+    const LONGEST: Duration = Duration::from_secs(10);
+}
+
+impl Callers {
+    /// Without callers; at most `len_max` callers are asked at once.
+    pub(super) fn new(len_max: usize) -> Self {
+        Callers { asked: HashMap::new(), leaving: HashMap::new(), len_max }
+    }
+
+    /// Whether no further caller is asked at present.
+    pub(super) fn is_full(&self) -> bool {
+        self.asked.len() >= self.len_max
+    }
+
+    /// Whether the leg is asked, or is about to be hung up.
+    pub(super) fn knows(&self, leg: LegId) -> bool {
+        self.is_asked(leg) || self.leaving.contains_key(&leg)
+    }
+
+    /// Whether the leg is asked for a room's number or a PIN.
+    pub(super) fn is_asked(&self, leg: LegId) -> bool {
+        self.asked.contains_key(&leg)
+    }
+
+    /// Asks a caller for a room's number.
+    pub(super) fn ask_room(&mut self, now: Now, who: Arrival, outputs: &mut Outputs) {
+        self.ask(now, who, Stage::Room, outputs);
+    }
+
+    /// Handles a caller who wants into a room: returns a caller who needs no PIN, asks others for it.
+    pub(super) fn come_into(
+        &mut self,
+        now: Now,
+        who: Arrival,
+        room: RoomId,
+        in_mix: bool,
+        checks: Checks<'_>,
+    ) -> Option<Entrant> {
+        let Checks { directory, pin_attempts, outputs } = checks;
+        let config = directory.room(room).filter(|config| config.organisation_id == who.organisation);
+        let Some(config) = config else {
+            self.refuse(now, &who, in_mix, vec![Prompt::NoSuchRoom, Prompt::Goodbye], outputs);
+            return None;
+        };
+        if let Some(role) = who.extension.and_then(|extension| config.exempt(extension)) {
+            return Some(Entrant { who, room, role, unasked: true, in_mix });
+        }
+        if config.participant_pin.is_empty() {
+            return Some(Entrant { who, room, role: Role::Participant, unasked: true, in_mix });
+        }
+        if pin_attempts.refuses(now.instant, room, &who.counted()) {
+            self.refuse(now, &who, in_mix, vec![Prompt::Goodbye], outputs);
+        } else {
+            self.ask(now, who, Stage::Pin(room), outputs);
+        }
+        None
+    }
+
+    /// Plays the reason, then hangs up.
+    pub(super) fn refuse(
+        &mut self,
+        now: Now,
+        who: &Arrival,
+        in_mix: bool,
+        prompts: Vec<Prompt>,
+        outputs: &mut Outputs,
+    ) {
+        if !in_mix {
+            join_alone(who, outputs);
+        }
+        self.turn_away(now, who.leg, prompts, HangupCause::NormalClearing, outputs);
+    }
+
+    /// Plays last prompts to a leg that is in a mix, then hangs up.
+    pub(super) fn turn_away(
+        &mut self,
+        now: Now,
+        leg: LegId,
+        prompts: Vec<Prompt>,
+        cause: HangupCause,
+        outputs: &mut Outputs,
+    ) {
+        let token = outputs.play(leg, prompts);
+        self.leaving.insert(leg, Leaving { token, cause });
+        outputs.set(Alarm::Caller(leg), now.instant + Leaving::LONGEST);
+    }
+
+    fn ask(&mut self, now: Now, who: Arrival, stage: Stage, outputs: &mut Outputs) {
+        let leg = who.leg;
+        if self.is_full() {
+            return outputs.push(Output::HangUp(leg, HangupCause::SwitchCongestion));
+        }
+        join_alone(&who, outputs);
+        let mut caller = Caller {
+            who,
+            stage,
+            digits: String::new(),
+            tries: 0,
+            playing: None,
+            came: now.instant,
+            heard: now.instant,
+            again: None,
+        };
+        caller.prompt(vec![], outputs);
+        self.asked.insert(leg, caller);
+    }
+
+    /// Handles a digit that a caller keyed; returns a caller whose entry is complete and right.
+    pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, checks: Checks<'_>) -> Option<Entrant> {
+        let caller = self.asked.get_mut(&leg)?;
+        if matches!(caller.stage, Stage::Verdict { .. }) {
+            return None;
+        }
+        match digit {
+            '0'..='9' | '*' => caller.key(now.instant, digit, checks.outputs),
+            '#' if !caller.digits.is_empty() => return self.done(now, leg, checks),
+            _ => {}
+        }
+        None
+    }
+
+    /// Handles the end of a prompt.
+    pub(super) fn played(&mut self, now: Now, leg: LegId, token: u64, outputs: &mut Outputs) {
+        if let Some(leaving) = self.leaving.get(&leg) {
+            if leaving.token == token {
+                self.hang_up(leg, outputs);
+            }
+        } else if let Some(caller) = self.asked.get_mut(&leg) {
+            caller.played(now.instant, token, outputs);
+        }
+    }
+
+    /// Handles a leg that is over; returns whether it was here.
+    pub(super) fn gone(&mut self, leg: LegId, outputs: &mut Outputs) -> bool {
+        outputs.clear(Alarm::Caller(leg));
+        self.asked.remove(&leg).is_some() || self.leaving.remove(&leg).is_some()
+    }
+
+    /// Handles the caller's alarm: the end of the last prompt, the PIN result, silence, the end of entry, or a
+    /// repeated prompt. Returns a caller whose entry is right.
+    pub(super) fn due(&mut self, now: Now, leg: LegId, checks: Checks<'_>) -> Option<Entrant> {
+        if self.leaving.contains_key(&leg) {
+            self.hang_up(leg, checks.outputs);
+            return None;
+        }
+        let caller = self.asked.get_mut(&leg)?;
+        let is_over = |since: Instant, most| now.instant.saturating_duration_since(since) >= most;
+        match caller.stage {
+            Stage::Verdict { room, due } if due <= now.instant => return self.judge(now, leg, room, checks),
+            Stage::Verdict { .. } => caller.arm(checks.outputs),
+            _ if is_over(caller.came, STAY_MAX) || is_over(caller.heard, SILENCE_MAX) => {
+                let cause = HangupCause::NormalClearing;
+                self.dismiss(now, leg, vec![Prompt::Goodbye], cause, checks.outputs);
+            }
+            _ if !caller.digits.is_empty() => {
+                if is_over(caller.heard, PAUSE) {
+                    return self.done(now, leg, checks);
+                }
+                caller.arm(checks.outputs);
+            }
+            _ if caller.again.is_some_and(|again| again <= now.instant) => {
+                caller.prompt(vec![], checks.outputs);
+            }
+            _ => caller.arm(checks.outputs),
+        }
+        None
+    }
+
+    /// Handles a complete room number or PIN.
+    fn done(&mut self, now: Now, leg: LegId, checks: Checks<'_>) -> Option<Entrant> {
+        let caller = self.asked.get_mut(&leg)?;
+        match caller.stage {
+            Stage::Pin(room) => {
+                match checks.pin_attempts.verdict_at(now.instant, &caller.who.attempt(room)) {
+                    None => return self.judge(now, leg, room, checks),
+                    Some(Some(due)) => {
+                        caller.stage = Stage::Verdict { room, due };
+                        caller.arm(checks.outputs);
+                    }
+                    Some(None) => {
+                        let cause = HangupCause::SwitchCongestion;
+                        self.dismiss(now, leg, vec![Prompt::Goodbye], cause, checks.outputs);
+                    }
+                }
+            }
+            Stage::Room => return self.find_room(now, leg, checks),
+            Stage::Verdict { .. } => {}
+        }
+        None
+    }
+
+    fn find_room(&mut self, now: Now, leg: LegId, checks: Checks<'_>) -> Option<Entrant> {
+        let caller = self.asked.get_mut(&leg)?;
+        let digits = std::mem::take(&mut caller.digits);
+        let Some(room) = checks.directory.by_number(caller.who.organisation, &digits) else {
+            caller.tries += 1;
+            if caller.tries >= TRIES_MAX {
+                let last = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
+                self.dismiss(now, leg, last, HangupCause::UnallocatedNumber, checks.outputs);
+            } else {
+                caller.prompt(vec![Prompt::NoSuchRoom], checks.outputs);
+            }
+            return None;
+        };
+        let needs_pin = checks.directory.room(room).is_some_and(|config| {
+            let exempt = caller.who.extension.and_then(|extension| config.exempt(extension));
+            exempt.is_none() && !config.participant_pin.is_empty()
+        });
+        if needs_pin && !checks.pin_attempts.refuses(now.instant, room, &caller.who.counted()) {
+            caller.stage = Stage::Pin(room);
+            caller.tries = 0;
+            caller.heard = now.instant;
+            caller.prompt(vec![], checks.outputs);
+            return None;
+        }
+        let caller = self.take(leg, checks.outputs)?;
+        self.come_into(now, caller.who, room, true, checks)
+    }
+
+    /// Checks the PIN: returns a caller who keyed the right one, or counts the wrong PIN.
+    fn judge(&mut self, now: Now, leg: LegId, room: RoomId, checks: Checks<'_>) -> Option<Entrant> {
+        let Checks { directory, pin_attempts, outputs } = checks;
+        let caller = self.asked.get_mut(&leg)?;
+        let digits = std::mem::take(&mut caller.digits);
+        let Some(config) = directory.room(room) else {
+            let last = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
+            self.dismiss(now, leg, last, HangupCause::UnallocatedNumber, outputs);
+            return None;
+        };
+        let who = caller.who.counted();
+        if let Some(role) = role_of(config, &digits) {
+            let caller = self.take(leg, outputs)?;
+            pin_attempts.succeeded(room, &who);
+            return Some(Entrant { who: caller.who, room, role, unasked: false, in_mix: true });
+        }
+        // Read before this failure counts, because the caller was given three tries when the prompt began.
+        let attempt = caller.who.attempt(room);
+        let tries_max = if pin_attempts.is_slow(now.instant, &attempt) { 1 } else { TRIES_MAX };
+        let reached = pin_attempts.failed(now.instant, &attempt);
+        outputs.report_guessing(now, &attempt, &caller.who.number, reached);
+        caller.tries += 1;
+        if caller.tries >= tries_max || pin_attempts.refuses(now.instant, room, &who) {
+            // The prompt for a wrong PIN asks for another try.
+            let last = vec![Prompt::Goodbye];
+            self.dismiss(now, leg, last, HangupCause::CallRejected, outputs);
+            return None;
+        }
+        caller.stage = Stage::Pin(room);
+        caller.prompt(vec![Prompt::WrongPin], outputs);
+        None
+    }
+
+    fn dismiss(
+        &mut self,
+        now: Now,
+        leg: LegId,
+        prompts: Vec<Prompt>,
+        cause: HangupCause,
+        outputs: &mut Outputs,
+    ) {
+        self.take(leg, outputs);
+        self.turn_away(now, leg, prompts, cause, outputs);
+    }
+
+    fn take(&mut self, leg: LegId, outputs: &mut Outputs) -> Option<Caller> {
+        outputs.clear(Alarm::Caller(leg));
+        let caller = self.asked.remove(&leg)?;
+        if caller.playing.is_some() {
+            outputs.push(Output::StopPlaying(leg));
+        }
+        Some(caller)
+    }
+
+    fn hang_up(&mut self, leg: LegId, outputs: &mut Outputs) {
+        outputs.clear(Alarm::Caller(leg));
+        if let Some(leaving) = self.leaving.remove(&leg) {
+            outputs.push(Output::HangUp(leg, leaving.cause));
+        }
+    }
+}
+
+/// Puts a leg into a mix of its own.
+fn join_alone(who: &Arrival, outputs: &mut Outputs) {
+    let mix = outputs.mix();
+    let (leg, organisation) = (who.leg, who.organisation);
+    outputs.push(Output::Join { leg, mix, organisation, muted: false, hears: Hears::Room });
+}
+
+impl Caller {
+    /// Plays prompts, then the question.
+    fn prompt(&mut self, mut prompts: Vec<Prompt>, outputs: &mut Outputs) {
+        prompts.push(if self.stage == Stage::Room { Prompt::EnterRoom } else { Prompt::EnterPin });
+        self.playing = Some(outputs.play(self.who.leg, prompts));
+        self.again = None;
+        self.arm(outputs);
+    }
+
+    /// Handles a digit: it stops the prompt and is appended; `*` clears the digits.
+    fn key(&mut self, now: Instant, digit: char, outputs: &mut Outputs) {
+        if self.playing.take().is_some() {
+            outputs.push(Output::StopPlaying(self.who.leg));
+        }
+        match digit {
+            '*' => self.digits.clear(),
+            // Further digits are dropped: this many already match no PIN and no room.
+            _ if self.digits.len() < DIGITS_MAX => self.digits.push(digit),
+            _ => {}
+        }
+        self.heard = now;
+        self.again = Some(now + ASK_AGAIN);
+        self.arm(outputs);
+    }
+
+    /// Handles the end of a prompt: schedules its repetition.
+    fn played(&mut self, now: Instant, token: u64, outputs: &mut Outputs) {
+        if self.playing == Some(token) {
+            self.playing = None;
+            self.again = Some(now + ASK_AGAIN);
+            self.arm(outputs);
+        }
+    }
+
+    fn arm(&self, outputs: &mut Outputs) {
+        let due = match self.stage {
+            Stage::Verdict { due, .. } => due,
+            _ => {
+                let pause = (!self.digits.is_empty()).then(|| self.heard + PAUSE);
+                let bounds = [Some(self.heard + SILENCE_MAX), pause, self.again];
+                bounds.into_iter().flatten().fold(self.came + STAY_MAX, Instant::min)
+            }
+        };
+        outputs.set(Alarm::Caller(self.who.leg), due);
+    }
+}
+
+impl Arrival {
+    /// A PIN that this caller keyed at a room.
+    fn attempt(&self, room: RoomId) -> Attempt {
+        Attempt { organisation: self.organisation, room, who: self.counted(), trunk: self.trunk }
+    }
+
+    /// The identity for which this caller's wrong PINs are counted.
+    pub(super) fn counted(&self) -> PinCaller {
+        PinCaller::new(self.extension, &self.number)
+    }
+}
+
+/// How long a caller may key nothing.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// How long a caller may take in all to enter a room.
+const STAY_MAX: Duration = Duration::from_secs(300);
+
+/// Time from the end of a prompt to its repetition.
+const ASK_AGAIN: Duration = Duration::from_secs(10);

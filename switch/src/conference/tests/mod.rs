@@ -1,0 +1,15 @@
+//! Tests of the rooms by their inputs and outputs.
+
+mod claiming;
+mod entering;
+mod invites;
+mod laws;
+mod moderating;
+mod pin_attempts;
+mod races;
+pub(crate) mod reader;
+mod script;
+mod sitting;
+mod world;
+
+pub(super) use world::any_instant;

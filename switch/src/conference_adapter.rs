@@ -1,0 +1,319 @@
+//! Connects conference rooms and calls: carries out the outputs of the rooms, and feeds them the events of
+//! legs.
+//!
+//! Rooms identify legs by [`LegId`] and handle no SIP and no ports. A leg belongs to the rooms from
+//! [`Output::Seat`] of its call to [`Output::Left`]. Every end of a leg, for any reason, reaches the rooms
+//! through `Left`.
+//!
+//! [`Output::Left`]: crate::io::Output::Left
+//! [`Output::Seat`]: crate::io::Output::Seat
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sidetone_media::mix::MixId;
+use sidetone_model::call::HangupCause;
+use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
+use sidetone_model::time::Now;
+
+use crate::call_table::CallTable;
+use crate::conference::{
+    self, Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, PinCaller, RoomDirectory, Rooms, RoomsConfig,
+};
+use crate::dtmf::{DtmfSource, Keys};
+use crate::io::{Input, MediaCommand, Party, PortId};
+use crate::live::LiveCall;
+use crate::mixing::{MixOrder, RecordingPlan, SeatHears};
+use crate::routing::Directory;
+use crate::switch_io::{Notice, Output, Outputs};
+
+/// The rooms, and the legs and calls that belong to them.
+pub(super) struct Conferences {
+    pub(super) rooms: Rooms,
+    pub(super) seats: HashMap<LegId, Seat>,
+    /// Calls placed by rooms, until they are answered or over.
+    pub(super) dials: HashMap<DialId, CallId>,
+}
+
+/// A leg that belongs to the rooms.
+pub(super) struct Seat {
+    pub(super) call: CallId,
+    pub(super) party: Party,
+    /// When it was answered, or joined from another call.
+    since: Instant,
+    keys: Keys,
+}
+
+/// What remains to be done with a call after an output of the rooms.
+pub(super) enum RoomEffect {
+    /// Feed this input to the call.
+    Call(CallId, Input),
+    /// Place a call for a room.
+    Dial(Dial),
+}
+
+impl Seat {
+    /// Returns the media port of the leg; `None` once the leg is gone.
+    fn port(&self, calls: &CallTable) -> Option<PortId> {
+        let leg = calls.get(self.call)?.call.parties().leg(self.party)?;
+        leg.is_open().then(|| leg.port())
+    }
+}
+
+impl Conferences {
+    pub(super) fn new(config: RoomsConfig, seed: u64) -> Self {
+        Conferences { rooms: Rooms::new(config, seed), seats: HashMap::new(), dials: HashMap::new() }
+    }
+
+    /// Returns when [`conference::Input::Timeout`] is due.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.rooms.next_timeout()
+    }
+
+    /// Feeds an input to the rooms; drain [`Conferences::poll_output`] afterwards.
+    pub(super) fn handle_input(&mut self, now: Now, input: conference::Input) {
+        self.rooms.handle_input(now, input);
+    }
+
+    /// Passes the stored rooms of a new directory to the rooms.
+    pub(super) fn replace_directory(&mut self, now: Now, directory: &Directory) {
+        self.handle_input(now, conference::Input::Directory(book(directory)));
+    }
+
+    /// Returns the media group whose worker has the mix of a live room: a leg that begins there need not
+    /// move.
+    pub(super) fn group_of(&self, goal: &conference::Goal) -> Option<u64> {
+        let (conference::Goal::Moved { room } | conference::Goal::Room(room)) = goal else { return None };
+        self.rooms.mix_of((*room).into()).map(|mix| mix.0)
+    }
+
+    /// Passes an answered party of a call to the rooms.
+    pub(super) fn seat(&mut self, now: Now, live: &LiveCall, party: Party, directory: &Directory) {
+        let Some(arrival) = arrival(live, party, directory) else { return };
+        let call = live.call.facts().call;
+        self.seats.insert(arrival.leg, Seat { call, party, since: now.instant, keys: Keys::default() });
+        if let conference::Goal::Dialled { dial } = &arrival.goal {
+            self.dials.remove(dial);
+        }
+        self.handle_input(now, conference::Input::Arrived(arrival));
+    }
+
+    /// Reports that a seated party is gone.
+    pub(super) fn left(&mut self, now: Now, leg: LegId, cause: HangupCause) {
+        if self.seats.remove(&leg).is_some() {
+            self.handle_input(now, conference::Input::Gone(leg, cause));
+        }
+    }
+
+    /// Whether a leg belongs to the rooms.
+    pub(super) fn has(&self, leg: LegId) -> bool {
+        self.seats.contains_key(&leg)
+    }
+
+    /// Records the call that was placed for a room.
+    pub(super) fn placed(&mut self, dial: DialId, call: CallId) {
+        self.dials.insert(dial, call);
+    }
+
+    /// Forgets a call that could not begin.
+    pub(super) fn not_placed(&mut self, dial: DialId) {
+        self.dials.remove(&dial);
+    }
+
+    /// Reports to the rooms that a phone rings for their call.
+    pub(super) fn rings(&mut self, now: Now, live: &LiveCall) {
+        if let Some(dial) = self.dial_of(live) {
+            self.handle_input(now, conference::Input::Ringing(dial));
+        }
+    }
+
+    /// Reports to the rooms that their call was not answered.
+    pub(super) fn not_answered(
+        &mut self,
+        now: Now,
+        live: &LiveCall,
+        status: u16,
+        cause: Option<HangupCause>,
+    ) {
+        let Some(dial) = self.dial_of(live) else { return };
+        self.dials.remove(&dial);
+        let end = match (cause, status) {
+            (Some(HangupCause::NoAnswer), _) => DialEnd::NoAnswer,
+            (_, 486 | 600) => DialEnd::Busy,
+            (_, 603 | 607 | 608) => DialEnd::Declined,
+            (_, status) => DialEnd::Status(status),
+        };
+        self.handle_input(now, conference::Input::DialFailed { dial, end });
+    }
+
+    fn dial_of(&self, live: &LiveCall) -> Option<DialId> {
+        match live.goal {
+            Some(Goal::Dialled { dial }) => Some(dial).filter(|dial| self.dials.contains_key(dial)),
+            _ => None,
+        }
+    }
+
+    /// Handles a key that a party pressed.
+    pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, way: DtmfSource) {
+        let Some(seat) = self.seats.get_mut(&leg) else { return };
+        if seat.keys.counts(now.instant, digit, way) {
+            self.handle_input(now, conference::Input::Digit(leg, digit));
+        }
+    }
+
+    /// Reports that the extensions of a call that is over may be reachable again.
+    pub(super) fn call_over(&mut self, now: Now, live: &LiveCall) {
+        // A call placed by a room was not answered: that shows nothing new about its extension.
+        if live.caller.is_none() && live.call.parties().answered_after().is_none() {
+            return;
+        }
+        let callees = live.callees.iter().map(|callee| callee.identity.extension);
+        let caller = live.caller.iter().map(|caller| caller.identity.extension);
+        let mut extensions: Vec<ExtensionId> = caller.chain(callees).flatten().collect();
+        extensions.sort_unstable();
+        extensions.dedup();
+        for extension in extensions {
+            self.handle_input(now, conference::Input::Free(extension));
+        }
+    }
+
+    /// Returns the next output of the rooms.
+    pub(super) fn poll_output(&mut self) -> Option<conference::Output> {
+        self.rooms.poll_output()
+    }
+
+    /// Carries out an output of the rooms on the legs of calls; returns what remains to be done with a call.
+    pub(super) fn carry_out(
+        &mut self,
+        now: Instant,
+        output: conference::Output,
+        calls: &CallTable,
+        outputs: &mut Outputs,
+    ) -> Option<RoomEffect> {
+        use conference::Output as RoomOutput;
+        let mut media = |leg: LegId, command: MediaCommand| {
+            let port = self.seats.get(&leg).and_then(|seat| seat.port(calls));
+            outputs.extend(port.map(|port| Output::Media(port, command)));
+        };
+        match output {
+            RoomOutput::CancelDial(dial) => {
+                let id = self.dials.remove(&dial)?;
+                return Some(RoomEffect::Call(id, Input::End(HangupCause::OriginatorCancel)));
+            }
+            RoomOutput::Dial(dial) => return Some(RoomEffect::Dial(dial)),
+            RoomOutput::Doubt(leg) => {
+                let seat = self.seats.get(&leg)?;
+                return Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)));
+            }
+            RoomOutput::HangUp(leg, cause) => return self.dismiss(leg, cause),
+            RoomOutput::Hear(leg, hears) => media(leg, MediaCommand::Hear(seat_hears(hears))),
+            RoomOutput::Join { leg, mix, organisation, muted, hears } => {
+                let seat = self.seats.get(&leg)?;
+                let Some(formats) =
+                    calls.get(seat.call).and_then(|live| live.call.parties().leg(seat.party)?.formats())
+                else {
+                    return self.dismiss(leg, HangupCause::IncompatibleDestination);
+                };
+                let (mix, hears, formats) = (MixId(mix.0), seat_hears(hears), Box::new(formats));
+                media(leg, MediaCommand::Join { mix, organisation, formats, muted, hears });
+            }
+            RoomOutput::Mute(leg, muted) => media(leg, MediaCommand::Mute(muted)),
+            RoomOutput::Event(event) => outputs.push_back(Output::RoomEvent(Box::new(event))),
+            RoomOutput::Note(note) => outputs.push_back(Output::RoomNote(Box::new(note))),
+            RoomOutput::PinGuessing(guessing) => {
+                outputs.push_back(Output::Notice(Notice::PinGuessing(guessing.room_id, guessing.limit)));
+                outputs.push_back(Output::News(Box::new(guessing.into())));
+            }
+            RoomOutput::Play(leg, prompts, token) => {
+                // A prompt that still plays is out of date.
+                media(leg, MediaCommand::StopPlaying);
+                let lead = self.seats.get(&leg).map_or(Duration::ZERO, |seat| {
+                    PROMPT_LEAD.saturating_sub(now.saturating_duration_since(seat.since))
+                });
+                media(leg, MediaCommand::Play { prompts, token, lead });
+            }
+            RoomOutput::PlayAll(mix, organisation, prompts) => {
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Play { organisation, prompts }));
+            }
+            RoomOutput::Record(mix, session, organisation) => {
+                let plan = RecordingPlan { session, organisation };
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
+            }
+            RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
+            RoomOutput::StopRecording(mix) => {
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopRecording));
+            }
+        }
+        None
+    }
+
+    /// Returns the effect that hangs up one leg.
+    fn dismiss(&self, leg: LegId, cause: HangupCause) -> Option<RoomEffect> {
+        let seat = self.seats.get(&leg)?;
+        Some(RoomEffect::Call(seat.call, Input::Dismiss(seat.party, cause)))
+    }
+
+    /// Returns the id of the seated leg of a call; any of them, if several are seated.
+    pub(super) fn leg_of_call(&self, call: CallId) -> Option<LegId> {
+        self.seats.iter().find(|(_, seat)| seat.call == call).map(|(leg, _)| *leg)
+    }
+
+    /// Returns the number of recordings of ended rooms that are not closed yet.
+    pub(super) fn open_recordings(&self) -> usize {
+        self.rooms.open_recordings()
+    }
+
+    /// Whether one more room may begin.
+    pub(super) fn takes_another_room(&self) -> bool {
+        self.rooms.takes_another_room()
+    }
+
+    /// Whether a room takes one more participant now.
+    pub(super) fn accepts(&self, room: RoomId) -> bool {
+        self.rooms.accepts(room)
+    }
+
+    /// Whether a caller may try to enter a room.
+    ///
+    /// # Errors
+    /// The status to refuse the call with.
+    pub(super) fn admits(&self, now: Instant, room: RoomId, who: &PinCaller) -> Result<(), u16> {
+        self.rooms.admits(now, room, who)
+    }
+}
+
+/// Indexes the rooms of a directory.
+fn book(directory: &Directory) -> std::sync::Arc<RoomDirectory> {
+    let line = |id| directory.extension(id).map(|line| (line.number.clone(), line.name.clone()));
+    std::sync::Arc::new(RoomDirectory::new(directory.rooms(), line))
+}
+
+/// Returns a party of a call as the rooms identify it.
+fn arrival(live: &LiveCall, party: Party, directory: &Directory) -> Option<Arrival> {
+    let (facts, identity) = (live.call.facts(), live.identity_of(party)?);
+    // The extension comes only from the leg's digest or from our own INVITE, never from its From header.
+    let team = identity.extension.and_then(|id| directory.extension(id)?.team_id);
+    Some(Arrival {
+        leg: identity.id,
+        call: facts.call,
+        organisation: facts.organisation,
+        number: identity.number.clone().unwrap_or_default(),
+        name: identity.name.clone(),
+        extension: identity.extension,
+        team,
+        trunk: facts.trunk.filter(|_| identity.extension.is_none()),
+        device: live.binding_of(party).map(|binding| DeviceId(binding.0)),
+        is_silent: live.call.parties().leg(party).is_some_and(|leg| leg.silent_since.is_some()),
+        goal: live.goal.clone()?,
+    })
+}
+
+fn seat_hears(hears: Hears) -> SeatHears {
+    match hears {
+        Hears::Music => SeatHears::Music,
+        Hears::Room => SeatHears::Room,
+    }
+}
+
+/// Prompts begin this long after the 200: until then the phone and the NATs on the way may not pass any audio.
+const PROMPT_LEAD: Duration = Duration::from_millis(600);

@@ -1,0 +1,178 @@
+//! Parties of a call that are in a room: how they get their seat, and how their dialog negotiates media with
+//! the room.
+//!
+//! A room accepts a party's offer as far as its mix can decode and encode it; no other party is asked. A
+//! party that wants to receive nothing holds the call; what it sends then, usually music, is not mixed.
+
+use std::time::Instant;
+
+use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_sip::sdp::{Direction, SessionDescription};
+
+use crate::ending::Ending;
+use crate::io::{MediaCommand, Output, Party};
+use crate::leg::Leg;
+use crate::parties::{Near, Parties, State};
+use crate::transcoding::answer_back;
+
+/// Answers the caller on behalf of a room.
+///
+/// # Errors
+/// The status to refuse the INVITE with.
+pub(super) fn take_for_a_room(parties: &mut Parties, ending: &mut Ending, now: Instant) -> Result<(), u16> {
+    let Near::Party(caller) = &mut parties.near else { return Ok(()) };
+    let (offer, leg) = (caller.offer.clone(), &mut caller.leg);
+    let answer = match offer {
+        Some(offer) => {
+            leg.exchange.receive_offer(offer.clone()).map_err(|_| 488_u16)?;
+            match &parties.awaiting {
+                Some(awaited) => {
+                    let answer = answer_back(&offer, &awaited.settled, leg.local(), &leg.policy);
+                    let answer = answer.map_err(|refused| refused.status())?;
+                    leg.exchange.send_answer(answer).map_err(|_| 488_u16)?
+                }
+                None => leg.answer_for_room()?,
+            }
+        }
+        None => leg.exchange.send_offer(leg.offer_to_room()).map_err(|_| 488_u16)?,
+    };
+    parties.describe(Party::Caller);
+    ending.await_journal(parties, now, Some(answer));
+    Ok(())
+}
+
+/// Seats the party that called the room, or that the room called, once the call is answered. A party that
+/// has yet to answer our offer is seated when its ACK arrives.
+pub(super) fn seat_who_came_for_a_room(parties: &mut Parties) {
+    let party = match (&parties.near, parties.winner) {
+        (Near::Room, Some(place)) => Party::Callee(place),
+        (Near::Party(_), None) => Party::Caller,
+        (Near::Room, None) | (Near::Party(_), Some(_)) => return,
+    };
+    if parties.awaiting.is_some() {
+        return parties.push(Output::Reached(party));
+    }
+    seat(parties, party);
+}
+
+/// Ends the relaying between the parties and seats them, except `without`, which is hung up.
+pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, without: Option<Party>) {
+    let Some(callee) = parties.winner.filter(|_| parties.can_merge()) else { return };
+    parties.merged = true;
+    let both = [Party::Caller, Party::Callee(callee)];
+    for party in both.into_iter().filter(|party| Some(*party) != without) {
+        seat(parties, party);
+        // A party that is on hold, or that holds, is asked to send and receive again.
+        let is_held =
+            |leg: &Leg| leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv);
+        if parties.leg(party).is_some_and(is_held) {
+            resume(parties, party);
+        }
+    }
+    if let Some(party) = without {
+        ending.dismiss(parties, now, party, HangupCause::NormalClearing, EndedBy::System);
+    }
+}
+
+/// Handles an offer of a party inside its dialog.
+pub(super) fn offer_in_room(parties: &mut Parties, party: Party, offer: Option<SessionDescription>) {
+    if !matches!(parties.state, State::Up | State::Answering { .. }) {
+        return parties.push(Output::OfferResult(party, Err(481)));
+    }
+    let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else {
+        return parties.push(Output::OfferResult(party, Err(481)));
+    };
+    let Some(offer) = offer else {
+        // The answer arrives with the ACK.
+        let offered = leg.exchange.send_offer(leg.offer_to_room()).map_err(|_| 491);
+        return parties.push(Output::OfferResult(party, offered));
+    };
+    let offer = match leg.srtp.admit(offer) {
+        Ok(offer) => offer,
+        Err(refused) => return parties.push(Output::OfferResult(party, Err(refused.status()))),
+    };
+    if leg.exchange.receive_offer(offer).is_err() {
+        return parties.push(Output::OfferResult(party, Err(491)));
+    }
+    match leg.answer_for_room() {
+        Ok(answer) => {
+            settle_in_room(parties, party);
+            parties.push(Output::OfferResult(party, Ok(answer)));
+        }
+        Err(status) => {
+            leg.exchange.roll_back();
+            parties.push(Output::OfferResult(party, Err(status)));
+        }
+    }
+}
+
+/// Handles a party's answer to our offer, or its refusal.
+pub(super) fn offered_in_room(
+    parties: &mut Parties,
+    ending: &mut Ending,
+    now: Instant,
+    party: Party,
+    result: Result<Option<SessionDescription>, u16>,
+) {
+    let Some(leg) = parties.leg_mut(party) else { return };
+    if leg.exchange.local_offer().is_none() {
+        return; // The call moved on: the answer belongs to nothing.
+    }
+    if let Ok(Some(answer)) = &result
+        && leg.exchange.receive_answer(answer.clone()).is_ok()
+    {
+        leg.resumes = false;
+        return settle_in_room(parties, party);
+    }
+    leg.exchange.roll_back();
+    leg.resumes &= result == Err(491);
+    // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
+    if matches!(result, Err(408 | 481)) {
+        ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
+    }
+}
+
+/// Repeats our offer that clashed with the party's, if it is still needed.
+pub(super) fn offer_due(parties: &mut Parties, party: Party) {
+    if parties.leg(party).is_some_and(|leg| leg.is_seated() && leg.resumes) {
+        resume(parties, party);
+    }
+}
+
+/// Handles a completed negotiation between a party and the room: seats the party, or changes its seat.
+pub(super) fn settle_in_room(parties: &mut Parties, party: Party) {
+    let Some(leg) = parties.leg_mut(party) else { return };
+    let formats = leg.formats();
+    let (is_seated, held) = (leg.is_seated(), leg.holding_changed());
+    parties.describe(party);
+    if !is_seated {
+        // The call may still wait for the journal.
+        if parties.is_up() {
+            seat(parties, party);
+        }
+        return;
+    }
+    parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
+    if let Some(holds) = held {
+        parties.push(Output::Held(party, holds));
+    }
+}
+
+fn seat(parties: &mut Parties, party: Party) {
+    let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.negotiated().is_some()) else { return };
+    leg.seat();
+    let held = leg.holding_changed();
+    parties.push(Output::Seat(party));
+    if let Some(holds) = held {
+        parties.push(Output::Held(party, holds));
+    }
+}
+
+/// Offers a party to send and receive.
+fn resume(parties: &mut Parties, party: Party) {
+    let Some(leg) = parties.leg_mut(party) else { return };
+    if let Ok(offer) = leg.exchange.send_offer(leg.offer_to_room()) {
+        leg.resumes = true;
+        parties.push(Output::Offer(party, offer));
+    }
+}

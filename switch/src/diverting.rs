@@ -1,0 +1,192 @@
+//! Calls that an extension forwards, by its settings or by a redirection of its phone (301 and 302): where they go,
+//! and what the new target is shown.
+//!
+//! The extension forwards within its dial plan and at its cost. A redirection by a trunk is not followed, because a
+//! trunk has no dial plan of its own.
+
+use sidetone_call::record::{Facts, Forwarded};
+use sidetone_model::call::Direction;
+use sidetone_model::directory::Extension;
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::OrganisationId;
+use sidetone_sip::message::{Host, NameAddr, Response, Uri};
+
+use crate::io::Forwards;
+use crate::live::{Callee, Diversion, LegIdentity, LiveCall, Redirect};
+use crate::message_parts::dialled;
+use crate::routing::Directory;
+
+/// Returns the redirection of a fork that answered 301 or 302; `None` if the fork is no phone of an extension, or if
+/// its Contact names no number.
+pub(super) fn redirect_of(live: &LiveCall, fork: usize, response: &Response) -> Option<Redirect> {
+    if !matches!(response.status().as_u16(), 301 | 302) {
+        return None;
+    }
+    let by = live.callees.get(fork)?.identity.extension?;
+    let contact = response.list("Contact").next()?;
+    let target = NameAddr::parse(contact).ok().and_then(|contact| dialled(&contact.uri))?;
+    Some(Redirect { by, target })
+}
+
+/// Returns why calls to an extension are forwarded or refused without ringing a phone.
+pub(super) fn at_once(extension: &Extension, is_reachable: bool) -> Option<ForwardReason> {
+    if extension.forwarding.always.is_some() {
+        Some(ForwardReason::Always)
+    } else if extension.do_not_disturb {
+        Some(ForwardReason::DoNotDisturb)
+    } else {
+        (!is_reachable).then_some(ForwardReason::Unregistered)
+    }
+}
+
+/// Returns which results of an extension's phones forward a call.
+pub(super) fn forwards(extension: &Extension) -> Forwards {
+    let forwarding = &extension.forwarding;
+    let ringing = std::time::Duration::from_secs(forwarding.no_answer_seconds.into());
+    Forwards {
+        busy: forwarding.busy.is_some(),
+        no_answer: forwarding.no_answer.is_some().then_some(ringing),
+        unregistered: forwarding.unregistered.is_some(),
+    }
+}
+
+/// Takes the extension that forwards a live call for this reason, and the target.
+pub(super) fn take_target(
+    live: &mut LiveCall,
+    directory: &Directory,
+    reason: ForwardReason,
+) -> Option<Redirect> {
+    if reason == ForwardReason::Redirected {
+        return live.redirect.take();
+    }
+    let by = live.call.facts().called?.extension_id;
+    let target = directory.extension(by)?.forwarding.target(reason)?.to_owned();
+    Some(Redirect { by, target })
+}
+
+/// Records that an extension forwards a live call; `None` if that would be a loop, or too long a chain.
+pub(super) fn follow(
+    live: &mut LiveCall,
+    directory: &Directory,
+    redirect: &Redirect,
+    reason: ForwardReason,
+) -> Option<LegIdentity> {
+    let shown = live.caller.as_ref()?.identity.clone();
+    let number = &directory.extension(redirect.by)?.number;
+    extend(&mut live.diverted, number, reason, &redirect.target)?;
+    // Forks without a port were never rung, and have no place in the call.
+    live.callees.truncate(live.call.parties().forked());
+    Some(shown)
+}
+
+/// Adds an extension to those that have forwarded a call; `None` if that would be a loop, or too long a chain.
+pub(super) fn extend(
+    diverted: &mut Vec<Diversion>,
+    number: &str,
+    reason: ForwardReason,
+    target: &str,
+) -> Option<()> {
+    // An extension forwards a call once.
+    let has_forwarded = |number: &str| diverted.iter().any(|diversion| diversion.number == number);
+    let is_loop = number == target || has_forwarded(number) || has_forwarded(target);
+    if is_loop || diverted.len() >= DIVERSIONS_MAX {
+        return None;
+    }
+    diverted.push(Diversion { number: number.to_owned(), reason });
+    Some(())
+}
+
+/// Returns the facts of a call that was forwarded, from those at its beginning and those of the new target. A call to
+/// an outside number is that of the extension that forwards it; any other remains that of its caller.
+pub(super) fn facts(before: Facts, target: Facts, diverted: &[Diversion]) -> Facts {
+    let dialled = before.dialled_number.clone().or(before.destination_number.clone());
+    let last = diverted.last();
+    let target = Facts {
+        call: before.call,
+        started_at: before.started_at,
+        caller_number: before.caller_number.clone(),
+        dialled_number: dialled,
+        forwarded: last.map(|last| Forwarded { by: last.number.clone(), reason: last.reason }),
+        ..target
+    };
+    if target.direction == Direction::Outbound {
+        return target;
+    }
+    Facts {
+        extension: before.extension,
+        agent: before.agent,
+        team: before.team,
+        trunk: before.trunk,
+        direction: before.direction,
+        ..target
+    }
+}
+
+/// Adds Diversion (RFC 5806) and History-Info (RFC 7044) to the INVITEs of new targets.
+pub(super) fn mark(callees: Vec<Callee>, headers: &[(&'static str, String)]) -> Vec<Callee> {
+    if headers.is_empty() {
+        return callees;
+    }
+    let mark = |callee: Callee| {
+        let invite = headers.iter().fold(callee.invite, |invite, (name, value)| invite.header(name, value));
+        Callee { invite, ..callee }
+    };
+    callees.into_iter().map(mark).collect()
+}
+
+/// Returns the headers that name who forwarded the call: the latest first in Diversion, the first first in
+/// History-Info. None for a call that was not forwarded.
+pub(super) fn headers(
+    diverted: &[Diversion],
+    directory: &Directory,
+    organisation: OrganisationId,
+    target: &str,
+) -> Vec<(&'static str, String)> {
+    let organisation = directory.organisation(organisation).filter(|_| !diverted.is_empty());
+    let Some(host) = organisation.and_then(|known| Host::parse(&known.sip_domain).ok()) else {
+        return Vec::new();
+    };
+    let address = |number: &str| Uri::sip(host.clone(), None).with_user(number).to_string();
+    let diversions = diverted.iter().rev().map(|Diversion { number, reason }| {
+        ("Diversion", format!("<{}>;reason={};counter=1", address(number), reason_word(*reason)))
+    });
+    let mut index = "1".to_owned();
+    let mut history = Vec::with_capacity(diverted.len().saturating_add(1));
+    for (place, Diversion { number, reason }) in diverted.iter().enumerate() {
+        let mapped = if place == 0 { "" } else { ";mp=1" };
+        let cause = cause(*reason);
+        history.push((
+            "History-Info",
+            format!("<{}?Reason=SIP%3Bcause%3D{cause}>;index={index}{mapped}", address(number)),
+        ));
+        index.push_str(".1");
+    }
+    history.push(("History-Info", format!("<{}>;index={index};mp=1", address(target))));
+    diversions.chain(history).collect()
+}
+
+/// The reason in Diversion (RFC 5806 §4).
+fn reason_word(reason: ForwardReason) -> &'static str {
+    match reason {
+        ForwardReason::Always => "unconditional",
+        ForwardReason::Busy => "user-busy",
+        ForwardReason::DoNotDisturb => "do-not-disturb",
+        ForwardReason::NoAnswer => "no-answer",
+        ForwardReason::Redirected => "deflection",
+        ForwardReason::Unregistered => "unavailable",
+    }
+}
+
+/// The SIP status in History-Info (RFC 7044 §10.2, RFC 4458 §3).
+fn cause(reason: ForwardReason) -> u16 {
+    match reason {
+        ForwardReason::Always | ForwardReason::Redirected => 302,
+        ForwardReason::Busy => 486,
+        ForwardReason::DoNotDisturb => 480,
+        ForwardReason::NoAnswer => 408,
+        ForwardReason::Unregistered => 503,
+    }
+}
+
+/// How often one call is forwarded.
+const DIVERSIONS_MAX: usize = 5;

@@ -1,0 +1,61 @@
+//! Ids of calls, legs and media groups.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use sidetone_model::ids::{CallId, LegId};
+use sidetone_model::time::Timestamp;
+use sidetone_sip::sdp::KeySeed;
+
+/// Creates ids from a seeded generator.
+pub(super) struct Ids(StdRng);
+
+impl Ids {
+    pub(super) fn new(rng: StdRng) -> Self {
+        Ids(rng)
+    }
+
+    /// Creates a call id that sorts by time (RFC 9562 §5.7).
+    pub(super) fn call(&mut self, wall: Timestamp) -> CallId {
+        let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
+        let random: [u8; 10] = self.0.random();
+        CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// Creates a leg id; random, so that it cannot be guessed.
+    pub(super) fn leg(&mut self) -> LegId {
+        LegId(uuid::Builder::from_random_bytes(self.0.random()).into_uuid())
+    }
+
+    /// Creates an SDP session id and media group for a call: below 2⁶², so that a few may be added (RFC 8866
+    /// §5.2).
+    pub(super) fn session(&mut self) -> u64 {
+        self.0.random::<u64>() >> 2
+    }
+
+    /// Creates a source of keys for a call.
+    pub(super) fn keys(&mut self) -> KeySeed {
+        KeySeed::new(self.0.random())
+    }
+
+    /// Returns the generator, for other random choices.
+    pub(super) fn rng(&mut self) -> &mut StdRng {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn call_ids_sort_by_time_and_session_ids_leave_room() {
+        let mut ids = Ids::new(StdRng::seed_from_u64(1));
+        let at = |millis: i64| Timestamp::from_micros(millis * 1000);
+        let calls: Vec<CallId> = [1, 2, 1_000, 1_700_000_000_000].map(|millis| ids.call(at(millis))).into();
+        assert!(calls.is_sorted(), "{calls:?}");
+        assert!((0..100).all(|_| ids.session() < 1 << 62));
+        assert_ne!(ids.leg(), ids.leg());
+    }
+}

@@ -1,0 +1,504 @@
+//! Inputs and outputs of a call, with its ports and parties.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sidetone_call::record::Facts;
+use sidetone_media::mix::{Formats, MixId};
+use sidetone_media::session::{Description, Report};
+use sidetone_media::srtp::SrtpKeys;
+use sidetone_media::transcode::TranscodePlan;
+use sidetone_model::call::HangupCause;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::forwarding::ForwardReason;
+use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::prompt::Prompt;
+use sidetone_model::rating::Price;
+use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_sip::flow::Flow;
+use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, Negotiated, SessionDescription, SrtpRule};
+
+use crate::mixing::SeatHears;
+
+/// A media port of the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u64);
+
+/// A media port and the address that SDP gives for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The port.
+    pub id: PortId,
+    /// The address to which the party sends RTP.
+    pub advertised: SocketAddr,
+}
+
+/// A leg of a call, as its trace is named: `a`, `b`, and `b2` for the second called leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegName {
+    /// The call.
+    pub call: CallId,
+    /// The position among the called legs, in ringing order; `None` is the caller's leg.
+    pub fork: Option<usize>,
+}
+
+impl fmt::Display for LegName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fork {
+            None => f.write_str("a"),
+            Some(0) => f.write_str("b"),
+            Some(place) => write!(f, "b{}", place.saturating_add(1)),
+        }
+    }
+}
+
+/// Finds the flow by which an address of a trunk's server is reached.
+#[derive(Clone)]
+pub struct Reach(Arc<FlowTo>);
+
+type FlowTo = dyn Fn(&TrunkAddress, SocketAddr) -> Result<Flow, Unreachable> + Send + Sync;
+
+/// Why an address is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// No listener of ours reaches it.
+    NoRoute,
+    /// It is one of our own listeners.
+    Ourselves,
+}
+
+impl Reach {
+    /// Uses `flow_to` for every address.
+    pub fn new(
+        flow_to: impl Fn(&TrunkAddress, SocketAddr) -> Result<Flow, Unreachable> + Send + Sync + 'static,
+    ) -> Self {
+        Reach(Arc::new(flow_to))
+    }
+
+    /// Returns the flow to an address of a server.
+    ///
+    /// # Errors
+    /// When the address must not or cannot be called.
+    pub fn flow_to(&self, server: &TrunkAddress, address: SocketAddr) -> Result<Flow, Unreachable> {
+        (self.0)(server, address)
+    }
+}
+
+/// Commands to a media port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaCommand {
+    /// The leg was answered.
+    Answered,
+    /// Relay received packets to `peer`, with payload types renumbered by the map.
+    Bridge {
+        /// The other leg's port.
+        peer: PortId,
+        /// Payload type received to payload type sent; `None` is identity.
+        payload_map: Option<Box<[u8; 128]>>,
+    },
+    /// The leg is over: report and free the port.
+    Close,
+    /// SDP negotiation completed.
+    Describe(Box<Description>),
+    /// SDP negotiation changed the formats of a leg that has a seat.
+    Format(Box<Formats>),
+    /// Change what the seat hears.
+    Hear(SeatHears),
+    /// Give the leg a seat in a mix; this ends its bridge, or its seat in another mix.
+    Join {
+        /// The mix; it is created with its first seat.
+        mix: MixId,
+        /// The organisation whose prompts and music the party hears.
+        organisation: OrganisationId,
+        /// The negotiated formats.
+        formats: Box<Formats>,
+        /// Whether the party is muted.
+        muted: bool,
+        /// What it hears.
+        hears: SeatHears,
+    },
+    /// Remove the leg's seat.
+    Leave,
+    /// Mute or unmute the party of the seat.
+    Mute(bool),
+    /// Play this to the party of the seat alone, after what is being played to it;
+    /// [`Input::Played`](crate::machine::Input::Played) reports the end.
+    Play {
+        /// The prompts, in order.
+        prompts: Vec<Prompt>,
+        /// Identifies the end in `Played`.
+        token: u64,
+        /// The silence before the first prompt.
+        lead: Duration,
+    },
+    /// SDP negotiation settled these keys of SRTP, or none; it comes before the `Describe` of the same SDP.
+    Secure(Option<Box<SrtpKeys>>),
+    /// Say how the leg does, by [`Input::Snapshot`](crate::machine::Input::Snapshot).
+    Snapshot,
+    /// Stop the prompts that play to the party only; their end is not reported.
+    StopPlaying,
+    /// Play a tone into the audio sent to the party.
+    Tone,
+    /// Transcode packets that the bridge does not map; `None` only relays.
+    Transcode(Option<Box<TranscodePlan>>),
+}
+
+/// A party of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// A called party: the index of the callee's binding, or of the attempt at a trunk.
+    Callee(usize),
+    /// The calling party.
+    Caller,
+}
+
+/// Parameters of a new call.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The facts for the record.
+    pub facts: Facts,
+    /// The time limits.
+    pub limits: Limits,
+    /// The calling and the called side.
+    pub sides: Sides,
+    /// SDP session id of the caller's leg; the forks use the numbers after it.
+    pub session_id: u64,
+    /// The media group of its ports: one worker serves all legs of a group.
+    pub group: u64,
+    /// The source of the keys of its legs with SRTP.
+    pub keys: KeySeed,
+}
+
+/// The two sides of a call. A room is not a party: it has neither dialog nor port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// One party calls another.
+    Bridge {
+        /// The calling party.
+        caller: CallerSide,
+        /// The called party.
+        callee: CalleeSide,
+    },
+    /// A transfer calls a party for a party of another call.
+    ForPeer {
+        /// The party of the other call.
+        awaited: Box<Awaited>,
+        /// The called party.
+        callee: CalleeSide,
+    },
+    /// A room calls a party.
+    FromRoom {
+        /// The called party.
+        callee: CalleeSide,
+    },
+    /// A party calls a room, or a number that asks for the room.
+    IntoRoom {
+        /// The calling party.
+        caller: CallerSide,
+    },
+    /// A program requested the call: the calling party is rung first, and [`Input::Onward`] names the target when it
+    /// has answered.
+    Requested {
+        /// The calling party.
+        caller: CalleeSide,
+    },
+    /// A party calls to take the place of another in another call.
+    TakeOver {
+        /// The calling party.
+        caller: CallerSide,
+        /// The party of the other call.
+        awaited: Box<Awaited>,
+    },
+}
+
+/// The party of another call for which a party is called or answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// What it negotiated, or offers.
+    pub settled: SessionDescription,
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// Its call.
+    pub from: CallId,
+}
+
+/// A party of another call, as far as a party that is relayed to it must know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its port.
+    pub port: PortId,
+    /// What it negotiated.
+    pub negotiated: Negotiated,
+    /// The same as a description from which an offer or an answer for the other party is made.
+    pub settled: SessionDescription,
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// The direction that it wants, from its view.
+    pub wanted: Direction,
+}
+
+/// How a party is linked with a party of another call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linking {
+    /// The other party.
+    pub peer: Peer,
+    /// The call that the transfer began in, for the record of the call that takes over.
+    pub from: Option<CallId>,
+    /// The call that takes over, for the record of the call that the transfer began in.
+    pub to: Option<CallId>,
+}
+
+/// The calling party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerSide {
+    /// The offer of its INVITE; if there was none, our offer is in the 200 (RFC 3261 §13.2.1).
+    pub offer: Option<SessionDescription>,
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// Whether it has SRTP.
+    pub srtp: SrtpRule,
+    /// The address that its SIP comes from.
+    pub at: IpAddr,
+}
+
+/// The called party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalleeSide {
+    /// The codecs that it may use.
+    pub policy: CodecPolicy,
+    /// Whether it has SRTP; an [`Attempt`] has a rule of its own.
+    pub srtp: SrtpRule,
+    /// How it is rung.
+    pub callees: Callees,
+    /// Which results of its phones forward the call.
+    pub forwards: Forwards,
+}
+
+/// Which results of an extension's phones forward a call; redirections by the phones always do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwards {
+    /// Whether a busy phone does.
+    pub busy: bool,
+    /// How long the phones ring without an answer until the call is forwarded; `None` does not forward it.
+    pub no_answer: Option<Duration>,
+    /// Whether it does that no phone can be reached.
+    pub unregistered: bool,
+}
+
+/// The target of a requested call whose calling party has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// A party.
+    Callee(CalleeSide),
+    /// None: the call ends with this status and cause.
+    Refused(u16, HangupCause),
+    /// A room, or a number that asks for the room.
+    Room,
+}
+
+/// The targets that a call rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callees {
+    /// All at once, by the address of each one's SIP; at least one.
+    AtOnce(Vec<IpAddr>),
+    /// One after the other, each by an [`Input::Attempt`], until one answers.
+    InTurn,
+}
+
+/// New targets of a call that was redirected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diverted {
+    /// The facts of the call from now on.
+    pub facts: Facts,
+    /// The new targets.
+    pub callee: CalleeSide,
+}
+
+/// One attempt to reach a callee whose targets ring in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The trunk, for the record.
+    pub trunk: TrunkId,
+    /// The address of its SIP.
+    pub at: IpAddr,
+    /// The carrier's price, when the call is rated and the carrier has a rate.
+    pub cost: Option<Price>,
+    /// The longest duration of an answered call over the trunk, when the trunk has its own limit.
+    pub limit: Option<Duration>,
+    /// Whether the trunk has SRTP.
+    pub srtp: SrtpRule,
+    /// The codecs that the trunk may use.
+    pub policy: CodecPolicy,
+}
+
+/// Time limits of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first fork to an answer.
+    pub ring: Duration,
+    /// From the end of the caller's leg to its media report.
+    pub report: Duration,
+    /// From the answer to the end of the call.
+    pub call: Duration,
+    /// How long both parties of a call may send neither RTP nor RTCP; `None` means no limit. A party in a room
+    /// is probed after this time, at the latest after 15 s.
+    pub silence: Option<Duration>,
+    /// The same while a party has put the call on hold.
+    pub silence_on_hold: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            ring: Duration::from_secs(60),
+            report: Duration::from_secs(2),
+            call: Duration::from_secs(4 * 60 * 60),
+            silence: Some(Duration::from_secs(60)),
+            silence_on_hold: Some(Duration::from_secs(30 * 60)),
+        }
+    }
+}
+
+/// Something that happened to a call.
+#[derive(Debug)]
+pub enum Input {
+    /// A 2xx that we sent to `party` was acknowledged; the ACK may carry the answer to our offer.
+    Acknowledged(Party, Option<SessionDescription>),
+    /// A fork sent a 2xx.
+    Answered(usize, Option<SessionDescription>),
+    /// Attempt this target: the first, or the one after [`Output::NextAttempt`].
+    Attempt(Attempt),
+    /// The caller cancelled, with this cause.
+    Cancelled(HangupCause),
+    /// Hang up one party, which is in a room.
+    Dismiss(Party, HangupCause),
+    /// Ring these targets instead: the called extension has forwarded the call.
+    Divert(Box<Diverted>),
+    /// A party did not answer a request inside its dialog, or calls again: probe it if it is in a room and silent.
+    Doubted(Party),
+    /// End the call, whatever its state.
+    End(HangupCause),
+    /// Answer the caller for a room: the called extension has forwarded the call there, and these are its facts.
+    EnterRoom(Box<Facts>),
+    /// No target is left; the status and cause for the caller if none could be attempted at all.
+    Exhausted(u16, HangupCause),
+    /// A fork ended with a final response of this status and cause.
+    Failed(usize, u16, HangupCause),
+    /// A party hung up, or its dialog broke.
+    HungUp(Party, HangupCause),
+    /// The journal entry that delays the answer is written.
+    Journalled,
+    /// Relay a party of the call to a party of another call; the other party of this call stays until it is dismissed.
+    Link(Party, Box<Linking>),
+    /// Put the parties into a room instead of relaying between them; this party is hung up.
+    Merge(Option<Party>),
+    /// The call is not forwarded.
+    NotDiverted,
+    /// A party sent an offer inside its dialog; without a description it requests our offer.
+    Offer(Party, Option<SessionDescription>),
+    /// Our offer that clashed with one of the party may be repeated.
+    OfferDue(Party),
+    /// Our offer inside a party's dialog was answered, or refused with a status.
+    Offered(Party, Result<Option<SessionDescription>, u16>),
+    /// The target, after [`Output::CallerAnswered`].
+    Onward(Onward),
+    /// The linked party of the other call has these terms now; `None` when it is gone and another is awaited.
+    PeerChanged(Option<Box<Peer>>),
+    /// The linked party of the other call is gone for this reason: end this call too.
+    PeerLeft(HangupCause),
+    /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
+    PickUp(Box<Awaited>),
+    /// The media port after [`Output::OpenPort`]; `None` when no port is free.
+    PortOpened(Option<Port>),
+    /// The result of [`Output::Probe`]: whether the party is still in the dialog.
+    Probed(Party, bool),
+    /// A fork sent a provisional response above 100.
+    Provisional(usize, u16, Option<SessionDescription>),
+    /// A transfer by this party is under way, or has failed: while one is, the other party waits if this one leaves.
+    Referring(Option<Party>),
+    /// The dialog of a party must be refreshed by repeating the present SDP as an offer.
+    Refresh(Party),
+    /// A port was closed; its report.
+    Report(PortId, Box<Report>),
+    /// How long the party of a port has sent nothing; `None` when packets arrive again.
+    Silent(PortId, Option<Duration>),
+    /// The time of [`Call::next_timeout`](crate::call::Call::next_timeout) has come.
+    Timeout,
+    /// The call's credit is nearly used up: play the warning to the caller.
+    Warn,
+    /// The result of [`Output::AskHeard`]: the fork has sent no response at all.
+    Unheard(usize),
+    /// A fork ended without a final response: the status is 408 when there was no response, 503 when it was
+    /// unreachable.
+    Unreached(usize, u16),
+}
+
+/// Actions that the switch carries out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Both sides answered: answer the caller's INVITE with 200 and this description; `None` if a room placed
+    /// the call.
+    Answer(Option<SessionDescription>),
+    /// Feed [`Input::Unheard`] if this fork has sent no response at all, not even 100.
+    AskHeard(usize),
+    /// Hang up a confirmed dialog, and give the party this cause.
+    Bye(Party, HangupCause),
+    /// Cancel a fork that has no final response, and give it this cause.
+    Cancel(usize, HangupCause),
+    /// The calling party of a requested call answered at this fork: the other forks are cancelled. Make its leg the
+    /// caller's, forget the other legs, and feed [`Input::Onward`].
+    CallerAnswered(usize),
+    /// The record is complete; the call is over.
+    Ended(Box<Cdr>),
+    /// The call waits for its first [`Input::Attempt`].
+    FirstAttempt,
+    /// A seated party put us on hold, or resumed.
+    Held(Party, bool),
+    /// Invite a fork with this offer.
+    Invite(usize, SessionDescription),
+    /// Write to the journal that the call is answered, then feed [`Input::Journalled`].
+    Journal(Box<Cdr>),
+    /// A seated party is gone, for this cause.
+    Left(Party, HangupCause),
+    /// Send a command to a media port.
+    Media(PortId, MediaCommand),
+    /// The attempt failed with this status, but another trunk may succeed: feed [`Input::Attempt`] or
+    /// [`Input::Exhausted`].
+    NextAttempt(u16),
+    /// Send an offer inside a party's dialog.
+    Offer(Party, SessionDescription),
+    /// Answer the party's own offer: a 200 with the description, or a failure status.
+    OfferResult(Party, Result<SessionDescription, u16>),
+    /// Open a media port for a party whose SIP comes from `towards`, then feed [`Input::PortOpened`]. The call
+    /// requests the next port only after that.
+    OpenPort {
+        /// The position among the called legs; `None` is the caller's leg.
+        fork: Option<usize>,
+        /// The address that its SIP comes from.
+        towards: IpAddr,
+    },
+    /// Probe inside the dialog whether the party is still there, then feed [`Input::Probed`].
+    Probe(Party),
+    /// The party that was called for a party of another call has answered: link them.
+    Reached(Party),
+    /// The called extension forwards the call for this reason: feed [`Input::Divert`], [`Input::EnterRoom`] or
+    /// [`Input::NotDiverted`].
+    Redirected(ForwardReason),
+    /// The call could not begin, and leaves no outputs after this one: refuse the caller's INVITE with this
+    /// status, or report it to the room. It is 488 when there is no common codec, and 503 when there is no free
+    /// port.
+    Refused(u16),
+    /// The call was not answered: refuse the caller's INVITE, or report it to the room that placed the call. The
+    /// caller is given the cause, if any.
+    Reject(u16, Option<HangupCause>),
+    /// Send a provisional response to the caller.
+    Ring(u16, Option<SessionDescription>),
+    /// The party is answered and goes into a room.
+    Seat(Party),
+    /// The linked party of this call has these terms now: notify the other call.
+    Terms(Box<Peer>),
+    /// The linked party of this call is gone for this reason: notify the other call.
+    Unlinked(HangupCause),
+}

@@ -1,0 +1,147 @@
+//! Bindings that outlive the process: which ones changed, and those of an earlier process.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use sidetone_model::directory::Extension;
+use sidetone_model::registration::{KeptBinding, KeptExtension};
+use sidetone_model::time::{Now, Timestamp};
+use sidetone_sip::flow::{Flow, ListenerId, Protocol};
+use sidetone_sip::registrar::{self, Binding, Registrar, SavedBinding};
+
+use crate::routing::Directory;
+
+/// The addresses of record whose bindings changed since they were last taken.
+#[derive(Debug, Default)]
+pub(super) struct ChangedBindings(HashSet<Arc<str>>);
+
+impl ChangedBindings {
+    /// Notes what an output of the registrar says of a binding.
+    pub(super) fn note(&mut self, output: &registrar::Output) {
+        match output {
+            registrar::Output::Registered { aor, .. } | registrar::Output::Removed { aor, .. } => {
+                self.0.insert(Arc::clone(aor));
+            }
+            registrar::Output::KeepAlive { .. }
+            | registrar::Output::Moved { .. }
+            | registrar::Output::Reachability { .. } => {}
+        }
+    }
+
+    /// Takes the bindings of up to `max` addresses of record that changed. Those of an extension that is gone have no
+    /// extension any more: a restart leaves them out by itself.
+    pub(super) fn take(
+        &mut self,
+        now: Now,
+        max: usize,
+        directory: &Directory,
+        registrar: &Registrar,
+    ) -> Vec<KeptExtension> {
+        let mut taken = Vec::new();
+        while taken.len() < max
+            && let Some(aor) = self.0.iter().next().cloned()
+        {
+            self.0.remove(&aor);
+            let extension = aor.split_once('@').and_then(|(number, domain)| {
+                directory.line(directory.organisation_of_domain(domain)?.id, number)
+            });
+            if let Some(extension) = extension {
+                taken.push(KeptExtension {
+                    extension_id: extension.id,
+                    credential: digest(extension),
+                    bindings: kept_of(now, registrar.bindings_of(&aor)),
+                    aor: aor.to_string(),
+                });
+            }
+        }
+        taken
+    }
+}
+
+/// Restores the bindings of extensions that still have the same address of record and the same credential; returns
+/// how many bindings.
+pub(super) fn restore(
+    now: Now,
+    kept: Vec<KeptExtension>,
+    directory: &Directory,
+    registrar: &mut Registrar,
+) -> usize {
+    let mut restored = 0;
+    for KeptExtension { extension_id, aor, credential, bindings } in kept {
+        let Some(extension) = directory.extension(extension_id) else { continue };
+        if directory.aor(extension).as_ref() == Some(&aor) && digest(extension) == credential {
+            let saved = bindings.into_iter().filter_map(|binding| saved(now, binding)).collect();
+            restored += registrar.restore(now.instant, &aor, saved);
+        }
+    }
+    restored
+}
+
+/// A digest of an extension's credential: a registration ends with the credential that made it, also over a restart.
+fn digest(extension: &Extension) -> String {
+    let digest = Sha256::digest(format!("{}:{}", extension.ha1.md5, extension.ha1.sha256));
+    digest.iter().take(DIGEST_LEN).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn kept_of(now: Now, bindings: &[Binding]) -> Vec<KeptBinding> {
+    let valid = bindings.iter().filter(|binding| binding.expires_at > now.instant);
+    valid.filter_map(|binding| kept(now, binding)).collect()
+}
+
+fn kept(now: Now, binding: &Binding) -> Option<KeptBinding> {
+    (binding.flow.protocol == Protocol::Udp).then(|| KeptBinding {
+        contact: binding.contact.to_string(),
+        listener: binding.flow.listener.0,
+        remote: binding.flow.remote,
+        path: binding.path.iter().map(ToString::to_string).collect(),
+        q_permille: binding.q_permille,
+        instance: binding.instance.clone(),
+        reg_id: binding.reg_id,
+        user_agent: binding.user_agent.as_deref().map(str::to_owned),
+        call_id: binding.call_id.clone(),
+        cseq: binding.cseq,
+        registered_at: wall(now, binding.refreshed_at),
+        expires_at: wall(now, binding.expires_at),
+    })
+}
+
+fn saved(now: Now, kept: KeptBinding) -> Option<SavedBinding> {
+    Some(SavedBinding {
+        contact: kept.contact.parse().ok()?,
+        flow: Flow::udp(ListenerId(kept.listener), kept.remote),
+        path: kept.path.iter().map(|address| address.parse()).collect::<Result<_, _>>().ok()?,
+        q_permille: kept.q_permille,
+        instance: kept.instance,
+        reg_id: kept.reg_id,
+        user_agent: kept.user_agent.map(Arc::from),
+        call_id: kept.call_id,
+        cseq: kept.cseq,
+        refreshed_at: instant(now, kept.registered_at)?,
+        expires_at: instant(now, kept.expires_at)?,
+    })
+}
+
+/// The wall time of an instant near `now`.
+pub(super) fn wall(now: Now, at: Instant) -> Timestamp {
+    let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    match at.checked_duration_since(now.instant) {
+        Some(ahead) => now.wall.plus_micros(micros(ahead)),
+        None => now.wall.plus_micros(-micros(now.instant.saturating_duration_since(at))),
+    }
+}
+
+/// The instant of a wall time near `now`; one further back than the machine runs is `now`.
+fn instant(now: Now, at: Timestamp) -> Option<Instant> {
+    let ahead = at.as_micros().checked_sub(now.wall.as_micros())?;
+    let distance = Duration::from_micros(ahead.unsigned_abs());
+    if ahead >= 0 {
+        now.instant.checked_add(distance)
+    } else {
+        Some(now.instant.checked_sub(distance).unwrap_or(now.instant))
+    }
+}
+
+/// Bytes of the digest that are kept.
+const DIGEST_LEN: usize = 16;

@@ -1,0 +1,180 @@
+//! A party that is relayed to a party of another call, as a transfer leaves it.
+//!
+//! Each call keeps its own leg, its record and its charge. The party negotiates its media with us alone, and each
+//! call is notified of the terms of the other's party: its port, its formats, and whether it holds. Until the other
+//! party answers, a party whose peer left already waits without one.
+
+use std::time::Instant;
+
+use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_sip::sdp::{self, Direction, Negotiated, SessionDescription};
+
+use crate::ending::Ending;
+use crate::io::{Linking, Output, Party, Peer};
+use crate::leg::Leg;
+use crate::parties::{Link, Parties, State};
+use crate::transcoding::answer_back;
+
+/// Relays a party of an answered call to a party of another call.
+pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
+    let Linking { peer, from, to } = linking;
+    let own = peer_of(parties, party);
+    if !parties.is_up() || own.is_none() {
+        return;
+    }
+    let before = parties.link.take();
+    let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
+    if let Some(leg) = parties.leg_mut(party) {
+        leg.seat();
+    }
+    parties.merged = true;
+    parties.awaiting = None;
+    let (from, to) = (from.or(was_from), to.or(was_to));
+    parties.link = Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to }));
+    connect(parties);
+    align(parties);
+}
+
+/// Handles new terms of the other call's party; `None` when it is gone and another is awaited.
+pub(super) fn peer_changed(parties: &mut Parties, peer: Option<Peer>) {
+    let Some(link) = &mut parties.link else { return };
+    link.peer = peer;
+    connect(parties);
+    align(parties);
+}
+
+/// Handles the end of the other call: this one ends with it.
+pub(super) fn peer_left(parties: &mut Parties, ending: &mut Ending, now: Instant, cause: HangupCause) {
+    let Some(party) = parties.link.as_ref().map(|link| link.party) else { return };
+    let by = match party {
+        Party::Callee(_) => EndedBy::Caller,
+        Party::Caller => EndedBy::Callee,
+    };
+    ending.dismiss(parties, now, party, cause, by);
+}
+
+/// Returns the terms of a party as another call needs them; `None` unless its media are negotiated.
+pub(super) fn peer_of(parties: &Parties, party: Party) -> Option<Peer> {
+    let leg = parties.leg(party).filter(|leg| leg.is_open())?;
+    // Its keys are of no use to the other call.
+    let negotiated = Negotiated { srtp: None, ..leg.exchange.negotiated()?.clone() };
+    let wanted = leg.exchange.wanted_by_party();
+    let mut settled = leg.settled()?;
+    settled.media.iter_mut().for_each(|media| media.direction = wanted);
+    Some(Peer { port: leg.port(), negotiated, settled, policy: leg.policy.clone(), wanted })
+}
+
+/// Handles an offer of the linked party.
+pub(super) fn offer(parties: &mut Parties, party: Party, offer: Option<SessionDescription>) {
+    let result = match offer {
+        Some(offer) => answer(parties, party, offer),
+        None => offer_ours(parties, party),
+    };
+    parties.push(Output::OfferResult(party, result));
+}
+
+fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Result<SessionDescription, u16> {
+    if !matches!(parties.state, State::Up) {
+        return Err(481);
+    }
+    let towards = parties.link.as_ref().and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
+    let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return Err(481) };
+    let offer = leg.srtp.admit(offer).map_err(|refused| refused.status())?;
+    leg.exchange.receive_offer(offer.clone()).map_err(|_| 491_u16)?;
+    let answer = match &towards {
+        Some(settled) => answer_back(&offer, settled, leg.local(), &leg.policy),
+        None => sdp::answer(&offer, leg.local(), &leg.policy, Direction::SendRecv),
+    };
+    let sent = answer.map_err(|refused| refused.status());
+    let sent = sent.and_then(|answer| leg.exchange.send_answer(answer).map_err(|_| 488));
+    match sent {
+        Ok(_) => settled(parties, party),
+        Err(_) => leg.exchange.roll_back(),
+    }
+    sent
+}
+
+/// Returns our offer, whose answer arrives with the ACK (RFC 3261 §14.2).
+fn offer_ours(parties: &mut Parties, party: Party) -> Result<SessionDescription, u16> {
+    let direction = wanted_of_peer(parties);
+    let leg = parties.leg_mut(party).filter(|leg| leg.is_open()).ok_or(481_u16)?;
+    offer_with(leg, direction).ok_or(491)
+}
+
+/// Handles the linked party's answer to our offer, or its refusal.
+pub(super) fn offered(
+    parties: &mut Parties,
+    ending: &mut Ending,
+    now: Instant,
+    party: Party,
+    result: Result<Option<SessionDescription>, u16>,
+) {
+    let Some(leg) = parties.leg_mut(party).filter(|leg| leg.exchange.local_offer().is_some()) else {
+        return; // The call moved on: the answer belongs to nothing.
+    };
+    let is_gone = matches!(result, Err(408 | 481));
+    if result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok()) {
+        return settled(parties, party);
+    }
+    leg.exchange.roll_back();
+    // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
+    if is_gone {
+        ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
+    }
+}
+
+/// Applies the result of a negotiation of the linked party, and reports it to the other call if it changed.
+pub(super) fn settled(parties: &mut Parties, party: Party) {
+    parties.describe(party);
+    connect(parties);
+    let own = peer_of(parties, party);
+    if let Some(link) = &mut parties.link
+        && link.peer.is_some()
+        && link.reported != own
+    {
+        link.reported.clone_from(&own);
+        parties.outputs.extend(own.map(|own| Output::Terms(Box::new(own))));
+    }
+    align(parties);
+}
+
+/// Offers the linked party the direction that the other party wants, unless it has it or holds itself.
+pub(super) fn align(parties: &mut Parties) {
+    let Some(party) = parties.link.as_ref().filter(|link| link.peer.is_some()).map(|link| link.party) else {
+        return;
+    };
+    let wanted = wanted_of_peer(parties);
+    let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
+    let present = leg.exchange.local().and_then(|local| Some(local.direction_of(local.carried_audio()?.1)));
+    if present == Some(wanted) || leg.exchange.wanted_by_party() != Direction::SendRecv {
+        return;
+    }
+    if let Some(offer) = offer_with(leg, wanted) {
+        parties.push(Output::Offer(party, offer));
+    }
+}
+
+fn wanted_of_peer(parties: &Parties) -> Direction {
+    let peer = parties.link.as_ref().and_then(|link| link.peer.as_ref());
+    peer.map_or(Direction::SendRecv, |peer| peer.wanted)
+}
+
+/// Opens an exchange with the present description in this direction.
+fn offer_with(leg: &mut Leg, direction: Direction) -> Option<SessionDescription> {
+    let mut fresh = leg.exchange.local()?.clone();
+    for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
+        audio.direction = direction;
+    }
+    leg.exchange.send_offer(fresh).ok()
+}
+
+/// Relays the linked party's packets to the other party.
+fn connect(parties: &mut Parties) {
+    let Some(link) = &parties.link else { return };
+    let (party, Some(peer)) = (link.party, &link.peer) else { return };
+    let Some(leg) = parties.leg(party) else { return };
+    let (bridge, plan) = (leg.bridge_towards(peer.port, &peer.negotiated), leg.plan_for(&peer.negotiated));
+    parties.tell(party, bridge);
+    let command = parties.leg_mut(party).and_then(|leg| leg.transcode(plan));
+    parties.tell(party, command);
+}

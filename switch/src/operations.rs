@@ -1,0 +1,157 @@
+//! Operations of programs on live calls: a transfer on behalf of an extension's phone, and the move into a room.
+//!
+//! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
+//! plan of the extension and at its cost, and the phone stays until the target has answered.
+
+use sidetone_model::call_operation::{
+    CallOperation, MoveOrder, OperationRefused, TransferOrder, TransferTarget,
+};
+use sidetone_model::ids::{CallId, LegId};
+use sidetone_model::time::Now;
+use sidetone_sip::message::StatusCode;
+
+use crate::call_control::CallControl;
+use crate::conference::Goal;
+use crate::io::{Input, Party};
+use crate::live::{Asked, LiveCall};
+use crate::placement::Refused;
+use crate::referring::{self, NotTransferred, Refusal};
+use crate::shared::Shared;
+use crate::transfers::{Place, Transfer};
+
+/// Begins an operation; returns the call of the target of a transfer, and else the same call.
+///
+/// # Errors
+/// Why it is refused; nothing was done.
+pub(super) fn operate(
+    now: Now,
+    operation: CallOperation,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    match operation {
+        CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
+        CallOperation::Transfer(order) => transfer(now, order, control, shared),
+    }
+}
+
+fn transfer(
+    now: Now,
+    order: TransferOrder,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let TransferOrder { call, leg, to } = order;
+    let by = (call, party(live(control, call)?, leg)?);
+    let transfer = referring::transfer_by(by, control).map_err(conflict)?;
+    let silently = |_: &Transfer, _: &mut CallControl, _: &mut Shared| {};
+    match to {
+        TransferTarget::Number(number) => {
+            let asked = Asked { max_forwards: MAX_FORWARDS, secure: false, anonymous: false };
+            let begun = referring::blind_to(now, (&number, asked), transfer, control, shared, silently);
+            begun.map_err(|refused| match refused {
+                NotTransferred::Refused(refusal) => conflict(refusal),
+                NotTransferred::Unplaced(refused) => unplaced(&refused),
+            })
+        }
+        TransferTarget::Call(with) => {
+            let consulted = consulted(control, by, with)?;
+            referring::join_far_ends(now, consulted, transfer, control, shared, silently)
+                .map(|()| with)
+                .map_err(conflict)
+        }
+    }
+}
+
+fn move_to_room(
+    now: Now,
+    order: MoveOrder,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let MoveOrder { call, leg, room } = order;
+    let live = live(control, call)?;
+    let moved = leg.map(|leg| party(live, Some(leg))).transpose()?;
+    let organisation = live.call.facts().organisation;
+    if shared.directory.room(room).is_none_or(|room| room.organisation_id != organisation) {
+        return Err(OperationRefused::wrong("room_id", "there is no such conference room"));
+    }
+    if live.goal.is_some() {
+        return Err(OperationRefused::Conflict("the call is in a room already".to_owned()));
+    }
+    if !live.call.can_merge() {
+        return Err(OperationRefused::Conflict(
+            "both parties must have answered, and talk to each other in this call: try again".to_owned(),
+        ));
+    }
+    let without = moved.and_then(|moved| live.call.parties().other(moved));
+    if !control.conferences.accepts(room) {
+        return Err(OperationRefused::Conflict("the room is locked or full".to_owned()));
+    }
+    if let Some(live) = control.calls.get_mut(call) {
+        live.goal = Some(Goal::Moved { room });
+    }
+    control.feed(now, call, Input::Merge(without), shared);
+    Ok(call)
+}
+
+fn live(control: &CallControl, call: CallId) -> Result<&LiveCall, OperationRefused> {
+    control.calls.get(call).filter(|live| !live.call.has_ended()).ok_or(OperationRefused::Gone)
+}
+
+/// Returns the party of a leg; without one, the phone of the extension that the call belongs to.
+fn party(live: &LiveCall, leg: Option<LegId>) -> Result<Party, OperationRefused> {
+    let own = live.call.facts().extension;
+    let mut parties = parties(live);
+    match leg {
+        Some(leg) => parties
+            .find(|party| live.identity_of(*party).is_some_and(|identity| identity.id == leg))
+            .ok_or_else(|| OperationRefused::wrong("leg", "is no leg of the call")),
+        None => parties
+            .find(|party| live.identity_of(*party).is_some_and(|identity| identity.extension == own))
+            .filter(|_| own.is_some())
+            .ok_or_else(|| OperationRefused::wrong("leg", "is required: the call belongs to no extension")),
+    }
+}
+
+/// Returns the parties that have answered, or that called.
+fn parties(live: &LiveCall) -> impl Iterator<Item = Party> {
+    let callee = live.call.parties().callee().map(Party::Callee);
+    std::iter::once(Party::Caller).chain(callee)
+}
+
+/// Returns the leg of the transferring extension in its other call.
+fn consulted(control: &CallControl, by: Place, with: CallId) -> Result<Place, OperationRefused> {
+    let extension_of = |(call, party): Place| control.calls.get(call)?.identity_of(party)?.extension;
+    let other = live(control, with).ok().filter(|_| with != by.0);
+    let mut places = other.into_iter().flat_map(parties).map(|party| (with, party));
+    let extension = extension_of(by);
+    places.find(|place| extension_of(*place) == extension).ok_or_else(|| {
+        OperationRefused::wrong("with", "is no other live call of the extension that transfers")
+    })
+}
+
+fn conflict((status, why): Refusal) -> OperationRefused {
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return OperationRefused::Busy;
+    }
+    OperationRefused::Conflict(format!("the call cannot be transferred now: {}", why.to_lowercase()))
+}
+
+/// Returns why no call to the target was placed.
+fn unplaced(refused: &Refused) -> OperationRefused {
+    match refused.status {
+        StatusCode::SERVICE_UNAVAILABLE => OperationRefused::Busy,
+        StatusCode::TEMPORARILY_UNAVAILABLE => {
+            OperationRefused::Conflict("to: the extension has no registered phone".to_owned())
+        }
+        _ => {
+            let why = refused.why.map(str::to_lowercase);
+            let why = why.unwrap_or_else(|| "is no number that the extension can dial".to_owned());
+            OperationRefused::wrong("to", why)
+        }
+    }
+}
+
+/// RFC 3261 §8.1.1.6.
+const MAX_FORWARDS: u8 = 70;

@@ -1,0 +1,222 @@
+//! Queries to the running switch: how the HTTP API and other tasks read and control calls and conferences.
+//!
+//! A query is an input with a reply token; its answer is an output with the same token. To add one, write its
+//! struct, add a line to the list at the end of this file, and answer it in the switch.
+//!
+//! A query is answered at once, except [`CallQuality`], which waits for reports of the relay. A phone's response
+//! seconds later is never part of an answer: it is an event of the phone's leg, and an output of its own.
+
+use std::fmt;
+
+use sidetone_model::access::Scope;
+use sidetone_model::call_operation::{CallOperation, OperationRefused};
+use sidetone_model::call_request::{CallOrder, CancelRefused, PlaceRefused, Placeable, RequestedCall};
+use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId, TrunkId};
+use sidetone_model::live_call::{LiveCall, LiveCallQuery};
+use sidetone_model::media_quality::LiveCallQuality;
+use sidetone_model::note::{CallPhones, Dispatch};
+use sidetone_model::page::{Page, Window};
+use sidetone_model::registration::{KeptExtension, RegistrationQuery, RegistrationRecord};
+use sidetone_model::room::{
+    Control, ControlDone, ControlRefused, DialRequest, LiveRoom, MergeRefused, Requester, RoomName,
+    RoomViewer,
+};
+use sidetone_model::trunk_status::TrunkStatus;
+use sidetone_sip::transaction::ServerKey;
+use uuid::Uuid;
+
+/// Identifies a query and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplyToken(pub u64);
+
+/// A query with a typed answer.
+///
+/// *Bounds*: it runs in the task that serves SIP, and iterates over at most the live calls.
+pub trait Question: Send + 'static {
+    /// The answer.
+    type Answer: Send + 'static;
+
+    /// Returns the input for the switch.
+    fn query(self) -> Query;
+
+    /// Returns the answer inside an output; `None` when the output answers a query of another kind.
+    fn answer(answer: Answer) -> Option<Self::Answer>;
+}
+
+/// Sends this final status as the answer to a phone's message.
+#[derive(Debug)]
+pub struct AnswerMessage(pub ServerKey, pub u16);
+
+/// The media quality of a live call.
+#[derive(Debug)]
+pub struct CallQuality(pub CallId);
+
+/// The answer to [`CallQuality`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum QualityAnswer {
+    /// Too many queries wait already, or the relay did not report in time.
+    Busy,
+    /// The call is not live.
+    Gone,
+    /// The quality of its legs now.
+    Known(Box<LiveCallQuality>),
+}
+
+/// Cancels a requested call that one of its sides has not answered.
+#[derive(Debug)]
+pub struct CancelCall(pub CallId);
+
+/// Makes every check of a requested call from this extension; nothing rings.
+#[derive(Debug)]
+pub struct CheckCall(pub ExtensionId, pub RequestedCall);
+
+/// Carries out a command in a live room.
+#[derive(Debug)]
+pub struct ControlRoom(pub RoomName, pub Control);
+
+/// The contacts registered for an extension.
+#[derive(Debug)]
+pub struct DevicesOf(pub ExtensionId);
+
+/// Dials a target into a room.
+#[derive(Debug)]
+pub struct DialIntoRoom(pub RoomId, pub DialRequest);
+
+/// Ends a live call; the answer says whether there was one.
+#[derive(Debug)]
+pub struct EndCall(pub CallId);
+
+/// One live call, of any organisation.
+#[derive(Debug)]
+pub struct FindCall(pub CallId);
+
+/// One live room.
+#[derive(Debug)]
+pub struct FindRoom(pub RoomName);
+
+/// The live calls of a scope that match a query.
+#[derive(Debug)]
+pub struct ListCalls(pub Scope, pub LiveCallQuery);
+
+/// The registrations of phones in a scope that match a query.
+#[derive(Debug)]
+pub struct ListRegistrations(pub Scope, pub RegistrationQuery);
+
+/// The live rooms that a viewer may see.
+#[derive(Debug)]
+pub struct ListRooms(pub RoomViewer, pub Option<OrganisationId>, pub Window);
+
+/// The number of members in each of these rooms.
+#[derive(Debug)]
+pub struct MembersOfRooms(pub Vec<RoomId>);
+
+/// Merges two calls into one room.
+#[derive(Debug)]
+pub struct Merge {
+    /// The call that the room is named after.
+    pub call: CallId,
+    /// The other call.
+    pub with: CallId,
+    /// The requester.
+    pub by: Requester,
+}
+
+/// Begins an operation on a live call; the answer is the call of the target of a transfer, and else the same call.
+#[derive(Debug)]
+pub struct Operate(pub CallOperation);
+
+/// The phones on a live call; the answer is `None` when the call is not live.
+#[derive(Debug)]
+pub struct PhonesOnCall(pub CallId);
+
+/// Places a requested call.
+#[derive(Debug)]
+pub struct PlaceCall(pub CallOrder);
+
+/// Restores bindings of an earlier process; the answer is their number.
+#[derive(Debug)]
+pub struct RestoreBindings(pub Vec<KeptExtension>);
+
+/// The live room of a call, found by the call's id or that of any of its legs.
+#[derive(Debug)]
+pub struct RoomOfCall(pub Uuid);
+
+/// Sends notes to phones.
+#[derive(Debug)]
+pub struct SendNotes(pub Vec<Dispatch>);
+
+/// The state of a trunk; the answer is `None` when the directory has no such trunk.
+#[derive(Debug)]
+pub struct StatusOfTrunk(pub TrunkId);
+
+/// The bindings of up to that many extensions whose bindings changed since they were last taken.
+#[derive(Debug)]
+pub struct TakeChangedBindings(pub usize);
+
+/// Declares the queries with their answers.
+macro_rules! questions {
+    ($($name:ident => $answer:ty,)*) => {
+        /// A query to the switch.
+        pub enum Query {
+            $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
+        }
+
+        /// The answer to a query.
+        pub enum Answer {
+            $(#[doc = concat!("Answers [`", stringify!($name), "`].")] $name($answer),)*
+        }
+
+        $(impl Question for $name {
+            type Answer = $answer;
+
+            fn query(self) -> Query {
+                Query::$name(self)
+            }
+
+            fn answer(answer: Answer) -> Option<$answer> {
+                match answer {
+                    Answer::$name(answer) => Some(answer),
+                    _ => None,
+                }
+            }
+        })*
+
+        impl fmt::Debug for Query {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Query::$name(_) => stringify!($name),)* })
+            }
+        }
+
+        impl fmt::Debug for Answer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Answer::$name(_) => stringify!($name),)* })
+            }
+        }
+    };
+}
+
+questions! {
+    AnswerMessage => (),
+    CallQuality => QualityAnswer,
+    CancelCall => Result<(), CancelRefused>,
+    CheckCall => Result<Placeable, PlaceRefused>,
+    ControlRoom => Result<ControlDone, ControlRefused>,
+    DevicesOf => Vec<String>,
+    DialIntoRoom => Result<String, ControlRefused>,
+    EndCall => bool,
+    FindCall => Option<LiveCall>,
+    FindRoom => Option<LiveRoom>,
+    ListCalls => Page<LiveCall>,
+    ListRegistrations => Page<RegistrationRecord>,
+    ListRooms => Page<LiveRoom>,
+    MembersOfRooms => Vec<u32>,
+    Merge => Result<LiveRoom, MergeRefused>,
+    Operate => Result<CallId, OperationRefused>,
+    PhonesOnCall => Option<CallPhones>,
+    PlaceCall => Result<(), PlaceRefused>,
+    RestoreBindings => usize,
+    RoomOfCall => Option<LiveRoom>,
+    SendNotes => (),
+    StatusOfTrunk => Option<TrunkStatus>,
+    TakeChangedBindings => Vec<KeptExtension>,
+}

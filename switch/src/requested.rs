@@ -1,0 +1,398 @@
+//! Calls that programs request: their checks, the call that rings the extension first, and its target.
+
+use sidetone_call::media_plan::srtp_rule;
+use sidetone_call::record::Facts;
+use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call_request::{
+    CallOrder, PlaceRefused, Placeable, RequestChange, RequestState, RequestedCall, RouteKind, WouldCall,
+    WouldReach, WouldRing, reason_of,
+};
+use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::directory::Extension;
+use sidetone_model::ids::{ExtensionId, OrganisationId};
+use sidetone_model::numbering::normalise;
+use sidetone_model::problem::FieldProblem;
+use sidetone_model::room::RoomName;
+use sidetone_model::time::Now;
+use sidetone_sip::message::{Host, NameAddr, Uri};
+use sidetone_sip::registrar::Binding;
+use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
+
+use crate::billing::Unpaid;
+use crate::call_limits::limits_of;
+use crate::conference::Goal;
+use crate::hunt::{CallerId, Hunt};
+use crate::io::{CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
+use crate::live::{Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
+use crate::placement::PlacementContext;
+use crate::routing::{Directory, Origin, Outside, Reason, Route, Target, route};
+use crate::switch_io::{Output, Outputs};
+
+/// Decides about requested calls.
+pub(super) struct Requester<'a>(pub(super) PlacementContext<'a>);
+
+/// A request that may be carried out.
+struct Plan<'a> {
+    from: &'a Extension,
+    bindings: Vec<Binding>,
+    /// The address of record of `from`.
+    aor: String,
+    organisation: OrganisationId,
+    target: Target<'a>,
+    /// The number as routed.
+    number: String,
+    caller_id: Option<String>,
+}
+
+/// The target of a requested call whose calling party has answered.
+pub(super) struct Continued {
+    pub(super) onward: Onward,
+    pub(super) callees: Vec<Callee>,
+    pub(super) goal: Option<Goal>,
+}
+
+impl<'a> Requester<'a> {
+    /// Makes every check of a request.
+    ///
+    /// # Errors
+    /// Why its call would not be placed.
+    pub(super) fn check(
+        &mut self,
+        now: Now,
+        from: ExtensionId,
+        requested: &RequestedCall,
+    ) -> Result<Placeable, PlaceRefused> {
+        let plan = self.plan(now, from, requested)?;
+        let mut warnings = Vec::new();
+        let (route, caller_id) = match plan.target {
+            Target::Conference(_) => (RouteKind::Room, None),
+            Target::Extension(callee) => {
+                if self.bindings_of(now, callee).is_empty() {
+                    warnings.push("to: the extension has no registered phone".to_owned());
+                }
+                (RouteKind::Extension, None)
+            }
+            Target::Outside(_) => (RouteKind::Outside, plan.caller_id),
+        };
+        let price = match route {
+            RouteKind::Outside => self.0.billing.sell_price(plan.organisation, &plan.number, now.wall),
+            RouteKind::Extension | RouteKind::Room => None,
+        };
+        let phones = u32::try_from(plan.bindings.len()).unwrap_or(u32::MAX);
+        let would = WouldCall {
+            from: WouldRing { extension_id: plan.from.id, number: plan.from.number.clone(), phones },
+            to: WouldReach { number: plan.number, caller_id },
+            route,
+            sell_per_minute: price.map(|price| price.per_minute.to_text(price.currency.places())),
+            currency: price.map(|price| price.currency.to_string()),
+        };
+        Ok(Placeable { call: self.0.ids.call(now.wall), would, warnings })
+    }
+
+    /// Returns the call that rings the extension.
+    ///
+    /// # Errors
+    /// Why it is not placed.
+    pub(super) fn place(
+        &mut self,
+        now: Now,
+        order: &CallOrder,
+        limits: Limits,
+    ) -> Result<NewCall, PlaceRefused> {
+        let requested = &order.requested;
+        let plan = self.plan(now, order.from, requested)?;
+        let mut facts = self.facts(now, order, &plan).ok_or_else(|| wrong("from", NO_EXTENSION))?;
+        let (target, hunt) = match &plan.target {
+            Target::Conference(room) => {
+                (RequestedTarget::Room(room.map_or(Goal::Ask, |room| Goal::Room(room.id))), None)
+            }
+            Target::Extension(callee) => {
+                facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
+                (RequestedTarget::Extension(callee.id), None)
+            }
+            Target::Outside(outside) => {
+                facts.direction = Direction::Outbound;
+                facts.caller_number = plan.caller_id.clone().or(facts.caller_number);
+                facts =
+                    self.0.billing.rate(now, facts).map_err(|(unpaid, _)| wrong("to", text_of(unpaid)))?;
+                (RequestedTarget::Outside, Some(hunt_of(&plan, outside)))
+            }
+        };
+        let limits = limits_of(limits, self.0.directory, &facts);
+        let seconds = |seconds: u32| std::time::Duration::from_secs(seconds.into());
+        let call = requested.max_seconds.map_or(limits.call, |max| limits.call.min(seconds(max)));
+        let callees = self.calling_party(&plan, requested.auto_answer);
+        let session_id = self.0.ids.session();
+        let group = match &target {
+            RequestedTarget::Room(goal) => self.0.conferences.group_of(goal),
+            RequestedTarget::Extension(_) | RequestedTarget::Outside => None,
+        };
+        let caller = CalleeSide {
+            policy: policy_of(plan.from),
+            srtp: srtp_rule(plan.from.srtp),
+            callees: at_once(&callees),
+            forwards: Forwards::default(),
+        };
+        let setup = Setup {
+            facts,
+            limits: Limits { ring: seconds(requested.ring_seconds), call, ..limits },
+            sides: Sides::Requested { caller },
+            session_id,
+            group: group.unwrap_or(session_id),
+            keys: self.0.ids.keys(),
+        };
+        let reference = requested.reference.clone();
+        let request = Requested { target, reference, rang: false, cancelled: false };
+        Ok(NewCall {
+            setup,
+            caller: None,
+            callees,
+            hunt,
+            goal: None,
+            asked: None,
+            request: Some(Box::new(request)),
+        })
+    }
+
+    /// Returns what follows when the calling party has answered.
+    pub(super) fn go_on(&mut self, now: Now, facts: &Facts, target: RequestedTarget) -> Continued {
+        let refused = |status, cause| Continued {
+            onward: Onward::Refused(status, cause),
+            callees: Vec::new(),
+            goal: None,
+        };
+        match target {
+            RequestedTarget::Extension(callee) => {
+                let directory = self.0.directory;
+                let Some(callee) = directory.extension(callee) else {
+                    return refused(404, HangupCause::UnallocatedNumber);
+                };
+                if callee.do_not_disturb {
+                    return refused(480, HangupCause::CallRejected);
+                }
+                let callees = self.called_party(now, facts, callee);
+                if callees.is_empty() {
+                    return refused(480, HangupCause::UserNotRegistered);
+                }
+                let side = CalleeSide {
+                    policy: policy_of(callee),
+                    srtp: srtp_rule(callee.srtp),
+                    callees: at_once(&callees),
+                    forwards: Forwards::default(),
+                };
+                Continued { onward: Onward::Callee(side), callees, goal: None }
+            }
+            RequestedTarget::Outside => {
+                let side = CalleeSide {
+                    policy: CodecPolicy::ANY,
+                    srtp: SrtpRule::Off,
+                    callees: Callees::InTurn,
+                    forwards: Forwards::default(),
+                };
+                Continued { onward: Onward::Callee(side), callees: Vec::new(), goal: None }
+            }
+            RequestedTarget::Room(goal) => {
+                Continued { onward: Onward::Room, callees: Vec::new(), goal: Some(goal) }
+            }
+        }
+    }
+
+    /// Makes every check of a request, and names every field that is wrong.
+    fn plan(
+        &mut self,
+        now: Now,
+        from: ExtensionId,
+        requested: &RequestedCall,
+    ) -> Result<Plan<'a>, PlaceRefused> {
+        let directory = self.0.directory;
+        let found = directory.extension(from).and_then(|from| Some((from, directory.aor(from)?)));
+        let (from, aor) = found.ok_or_else(|| wrong("from", NO_EXTENSION))?;
+        let organisation = from.organisation_id;
+        let mut problems = Vec::new();
+        let route = route_of(directory, from, &requested.to);
+        let caller_id = match &requested.caller_id {
+            None => directory.number_shown_by(from).map(|number| number.number.clone()),
+            Some(wanted) => own_number(directory, organisation, wanted).or_else(|| {
+                problems.push(problem("caller_id", "must be one of the organisation's phone numbers"));
+                None
+            }),
+        };
+        let route = route.map_err(|text| problems.push(problem("to", text))).ok();
+        if let Some(Route { target: Target::Outside(outside), .. }) = &route
+            && let Err(unpaid) = self.0.billing.may_pay(now, organisation, &outside.number)
+        {
+            problems.push(problem("to", text_of(unpaid)));
+        }
+        let Some(Route { target, number, .. }) = route.filter(|_| problems.is_empty()) else {
+            return Err(PlaceRefused::Wrong(problems));
+        };
+        let bindings = self.bindings_of(now, from);
+        if bindings.is_empty() {
+            return Err(PlaceRefused::Unregistered);
+        }
+        if let Target::Outside(outside) = &target
+            && outside.number.starts_with('+')
+            && self.0.calls.is_at_outbound_limit(directory, organisation)
+        {
+            return Err(PlaceRefused::Busy);
+        }
+        let number = number.unwrap_or_else(|| requested.to.clone());
+        Ok(Plan { from, bindings, aor, organisation, target, number, caller_id })
+    }
+
+    fn bindings_of(&self, now: Now, extension: &Extension) -> Vec<Binding> {
+        let aor = self.0.directory.aor(extension);
+        aor.map(|aor| self.0.registrar.lookup(&aor, now.instant)).unwrap_or_default()
+    }
+
+    /// Returns the forks to the phones that ring first; they show the target.
+    fn calling_party(&mut self, plan: &Plan<'_>, auto_answer: bool) -> Vec<Callee> {
+        let domain = domain_of(&plan.aor);
+        let (from, to) = (address(domain, &plan.number, ""), format!("<sip:{}>", plan.aor));
+        let forks = plan.bindings.iter().map(|binding| {
+            let identity = LegIdentity::of(self.0.ids.leg(), plan.from);
+            let fork = Callee::bound(binding, identity, &from, &to, MAX_FORWARDS);
+            if !auto_answer {
+                return fork;
+            }
+            let Callee { flow, invite, identity, leg, binding } = fork;
+            let invite = invite
+                .header("Call-Info", format!("<sip:{domain}>;answer-after=0"))
+                .header("Alert-Info", format!("<http://{domain}>;info=alert-autoanswer;delay=0"));
+            Callee { flow, invite, identity, leg, binding }
+        });
+        forks.collect()
+    }
+
+    /// Returns the forks to the phones of the called extension; they show the calling party.
+    fn called_party(&mut self, now: Now, facts: &Facts, callee: &Extension) -> Vec<Callee> {
+        let directory = self.0.directory;
+        let Some(aor) = directory.aor(callee) else { return Vec::new() };
+        let caller = facts.extension.and_then(|caller| directory.extension(caller));
+        let (number, name) =
+            caller.map_or(("anonymous", ""), |caller| (caller.number.as_str(), caller.name.as_str()));
+        let (from, to) = (address(domain_of(&aor), number, name), format!("<sip:{aor}>"));
+        let bindings = self.bindings_of(now, callee);
+        let forks = bindings.iter().map(|binding| {
+            let identity = LegIdentity::of(self.0.ids.leg(), callee);
+            Callee::bound(binding, identity, &from, &to, MAX_FORWARDS)
+        });
+        forks.collect()
+    }
+
+    /// Returns the facts of the call; `None` when the organisation was deleted.
+    fn facts(&self, now: Now, order: &CallOrder, plan: &Plan<'_>) -> Option<Facts> {
+        let dialled = &order.requested.to;
+        Some(Facts {
+            call: order.call,
+            organisation: plan.organisation,
+            currency: self.0.directory.organisation(plan.organisation)?.currency,
+            extension: Some(plan.from.id),
+            agent: plan.from.agent_id,
+            team: plan.from.team_id,
+            called: None,
+            trunk: None,
+            direction: Direction::Internal,
+            node: self.0.node,
+            started_at: now.wall,
+            caller_number: Some(plan.from.number.clone()),
+            destination_number: Some(plan.number.clone()),
+            dialled_number: (plan.number != *dialled).then(|| dialled.clone()),
+            forwarded: None,
+            tariff: None,
+        })
+    }
+}
+
+/// Puts the program's text on the record of a call that it requested.
+pub(super) fn refer_to(live: Option<&LiveCall>, record: &mut Cdr) {
+    let request = live.and_then(|live| live.request.as_ref());
+    record.reference = request.and_then(|request| request.reference.clone());
+}
+
+/// Completes the record of a requested call, and reports the end of the request.
+pub(super) fn complete(live: &LiveCall, record: &mut Cdr, outputs: &mut Outputs) {
+    let Some(request) = &live.request else { return };
+    record.reference.clone_from(&request.reference);
+    let (state, reason) = match record.hangup_cause {
+        _ if record.answered_at.is_some() => (RequestState::Completed, None),
+        _ if request.cancelled => (RequestState::Cancelled, Some("cancelled".to_owned())),
+        cause => (RequestState::Failed, cause.map(reason_of)),
+    };
+    let at = record.ended_at.unwrap_or(record.started_at);
+    let change = RequestChange { call: record.call_uuid, state, reason, at };
+    outputs.push_back(Output::News(Box::new(change.into())));
+}
+
+/// Returns the route of `to` for an extension.
+///
+/// # Errors
+/// Why there is none.
+fn route_of<'a>(directory: &'a Directory, from: &Extension, to: &str) -> Result<Route<'a>, &'static str> {
+    if let Ok(RoomName::Stored(room)) = to.parse() {
+        let room = directory.room(room).filter(|room| room.organisation_id == from.organisation_id);
+        let room = room.ok_or("there is no such conference room")?;
+        let target = Target::Conference(Some(room));
+        return Ok(Route {
+            organisation_id: from.organisation_id,
+            target,
+            number: Some(room.number.clone()),
+        });
+    }
+    route(directory, Origin::Extension(from), to).map_err(|refusal| match refusal.reason {
+        Reason::NoCountry => "the number is national and the organisation names no country",
+        Reason::NoTrunk => "no trunk takes outbound calls",
+        Reason::Unallocated => "is no number that the extension can dial",
+    })
+}
+
+/// Returns a phone number of the organisation in E.164.
+fn own_number(directory: &Directory, organisation: OrganisationId, wanted: &str) -> Option<String> {
+    let e164 = normalise(&directory.organisation(organisation)?.numbering, wanted).ok()?;
+    let number = directory.number(&e164).filter(|number| number.organisation_id == organisation)?;
+    Some(number.number.clone())
+}
+
+fn hunt_of(plan: &Plan<'_>, outside: &Outside<'_>) -> Hunt {
+    let caller =
+        CallerId { number: plan.caller_id.clone(), line: plan.from.number.clone(), anonymous: false };
+    Hunt::new(plan.organisation, outside, caller, MAX_FORWARDS)
+}
+
+fn policy_of(extension: &Extension) -> CodecPolicy {
+    CodecPolicy::new(extension.codecs.iter().cloned())
+}
+
+fn at_once(callees: &[Callee]) -> Callees {
+    Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect())
+}
+
+fn domain_of(aor: &str) -> &str {
+    aor.split_once('@').map_or("", |(_, domain)| domain)
+}
+
+/// Returns the From of an INVITE.
+fn address(domain: &str, user: &str, name: &str) -> String {
+    let host = Host::parse(domain).unwrap_or_else(|_| Host::Name("anonymous.invalid".to_owned()));
+    let address = NameAddr::new(Uri::sip(host, None).with_user(user));
+    if name.is_empty() { address.to_string() } else { address.with_display(name).to_string() }
+}
+
+fn text_of(unpaid: Unpaid) -> &'static str {
+    match unpaid {
+        Unpaid::NoCredit => "the organisation's credit is used up",
+        Unpaid::NoRate => "no rate covers the number",
+    }
+}
+
+fn problem(field: &str, message: &str) -> FieldProblem {
+    FieldProblem { field: field.to_owned(), message: message.to_owned() }
+}
+
+fn wrong(field: &str, message: &str) -> PlaceRefused {
+    PlaceRefused::Wrong(vec![problem(field, message)])
+}
+
+/// RFC 3261 §8.1.1.6.
+const MAX_FORWARDS: u8 = 70;
+const NO_EXTENSION: &str = "there is no such extension";

@@ -1,0 +1,13 @@
+//! Subscriptions of phones to the state of extensions of their organisation (RFC 6665): their calls, for the lamps of
+//! busy lamp fields (RFC 4235), and whether they are registered (RFC 3856, basic).
+//!
+//! Parts of the switch touch an extension when its state may have changed. The state is read when a NOTIFY may be sent;
+//! one that equals the last one is not sent. Each subscription has at most one NOTIFY in progress.
+
+mod documents;
+mod machine;
+mod package;
+mod subscribing;
+
+pub(super) use machine::Subscriptions;
+pub(super) use subscribing::{SubscribeContext, event, notify};

@@ -1,0 +1,186 @@
+//! Operations of programs on live calls: transfer on behalf of a phone, and the move into a room.
+
+use std::time::Duration;
+
+use sidetone_model::access::Scope;
+use sidetone_model::call_operation::{
+    CallOperation, MoveOrder, OperationRefused, TransferOrder, TransferTarget,
+};
+use sidetone_model::ids::{CallId, LegId};
+use sidetone_model::live_call::{LiveCall, LiveCallQuery};
+use sidetone_model::page::Window;
+use sidetone_sip::message::Method;
+use uuid::Uuid;
+
+use crate::queries::{ListCalls, Operate};
+use crate::tests::conference_adapter::{CARRIER, WORLD, room_id, with_rooms};
+use crate::tests::network::{Net, Plan, address};
+use crate::tests::transfers::{ANN, BOB, Desk, one_of};
+
+impl Net {
+    /// The live calls, the oldest first.
+    fn live(&mut self) -> Vec<LiveCall> {
+        let window = Window { limit: 50, offset: 0 };
+        let mut page = self
+            .ask(ListCalls(Scope::Everything, LiveCallQuery { window, ..LiveCallQuery::default() }))
+            .items;
+        page.reverse();
+        page
+    }
+
+    fn operate(&mut self, operation: CallOperation) -> Result<CallId, OperationRefused> {
+        let done = self.ask(Operate(operation));
+        self.run();
+        done
+    }
+
+    fn transfer(
+        &mut self,
+        call: CallId,
+        leg: Option<LegId>,
+        to: TransferTarget,
+    ) -> Result<CallId, OperationRefused> {
+        self.operate(CallOperation::Transfer(TransferOrder { call, leg, to }))
+    }
+
+    fn move_to(&mut self, call: CallId, leg: Option<LegId>, room: u128) -> Result<CallId, OperationRefused> {
+        self.operate(CallOperation::MoveToRoom(MoveOrder { call, leg, room: room_id(room) }))
+    }
+}
+
+fn number(number: &str) -> TransferTarget {
+    TransferTarget::Number(number.to_owned())
+}
+
+/// The field that a refusal names; `conflict` and `gone` for those without one.
+fn refused(result: Result<CallId, OperationRefused>) -> String {
+    match result.unwrap_err() {
+        OperationRefused::Wrong(problem) => problem.field,
+        OperationRefused::Conflict(_) => "conflict".to_owned(),
+        OperationRefused::Gone => "gone".to_owned(),
+        OperationRefused::Busy => "busy".to_owned(),
+    }
+}
+
+#[test]
+fn a_program_transfers_the_far_end_to_a_number() {
+    let mut desk = Desk::new([Plan::Accept]);
+    let call = desk.net.live()[0].uuid;
+    let target = desk.net.transfer(call, None, number(BOB)).unwrap();
+    assert_ne!(target, call);
+    assert_eq!(desk.net.heard, ["BYE"], "the phone is not notified of a transfer that it did not order");
+    assert!(desk.bridges().ends_with(&[(2, 3), (3, 2)]), "{:?}", desk.bridges());
+    desk.net.wait(Duration::from_secs(20));
+    desk.carrier_hangs_up(0);
+    let (first, second) = (one_of(&desk.net.records, ANN), one_of(&desk.net.records, BOB));
+    assert_eq!((first.call_uuid, second.call_uuid), (call, target));
+    assert_eq!((first.transferred_to, second.transferred_from), (Some(target), Some(call)));
+    assert_eq!((first.billsec, second.billsec), (20, 20));
+    desk.end();
+}
+
+#[test]
+fn a_target_that_is_busy_leaves_the_call_as_it_was() {
+    let mut desk = Desk::new([Plan::Refuse(486, Vec::new())]);
+    let call = desk.net.live()[0].uuid;
+    desk.net.transfer(call, None, number(BOB)).unwrap();
+    assert!(desk.net.heard.is_empty(), "{:?}", desk.net.heard);
+    assert_eq!(desk.net.live().len(), 1);
+    // And it may be transferred again.
+    desk.carrier_plans([Plan::Accept]);
+    desk.net.transfer(call, None, number(BOB)).unwrap();
+    assert_eq!(desk.net.heard, ["BYE"]);
+    desk.end();
+}
+
+#[test]
+fn a_program_joins_the_far_ends_of_two_calls() {
+    for plan in [Plan::Accept, Plan::Ring] {
+        let rings = matches!(plan, Plan::Ring);
+        let mut desk = Desk::new([plan]);
+        desk.net.dial(BOB);
+        desk.net.heard.clear();
+        let calls = desk.net.live();
+        let (first, second) = (calls[0].uuid, calls[1].uuid);
+        assert_eq!(desk.net.transfer(first, None, TransferTarget::Call(second)), Ok(second));
+        if rings {
+            assert!(desk.net.heard.is_empty(), "it waits for the answer: {:?}", desk.net.heard);
+            desk.carrier_answers(1);
+            desk.net.run();
+        }
+        assert!(desk.net.heard.ends_with(&["BYE".into(), "BYE".into()]), "{:?}", desk.net.heard);
+        assert!(desk.bridges().ends_with(&[(2, 4), (4, 2)]), "{:?}", desk.bridges());
+        desk.end();
+    }
+}
+
+#[test]
+fn what_cannot_be_transferred_is_refused_and_goes_on() {
+    let mut desk = Desk::new([Plan::Ring]);
+    let call = desk.net.live().remove(0);
+    let (phone, carrier) = (call.legs[0].uuid, call.legs[1].uuid);
+    let (nowhere, unknown) = (CallId(Uuid::from_u128(9)), LegId(Uuid::from_u128(9)));
+    for (wanted, call_id, leg, to) in [
+        ("gone", nowhere, None, number(BOB)),
+        ("leg", call.uuid, Some(unknown), number(BOB)),
+        ("conflict", call.uuid, Some(carrier), number(BOB)),
+        ("to", call.uuid, Some(phone), number("9")),
+        ("with", call.uuid, None, TransferTarget::Call(call.uuid)),
+        ("with", call.uuid, None, TransferTarget::Call(nowhere)),
+    ] {
+        assert_eq!(refused(desk.net.transfer(call_id, leg, to.clone())), wanted, "{to:?}");
+    }
+    // While one is under way there is no other.
+    desk.net.transfer(call.uuid, None, number(BOB)).unwrap();
+    assert_eq!(refused(desk.net.transfer(call.uuid, None, number(BOB))), "conflict");
+    desk.net.wait(Duration::from_secs(61));
+    assert!(desk.net.heard.is_empty(), "{:?}", desk.net.heard);
+    assert_eq!(desk.net.records.len(), 1, "only the target's call is over");
+    desk.end();
+}
+
+#[test]
+fn a_call_that_is_not_answered_is_not_transferred_or_moved() {
+    let mut net = Net::new(with_rooms());
+    net.register();
+    net.carrier(CARRIER, [Plan::Ring]);
+    net.dial(WORLD);
+    let call = net.live()[0].uuid;
+    assert_eq!(refused(net.transfer(call, None, number(WORLD))), "conflict");
+    assert_eq!(refused(net.move_to(call, None, 51)), "conflict");
+}
+
+#[test]
+fn a_program_moves_a_call_into_a_room_without_its_pin() {
+    let mut net = Net::new(with_rooms());
+    net.register();
+    net.carrier(CARRIER, [Plan::Accept]);
+    net.dial(WORLD);
+    let call = net.live()[0].uuid;
+    assert_eq!(refused(net.move_to(call, None, 99)), "room_id");
+    assert_eq!(net.move_to(call, None, 52), Ok(call));
+    let rooms = net.live_rooms();
+    let numbers: Vec<_> = rooms[0].members.iter().map(|member| member.number.clone()).collect();
+    assert_eq!(numbers, ["1001", WORLD]);
+    assert_eq!(refused(net.move_to(call, None, 51)), "conflict");
+    assert_eq!(refused(net.transfer(call, None, number(WORLD))), "conflict");
+    // Each leaves on its own.
+    net.hang_up();
+    net.run();
+    assert_eq!((net.live_rooms()[0].members.len(), net.records.len()), (1, 0));
+}
+
+#[test]
+fn one_party_moves_and_the_other_is_hung_up() {
+    let mut net = Net::new(with_rooms());
+    net.register();
+    net.carrier(CARRIER, [Plan::Accept]);
+    net.dial(WORLD);
+    net.heard.clear();
+    let call = net.live().remove(0);
+    assert_eq!(net.move_to(call.uuid, Some(call.legs[1].uuid), 51), Ok(call.uuid));
+    assert_eq!(net.heard, ["BYE"]);
+    let rooms = net.live_rooms();
+    assert_eq!((rooms[0].members.len(), rooms[0].members[0].number.as_str()), (1, WORLD));
+    assert!(net.carriers[&address(CARRIER)].of(&Method::Bye).is_empty());
+}

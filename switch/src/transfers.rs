@@ -1,0 +1,251 @@
+//! Transfers under way: who transfers whom to which call, and what the transferring party is notified of (RFC 3515).
+//!
+//! A transfer is under way from the REFER until the target answers or fails. Until then the transferring party keeps
+//! its leg, or leaves; the transferred party waits. Every wait ends with the ringing time of the target's call.
+
+use std::collections::{HashMap, VecDeque};
+
+use sidetone_model::call::HangupCause;
+use sidetone_model::ids::CallId;
+use sidetone_sip::message::StatusCode;
+use sidetone_sip::ua::{Extra, LegKey};
+
+use crate::call_table::CallTable;
+use crate::io::{Input, Linking, Party, Peer};
+use crate::link::peer_of;
+use crate::message_parts::status_code;
+
+/// A party of a call.
+pub(super) type Place = (CallId, Party);
+
+/// Transfers under way, and what remains to be done for them.
+#[derive(Default)]
+pub(super) struct Transfers {
+    /// By the call whose answer is awaited.
+    pending: HashMap<CallId, Transfer>,
+    effects: VecDeque<Effect>,
+}
+
+/// One transfer.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    /// The party that transfers.
+    pub(super) by: Place,
+    /// The party that is transferred.
+    pub(super) transferee: Place,
+    /// The leg of the transferring party in the target's call, if it placed that call itself.
+    pub(super) consulted: Option<Place>,
+    /// The subscription of the transferring party; `None` if it wants none (RFC 4488).
+    pub(super) subscription: Option<Subscription>,
+    /// Whether the transferred party still waits for an answer, which the target gives it (call pickup).
+    pub(super) picks_up: bool,
+}
+
+/// A subscription to the result of a REFER.
+#[derive(Clone, Debug)]
+pub(super) struct Subscription {
+    /// The leg that sent the REFER.
+    pub(super) leg: LegKey,
+    /// The value of Event.
+    pub(super) event: String,
+    /// Whether the ringing was reported.
+    pub(super) rings: bool,
+}
+
+/// What remains to be done for a transfer.
+pub(super) enum Effect {
+    /// The transfer has failed with this status.
+    Failed(Transfer, u16),
+    /// Feed an input to a call.
+    Feed(CallId, Input),
+    /// The target is answered: join the transferred party with this one.
+    Join(Transfer, Place),
+    /// Answer the waiting party for this one, then join them.
+    PickUp(Transfer, Place),
+    /// Send this NOTIFY.
+    Notify(LegKey, Extra),
+}
+
+impl Subscription {
+    /// Returns the NOTIFY about a response of the target; a final one ends the subscription.
+    fn notify(&self, status: StatusCode) -> Effect {
+        let state = match status.is_final() {
+            true => "terminated;reason=noresource".to_owned(),
+            false => format!("active;expires={EXPIRES_S}"),
+        };
+        let fragment = format!("SIP/2.0 {} {}\r\n", status.as_u16(), status.default_reason());
+        let extra = Extra::new()
+            .header("Event", &self.event)
+            .header("Subscription-State", state)
+            .content("message/sipfrag;version=2.0", fragment);
+        Effect::Notify(self.leg, extra)
+    }
+}
+
+impl Transfers {
+    /// Begins a transfer to a call that is being placed or that still rings.
+    pub(super) fn begin(&mut self, target: CallId, transfer: Transfer) {
+        self.notify(&transfer, StatusCode::TRYING);
+        self.pending.insert(target, transfer);
+    }
+
+    /// Queues a transfer to a party that is answered already.
+    pub(super) fn join(&mut self, transfer: Transfer, target: Place) {
+        self.effects.push_back(Effect::Join(transfer, target));
+    }
+
+    /// Whether a transfer by this party is under way.
+    pub(super) fn is_by(&self, by: Place) -> bool {
+        self.pending.values().any(|transfer| transfer.by == by)
+    }
+
+    /// Queues the end of a party that has transferred the other.
+    pub(super) fn dismiss(&mut self, call: CallId, party: Party) {
+        let dismissal = Input::Dismiss(party, HangupCause::NormalClearing);
+        self.effects.push_back(Effect::Feed(call, dismissal));
+    }
+
+    /// Queues the move of a call's other party into the room that the call has as its goal.
+    pub(super) fn enter_room(&mut self, call: CallId, without: Party) {
+        self.effects.push_back(Effect::Feed(call, Input::Merge(Some(without))));
+    }
+
+    /// Queues a NOTIFY to the transferring party.
+    pub(super) fn notify(&mut self, transfer: &Transfer, status: StatusCode) {
+        self.effects.extend(transfer.subscription.as_ref().map(|subscription| subscription.notify(status)));
+    }
+
+    /// Handles a provisional response of a target.
+    pub(super) fn rings(&mut self, call: CallId) {
+        let Some(transfer) = self.pending.get_mut(&call) else { return };
+        if let Some(subscription) = transfer.subscription.as_mut().filter(|known| !known.rings) {
+            subscription.rings = true;
+            self.effects.push_back(subscription.notify(StatusCode::RINGING));
+        }
+    }
+
+    /// Handles a target that was not answered; returns whether the call was one.
+    pub(super) fn failed(&mut self, call: CallId, status: u16) -> bool {
+        let transfer = self.pending.remove(&call);
+        let is_target = transfer.is_some();
+        self.effects.extend(transfer.map(|transfer| Effect::Failed(transfer, status)));
+        is_target
+    }
+
+    /// Handles the answer of a party that was called for the transferred one.
+    pub(super) fn reached(&mut self, call: CallId, party: Party) {
+        self.effects.push_back(match self.pending.remove(&call) {
+            Some(transfer) if transfer.picks_up => Effect::PickUp(transfer, (call, party)),
+            Some(transfer) => Effect::Join(transfer, (call, party)),
+            // The transferred party is gone.
+            None => Effect::Feed(call, Input::End(HangupCause::OriginatorCancel)),
+        });
+    }
+
+    /// Handles the answer of a call that the transferring party placed itself.
+    pub(super) fn answered(&mut self, call: CallId, calls: &CallTable) {
+        let Some(consulted) = self.pending.get(&call).and_then(|transfer| transfer.consulted) else { return };
+        let Some(transfer) = self.pending.remove(&call) else { return };
+        self.effects.push_back(match far_of(calls, consulted) {
+            Some(target) => Effect::Join(transfer, target),
+            None => Effect::Failed(transfer, StatusCode::TEMPORARILY_UNAVAILABLE.as_u16()),
+        });
+    }
+
+    /// Handles the end of a call: as a target it has failed, and a target of its party is no longer wanted.
+    pub(super) fn over(&mut self, call: CallId) {
+        if self.pending.is_empty() {
+            return;
+        }
+        self.failed(call, StatusCode::REQUEST_TERMINATED.as_u16());
+        let of_call = |transfer: &Transfer| transfer.transferee.0 == call;
+        let targets = self.pending.iter().filter(|(_, transfer)| of_call(transfer));
+        let targets: Vec<CallId> = targets.map(|(target, _)| *target).collect();
+        for target in targets {
+            let placed = self.pending.remove(&target).is_some_and(|transfer| transfer.consulted.is_none());
+            if placed {
+                self.effects.push_back(Effect::Feed(target, Input::End(HangupCause::OriginatorCancel)));
+            }
+        }
+    }
+
+    /// Notifies the linked call that the terms of the party of `call` have changed.
+    pub(super) fn terms(&mut self, call: CallId, peer: Box<Peer>, calls: &CallTable) {
+        let linked = calls.get(call).and_then(|live| live.linked);
+        self.effects.extend(linked.map(|(other, _)| Effect::Feed(other, Input::PeerChanged(Some(peer)))));
+    }
+
+    /// Handles the end of a linked party: the other call ends too, unless its party is being transferred.
+    pub(super) fn unlinked(&mut self, call: CallId, cause: HangupCause, calls: &mut CallTable) {
+        let Some(other) = calls.get_mut(call).and_then(|live| live.linked.take()) else { return };
+        let awaits = |transfer: &Transfer| transfer.transferee == other && transfer.by.0 == call;
+        let input = match self.pending.values().any(awaits) {
+            true => Input::PeerChanged(None),
+            false => Input::PeerLeft(cause),
+        };
+        self.effects.push_back(Effect::Feed(other.0, input));
+    }
+
+    /// Returns what remains to be done; drain to `None` after every input.
+    pub(super) fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.effects.is_empty()
+    }
+}
+
+/// Returns the party that a party talks to, in its own call or in a linked one.
+pub(super) fn far_of(calls: &CallTable, (call, party): Place) -> Option<Place> {
+    let live = calls.get(call)?;
+    let parties = live.call.parties();
+    if parties.is_linked(party) {
+        return live.linked;
+    }
+    parties.other(party).map(|other| (call, other))
+}
+
+/// Whether the leg of a party is still open.
+pub(super) fn is_there(calls: &CallTable, (call, party): Place) -> bool {
+    let leg = calls.get(call).and_then(|live| live.call.parties().leg(party));
+    leg.is_some_and(|leg| leg.is_open())
+}
+
+/// Links a transferred party with its target; returns the inputs for their calls, or `None` if one of them is gone.
+pub(super) fn link(calls: &mut CallTable, transferee: Place, target: Place) -> Option<[(CallId, Input); 2]> {
+    let ((from, party), (to, answered)) = (transferee, target);
+    let ready = |call: CallId, party: Party| {
+        let parties = calls.get(call)?.call.parties();
+        peer_of(parties, party).filter(|_| parties.is_up())
+    };
+    let (peer, target_peer) = (ready(from, party).filter(|_| from != to)?, ready(to, answered)?);
+    // The former links of both end without ending them.
+    for place in [transferee, target] {
+        let former = calls.get(place.0).and_then(|live| live.linked);
+        if let Some(former) = former.and_then(|(call, _)| calls.get_mut(call)) {
+            former.linked = None;
+        }
+    }
+    let chain = |call: CallId| calls.get(call).map_or(0, |live| live.transfers);
+    let transfers = chain(from).max(chain(to)).saturating_add(1);
+    for (call, linked) in [(from, target), (to, transferee)] {
+        if let Some(live) = calls.get_mut(call) {
+            (live.linked, live.transfers) = (Some(linked), transfers);
+        }
+    }
+    let (onward, back) = (
+        Linking { peer: target_peer, from: None, to: Some(to) },
+        Linking { peer, from: Some(from), to: None },
+    );
+    Some([(from, Input::Link(party, Box::new(onward))), (to, Input::Link(answered, Box::new(back)))])
+}
+
+/// Returns the hangup cause of a transferred party whose transfer failed with a status.
+pub(super) fn cause_of(status: u16) -> HangupCause {
+    HangupCause::from_sip_status(status_code(status).as_u16())
+}
+
+/// The lifetime of a subscription; longer than any ringing time.
+const EXPIRES_S: u32 = 300;

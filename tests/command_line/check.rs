@@ -1,0 +1,225 @@
+//! `sidetone check`: what it says of a machine, and its exit codes.
+
+use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+
+use crate::records::TempDir;
+use sidetone_store::Store;
+
+/// The exit code, stdout and stderr of `sidetone check` with this configuration.
+fn check(dir: &Path, config: &str) -> (i32, String, String) {
+    let file = dir.join("sidetone.toml");
+    std::fs::write(&file, config).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        .args(["check", "--config"])
+        .arg(&file)
+        .env_clear()
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// An even port that nothing used a moment ago, nor the one above it.
+fn port() -> u16 {
+    loop {
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if port.is_multiple_of(2) && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn config(media: u16) -> String {
+    format!(
+        "[node]\ndata_dir = \"data\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[http]\nlisten = \"127.0.0.1:0\"\n\
+         [media]\nports = \"{media}-{}\"\n",
+        media + 1
+    )
+}
+
+#[test]
+fn a_machine_that_is_fit_is_said_to_be() {
+    let dir = TempDir::new();
+    // Somebody else may take the ports in between: then they are in use, and others are tried.
+    let found = (0..20).map(|_| check(dir.path(), &config(port()))).find(|(code, ..)| *code == 0);
+    let (_, out, err) = found.unwrap();
+    assert_eq!(err, "");
+    let things: Vec<&str> = out.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(things, ["data_dir", "database", "sip", "recordings", "http", "media", "open", "ok"], "{out}");
+    assert!(out.contains("will be created at the first start"), "{out}");
+    assert!(!dir.path().join("data").exists(), "nothing is made");
+}
+
+#[test]
+fn every_problem_is_named_with_its_key() {
+    let dir = TempDir::new();
+    let held = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
+    let [sip, rtp] = held.each_ref().map(|socket| socket.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let web = listener.local_addr().unwrap();
+    std::fs::write(dir.path().join("taken"), "a file").unwrap();
+    std::fs::write(
+        dir.path().join("junk.db"),
+        "this is no database at all, however long it may be".repeat(50),
+    )
+    .unwrap();
+    let first = rtp.port() & !1;
+    let config = format!(
+        "[node]\ndata_dir = \"taken\"\n[database]\nurl = \"sqlite://junk.db\"\n[sip]\nlisten = [\"udp://{sip}\"]\n\
+         [http]\nlisten = \"{web}\"\n[media]\nports = \"{first}-{}\"\n\
+         [outbound_http]\nextra_ca = \"taken\"\n",
+        first + 1
+    );
+    let (code, _, err) = check(dir.path(), &config);
+    assert_eq!(code, 1, "{err}");
+    for said in [
+        "[node] data_dir",
+        "[database] url",
+        "[sip] listen",
+        "[http] listen",
+        "warning: [media] ports",
+        "[outbound_http] extra_ca taken",
+    ] {
+        assert!(err.lines().any(|line| line.starts_with(&format!("sidetone: {said}"))), "{said}: {err}");
+    }
+    assert_eq!(err.lines().count(), 6, "{err}");
+    // Whose sockets they are, and so what is to be stopped.
+    let holder = format!("(process {}); stop that program", std::process::id());
+    assert_eq!(err.matches(&holder).count(), 2, "{err}");
+}
+
+#[test]
+fn a_wrong_configuration_is_another_exit_code() {
+    let dir = TempDir::new();
+    let (code, out, err) = check(dir.path(), "[http]\nlisten = \"everywhere\"\n[nodes]\n");
+    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 2), "one line each: {err}");
+    assert!(err.lines().all(|line| line.starts_with("sidetone: ")), "{err}");
+    assert!(err.contains("http.listen") && err.contains("nodes"), "{err}");
+}
+
+#[test]
+fn a_port_of_ours_among_the_media_ports_is_a_warning() {
+    let dir = TempDir::new();
+    let port = port();
+    let config = config(port).replace("udp://127.0.0.1:0", &format!("udp://127.0.0.1:{port}"));
+    let (code, _, err) = check(dir.path(), &config);
+    assert_eq!(code, 0, "the engine starts: {err}");
+    assert!(err.contains("warning: ") && err.contains("of [sip] listen is one of them"), "{err}");
+}
+
+#[test]
+fn a_database_is_looked_at_and_left_alone() {
+    let dir = TempDir::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let file = dir.path().join("data/sidetone.db");
+    runtime.block_on(async { Store::open(&file).await.unwrap().close().await });
+    let files = || {
+        let entries = std::fs::read_dir(dir.path().join("data")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let (before, bytes) = (files(), std::fs::read(&file).unwrap());
+    let (_, out, _) = check(dir.path(), &config(port()));
+    assert!(out.contains("database data/sidetone.db\n"), "{out}");
+    assert_eq!(files(), before, "not even a log beside it");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+/// An engine whose listeners are known, and the configuration that names them.
+struct Running {
+    process: std::process::Child,
+    config: String,
+}
+
+impl Running {
+    fn start(dir: &Path) -> Running {
+        let listening = |udp: &str, tcp: &str, http: &str| {
+            let media = port();
+            format!(
+                "[node]\ndata_dir = \"data\"\n[sip]\nlisten = [\"udp://{udp}\", \"tcp://{tcp}\"]\n\
+                 [http]\nlisten = \"{http}\"\n[media]\nports = \"{media}-{}\"\n",
+                media + 1
+            )
+        };
+        let any = "127.0.0.1:0";
+        std::fs::write(dir.join("serve.toml"), listening(any, any, any)).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .args(["serve", "--config", "serve.toml"])
+            .env_clear()
+            .current_dir(dir)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().unwrap()));
+        let lines: Vec<String> = lines.map(Result::unwrap).take_while(|line| line != "ready").collect();
+        let address =
+            |prefix: &str| lines.iter().find_map(|line| line.strip_prefix(prefix)).unwrap().to_owned();
+        let config = listening(&address("sip udp://"), &address("sip tcp://"), &address("http http://"));
+        Running { process, config }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_engine_that_runs_with_the_configuration_is_no_problem() {
+    let dir = TempDir::new();
+    let running = Running::start(dir.path());
+    let (code, out, err) = check(dir.path(), &running.config);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(out.matches("in use by the running engine").count(), 3, "{out}");
+    assert!(out.contains(&format!("an engine runs with it: process {}", running.process.id())), "{out}");
+    // Another program's address is a problem all the same.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let http = format!("listen = \"{}\"\n[media]", other.local_addr().unwrap());
+    let (before, after) = running.config.split_once("[http]\n").unwrap();
+    let config = format!("{before}[http]\n{http}{}", after.split_once("[media]").unwrap().1);
+    let (code, _, err) = check(dir.path(), &config);
+    assert_eq!((code, err.lines().count()), (1, 1), "{err}");
+    assert!(err.contains("[http] listen") && err.contains("stop that program"), "{err}");
+}
+
+#[test]
+fn an_address_of_no_interface_is_not_said_to_be_in_use() {
+    let dir = TempDir::new();
+    // TEST-NET-1: no machine has it.
+    let (code, _, err) =
+        check(dir.path(), &config(port()).replace("listen = \"127.0.0.1:0\"", "listen = \"192.0.2.1:80\""));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("no interface of this machine") && !err.contains("stop"), "{err}");
+}
+
+#[test]
+fn what_the_database_refused_is_a_warning_and_a_command_lists_it() {
+    let dir = TempDir::new();
+    let letters = dir.path().join("data/dead-letters");
+    std::fs::create_dir_all(&letters).unwrap();
+    let letter = r#"{"kind": "note", "reason": "too long", "content": "a note"}"#;
+    std::fs::write(letters.join("1-note.json"), letter).unwrap();
+    let (code, _, err) = check(dir.path(), &config(port()));
+    assert_eq!(code, 0, "the engine starts: {err}");
+    assert!(err.contains("warning: 1 dead letters lie in") && err.contains("--replay"), "{err}");
+    let run = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .arg("dead-letters")
+            .args(more)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, out) = run(&[]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.starts_with("note data/dead-letters/1-note.json: too long"), "{out}");
+    let (code, out) = run(&["--replay"]);
+    assert_eq!(code, Some(1), "a letter is left");
+    assert!(out.contains("is not stored again"), "{out}");
+}

@@ -1,0 +1,26 @@
+//! The program as a shell sees it: what it prints, where, and with which exit status.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+mod analyze;
+mod captures;
+mod check;
+#[path = "../common/chosen.rs"]
+mod chosen;
+#[path = "../common/database.rs"]
+mod database;
+mod documents;
+mod excerpts;
+mod phone;
+#[path = "../common/records.rs"]
+mod records;
+#[path = "../common/site.rs"]
+mod site;
+mod usage;

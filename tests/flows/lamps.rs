@@ -1,0 +1,72 @@
+//! Busy lamp fields: a phone subscribes to another extension and is shown its calls, over UDP and TCP.
+
+use sidetone_phone::CallPlan;
+use sidetone_sip::message::{Message, Method};
+
+use crate::device::{Device, authorization};
+use crate::site::{DOMAIN, Site, answering, within};
+
+/// Subscribes the device, another one of extension `own`, to the calls of 1002.
+async fn subscribe(device: &mut Device, own: &str) {
+    let uri = format!("sip:1002@{DOMAIN}");
+    let event = "Event: dialog\r\nExpires: 600\r\n";
+    let ask = device.ask("SUBSCRIBE", own, &uri, event, "");
+    device.send(&ask).await;
+    let challenge = device.response(&Method::Subscribe).await;
+    let more = format!("{event}{}", authorization(&challenge, own, "SUBSCRIBE", &uri));
+    let ask = device.ask("SUBSCRIBE", own, &uri, &more, "");
+    device.send(&ask).await;
+    let granted = within("the response", async {
+        loop {
+            match device.next().await.expect("an open connection") {
+                Message::Response(response) => return response,
+                // The first NOTIFY may overtake the response.
+                Message::Request(request) => device.reply(&request, 200, "").await,
+            }
+        }
+    })
+    .await;
+    assert_eq!((granted.status().as_u16(), granted.headers().header("Expires")), (200, Some("600")));
+}
+
+/// The document of the next NOTIFY that is about that.
+async fn shown(device: &mut Device, what: &str, is_about: impl Fn(&str) -> bool) -> String {
+    within(&format!("a NOTIFY with {what}"), async {
+        loop {
+            let request = device.request(&Method::Notify).await;
+            assert!(request.header("Subscription-State").unwrap().starts_with("active;expires="));
+            device.reply(&request, 200, "").await;
+            let document = std::str::from_utf8(request.body()).unwrap();
+            if is_about(document) {
+                return document.to_owned();
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lamp_shows_the_calls_of_another_extension() {
+    let site = Site::start().await;
+    let caller = site.phone("1001", answering()).await;
+    let callee = site.phone("1002", answering()).await;
+    let mut by_udp = Device::udp(site.sip, "").await;
+    let mut by_tcp = Device::tcp(site.tcp(), "").await;
+    for (device, own) in [(&mut by_udp, "1001"), (&mut by_tcp, "1002")] {
+        device.contact = format!("<sip:{own}@{}>", device.local);
+        subscribe(device, own).await;
+    }
+    let plan = CallPlan { talk_time: None, ..CallPlan::to("1002") };
+    let call = tokio::spawn(async move { within("the call", caller.call(plan)).await.unwrap() });
+    for device in [&mut by_udp, &mut by_tcp] {
+        let document = shown(device, "the call", |text| text.contains("<state>confirmed</state>")).await;
+        assert!(document.contains("direction=\"recipient\""), "{document}");
+        assert!(document.contains(&format!("<identity>sip:1001@{DOMAIN}</identity>")), "{document}");
+    }
+    callee.hang_up().await.unwrap();
+    assert_eq!(call.await.unwrap().status, 200);
+    for device in [&mut by_udp, &mut by_tcp] {
+        shown(device, "no call", |text| !text.contains("<dialog ")).await;
+    }
+    site.records(1).await;
+}

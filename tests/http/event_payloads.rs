@@ -1,0 +1,163 @@
+//! The section `webhooks` of the document: real events are what it says of them.
+
+use serde_json::Value;
+use sidetone_model::access::Scope;
+use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::event::{Event, EventKind, Position};
+use sidetone_model::guessing::{GuessLimit, Guessing};
+use sidetone_model::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, RoomId};
+use sidetone_model::live_call::{CallEvent, CallState, LegRole, LiveCall, LiveLeg};
+use sidetone_model::pin_guessing::{PinGuessing, PinLimit};
+use sidetone_model::room::Role;
+use sidetone_model::room::event::{MergedBy, Person, RoomChange, RoomEvent};
+use uuid::Uuid;
+
+use crate::document::conforms;
+use crate::engine::Engine;
+use crate::records::{answered, at, ended, organisation};
+
+fn id<T: From<Uuid>>(number: u128) -> T {
+    Uuid::from_u128(number).into()
+}
+
+/// Every event is valid by the schema of its kind.
+fn check(events: &[Event], expected: &[&str]) {
+    let document = sidetone_api::openapi();
+    for event in events {
+        let name = event.kind.as_str();
+        let schema = document
+            .pointer(&format!("/webhooks/{name}/post/requestBody/content/application~1json/schema"))
+            .unwrap_or_else(|| panic!("{name} is not in the document"));
+        conforms(&document, schema, &serde_json::to_value(event).unwrap(), name);
+    }
+    let mut seen: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn the_events_of_records_are_the_documented_ones() {
+    let engine = Engine::start(|ids| {
+        let called = Called { extension_id: id(7), team_id: Some(id(8)) };
+        let missed = Cdr { called: Some(called), answered_at: None, hangup_cause: None, ..ended(3) };
+        [ended(1), answered(2), missed].map(|cdr| Cdr { organisation_id: ids.acme, ..cdr }).into()
+    });
+    let events = engine.stored_events(Scope::Everything, Position::default());
+    assert_eq!(events.len(), 4);
+    check(&events, &["call.ended", "call.missed"]);
+}
+
+#[test]
+fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
+    let leg = LiveLeg {
+        uuid: id::<LegId>(3),
+        role: LegRole::Caller,
+        extension_id: Some(id(7)),
+        number: Some("1001".to_owned()),
+        name: "Ada".to_owned(),
+        state: CallState::Answered,
+        codec: Some("PCMU".to_owned()),
+        answered_at: Some(at(2)),
+    };
+    let call = LiveCall {
+        uuid: id(4),
+        organisation_id: organisation(1),
+        direction: Direction::Internal,
+        caller: Some("1001".to_owned()),
+        destination: None,
+        state: CallState::Answered,
+        started_at: at(1),
+        ringing_at: Some(at(1)),
+        answered_at: Some(at(2)),
+        extension_id: Some(id(7)),
+        agent_id: None,
+        team_id: Some(id(8)),
+        trunk_id: None,
+        legs: vec![leg.clone(), LiveLeg { codec: None, answered_at: None, ..leg }],
+    };
+    let ringing = LiveCall { answered_at: None, ..call.clone() };
+    let room = |what| RoomEvent {
+        organisation_id: organisation(1),
+        room: RoomId(Uuid::from_u128(9)).into(),
+        room_id: Some(id(9)),
+        session: ConferenceSessionId(Uuid::from_u128(2)),
+        at: at(3),
+        revision: 7,
+        what,
+    };
+    let ada = Person {
+        member: 3,
+        name: "Ada".to_owned(),
+        number: "101".to_owned(),
+        role: Role::Moderator,
+        extension_id: None,
+        call_uuid: id(4),
+        leg: id(5),
+        joined_at: at(1),
+    };
+    let by =
+        MergedBy { extension_id: Some(id(7)), user_id: Some(id(6)), api_key_id: Some(ApiKeyId(Uuid::nil())) };
+    let changes = [
+        RoomChange::AllMuted(true),
+        RoomChange::Ended,
+        RoomChange::Joined(ada),
+        RoomChange::Left { member: 3, cause: HangupCause::NormalClearing },
+        RoomChange::Locked(true),
+        RoomChange::Locked(false),
+        RoomChange::Merged { calls: [CallId(Uuid::nil()); 2], by },
+        RoomChange::Muted { member: 3, muted: true },
+        RoomChange::Recording(false),
+    ];
+    let mut events: Vec<Event> = changes.into_iter().map(|what| room(what).event(1).unwrap()).collect();
+    events.push(room(RoomChange::Locked(true)).talk_event(2, 3, true, &[3]));
+    events.extend([CallEvent::Answered(call), CallEvent::Ringing(ringing)].map(|event| event.event()));
+    events.push(
+        Guessing {
+            organisation_id: organisation(1),
+            account: "1001@acme.test".to_owned(),
+            extension_id: Some(ExtensionId(Uuid::nil())),
+            source: "192.0.2.1".parse().unwrap(),
+            limit: GuessLimit::Source,
+            failures: 10,
+            window_seconds: 300,
+            left_out: 0,
+            at: at(1),
+        }
+        .event(),
+    );
+    let of_pins = PinGuessing {
+        organisation_id: organisation(1),
+        room_id: id(9),
+        limit: PinLimit::Room,
+        number: "+442071230000".to_owned(),
+        extension_id: None,
+        trunk_id: Some(id(10)),
+        failures: 10,
+        window_seconds: 3_600,
+        at: at(1),
+    };
+    events.push(of_pins.event());
+    check(
+        &events,
+        &[
+            "call.answered",
+            "call.conferenced",
+            "call.ringing",
+            "conference.updated",
+            "security.guessing",
+            "security.pin_guessing",
+        ],
+    );
+}
+
+/// The section has every kind, and no other.
+#[test]
+fn every_kind_of_event_is_in_the_document() {
+    let document = sidetone_api::openapi();
+    let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let documented: Vec<&String> = document["webhooks"].as_object().unwrap().keys().collect();
+    assert_eq!(documented, known);
+    assert_eq!(document["webhooks"]["call.ended"]["post"]["security"], Value::Array(Vec::new()));
+}

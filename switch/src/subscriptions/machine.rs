@@ -1,9 +1,10 @@
-//! The table of subscriptions: who watches whom, until when, and which of them have news.
+//! The table of subscriptions: which extension watches which, until when, and which of them have news.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use sidetone_model::ids::ExtensionId;
+use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::StatusCode;
 use sidetone_sip::ua::SubscriptionKey;
@@ -13,21 +14,39 @@ use crate::subscriptions::package::Package;
 
 /// The subscriptions of all phones.
 ///
-/// *Bounds*: [`PER_PHONE_MAX`] for each subscribing extension.
-#[derive(Default)]
+/// *Bounds*: [`PER_EXTENSION_MAX`] for each subscribing extension, [`PER_ORGANISATION_MAX`] for each organisation.
 pub(in super::super) struct Subscriptions {
     known: HashMap<SubscriptionKey, Subscription>,
     /// By the extension that is watched.
     watching: BTreeSet<(ExtensionId, SubscriptionKey)>,
     /// By the extension that watches.
     watched_by: BTreeSet<(ExtensionId, SubscriptionKey)>,
+    /// The number of subscriptions of each organisation that has any.
+    of_organisation: HashMap<OrganisationId, usize>,
+    organisation_len_max: usize,
     timers: BTreeSet<(Instant, SubscriptionKey)>,
-    /// Those that may have news.
+    /// Those that may have news, without those whose NOTIFY is in progress.
     due: BTreeSet<SubscriptionKey>,
+}
+
+impl Default for Subscriptions {
+    fn default() -> Self {
+        Subscriptions {
+            known: HashMap::new(),
+            watching: BTreeSet::new(),
+            watched_by: BTreeSet::new(),
+            of_organisation: HashMap::new(),
+            organisation_len_max: PER_ORGANISATION_MAX,
+            timers: BTreeSet::new(),
+            due: BTreeSet::new(),
+        }
+    }
 }
 
 /// A subscription.
 pub(super) struct Subscription {
+    /// The organisation of both extensions.
+    organisation: OrganisationId,
     pub(super) by: ExtensionId,
     pub(super) watched: ExtensionId,
     pub(super) package: Package,
@@ -43,6 +62,8 @@ pub(super) struct Subscription {
     /// Why it ends with the next NOTIFY (RFC 6665 §4.1.3).
     pub(super) ending: Option<Ending>,
     is_in_progress: bool,
+    /// Whether it may have news since the NOTIFY in progress was sent.
+    has_news: bool,
     wakes_at: Instant,
 }
 
@@ -71,12 +92,14 @@ impl Ending {
 impl Subscription {
     /// A subscription whose first NOTIFY is due.
     pub(super) fn new(
+        organisation: OrganisationId,
         (by, watched): (ExtensionId, ExtensionId),
         (package, event_id): (Package, Option<String>),
         flow: Flow,
         expires_at: Instant,
     ) -> Self {
         Subscription {
+            organisation,
             by,
             watched,
             package,
@@ -87,6 +110,7 @@ impl Subscription {
             shown: None,
             ending: None,
             is_in_progress: false,
+            has_news: false,
             wakes_at: expires_at,
         }
     }
@@ -108,27 +132,33 @@ impl Subscriptions {
         }
         self.watching.insert((new.watched, key));
         self.watched_by.insert((new.by, key));
+        *self.of_organisation.entry(new.organisation).or_default() += 1;
         self.timers.insert((new.wakes_at, key));
         self.due.insert(key);
         self.known.insert(key, new);
         replaced
     }
 
-    /// Whether an extension has as many subscriptions as it may have.
-    pub(super) fn is_full(&self, by: ExtensionId) -> bool {
-        self.of(by).count() >= PER_PHONE_MAX
+    /// Whether an extension, or its organisation, has as many subscriptions as it may have.
+    pub(super) fn is_full(&self, organisation: OrganisationId, by: ExtensionId) -> bool {
+        let of_organisation = self.of_organisation.get(&organisation).copied().unwrap_or_default();
+        of_organisation >= self.organisation_len_max || self.of(by).count() >= PER_EXTENSION_MAX
     }
 
     pub(super) fn get(&self, key: SubscriptionKey) -> Option<&Subscription> {
         self.known.get(&key)
     }
 
-    /// Extends or ends a subscription; its next NOTIFY is due in any case (RFC 6665 §4.2.1.2).
+    /// Extends or ends a subscription; its next NOTIFY is due in any case (RFC 6665 §4.2.1.2). One that the directory
+    /// has ended ends all the same: its subscriber was authenticated by a credential that is no longer valid.
     pub(super) fn refresh(&mut self, key: SubscriptionKey, expires_at: Instant, ending: Option<Ending>) {
         let Some(known) = self.known.get_mut(&key) else { return };
-        (known.expires_at, known.shown, known.ending) = (expires_at, None, ending);
+        (known.expires_at, known.shown) = (expires_at, None);
+        if !matches!(known.ending, Some(Ending::Deactivated | Ending::NoResource)) {
+            known.ending = ending;
+        }
         self.wake_at(key, expires_at);
-        self.due.insert(key);
+        self.mark_due(key);
     }
 
     /// Removes a subscription.
@@ -136,13 +166,20 @@ impl Subscriptions {
         let Some(known) = self.known.remove(&key) else { return };
         self.watching.remove(&(known.watched, key));
         self.watched_by.remove(&(known.by, key));
+        if let Entry::Occupied(mut len) = self.of_organisation.entry(known.organisation) {
+            *len.get_mut() -= 1;
+            if *len.get() == 0 {
+                len.remove();
+            }
+        }
         self.timers.remove(&(known.wakes_at, key));
         self.due.remove(&key);
     }
 
     /// Notes that the state of an extension may have changed.
     pub(in super::super) fn touch(&mut self, extension: ExtensionId) {
-        self.due.extend(keys(&self.watching, extension));
+        let watching: Vec<_> = keys(&self.watching, extension).collect();
+        watching.into_iter().for_each(|key| self.mark_due(key));
     }
 
     /// Whether no phone has a subscription.
@@ -158,17 +195,25 @@ impl Subscriptions {
         for (key, ending) in endings.chain(by_it.into_iter().map(|key| (key, Ending::Deactivated))) {
             if let Some(known) = self.known.get_mut(&key) {
                 known.ending = Some(ending);
-                self.due.insert(key);
+                self.mark_due(key);
             }
         }
     }
 
     /// Returns a subscription that may have news and whose last NOTIFY was answered.
     pub(super) fn poll(&mut self) -> Option<SubscriptionKey> {
-        let is_free = |key: &&SubscriptionKey| self.known.get(key).is_some_and(|known| !known.is_in_progress);
-        let key = self.due.iter().find(is_free).copied()?;
-        self.due.remove(&key);
-        Some(key)
+        self.due.pop_first()
+    }
+
+    /// Notes that a subscription may have news; they wait for the response to a NOTIFY in progress.
+    fn mark_due(&mut self, key: SubscriptionKey) {
+        match self.known.get_mut(&key) {
+            Some(known) if known.is_in_progress => known.has_news = true,
+            Some(_) => {
+                self.due.insert(key);
+            }
+            None => {}
+        }
     }
 
     /// Notes that a NOTIFY with this state was sent.
@@ -176,7 +221,7 @@ impl Subscriptions {
         let Some(known) = self.known.get_mut(&key) else { return };
         known.shown = Some(shown);
         known.version = known.version.wrapping_add(1);
-        known.is_in_progress = true;
+        (known.is_in_progress, known.has_news) = (true, false);
     }
 
     /// Tries again later, because there was no space for the NOTIFY.
@@ -191,6 +236,9 @@ impl Subscriptions {
     pub(super) fn answered(&mut self, key: SubscriptionKey, status: Option<StatusCode>) -> bool {
         let Some(known) = self.known.get_mut(&key) else { return false };
         known.is_in_progress = false;
+        if known.has_news {
+            self.due.insert(key);
+        }
         let is_there = status.is_some_and(|status| !matches!(status.as_u16(), 400..=499 | 600..));
         if !is_there {
             self.remove(key);
@@ -214,7 +262,7 @@ impl Subscriptions {
                 known.wakes_at = known.expires_at;
                 self.timers.insert((known.wakes_at, key));
             }
-            self.due.insert(key);
+            self.mark_due(key);
         }
     }
 
@@ -240,7 +288,9 @@ fn keys(
 }
 
 /// Twice the keys of the largest phones with two packages.
-const PER_PHONE_MAX: usize = 400;
+const PER_EXTENSION_MAX: usize = 400;
+/// A quarter of what the user agent takes from all organisations.
+const PER_ORGANISATION_MAX: usize = 25_000;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -251,16 +301,29 @@ mod tests {
     use super::*;
     use crate::tests::ladder::any_instant;
 
+    const EXPIRES: Duration = Duration::from_secs(60);
+
+    fn organisation(n: u128) -> OrganisationId {
+        Uuid::from_u128(n).into()
+    }
+
+    fn extension(n: u128) -> ExtensionId {
+        Uuid::from_u128(n).into()
+    }
+
+    /// A subscription of extension `by` to extension 100 of its organisation.
+    fn subscription(expires_at: Instant, of: u128, by: u128) -> Subscription {
+        let flow = Flow::udp(ListenerId(0), ([192, 0, 2, 1], 5060).into());
+        let extensions = (extension(by), extension(100));
+        Subscription::new(organisation(of), extensions, (Package::Presence, None), flow, expires_at)
+    }
+
     #[test]
     fn a_notify_without_space_is_sent_later() {
         let now = any_instant();
-        let [by, watched]: [ExtensionId; 2] = [1, 2].map(|n| Uuid::from_u128(n).into());
-        let flow = Flow::udp(ListenerId(0), ([192, 0, 2, 1], 5060).into());
         let key = SubscriptionKey::MIN;
         let mut subscriptions = Subscriptions::default();
-        let expires_at = now + Duration::from_secs(60);
-        let new = Subscription::new((by, watched), (Package::Presence, None), flow, expires_at);
-        assert_eq!(subscriptions.insert(key, new), None);
+        assert_eq!(subscriptions.insert(key, subscription(now + EXPIRES, 1, 1)), None);
         assert_eq!(subscriptions.poll(), Some(key));
         subscriptions.postpone(now, key);
         assert_eq!(subscriptions.poll(), None);
@@ -268,10 +331,50 @@ mod tests {
         subscriptions.timeout(now + RETRY_AFTER);
         assert_eq!(subscriptions.poll(), Some(key));
         subscriptions.sent(key, Shown::Registered(true));
-        subscriptions.touch(watched);
+        subscriptions.touch(extension(100));
         assert_eq!(subscriptions.poll(), None, "it waits for the response");
         assert!(!subscriptions.answered(key, Some(StatusCode::OK)));
         assert_eq!(subscriptions.poll(), Some(key));
-        assert_eq!(subscriptions.next_timeout(), Some(expires_at));
+        assert_eq!(subscriptions.next_timeout(), Some(now + EXPIRES));
+    }
+
+    /// The SUBSCRIBE needs no credentials inside its dialog.
+    #[test]
+    fn a_refresh_does_not_revive_what_a_new_password_has_ended() {
+        let key = SubscriptionKey::MIN;
+        let soon = any_instant() + EXPIRES;
+        let later = soon + EXPIRES;
+        for (is_deleted, of, ending) in
+            [(false, extension(1), Ending::Deactivated), (true, extension(100), Ending::NoResource)]
+        {
+            let mut subscriptions = Subscriptions::default();
+            subscriptions.insert(key, subscription(soon, 1, 1));
+            assert_eq!(subscriptions.poll(), Some(key));
+            subscriptions.sent(key, Shown::Registered(true));
+            subscriptions.forget(of, is_deleted);
+            for by_refresh in [None, Some(Ending::Timeout)] {
+                subscriptions.refresh(key, later, by_refresh);
+                assert_eq!(subscriptions.get(key).and_then(|known| known.ending), Some(ending));
+            }
+            assert!(!subscriptions.answered(key, Some(StatusCode::OK)));
+            assert_eq!(subscriptions.poll(), Some(key), "its last NOTIFY is due");
+        }
+    }
+
+    #[test]
+    fn a_full_organisation_keeps_no_other_from_subscribing() {
+        let soon = any_instant() + EXPIRES;
+        let mut subscriptions = Subscriptions { organisation_len_max: 2, ..Subscriptions::default() };
+        let [first, second] = [SubscriptionKey::MIN, SubscriptionKey::MAX];
+        subscriptions.insert(first, subscription(soon, 1, 1));
+        assert!(!subscriptions.is_full(organisation(1), extension(2)));
+        subscriptions.insert(second, subscription(soon, 1, 2));
+        assert!(subscriptions.is_full(organisation(1), extension(3)));
+        assert!(!subscriptions.is_full(organisation(2), extension(4)));
+        subscriptions.remove(first);
+        assert!(!subscriptions.is_full(organisation(1), extension(3)));
+        // The phone of extension 2 was restarted: its new subscription replaces the one before.
+        assert_eq!(subscriptions.insert(first, subscription(soon, 1, 2)), Some(second));
+        assert!(!subscriptions.is_full(organisation(1), extension(3)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sidetone_model::ids::ExtensionId;
+use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Name, Request, StatusCode};
@@ -39,14 +39,18 @@ impl SubscribeContext<'_> {
         flow: &Flow,
         request: &Request,
     ) -> Result<(), Reply> {
+        if request.to_bytes().len() > SUBSCRIBE_BYTES_MAX {
+            return Err(Reply::new(StatusCode::MESSAGE_TOO_LARGE));
+        }
         let (package, event_id) = Package::of(request)?;
         if !package.is_accepted_by(request) {
             let reply = Reply::new(StatusCode::NOT_ACCEPTABLE);
             return Err(reply.header(Name::Accept.as_str(), package.content_type()));
         }
         let lifetime = lifetime(request)?;
-        let watched = self.watched(by, request).ok_or_else(|| Reply::new(StatusCode::NOT_FOUND))?;
-        if self.subscriptions.is_full(by) {
+        let (organisation, watched) =
+            self.watched(by, request).ok_or_else(|| Reply::new(StatusCode::NOT_FOUND))?;
+        if self.subscriptions.is_full(organisation, by) {
             return Err(Reply::new(StatusCode::FORBIDDEN).reason("Too Many Subscriptions"));
         }
         let subscription =
@@ -56,7 +60,7 @@ impl SubscribeContext<'_> {
                 Err(_) => return Err(Reply::new(StatusCode::BAD_REQUEST)),
             };
         let expires_at = self.now.instant + lifetime;
-        let new = Subscription::new((by, watched), (package, event_id), *flow, expires_at);
+        let new = Subscription::new(organisation, (by, watched), (package, event_id), *flow, expires_at);
         if let Some(replaced) = self.subscriptions.insert(subscription, new) {
             self.ua.end_subscription(replaced);
         }
@@ -66,14 +70,15 @@ impl SubscribeContext<'_> {
         Ok(())
     }
 
-    /// The extension of the subscriber's organisation that a SUBSCRIBE names; other organisations are not disclosed.
-    fn watched(&self, by: ExtensionId, request: &Request) -> Option<ExtensionId> {
+    /// The extension of the subscriber's organisation that a SUBSCRIBE names, after that organisation; others are not
+    /// disclosed.
+    fn watched(&self, by: ExtensionId, request: &Request) -> Option<(OrganisationId, ExtensionId)> {
         let organisation = self.directory.extension(by)?.organisation_id;
         let uri = request.parsed_uri().ok()?;
         let domain = uri.host()?.to_string();
         let is_own = self.directory.organisation_of_domain(&domain).is_some_and(|of| of.id == organisation);
         let line = self.directory.line(organisation, &dialled(&uri)?).filter(|_| is_own)?;
-        Some(line.id)
+        Some((organisation, line.id))
     }
 }
 
@@ -197,3 +202,5 @@ fn shown_of<'a>(
 /// Also what a SUBSCRIBE without Expires gets (RFC 4235 §3.4, RFC 3856 §6.4).
 const LIFETIME_S_MAX: u32 = 3_600;
 const LIFETIME_S_MIN: u32 = 60;
+/// The dialog keeps the addresses, the tags and the route of its SUBSCRIBE; a phone needs a quarter of this.
+const SUBSCRIBE_BYTES_MAX: usize = 4_096;

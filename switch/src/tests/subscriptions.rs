@@ -233,6 +233,15 @@ fn what_cannot_be_subscribed_to_is_refused() {
     assert_eq!(console.subscribe("1009@acme.test", "", "Event: dialog\r\n"), 401);
 }
 
+#[test]
+fn a_long_subscribe_is_refused() {
+    let mut console = Console::new(net());
+    let event = format!("Event: dialog;id={}\r\n", "7".repeat(4_096));
+    assert_eq!(console.subscribe("1001@acme.test", "", &event), 513);
+    assert!(console.net.switch.shared.subscriptions.is_empty());
+    assert_eq!(console.net.switch.shared.ua.subscriptions_len(), 0);
+}
+
 /// The console was restarted and does not know its earlier subscription.
 #[test]
 fn one_device_has_one_subscription_to_a_state() {

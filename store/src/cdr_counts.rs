@@ -3,8 +3,9 @@
 //!
 //! A count is for one organisation, one value of one filter and 28 days. For a list with a single filter,
 //! with or without time bounds, the counts are added up, and only the cut-off ends are counted in the
-//! records. There are no counts for filters whose values each have few records (agent, campaign, extension, reference, room),
-//! for `mos_max`, several filters at once, and for searches: those records are counted with an index.
+//! records. There are no counts for filters whose values each have few records (agent, campaign, extension,
+//! reference, room), for `mos_max`, several filters at once, and for searches: those records are counted with an
+//! index.
 
 use std::collections::BTreeMap;
 

@@ -134,7 +134,7 @@ pub(super) fn mark(callees: Vec<Callee>, headers: &[(&'static str, String)]) -> 
     callees.into_iter().map(mark).collect()
 }
 
-/// Returns the headers that name who forwarded the call: the latest first in Diversion, the first first in
+/// Returns the headers that name who forwarded the call: the latest first in Diversion, the first one first in
 /// History-Info. None for a call that was not forwarded.
 pub(super) fn headers(
     diverted: &[Diversion],

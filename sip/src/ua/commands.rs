@@ -177,12 +177,7 @@ impl Ua {
     ///
     /// [`SendError::WrongState`] while an INVITE is in progress in either direction (§14.1) or without a dialog.
     pub fn reinvite(&mut self, now: Instant, key: LegKey, extra: &Extra) -> Result<ClientKey, SendError> {
-        let leg = self.legs.get_mut(&key).ok_or(SendError::WrongState)?;
-        if leg.answer.is_some()
-            || leg.updating.is_some()
-            || !leg.usage.may_send()
-            || !matches!(leg.phase, Phase::Confirmed { ack_owed: None })
-        {
+        if self.legs.get(&key).is_none_or(|leg| !leg.may_reinvite()) {
             return Err(SendError::WrongState);
         }
         let (flow, cseq, request) = self.build_within(key, Method::Invite, extra)?;

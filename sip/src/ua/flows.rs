@@ -55,8 +55,8 @@ impl Ua {
         }
     }
 
-    /// Does the same for the leg of a request that could not be sent: its connection has closed, and the report of that
-    /// is still on its way. Returns whether the request was sent again.
+    /// Finds the way back as [`Ua::reopen`] does, for the leg of a request that could not be sent: its connection has
+    /// closed, and the report of that is still on its way. Returns whether the request was sent again.
     pub(super) fn reopen_for(&mut self, client: &ClientKey) -> bool {
         let Some(key) = self.purposes.get(client).and_then(Purpose::leg) else { return false };
         let leg = self.legs.get(&key).filter(|leg| !leg.keeps_flow);

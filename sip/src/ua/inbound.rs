@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use rand::RngExt;
-
 use crate::dialog::{AnswerInput, Clash, Dialog, DialogError, InviteInput, TIMER};
 use crate::flow::Flow;
 use crate::message::{FieldError, Method, Name, Request, Response, StatusCode};
@@ -180,14 +178,7 @@ impl Ua {
                 self.event(Event::Reinvited { leg: key, key: server, flow, request });
             }
             Err(Clash::Ours) => self.answer(now, &server, StatusCode::REQUEST_PENDING),
-            Err(Clash::Theirs) => {
-                let retry_after_s: u8 = self.layer.rng().random_range(0..=10);
-                let reply =
-                    Reply::new(StatusCode::SERVER_ERROR).header("Retry-After", retry_after_s.to_string());
-                if let Ok(response) = self.build_reply(&server, &reply) {
-                    self.layer.respond(now, &server, &response);
-                }
-            }
+            Err(Clash::Theirs) => self.answer_busy(now, &server),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::dialog::{Answer, Dialog, InviteUsage, SessionTimer};
 use crate::flow::Flow;
 use crate::message::Request;
 use crate::transaction::{ClientKey, ServerKey};
-use crate::ua::reliability::Reliable;
+use crate::ua::reliable_state::Reliable;
 
 /// Identifies one leg for the life of its user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -9,10 +9,10 @@
 //! ends with exactly one [`Event::Ended`], whichever side ended it. After that event its key is invalid,
 //! except that results of its INFOs are still reported.
 //!
-//! Session timers (RFC 4028) run automatically when [`UaConfig::session_timer`] is set.
+//! Session timers (RFC 4028) run automatically when [`UaConfig::session_timer`] is set, reliable provisional
+//! responses (RFC 3262) when [`UaConfig::extensions`] lists `100rel`.
 //!
-//! Not here: reliable provisional responses (RFC 3262), and name resolution (RFC 3263): a request goes to the
-//! [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
+//! Not here: name resolution (RFC 3263): a request goes to the [`Flow`](crate::flow::Flow) it is given, one inside a dialog to the address in its route or target.
 //!
 //! # The loop
 //!
@@ -83,8 +83,8 @@ mod ladder;
 mod leg;
 mod pracks;
 mod refresh;
-mod reliability;
 mod reliable;
+mod reliable_state;
 mod sending;
 mod session;
 mod standing;

@@ -1,4 +1,5 @@
-//! PRACK (RFC 3262) in both roles: those of the peer for our provisional responses, and ours for the responses of the peer.
+//! PRACK (RFC 3262) in both roles: those of the peer for our provisional responses, and ours for the responses of
+//! the peer.
 
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use crate::transaction::ServerKey;
 use crate::ua::draft::Reply;
 use crate::ua::event::Cause;
 use crate::ua::leg::{LegKey, Phase};
-use crate::ua::reliability::Reliable;
 use crate::ua::reliable::RELIABLE;
+use crate::ua::reliable_state::Reliable;
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
@@ -58,8 +59,8 @@ impl Ua {
         }
     }
 
-    /// Acknowledges a provisional response of the peer if it is reliable. `false` if it is a repetition, or if one before
-    /// it is missing: then the user must not get it (§4).
+    /// Acknowledges a provisional response of the peer if it is reliable. `false` if it is a repetition, or if one
+    /// before it is missing: then the user must not get it (§4).
     pub(super) fn acknowledge_progress(&mut self, now: Instant, key: LegKey, response: &Response) -> bool {
         let Some(rseq) = response.rseq().filter(|_| response.headers().lists(Name::Require, RELIABLE)) else {
             return true;

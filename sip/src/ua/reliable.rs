@@ -1,5 +1,5 @@
-//! Reliable provisional responses (RFC 3262) of the legs: which responses are sent so, and in which order. Their PRACKs are
-//! in `pracks`.
+//! Reliable provisional responses (RFC 3262) of the legs: which responses are sent so, and in which order. Their
+//! PRACKs are in `pracks`.
 //!
 //! A response waits while the one before has no PRACK, and so does a 2xx: its session description may be the one of the
 //! provisional response (§3). A final response other than 2xx does not wait.
@@ -14,7 +14,7 @@ use crate::message::{Name, Request, StatusCode};
 use crate::transaction::ServerKey;
 use crate::ua::draft::Reply;
 use crate::ua::leg::{LegKey, Phase};
-use crate::ua::reliability::{Reliable, Sent};
+use crate::ua::reliable_state::{Reliable, Sent};
 use crate::ua::state::Ua;
 
 impl Ua {

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use rand::RngExt;
+
 use crate::dialog::{Answer, InviteInput};
 use crate::flow::Flow;
 use crate::message::{InvalidValue, Method, Name, Request, Response, StatusCode};
@@ -45,9 +47,14 @@ impl Ua {
 
     /// Sends a final response with only a status.
     pub(super) fn answer(&mut self, now: Instant, key: &ServerKey, status: StatusCode) {
-        if let Ok(response) = self.build_reply(key, &Reply::new(status)) {
-            self.layer.respond(now, key, &response);
-        }
+        self.answer_with(now, key, &Reply::new(status));
+    }
+
+    /// Refuses an offer while an earlier request of the peer has no answer (RFC 3261 §14.2, RFC 3311 §5.2).
+    pub(super) fn answer_busy(&mut self, now: Instant, key: &ServerKey) {
+        let retry_after_s: u8 = self.layer.rng().random_range(0..=10);
+        let reply = Reply::new(StatusCode::SERVER_ERROR);
+        self.answer_with(now, key, &reply.header("Retry-After", retry_after_s.to_string()));
     }
 
     /// Sends a refusal that leaves no state, because the peer is not authenticated yet.
@@ -84,9 +91,7 @@ impl Ua {
         let Some(leg) = self.legs.get_mut(&key) else { return };
         let Some(server) = leg.usage.received() else { return };
         leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());
-        if let Ok(response) = self.build_reply(&server, &Reply::new(StatusCode::REQUEST_TERMINATED)) {
-            self.layer.respond(now, &server, &response);
-        }
+        self.answer(now, &server, StatusCode::REQUEST_TERMINATED);
     }
 
     pub(super) fn send_bye(&mut self, now: Instant, key: LegKey, at: usize, reason: Option<&str>) {

@@ -3,12 +3,9 @@
 
 use std::time::Instant;
 
-use rand::RngExt;
-
 use crate::flow::Flow;
 use crate::message::{Request, StatusCode};
 use crate::transaction::ServerKey;
-use crate::ua::draft::Reply;
 use crate::ua::event::Event;
 use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::Ua;
@@ -35,9 +32,7 @@ impl Ua {
         // Their INVITE or their earlier UPDATE has no answer yet.
         let is_theirs = matches!(leg.phase, Phase::Ringing { .. }) || leg.usage.received().is_some();
         if is_theirs || leg.updating.is_some() {
-            let retry_after_s: u8 = self.layer.rng().random_range(0..=10);
-            let reply = Reply::new(StatusCode::SERVER_ERROR).header("Retry-After", retry_after_s.to_string());
-            return self.answer_with(now, &server, &reply);
+            return self.answer_busy(now, &server);
         }
         if let Some(reply) = self.refuse_small(Some(key), &request) {
             return self.answer_with(now, &server, &reply);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_without_a_number_make_nobody_else_wait() {
+    fn callers_without_a_number_delay_no_other_caller() {
         let now = any_instant();
         let mut pin_attempts = PinAttempts::default();
         for _ in 0..10_000 {

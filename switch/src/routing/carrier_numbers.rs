@@ -1,9 +1,8 @@
 //! Numbers as carriers write them, by the settings of the trunk.
 
 use sidetone_model::directory::Trunk;
-use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
-
 use sidetone_model::numbering::without_separators;
+use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
 
 /// Returns the E.164 form, with its `+`, of a number that a carrier wrote.
 ///

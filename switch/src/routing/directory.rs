@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::carrier_numbers::from_carrier;
 use sidetone_model::directory::{Destination, DirectorySnapshot, Extension, Number, Organisation, Trunk};
 use sidetone_model::ids::{ExtensionId, OrganisationId, RoomId, TrunkId};
 use sidetone_model::room::RoomConfig;
+
+use crate::routing::carrier_numbers::from_carrier;
 
 /// An indexed [`DirectorySnapshot`]; immutable, replaced as a whole when the stored directory changes.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ use sidetone_store::Store;
 use sidetone_switch::counters::{self, Messages};
 
 use crate::call_info;
+use crate::call_requests::CallbackCounters;
 use crate::cdr::journal::Journal;
 use crate::clock::{ClockCounts, instant};
 use crate::conference_history::HistoryCounters;
@@ -67,6 +68,8 @@ pub struct EngineMetrics {
     pub events: Bus,
     /// The deliveries of webhooks.
     pub webhooks: Arc<WebhookCounters>,
+    /// The callbacks of requested calls.
+    pub callbacks: Arc<CallbackCounters>,
     /// The tasks and their panics.
     pub supervisor: Supervisor,
     /// Jumps of the wall clock.
@@ -92,7 +95,9 @@ impl Metrics for EngineMetrics {
             families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));
+            families.extend(self.callbacks.families());
             families.push(self.supervisor.family(&[
+                (Task::CallCallbacks, self.callbacks.panics.load(Ordering::Relaxed)),
                 (Task::Relay, relay.panics),
                 (Task::SipTcp, self.tcp.counters().panics),
                 (Task::Webhooks, self.webhooks.panics.load(Ordering::Relaxed)),

@@ -25,7 +25,7 @@ use super::ports::{directory_ports, panel, rate_ports, room_history, rooms};
 use super::senders::Senders;
 use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
-use crate::call_requests::{CallRequestService, CallbackSender};
+use crate::call_requests::{CallRequestService, CallbackCounters, CallbackSender};
 use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::writer::CdrWriter;
@@ -114,6 +114,7 @@ struct Writers {
 /// State that the HTTP face reports and other parts set.
 #[derive(Default)]
 struct Reported {
+    callbacks: Arc<CallbackCounters>,
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
     draining: Arc<AtomicBool>,
@@ -155,7 +156,11 @@ impl Engine {
         let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
         let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
         let followers = Followers {
-            calls: (base.callbacks(&outbound), Arc::clone(&base.load), Arc::clone(&relay)),
+            calls: (
+                base.callbacks(&outbound).counted_by(reported.callbacks),
+                Arc::clone(&base.load),
+                Arc::clone(&relay),
+            ),
             clock: reported.clock,
             database_away: reported.database_away,
             directory: revisions,
@@ -549,6 +554,7 @@ impl Served<'_> {
             store: base.store.clone(),
             events: self.senders.events.clone(),
             webhooks: self.senders.webhooks.counters(),
+            callbacks: Arc::clone(&self.reported.callbacks),
             supervisor: base.supervisor.clone(),
             clock: Arc::clone(&self.reported.clock),
         }

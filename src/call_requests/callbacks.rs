@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::call_requests::counters::CallbackCounters;
 use crate::clock::Clock;
 use crate::webhooks::post::{Carried, Carrier, Message};
 use crate::webhooks::schedule::{self, Round};
@@ -28,6 +30,7 @@ pub struct CallbackSender {
     carrier: Arc<dyn Carrier>,
     clock: Clock,
     rng: StdRng,
+    counters: Arc<CallbackCounters>,
     scheduler: Scheduler<OrganisationId>,
     posts: JoinSet<Posted>,
     /// The callback of each sending task.
@@ -55,6 +58,7 @@ impl CallbackSender {
             carrier,
             clock,
             rng,
+            counters: Arc::default(),
             scheduler: Scheduler::new(PLACES),
             posts: JoinSet::new(),
             running: HashMap::new(),
@@ -64,6 +68,12 @@ impl CallbackSender {
         }
     }
 
+    /// Counts in `counters`.
+    #[must_use]
+    pub fn counted_by(self, counters: Arc<CallbackCounters>) -> Self {
+        Self { counters, ..self }
+    }
+
     /// Works until it is stopped; what is being sent then may end within `STOP_MAX`.
     ///
     /// It may be run again after a panic. It then starts as after a restart of the node: what was being sent is sent
@@ -71,6 +81,7 @@ impl CallbackSender {
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         self.posts = JoinSet::new();
         self.running.clear();
+        self.count_running();
         self.ended.clear();
         self.scheduler = Scheduler::new(PLACES);
         let mut freed = false;
@@ -159,6 +170,7 @@ impl CallbackSender {
             Posted { carried, ended_at: clock() }
         });
         self.running.insert(task.id(), callback);
+        self.count_running();
     }
 
     /// Records a sending task that ended; a panic counts as a failure.
@@ -166,11 +178,15 @@ impl CallbackSender {
         let (id, posted) = match ended {
             Ok(ended) => ended,
             Err(error) => {
+                if error.is_panic() {
+                    self.counters.panics.fetch_add(1, Ordering::Relaxed);
+                }
                 let carried = failed("the attempt broke off");
                 (error.id(), Posted { carried, ended_at: (self.clock)() })
             }
         };
         let Some(callback) = self.running.remove(&id) else { return };
+        self.count_running();
         let error = posted.carried.failure();
         let round = Round { began_at: callback.round_at, attempts: callback.attempts.saturating_add(1) };
         let retry_at = error
@@ -189,11 +205,18 @@ impl CallbackSender {
         }
         while let Some(settled) = self.ended.last() {
             // Another node may have it, when its lease has expired.
-            let _is_ours = self.store.settle_callback(settled, (self.clock)()).await?;
+            let is_ours = self.store.settle_callback(settled, (self.clock)()).await?;
+            if is_ours {
+                self.counters.note(settled.error.is_some(), settled.retry_at.is_some());
+            }
             self.scheduler.ended(settled.callback.organisation, 1);
             self.ended.pop();
         }
         Ok(())
+    }
+
+    fn count_running(&self) {
+        self.counters.running.store(self.running.len() as u64, Ordering::Relaxed);
     }
 
     /// Waits until every running attempt has ended, and stores the results.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sidetone::call_requests::CallbackSender;
+use sidetone::call_requests::{CallbackCounters, CallbackSender};
 use sidetone::clock::Clock;
 use sidetone::webhooks::post::{Carried, Carrier, Outgoing};
 use sidetone::webhooks::scheduler::PER_WEBHOOK_MAX;
@@ -18,6 +18,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::call_request::{CallRequest, RequestChange, RequestState};
 use sidetone_model::directory::Secret;
 use sidetone_model::ids::{CallId, CallRequestId, ExtensionId, NodeId, OrganisationId};
+use sidetone_model::metrics::{Family, Sample, Value};
 use sidetone_model::organisation::{OrganisationChange, Organisations};
 use sidetone_model::time::Timestamp;
 use sidetone_store::{ClaimedCallback, SettledCallback};
@@ -182,6 +183,15 @@ async fn another_node_takes_over_and_a_restart_reports_what_it_ended() {
     }
 }
 
+/// The values of a metric.
+fn values(family: &Family) -> Vec<u64> {
+    let number = |sample: &Sample| match sample.value {
+        Value::Number(number) => number,
+        _ => panic!("{sample:?}"),
+    };
+    family.samples.iter().map(number).collect()
+}
+
 /// A host that never answers, and one that does; it notes what it was sent.
 #[derive(Default)]
 struct HalfHung {
@@ -216,7 +226,9 @@ async fn a_host_that_hangs_delays_no_other_organisation() {
         let (store, now) = (world.store.clone(), world.now());
         let clock: Clock = Arc::new(move || now);
         let rng = StdRng::seed_from_u64(1);
-        let mut sender = CallbackSender::new(store, NODE, carrier.clone(), clock, rng);
+        let counters: Arc<CallbackCounters> = Arc::default();
+        let sender = CallbackSender::new(store, NODE, carrier.clone(), clock, rng);
+        let mut sender = sender.counted_by(Arc::clone(&counters));
         let stop = watch::Sender::new(false);
         let stopped = stop.subscribe();
         let running = tokio::spawn(async move { sender.run(stopped).await });
@@ -242,6 +254,9 @@ async fn a_host_that_hangs_delays_no_other_organisation() {
         }
         assert_eq!(header(&carrier.sent.lock()[0], "x-service-event"), "ringing");
         assert_eq!(carrier.hung.load(Ordering::SeqCst), PER_WEBHOOK_MAX, "16 at once and no more");
+        // Delivered and failed callbacks, failed attempts, running attempts.
+        let counted = || counters.families().map(|family| values(&family));
+        eventually("all are counted", async || counted() == [vec![15, 0], vec![0], vec![16]]).await;
         stop.send_replace(true);
         running.await.unwrap();
     }

@@ -98,7 +98,7 @@ impl Call {
 
     fn aim(&mut self) {
         let negotiated = self.exchange.negotiated();
-        self.media.secure(negotiated.and_then(|n| n.srtp.as_ref()), self.spoils_srtp);
+        self.media.secure(negotiated.and_then(|n| n.srtp.as_deref()), self.spoils_srtp);
         self.media.speak_as(negotiated.and_then(format));
         self.media.send_to(negotiated.filter(|n| n.direction.sends()).and_then(|n| n.remote));
     }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::{Codec, Crypto};
+use crate::sdp::{Codec, Crypto, Webrtc};
 use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
 ///
-/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, candidates, fingerprints)
-/// are omitted on purpose: they would announce features that our ports do not have.
+/// It keeps what a switch uses. Lines that it would only pass on (bandwidths, candidates) are omitted on purpose:
+/// they would announce features that our ports do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionDescription {
     /// The `o=` line.
@@ -96,11 +96,13 @@ pub struct Media {
     /// `a=maxptime`, milliseconds.
     pub maxptime_ms: Option<u32>,
     /// `a=rtcp` (RFC 3605).
-    pub rtcp: Option<Rtcp>,
+    pub rtcp: Option<Box<Rtcp>>,
     /// `a=rtcp-mux` (RFC 5761).
     pub rtcp_mux: bool,
     /// The lines of `a=crypto` that we could accept, in order (RFC 4568).
     pub crypto: Vec<Crypto>,
+    /// ICE and DTLS. Boxed, because only browsers have them.
+    pub webrtc: Option<Box<Webrtc>>,
 }
 
 impl Media {
@@ -119,6 +121,7 @@ impl Media {
             rtcp: None,
             rtcp_mux: false,
             crypto: Vec::new(),
+            webrtc: None,
         }
     }
 
@@ -133,16 +136,25 @@ impl Media {
             kind: self.kind.clone(),
             protocol: self.protocol.clone(),
             other_formats: vec![format],
+            webrtc: self.webrtc.as_ref().and_then(|webrtc| webrtc.refused()),
             ..Media::audio(0, Vec::new())
         }
     }
 
-    /// Whether our ports support it: audio over RTP, or over SRTP with a key that we could accept, each with or
-    /// without feedback (RFC 4585, RFC 5124).
+    /// Whether our ports support it: audio over RTP, over SRTP with a key that we could accept, or over DTLS-SRTP with
+    /// ICE; each with or without feedback (RFC 4585, RFC 5124).
     pub fn is_carried(&self) -> bool {
         let is_plain = [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p));
         let has_keys = is_secure(&self.protocol) && !self.crypto.is_empty();
-        self.kind == MediaKind::Audio && (is_plain || has_keys)
+        self.kind == MediaKind::Audio && (is_plain || has_keys || self.is_webrtc())
+    }
+
+    /// Whether it is audio as browsers have it: over DTLS-SRTP, with RTCP on the same port, from an agent that checks
+    /// our candidate.
+    pub fn is_webrtc(&self) -> bool {
+        let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
+        let is_checked = transport.is_some_and(|transport| !transport.is_lite) && self.rtcp_mux;
+        self.kind == MediaKind::Audio && is_dtls(&self.protocol) && is_checked
     }
 }
 
@@ -286,9 +298,17 @@ impl SessionDescription {
         self.media.iter().enumerate().find(|(_, media)| media.is_carried() && media.port != 0)
     }
 
-    /// The direction of `media`, where an address of `0.0.0.0` means that its creator receives nothing.
+    /// Whether the creator is a browser: its first audio is over DTLS-SRTP with ICE.
+    pub fn wants_webrtc(&self) -> bool {
+        let mut audio = self.media.iter().filter(|media| media.kind == MediaKind::Audio && media.port != 0);
+        audio.next().is_some_and(Media::is_webrtc)
+    }
+
+    /// The direction of `media`, where an address of `0.0.0.0` means that its creator receives nothing. With ICE it
+    /// means only that candidates follow (RFC 8840 §4.1.3).
     pub fn direction_of(&self, media: &Media) -> Direction {
-        let hold = self.address_of(media).is_some_and(Address::is_hold);
+        let has_ice = media.webrtc.as_ref().is_some_and(|webrtc| webrtc.transport.is_some());
+        let hold = !has_ice && self.address_of(media).is_some_and(Address::is_hold);
         Direction::new(media.direction.sends(), media.direction.receives() && !hold)
     }
 
@@ -304,7 +324,7 @@ impl SessionDescription {
     /// `mux` means that both sides agreed on `a=rtcp-mux`.
     pub fn rtcp_address(&self, media: &Media, mux: bool) -> Option<SocketAddr> {
         let rtp = self.rtp_address(media)?;
-        match &media.rtcp {
+        match media.rtcp.as_deref() {
             _ if mux => Some(rtp),
             Some(rtcp) => match &rtcp.address {
                 Some(address) => socket_address(address, rtcp.port),
@@ -330,6 +350,15 @@ pub(super) fn is_secure(protocol: &str) -> bool {
     [RTP_SAVP, RTP_SAVPF].iter().any(|p| protocol.eq_ignore_ascii_case(p))
 }
 
+/// Whether a transport is SRTP with keys of a DTLS handshake.
+pub(super) fn is_dtls(protocol: &str) -> bool {
+    [DTLS_SAVP, DTLS_SAVPF].iter().any(|p| protocol.eq_ignore_ascii_case(p))
+}
+
+/// DTLS-SRTP (RFC 5764 §8).
+const DTLS_SAVP: &str = "UDP/TLS/RTP/SAVP";
+/// DTLS-SRTP with early feedback.
+pub(super) const DTLS_SAVPF: &str = "UDP/TLS/RTP/SAVPF";
 /// Plain RTP (RFC 3551).
 pub(super) const RTP_AVP: &str = "RTP/AVP";
 /// Plain RTP with early feedback (RFC 4585).

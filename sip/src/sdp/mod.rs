@@ -4,7 +4,7 @@
 //! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
 //! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! Not here: DTLS-SRTP, ICE candidates, video and T.38. Such media are refused with port 0, never passed on
+//! Not here: ICE candidates of parties, video and T.38. Such media are refused with port 0, never passed on
 //! unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
 
 mod codec;
@@ -15,6 +15,7 @@ mod offer_answer;
 mod parse;
 mod rewrite;
 mod srtp;
+mod webrtc;
 
 pub use codec::{Codec, CodecPolicy, PASS_THROUGH};
 pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
@@ -24,6 +25,7 @@ pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
 pub use srtp::{KeySeed, SrtpRule};
+pub use webrtc::{DtlsTransport, Fingerprint, IceCredentials, Setup, Webrtc, WebrtcTerms};
 
 #[cfg(test)]
 mod tests;

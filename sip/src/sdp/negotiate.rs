@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Codec, Direction, Media, SessionDescription, SrtpTerms};
+use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, WebrtcTerms};
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -62,7 +62,9 @@ pub struct Negotiated {
     /// Our own `a=maxptime`, milliseconds.
     pub own_maxptime_ms: Option<u32>,
     /// The keys of SRTP; `None` for plain RTP.
-    pub srtp: Option<SrtpTerms>,
+    pub srtp: Option<Box<SrtpTerms>>,
+    /// ICE and DTLS; the keys of SRTP follow from the handshake.
+    pub webrtc: Option<Box<WebrtcTerms>>,
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format
@@ -115,7 +117,8 @@ impl Negotiated {
             maxptime_ms: their_media.maxptime_ms,
             own_ptime_ms: our_media.ptime_ms,
             own_maxptime_ms: our_media.maxptime_ms,
-            srtp: srtp_terms(our_media, their_media, answered),
+            srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
+            webrtc: if rtcp_mux { webrtc_terms(our_media, their_media, role) } else { None },
         })
     }
 
@@ -185,6 +188,24 @@ fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerm
         lines.find(|line| line.tag == taken.tag && line.suite == taken.suite).cloned()
     };
     Some(SrtpTerms { receive: line(theirs)?, send: line(ours)? })
+}
+
+/// ICE and DTLS of both sides. An answerer that does not choose is the client, as RFC 5763 §5 recommends.
+fn webrtc_terms(ours: &Media, theirs: &Media, role: Role) -> Option<Box<WebrtcTerms>> {
+    let own = ours.webrtc.as_ref()?;
+    let (sent, received) = (own.transport.as_ref()?, theirs.webrtc.as_ref()?.transport.as_ref()?);
+    let is_client = match role {
+        Role::Answerer => sent.setup != Setup::Passive,
+        Role::Offerer => received.setup == Setup::Passive,
+    };
+    Some(Box::new(WebrtcTerms {
+        own: sent.ice.clone(),
+        theirs: received.ice.clone(),
+        fingerprint: received.fingerprint,
+        is_client,
+        mid: own.mid.clone(),
+        is_bundled: own.is_bundled,
+    }))
 }
 
 /// Maps the payload types received on leg `from` to those that leg `to` expects.

@@ -3,7 +3,7 @@
 //!
 //! It has no timers; the surrounding transactions have them.
 
-use crate::sdp::description::is_secure;
+use crate::sdp::description::{is_dtls, is_secure};
 use crate::sdp::srtp::Srtp;
 use crate::sdp::{
     Direction, KeySeed, Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule,
@@ -100,10 +100,9 @@ impl OfferAnswer {
             return Err(OfferAnswerError::Pending);
         }
         let mut offer = self.align(offer);
-        offer.media.iter_mut().for_each(|media| media.crypto.clear());
+        self.forget_keys(&mut offer);
         if let Some(srtp) = &mut self.srtp {
-            let before = self.settled.as_ref().map(|settled| settled.negotiated.srtp.as_ref());
-            srtp.offer(&mut offer, before);
+            srtp.offer(&mut offer, self.settled.as_ref().map(|settled| &settled.negotiated));
         }
         let offer = self.stamp(offer);
         self.state = State::LocalOffer(offer.clone());
@@ -135,13 +134,13 @@ impl OfferAnswer {
     ) -> Result<SessionDescription, OfferAnswerError> {
         let offer = self.open_offer(Role::Answerer)?;
         same_sections(&offer, &answer)?;
-        answer.media.iter_mut().for_each(|media| media.crypto.clear());
+        self.forget_keys(&mut answer);
         if let (Some(srtp), Some(place)) = (&mut self.srtp, audio_place(&offer, &answer)) {
-            let before = self.settled.as_ref().and_then(|settled| settled.negotiated.srtp.as_ref());
+            let before = self.settled.as_ref().map(|settled| &settled.negotiated);
             srtp.answer(&offer, &mut answer, place, before)?;
         } else if audio_place(&offer, &answer)
             .and_then(|place| offer.media.get(place))
-            .is_some_and(|offered| is_secure(&offered.protocol))
+            .is_some_and(|offered| is_secure(&offered.protocol) || is_dtls(&offered.protocol))
         {
             // SRTP without a key of ours would be silence.
             return Err(NegotiationError::NoAudio.into());
@@ -162,7 +161,7 @@ impl OfferAnswer {
         let offer = self.open_offer(Role::Offerer)?;
         same_sections(&offer, &answer)?;
         let negotiated = Negotiated::new(&offer, &answer, Role::Offerer)?;
-        if let (Some(srtp), None) = (&self.srtp, &negotiated.srtp) {
+        if let Some(srtp) = self.srtp.as_ref().filter(|srtp| srtp.lacks_keys(&negotiated)) {
             let place = audio_place(&offer, &answer).and_then(|place| offer.media.get(place));
             place.map_or(Ok(()), |offered| srtp.without(&offered.protocol))?;
         }
@@ -223,6 +222,15 @@ impl OfferAnswer {
             }
             (State::Stable, _, Some(settled)) if settled.role == role => Ok(settled.offer.clone()),
             _ => Err(OfferAnswerError::NoOffer),
+        }
+    }
+
+    /// Removes the keys of an earlier exchange from our description; the lines for browsers too, except for a browser.
+    fn forget_keys(&self, description: &mut SessionDescription) {
+        let is_browser = self.srtp.as_ref().is_some_and(|srtp| srtp.is_webrtc());
+        for media in &mut description.media {
+            media.crypto.clear();
+            media.webrtc.take_if(|_| !is_browser);
         }
     }
 

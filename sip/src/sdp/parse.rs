@@ -9,7 +9,10 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Address, Codec, Crypto, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
+use crate::sdp::{
+    Address, Codec, Crypto, Direction, DtlsTransport, Fingerprint, IceCredentials, Media, MediaKind, Origin,
+    Rtcp, SessionDescription, Setup, Webrtc,
+};
 
 /// The longest body that is read, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -50,7 +53,7 @@ impl SessionDescription {
         // Exact capacity: descriptions are stored, and `collect` would reserve space for four.
         let mut sections = Vec::with_capacity(session.medias.len());
         for section in session.medias {
-            sections.push(media(section, direction)?);
+            sections.push(media(section, direction, &session.attributes)?);
         }
         Ok(SessionDescription {
             origin: Origin {
@@ -92,6 +95,7 @@ impl fmt::Display for SessionDescription {
             write!(f, "c={}\r\n", NetworkAddress(connection))?;
         }
         f.write_str("t=0 0\r\n")?;
+        write_bundle(f, &self.media)?;
         self.media.iter().try_for_each(|media| write_media(f, media))
     }
 }
@@ -148,7 +152,11 @@ fn repaired_origin(line: &str) -> String {
     }
 }
 
-fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media, SdpError> {
+fn media(
+    media: sdp_types::Media,
+    session_direction: Direction,
+    session: &[sdp_types::Attribute],
+) -> Result<Media, SdpError> {
     let attributes = media.attributes.as_slice();
     let is_rtp = is_rtp(&media.proto);
     let mut codecs: Vec<Codec> = Vec::new();
@@ -177,15 +185,50 @@ fn media(media: sdp_types::Media, session_direction: Direction) -> Result<Media,
         direction: direction(attributes).unwrap_or(session_direction),
         ptime_ms: milliseconds(value(attributes, "ptime")),
         maxptime_ms: milliseconds(value(attributes, "maxptime")),
-        rtcp: value(attributes, "rtcp").and_then(rtcp),
+        rtcp: value(attributes, "rtcp").and_then(rtcp).map(Box::new),
         rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
         crypto: if is_rtp {
             values(attributes, "crypto").filter_map(Crypto::parse).take(CRYPTO_MAX).collect()
         } else {
             Vec::new()
         },
+        webrtc: if is_rtp { webrtc(attributes, session) } else { mid_of(attributes, session).map(Box::new) },
         protocol: media.proto.into(),
     })
+}
+
+/// ICE and DTLS of a section. Lines of the session are valid for every section without its own (RFC 8839 §5.4).
+fn webrtc(media: &[sdp_types::Attribute], session: &[sdp_types::Attribute]) -> Option<Box<Webrtc>> {
+    let either = |name| value(media, name).or_else(|| value(session, name));
+    let transport = || {
+        let prints = values(media, "fingerprint").chain(values(session, "fingerprint"));
+        Some(DtlsTransport {
+            ice: IceCredentials::new(either("ice-ufrag")?.trim(), either("ice-pwd")?.trim())?,
+            is_lite: session.iter().any(|a| a.attribute == "ice-lite"),
+            fingerprint: prints.filter_map(Fingerprint::parse).next()?,
+            // The default of RFC 4145 §4.
+            setup: either("setup").map_or(Some(Setup::Active), Setup::parse)?,
+            candidate: None,
+        })
+    };
+    let transport = transport();
+    match mid_of(media, session) {
+        Some(webrtc) => Some(Box::new(Webrtc { transport, ..webrtc })),
+        None => transport
+            .map(|transport| Box::new(Webrtc { mid: None, is_bundled: false, transport: Some(transport) })),
+    }
+}
+
+/// `a=mid` of a section, and whether it is in a BUNDLE group.
+fn mid_of(media: &[sdp_types::Attribute], session: &[sdp_types::Attribute]) -> Option<Webrtc> {
+    let mid = value(media, "mid").map(str::trim)?;
+    if mid.is_empty() || mid.len() > MID_BYTES_MAX || mid.contains(char::is_whitespace) {
+        return None;
+    }
+    let mut groups = values(session, "group").map(|group| group.split_ascii_whitespace());
+    let is_bundled =
+        groups.any(|mut group| group.next() == Some("BUNDLE") && group.any(|other| other == mid));
+    Some(Webrtc { mid: Some(mid.into()), is_bundled, transport: None })
 }
 
 /// The codec of one format of an `m=` line: from its rtpmap or the static table, and its fmtp.
@@ -260,6 +303,21 @@ impl fmt::Display for Line<'_> {
     }
 }
 
+/// The lines of the session that its sections need: the BUNDLE group and `a=ice-lite`.
+fn write_bundle(f: &mut fmt::Formatter<'_>, media: &[Media]) -> fmt::Result {
+    let sections = || media.iter().filter_map(|media| media.webrtc.as_deref());
+    if sections().any(|webrtc| webrtc.is_bundled) {
+        f.write_str("a=group:BUNDLE")?;
+        let mut mids = sections().filter(|webrtc| webrtc.is_bundled).filter_map(|webrtc| webrtc.mid.as_ref());
+        mids.try_for_each(|mid| write!(f, " {}", Line(mid)))?;
+        f.write_str("\r\n")?;
+    }
+    if sections().filter_map(|webrtc| webrtc.transport.as_ref()).any(|transport| transport.is_lite) {
+        f.write_str("a=ice-lite\r\n")?;
+    }
+    Ok(())
+}
+
 fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
     write!(f, "m={} {} {}", Line(media.kind.as_str()), media.port, Line(&media.protocol))?;
     media.codecs.iter().try_for_each(|codec| write!(f, " {}", codec.payload_type))?;
@@ -288,7 +346,7 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
     if let Some(ms) = media.maxptime_ms {
         write!(f, "a=maxptime:{ms}\r\n")?;
     }
-    match &media.rtcp {
+    match media.rtcp.as_deref() {
         Some(Rtcp { port, address: Some(address) }) => {
             write!(f, "a=rtcp:{port} {}\r\n", NetworkAddress(address))?;
         }
@@ -297,6 +355,9 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
     }
     if media.rtcp_mux {
         f.write_str("a=rtcp-mux\r\n")?;
+    }
+    if let Some(webrtc) = &media.webrtc {
+        write!(f, "{webrtc}")?;
     }
     for crypto in &media.crypto {
         write!(f, "a=crypto:{crypto}\r\n")?;
@@ -312,5 +373,7 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
 const BODY_BYTES_LIKELY: usize = 512;
 /// Lines of `a=crypto` of one section that are kept.
 const CRYPTO_MAX: usize = 16;
+/// The longest `a=mid` that is read, in bytes.
+const MID_BYTES_MAX: usize = 64;
 /// Number of spaces in a well-formed `o=` line.
 const ORIGIN_SPACES: usize = 5;

@@ -1,15 +1,19 @@
-//! SRTP of a dialog (RFC 4568): which lines are offered, and which are accepted.
-//!
-//! Not here: DTLS-SRTP.
+//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763): what is offered, and what is accepted.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::sdp::crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
-use crate::sdp::description::{RTP_SAVP, is_secure};
-use crate::sdp::{NegotiationError, SessionDescription};
+use crate::sdp::crypto::{Crypto, CryptoKey, CryptoSuite};
+use crate::sdp::description::{DTLS_SAVPF, RTP_SAVP, is_dtls, is_secure};
+use crate::sdp::webrtc::{OWN_PASSWORD, OWN_UFRAG};
+use crate::sdp::{
+    DtlsTransport, Fingerprint, IceCredentials, Negotiated, NegotiationError, SessionDescription, Setup,
+    Webrtc, WebrtcTerms,
+};
+use crate::text::Text;
 
 /// Whether a party has SRTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,6 +25,8 @@ pub enum SrtpRule {
     Optional,
     /// Always: plain RTP is neither offered nor accepted.
     Required,
+    /// Always, with ICE and keys of a DTLS handshake, as browsers have it.
+    Webrtc,
 }
 
 impl SrtpRule {
@@ -35,37 +41,53 @@ impl SrtpRule {
                 SrtpRule::Optional => {}
                 SrtpRule::Required if media.crypto.is_empty() => media.port = 0,
                 SrtpRule::Required => {}
+                SrtpRule::Webrtc => {
+                    media.crypto.clear();
+                    media.port = if media.is_webrtc() { media.port } else { 0 };
+                }
+            }
+            if let Some(webrtc) = media.webrtc.as_mut().filter(|_| self != SrtpRule::Webrtc) {
+                webrtc.transport = None;
             }
         }
-        if self == SrtpRule::Required && offer.carried_audio().is_none() {
+        if matches!(self, SrtpRule::Required | SrtpRule::Webrtc) && offer.carried_audio().is_none() {
             return Err(NegotiationError::NoSrtp);
         }
         Ok(offer)
     }
 }
 
-/// The source of a leg's keys; never printed.
+/// The source of a leg's keys; never printed. It also has the fingerprint of our certificate.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct KeySeed([u8; 32]);
+pub struct KeySeed {
+    seed: [u8; 32],
+    certificate: Option<Arc<Fingerprint>>,
+}
 
 impl KeySeed {
     /// A source that gives the keys that follow from `seed`, which comes from the system's randomness.
     pub const fn new(seed: [u8; 32]) -> Self {
-        KeySeed(seed)
+        KeySeed { seed, certificate: None }
+    }
+
+    /// The same for a node with this certificate. Without one there is no DTLS.
+    #[must_use]
+    pub fn with_certificate(self, certificate: Option<Arc<Fingerprint>>) -> Self {
+        KeySeed { certificate, ..self }
     }
 
     /// Another source, independent of what this one gives later.
     #[must_use]
     pub fn split(&mut self) -> KeySeed {
-        let mut split = KeySeed::default();
-        self.fill(&mut split.0);
+        let mut split = KeySeed { certificate: self.certificate.clone(), ..KeySeed::default() };
+        self.fill(&mut split.seed);
         split
     }
 
     /// Fills `out`, and forgets what it was made of.
     fn fill(&mut self, out: &mut [u8]) {
-        let mut random = StdRng::from_seed(self.0);
-        random.fill(&mut self.0);
+        let mut random = StdRng::from_seed(self.seed);
+        random.fill(&mut self.seed);
         random.fill(out);
     }
 }
@@ -97,7 +119,11 @@ impl Srtp {
     }
 
     /// Puts our lines into our offer. An exchange before keeps its suite, and our key unless it is to be new.
-    pub(super) fn offer(&mut self, offer: &mut SessionDescription, before: Option<Option<&SrtpTerms>>) {
+    pub(super) fn offer(&mut self, offer: &mut SessionDescription, before: Option<&Negotiated>) {
+        if self.is_webrtc() {
+            return self.offer_webrtc(offer, before.and_then(|before| before.webrtc.as_deref()));
+        }
+        let before = before.map(|before| before.srtp.as_deref());
         let renews = std::mem::take(&mut self.renews);
         let lines = match before {
             Some(Some(terms)) if renews => vec![self.line(terms.send.tag, terms.send.suite)],
@@ -124,8 +150,17 @@ impl Srtp {
         offer: &SessionDescription,
         answer: &mut SessionDescription,
         place: usize,
-        before: Option<&SrtpTerms>,
+        before: Option<&Negotiated>,
     ) -> Result<(), NegotiationError> {
+        if self.is_webrtc() {
+            return self.answer_webrtc(
+                offer,
+                answer,
+                place,
+                before.and_then(|before| before.webrtc.as_deref()),
+            );
+        }
+        let before = before.and_then(|before| before.srtp.as_deref());
         let Some((offered, answered)) = offer.media.get(place).zip(answer.media.get_mut(place)) else {
             return Ok(());
         };
@@ -146,11 +181,79 @@ impl Srtp {
     /// # Errors
     /// It may not.
     pub(super) fn without(&self, protocol: &str) -> Result<(), NegotiationError> {
-        if self.rule == SrtpRule::Required || is_secure(protocol) {
+        let is_required = matches!(self.rule, SrtpRule::Required | SrtpRule::Webrtc);
+        if is_required || is_secure(protocol) || is_dtls(protocol) {
             Err(NegotiationError::NoSrtp)
         } else {
             Ok(())
         }
+    }
+
+    /// Whether the keys come from DTLS.
+    pub(super) fn is_webrtc(&self) -> bool {
+        self.rule == SrtpRule::Webrtc
+    }
+
+    /// Whether an exchange settled no keys.
+    pub(super) fn lacks_keys(&self, negotiated: &Negotiated) -> bool {
+        if self.is_webrtc() { negotiated.webrtc.is_none() } else { negotiated.srtp.is_none() }
+    }
+
+    /// Puts ICE and DTLS into our offer; what was settled before stays.
+    fn offer_webrtc(&mut self, offer: &mut SessionDescription, before: Option<&WebrtcTerms>) {
+        let Some(fingerprint) = self.seed.certificate.clone() else { return };
+        let ice = before.map_or_else(|| self.credentials(), |before| before.own.clone());
+        let place = offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0);
+        let candidate = place.and_then(|place| offer.rtp_address(offer.media.get(place)?));
+        let Some(media) = place.and_then(|place| offer.media.get_mut(place)) else { return };
+        if !is_dtls(&media.protocol) {
+            media.protocol = DTLS_SAVPF.into();
+        }
+        media.rtcp_mux = true;
+        let setup = Setup::ActPass;
+        let transport = DtlsTransport { ice, is_lite: true, fingerprint: *fingerprint, setup, candidate };
+        media.webrtc = Some(Box::new(Webrtc {
+            mid: before.map_or_else(|| Some(Text::from("0")), |before| before.mid.clone()),
+            is_bundled: before.is_none_or(|before| before.is_bundled),
+            transport: Some(transport),
+        }));
+    }
+
+    /// Puts ICE and DTLS into our answer to the section at `place`. A new credential of the party restarts ICE, and
+    /// gets a new one of ours (RFC 8445 §9).
+    fn answer_webrtc(
+        &mut self,
+        offer: &SessionDescription,
+        answer: &mut SessionDescription,
+        place: usize,
+        before: Option<&WebrtcTerms>,
+    ) -> Result<(), NegotiationError> {
+        let theirs =
+            offer.media.get(place).filter(|media| media.is_webrtc()).and_then(|media| media.webrtc.as_ref());
+        let (theirs, transport) = theirs
+            .and_then(|theirs| Some((theirs, theirs.transport.as_ref()?)))
+            .ok_or(NegotiationError::NoSrtp)?;
+        let fingerprint = self.seed.certificate.clone().ok_or(NegotiationError::NoSrtp)?;
+        let ice = match before.filter(|before| before.theirs == transport.ice) {
+            Some(before) => before.own.clone(),
+            None => self.credentials(),
+        };
+        let had = before.filter(|before| before.fingerprint == transport.fingerprint);
+        let had = had.map(|had| if had.is_client { Setup::Active } else { Setup::Passive });
+        let candidate = answer.media.get(place).and_then(|media| answer.rtp_address(media));
+        let setup = transport.setup.answer(had);
+        let Some(media) = answer.media.get_mut(place) else { return Ok(()) };
+        media.rtcp_mux = true;
+        let ours = DtlsTransport { ice, is_lite: true, fingerprint: *fingerprint, setup, candidate };
+        media.webrtc = Some(Box::new(Webrtc { transport: Some(ours), ..Webrtc::clone(theirs) }));
+        Ok(())
+    }
+
+    /// A new credential of ours.
+    fn credentials(&mut self) -> IceCredentials {
+        let mut random = [0; OWN_UFRAG + OWN_PASSWORD];
+        self.seed.fill(&mut random);
+        IceCredentials::of_random(&random)
     }
 
     /// A line with a new key.

@@ -3,3 +3,4 @@
 mod parse;
 mod rewrite;
 mod srtp;
+mod webrtc;

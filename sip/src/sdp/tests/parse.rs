@@ -22,7 +22,7 @@ fn a_desk_phone_is_read_whole() {
         (MediaKind::Audio, 49_170, Direction::SendOnly)
     );
     assert_eq!((audio.ptime_ms, audio.maxptime_ms, audio.rtcp_mux), (Some(20), Some(60), true));
-    assert_eq!(audio.rtcp, Some(Rtcp { port: 53_020, address: None }));
+    assert_eq!(audio.rtcp, Some(Box::new(Rtcp { port: 53_020, address: None })));
     let codecs: Vec<String> = audio.codecs.iter().map(|c| format!("{} {c}", c.payload_type)).collect();
     assert_eq!(
         codecs,

@@ -54,7 +54,7 @@ fn answered(
 }
 
 fn terms(dialog: &OfferAnswer) -> Option<SrtpTerms> {
-    dialog.negotiated().unwrap().srtp.clone()
+    dialog.negotiated().unwrap().srtp.as_deref().cloned()
 }
 
 fn offered(dialog: &mut OfferAnswer) -> SessionDescription {

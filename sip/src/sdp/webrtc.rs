@@ -1,0 +1,258 @@
+//! ICE and DTLS-SRTP of a section, as browsers have them (RFC 8839, RFC 8842, RFC 8843).
+//!
+//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445 §2.5).
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::text::Text;
+
+/// What a section has for browsers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webrtc {
+    /// `a=mid` (RFC 5888 §4).
+    pub mid: Option<Text>,
+    /// Whether the section is in a group of `a=group:BUNDLE` (RFC 8843).
+    pub is_bundled: bool,
+    /// ICE and DTLS; `None` for a section that is refused or has no such transport.
+    pub transport: Option<DtlsTransport>,
+}
+
+/// ICE and DTLS of a section, from its creator's view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DtlsTransport {
+    /// `a=ice-ufrag` and `a=ice-pwd`.
+    pub ice: IceCredentials,
+    /// `a=ice-lite`.
+    pub is_lite: bool,
+    /// `a=fingerprint` of the certificate.
+    pub fingerprint: Fingerprint,
+    /// `a=setup`.
+    pub setup: Setup,
+    /// Our only candidate; those of a party are not read.
+    pub candidate: Option<SocketAddr>,
+}
+
+/// The short-term credential of an agent (RFC 8839 §5.4); the password is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IceCredentials {
+    /// The user name fragment.
+    pub ufrag: Text,
+    /// The password.
+    pub password: Text,
+}
+
+/// The SHA-256 digest of a certificate (RFC 8122 §5).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; 32]);
+
+/// Which side begins the DTLS handshake (RFC 4145 §4, RFC 5763 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setup {
+    /// The creator does: it is the DTLS client.
+    Active,
+    /// The answerer decides.
+    ActPass,
+    /// The other side does.
+    Passive,
+}
+
+/// ICE and DTLS of a leg after an exchange, from our view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebrtcTerms {
+    /// Our credential, with which the party checks.
+    pub own: IceCredentials,
+    /// The party's credential.
+    pub theirs: IceCredentials,
+    /// The digest of the party's certificate.
+    pub fingerprint: Fingerprint,
+    /// Whether we are the DTLS client.
+    pub is_client: bool,
+    /// Our `a=mid`.
+    pub(super) mid: Option<Text>,
+    /// Whether our section is in a BUNDLE group.
+    pub(super) is_bundled: bool,
+}
+
+impl Webrtc {
+    /// The same for a refused section, which keeps its `a=mid`.
+    pub(super) fn refused(&self) -> Option<Box<Webrtc>> {
+        let mid = self.mid.clone()?;
+        Some(Box::new(Webrtc { mid: Some(mid), is_bundled: false, transport: None }))
+    }
+}
+
+impl IceCredentials {
+    /// A credential of these two; `None` when a length or a character breaks RFC 8839 §5.4.
+    pub fn new(ufrag: &str, password: &str) -> Option<Self> {
+        let is_valid = |text: &str, shortest: usize| {
+            let is_ice_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+            (shortest..=ICE_TEXT_MAX).contains(&text.len()) && text.bytes().all(is_ice_char)
+        };
+        (is_valid(ufrag, UFRAG_MIN) && is_valid(password, PASSWORD_MIN))
+            .then(|| IceCredentials { ufrag: ufrag.into(), password: password.into() })
+    }
+
+    /// A credential of `random` bytes, six bits of each.
+    pub(super) fn of_random(random: &[u8; OWN_UFRAG + OWN_PASSWORD]) -> Self {
+        let char_of = |byte: &u8| ICE_CHARS.get(usize::from(byte % 64)).map(|byte| char::from(*byte));
+        let text: String = random.iter().filter_map(char_of).collect();
+        let (ufrag, password) = text.split_at(OWN_UFRAG);
+        IceCredentials { ufrag: ufrag.into(), password: password.into() }
+    }
+}
+
+impl fmt::Debug for IceCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IceCredentials({})", &*self.ufrag)
+    }
+}
+
+impl Fingerprint {
+    /// Reads the value of `a=fingerprint`: `sha-256 4A:AD:…`; `None` for another hash.
+    pub fn parse(value: &str) -> Option<Self> {
+        let (hash, digits) = value.trim().split_once(' ')?;
+        if !hash.eq_ignore_ascii_case("sha-256") {
+            return None;
+        }
+        let mut digest = [0; 32];
+        let mut pairs = digits.trim().split(':');
+        for byte in &mut digest {
+            let pair = pairs.next().filter(|pair| pair.len() == 2 && !pair.starts_with('+'))?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        pairs.next().is_none().then_some(Fingerprint(digest))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha-256 ")?;
+        for (place, byte) in self.0.iter().enumerate() {
+            write!(f, "{}{byte:02X}", if place > 0 { ":" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl Setup {
+    /// Reads the value of `a=setup`; `None` for `holdconn`, which has no transport.
+    pub(super) fn parse(value: &str) -> Option<Self> {
+        match value.trim() {
+            "active" => Some(Setup::Active),
+            "actpass" => Some(Setup::ActPass),
+            "passive" => Some(Setup::Passive),
+            _ => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Setup::Active => "active",
+            Setup::ActPass => "actpass",
+            Setup::Passive => "passive",
+        }
+    }
+
+    /// Our answer to an offer with this setup: the server's role where we may choose. A leg keeps the role that it
+    /// `had` with the same certificate (RFC 8842 §5.3).
+    pub(super) fn answer(self, had: Option<Setup>) -> Setup {
+        match self {
+            Setup::Active => Setup::Passive,
+            Setup::ActPass => had.unwrap_or(Setup::Passive),
+            Setup::Passive => Setup::Active,
+        }
+    }
+}
+
+impl fmt::Display for Webrtc {
+    /// The lines of the section; the lines of the session follow from them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(mid) = &self.mid {
+            write!(f, "a=mid:{mid}\r\n")?;
+        }
+        let Some(transport) = &self.transport else { return Ok(()) };
+        let DtlsTransport { ice, fingerprint, setup, candidate, .. } = transport;
+        write!(f, "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\n", ice.ufrag, ice.password)?;
+        write!(f, "a=fingerprint:{fingerprint}\r\na=setup:{}\r\n", setup.as_str())?;
+        if let Some(address) = candidate {
+            let (ip, port) = (address.ip(), address.port());
+            write!(f, "a=candidate:1 1 udp {HOST_PRIORITY} {ip} {port} typ host\r\na=end-of-candidates\r\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// RFC 8839 §5.4.
+const UFRAG_MIN: usize = 4;
+/// RFC 8839 §5.4.
+const PASSWORD_MIN: usize = 22;
+/// RFC 8839 §5.4, for both.
+const ICE_TEXT_MAX: usize = 256;
+/// Characters of our user name fragments.
+pub(super) const OWN_UFRAG: usize = 8;
+/// Characters of our passwords: 144 bits.
+pub(super) const OWN_PASSWORD: usize = 24;
+/// RFC 8839 §5.1, `ice-char`.
+const ICE_CHARS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// The priority of a host candidate of component 1 with the highest local preference (RFC 8445 §5.1.2).
+const HOST_PRIORITY: u32 = (126 << 24) + (65_535 << 8) + 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_have_the_lengths_and_characters_of_ice() {
+        let long = "a".repeat(257);
+        for (ufrag, password, is_valid) in [
+            ("abcd", "ABCDEFGHIJKLMNOPQRST+/", true),
+            ("abc", "ABCDEFGHIJKLMNOPQRST+/", false),
+            ("abcd", "ABCDEFGHIJKLMNOPQRST+", false),
+            ("ab d", "ABCDEFGHIJKLMNOPQRST+/", false),
+            (&long, "ABCDEFGHIJKLMNOPQRST+/", false),
+        ] {
+            assert_eq!(IceCredentials::new(ufrag, password).is_some(), is_valid, "{ufrag} {password}");
+        }
+        let ours = IceCredentials::of_random(&std::array::from_fn(|at| (at * 9) as u8));
+        assert_eq!(IceCredentials::new(&ours.ufrag, &ours.password), Some(ours.clone()));
+        assert!(!format!("{ours:?}").contains(&*ours.password));
+    }
+
+    #[test]
+    fn fingerprints_are_read_as_they_are_written() {
+        let fingerprint = Fingerprint(std::array::from_fn(|at| (at * 7) as u8));
+        let text = fingerprint.to_string();
+        assert_eq!(Fingerprint::parse(&text), Some(fingerprint));
+        assert_eq!(Fingerprint::parse(&text.to_lowercase()), Some(fingerprint));
+        for wrong in [
+            "sha-256",
+            "sha-1 4A:AD",
+            "sha-256 4A:AD",
+            &format!("{text}:00"),
+            &text.replace("00:", "+0:"),
+            &text.replace(':', ""),
+        ] {
+            assert_eq!(Fingerprint::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_server_role_is_chosen_and_a_role_is_kept() {
+        use Setup::*;
+        for (offered, had, answered) in [
+            (ActPass, None, Passive),
+            (ActPass, Some(Active), Active),
+            (Active, Some(Active), Passive),
+            (Passive, None, Active),
+        ] {
+            assert_eq!(offered.answer(had), answered, "{offered:?} {had:?}");
+        }
+    }
+}

@@ -22,3 +22,4 @@ pub mod time;
 pub mod trace;
 pub mod transcode;
 pub mod verdict;
+pub mod webrtc;

@@ -10,6 +10,7 @@ use sidetone_media::session::{Description, Payload, StrictSource};
 use sidetone_media::srtp::{MasterKey, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
+use sidetone_media::webrtc::{IceTerms, Protection, WebrtcTerms};
 use sidetone_model::directory;
 use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule};
 
@@ -35,7 +36,19 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
     }
 }
 
-/// The keys of a leg; `None` for plain RTP.
+/// The protection of a leg's packets; `None` for plain RTP.
+pub fn protection(negotiated: &Negotiated) -> Option<Protection> {
+    match &negotiated.webrtc {
+        Some(terms) => Some(Protection::Webrtc(WebrtcTerms {
+            ice: IceTerms::new(&terms.own.ufrag, &terms.own.password, &terms.theirs.ufrag),
+            fingerprint: terms.fingerprint.0,
+            is_client: terms.is_client,
+        })),
+        None => srtp_keys(negotiated).map(Protection::Sdes),
+    }
+}
+
+/// The keys in SDP of a leg; `None` without any.
 pub fn srtp_keys(negotiated: &Negotiated) -> Option<SrtpKeys> {
     let terms = negotiated.srtp.as_ref()?;
     Some(SrtpKeys { receive: master_key(&terms.receive)?, send: master_key(&terms.send)? })
@@ -58,6 +71,7 @@ pub fn srtp_rule(rule: directory::Srtp) -> SrtpRule {
         directory::Srtp::Off => SrtpRule::Off,
         directory::Srtp::Optional => SrtpRule::Optional,
         directory::Srtp::Required => SrtpRule::Required,
+        directory::Srtp::Webrtc => SrtpRule::Webrtc,
     }
 }
 
@@ -95,7 +109,9 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
         noise_receive,
         ptime_ms: sent_ptime_ms(negotiated),
         hears: negotiated.direction.sends(),
-        speaks: negotiated.direction.receives() && negotiated.remote.is_some(),
+        // With ICE, SDP need not have an address.
+        speaks: negotiated.direction.receives()
+            && (negotiated.remote.is_some() || negotiated.webrtc.is_some()),
     })
 }
 

@@ -14,6 +14,7 @@ use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::srtp::{Inbound, MasterKey, Outbound, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
 use sidetone_media::trace::{TraceHead, TraceSink};
+use sidetone_media::webrtc::Protection;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -73,7 +74,7 @@ fn party(relay: &Relay, sink: &Arc<Recycling>, suite: Option<Suite>) -> (Party, 
     let srtp = suite.map(|suite| {
         let key = MasterKey::new(suite, &vec![7; suite.key_bytes() + suite.salt_bytes()]).unwrap();
         let keys = SrtpKeys { receive: key.clone(), send: key.clone() };
-        relay.command(port.id, Command::Secure(Some(Box::new(keys)))).unwrap();
+        relay.command(port.id, Command::Secure(Some(Box::new(Protection::Sdes(keys))))).unwrap();
         (Outbound::new(&key), Inbound::new(&key))
     });
     relay.command(port.id, Command::Describe(Box::new(description))).unwrap();

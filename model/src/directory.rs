@@ -191,7 +191,7 @@ words! {
 }
 
 words! {
-    /// Whether the media of a leg is encrypted (SRTP with keys in SDP, RFC 4568).
+    /// Whether the media of a leg is encrypted (SRTP with keys in SDP, RFC 4568, or by DTLS, RFC 5763).
     Srtp {
         /// Never.
         Off = "off",
@@ -199,15 +199,18 @@ words! {
         Optional = "optional",
         /// Always; a call without it is refused.
         Required = "required",
+        /// Browsers by DTLS with ICE, and other phones when they have it too; not for trunks.
+        Webrtc = "webrtc",
     }
 }
 
 impl Srtp {
     /// Every value of the setting, as users write it.
-    pub const WORDS: [(&'static str, Srtp); 3] = [
+    pub const WORDS: [(&'static str, Srtp); 4] = [
         (Srtp::Off.as_str(), Srtp::Off),
         (Srtp::Optional.as_str(), Srtp::Optional),
         (Srtp::Required.as_str(), Srtp::Required),
+        (Srtp::Webrtc.as_str(), Srtp::Webrtc),
     ];
 }
 

@@ -32,8 +32,9 @@ pub struct ExtensionRecord {
     /// Which source addresses of media are accepted; null uses the node's setting.
     #[cfg_attr(feature = "openapi", schema(required, inline))]
     pub strict_source: Option<StrictSource>,
-    /// Whether media is encrypted by SRTP: never (`off`), when the phone has it too (`optional`), or always
-    /// (`required`).
+    /// Whether media is encrypted by SRTP: never (`off`), when the phone has it too (`optional`), always
+    /// (`required`), or by DTLS with ICE for contacts over WebSocket, which are browsers, and for other phones when they
+    /// have it too (`webrtc`).
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub srtp: Srtp,
     /// Where calls go instead of the extension's phones.

@@ -74,7 +74,7 @@ pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
     })
 }
 
-/// Reads whether media is encrypted.
+/// Reads whether the media of an extension is encrypted.
 ///
 /// # Errors
 /// The rule that the text breaks.
@@ -83,6 +83,15 @@ pub fn srtp(text: &str) -> Result<Srtp, Rule> {
         let words: Vec<&str> = Srtp::WORDS.iter().map(|(word, _)| *word).collect();
         format!("must be one of {}", words.join(", "))
     })
+}
+
+/// Reads whether the media of a trunk is encrypted. No carrier is a browser.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn trunk_srtp(text: &str) -> Result<Srtp, Rule> {
+    let rule = Srtp::from_name(text).filter(|rule| *rule != Srtp::Webrtc);
+    rule.ok_or_else(|| "must be one of off, optional, required".to_owned())
 }
 
 /// Checks an ISO 4217 code.

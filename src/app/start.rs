@@ -11,6 +11,7 @@ use sidetone_media::net::Relay;
 use sidetone_model::ids::NodeId;
 use sidetone_model::rating::Account;
 use sidetone_sip::flow::Protocol;
+use sidetone_sip::sdp::Fingerprint;
 use sidetone_sip::transport::{Sockets, TcpConfig, TcpLimits, TcpSender};
 use sidetone_store::{IdempotencyKeys, Store};
 use sidetone_switch::rating::{Tariffs, settle};
@@ -352,6 +353,7 @@ impl Signalling {
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
         let mut switch = switch(config, base.node, directory, sender, &mut base.rng);
+        switch.certify(Fingerprint(relay.fingerprint()));
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let (driver, handle) = Driver::new(
             switch,

@@ -54,7 +54,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
         fields.integer("priority", 0..=i64::from(u16::MAX)).unwrap_or(i64::from(rules::PRIORITY_DEFAULT));
     let short_numbers = short_numbers(&mut fields);
     let strict_source = fields.checked("strict_source", rules::strict_source);
-    let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
+    let srtp = fields.checked("srtp", rules::trunk_srtp).unwrap_or(Srtp::Off);
     let max_call_seconds = max_call_seconds(&mut fields);
     let interop = interop(&mut fields, &path, address.as_deref());
     fields.finish();

@@ -97,9 +97,10 @@ impl Call {
             return ringing.port_opened(parties, ending, now, port);
         }
         let (Some(port), Some(caller)) = (port, self.caller.take()) else { return parties.refuse(503) };
-        let srtp = parties.srtp(caller.srtp);
+        let is_browser = caller.offer.as_ref().is_some_and(|offer| offer.wants_webrtc());
+        let srtp = parties.srtp(caller.srtp, is_browser);
         let leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
-        let offer = caller.offer.map(|offer| caller.srtp.admit(offer)).transpose();
+        let offer = caller.offer.map(|offer| leg.srtp.admit(offer)).transpose();
         let lacks_srtp = offer.is_err();
         parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
         if lacks_srtp {

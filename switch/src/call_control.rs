@@ -30,7 +30,9 @@ use crate::dialling::Dialler;
 use crate::dialog_credentials::RecentByes;
 use crate::diverting;
 use crate::hunt::HuntContext;
-use crate::io::{self, CalleeSide, Callees, Diverted, LegName, Limits, MediaCommand, Party, Port, PortId};
+use crate::io::{
+    self, CalleeAt, CalleeSide, Callees, Diverted, LegName, Limits, MediaCommand, Party, Port, PortId,
+};
 use crate::link::peer_of;
 use crate::live::{LiveCall, NewCall};
 use crate::merging;
@@ -283,7 +285,7 @@ impl CallControl {
                         self.calls.get(id).and_then(|live| live.strict_source(port, &shared.directory));
                     description.strict_source = strict.map(media_plan::strict_source);
                 }
-                if let MediaCommand::Secure(Some(_)) = command {
+                if command.has_readable_keys() {
                     self.note_readable_keys(id, port, shared);
                 }
                 shared.outputs.push_back(Output::Media(port, command));
@@ -365,7 +367,7 @@ impl CallControl {
         live.diverted = diverted;
         let callees = match onward {
             Onward::Bindings(callees) => {
-                let at_once = callees.iter().map(|callee| callee.flow.remote.ip()).collect();
+                let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
                 live.callees.extend(callees);
                 Callees::AtOnce(at_once)
             }

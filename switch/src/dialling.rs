@@ -15,7 +15,7 @@ use crate::billing::Unpaid;
 use crate::call_limits::limits_of;
 use crate::conference::{Dial, DialEnd, Goal};
 use crate::hunt::{CallerId, Hunt};
-use crate::io::{CalleeSide, Callees, Forwards, Limits, Setup, Sides};
+use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Setup, Sides};
 use crate::live::{Callee, LegIdentity, NewCall};
 use crate::placement::PlacementContext;
 use crate::routing::{Reason, outside};
@@ -45,7 +45,7 @@ impl Dialler<'_> {
         let room = dial.room;
         let rung = match hunt {
             Some(_) => Callees::InTurn,
-            None => Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect()),
+            None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
         };
         let session_id = self.0.ids.session();
         let group = self.0.conferences.group_of(&Goal::Room(room)).unwrap_or(session_id);

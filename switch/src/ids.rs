@@ -1,45 +1,56 @@
 //! Ids of calls, legs and media groups.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_model::ids::{CallId, LegId};
 use sidetone_model::time::Timestamp;
-use sidetone_sip::sdp::KeySeed;
+use sidetone_sip::sdp::{Fingerprint, KeySeed};
 
 /// Creates ids from a seeded generator.
-pub(super) struct Ids(StdRng);
+pub(super) struct Ids {
+    rng: StdRng,
+    /// The certificate that the relay shows in DTLS.
+    certificate: Option<Arc<Fingerprint>>,
+}
 
 impl Ids {
     pub(super) fn new(rng: StdRng) -> Self {
-        Ids(rng)
+        Ids { rng, certificate: None }
+    }
+
+    /// Sets the certificate of the relay.
+    pub(super) fn certify(&mut self, certificate: Fingerprint) {
+        self.certificate = Some(Arc::new(certificate));
     }
 
     /// Creates a call id that sorts by time (RFC 9562 §5.7).
     pub(super) fn call(&mut self, wall: Timestamp) -> CallId {
         let millis = u64::try_from(wall.as_micros() / 1000).unwrap_or_default();
-        let random: [u8; 10] = self.0.random();
+        let random: [u8; 10] = self.rng.random();
         CallId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
     /// Creates a leg id; random, so that it cannot be guessed.
     pub(super) fn leg(&mut self) -> LegId {
-        LegId(uuid::Builder::from_random_bytes(self.0.random()).into_uuid())
+        LegId(uuid::Builder::from_random_bytes(self.rng.random()).into_uuid())
     }
 
     /// Creates an SDP session id and media group for a call: below 2⁶², so that a few may be added (RFC 8866
     /// §5.2).
     pub(super) fn session(&mut self) -> u64 {
-        self.0.random::<u64>() >> 2
+        self.rng.random::<u64>() >> 2
     }
 
     /// Creates a source of keys for a call.
     pub(super) fn keys(&mut self) -> KeySeed {
-        KeySeed::new(self.0.random())
+        KeySeed::new(self.rng.random()).with_certificate(self.certificate.clone())
     }
 
     /// Returns the generator, for other random choices.
     pub(super) fn rng(&mut self) -> &mut StdRng {
-        &mut self.0
+        &mut self.rng
     }
 }
 

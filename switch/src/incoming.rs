@@ -17,7 +17,7 @@ use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::denied::{Denial, Denied};
-use crate::io::{CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
+use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
 use crate::messaging::{self, InfoContext};
@@ -214,7 +214,7 @@ pub(super) fn call_of(
     };
     let (sides, callees, hunt, goal) = match onward {
         Onward::Bindings(callees) => {
-            let at_once = callees.iter().map(|callee| callee.flow.remote.ip()).collect();
+            let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
             (bridge(side, Callees::AtOnce(at_once)), callees, None, None)
         }
         Onward::Room(goal) => (Sides::IntoRoom { caller: side }, Vec::new(), None, Some(goal)),

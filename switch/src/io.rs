@@ -8,8 +8,8 @@ use std::time::Duration;
 use sidetone_call::record::Facts;
 use sidetone_media::mix::{Formats, MixId};
 use sidetone_media::session::{Description, Report};
-use sidetone_media::srtp::SrtpKeys;
 use sidetone_media::transcode::TranscodePlan;
+use sidetone_media::webrtc::Protection;
 use sidetone_model::call::HangupCause;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
@@ -17,7 +17,7 @@ use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::rating::Price;
 use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::flow::Flow;
+use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, Negotiated, SessionDescription, SrtpRule};
 
 use crate::mixing::SeatHears;
@@ -133,8 +133,8 @@ pub enum MediaCommand {
         /// The silence before the first prompt.
         lead: Duration,
     },
-    /// SDP negotiation settled these keys of SRTP, or none; it comes before the `Describe` of the same SDP.
-    Secure(Option<Box<SrtpKeys>>),
+    /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
+    Secure(Option<Box<Protection>>),
     /// Say how the leg does, by [`Input::Snapshot`](crate::machine::Input::Snapshot).
     Snapshot,
     /// Stop the prompts that play to the party only; their end is not reported.
@@ -143,6 +143,13 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
+}
+
+impl MediaCommand {
+    /// Whether it has keys that a reader of SDP has too.
+    pub(super) fn has_readable_keys(&self) -> bool {
+        matches!(self, MediaCommand::Secure(Some(protection)) if matches!(**protection, Protection::Sdes(_)))
+    }
 }
 
 /// A party of a call.
@@ -301,10 +308,26 @@ pub enum Onward {
 /// The targets that a call rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callees {
-    /// All at once, by the address of each one's SIP; at least one.
-    AtOnce(Vec<IpAddr>),
+    /// All at once; at least one.
+    AtOnce(Vec<CalleeAt>),
     /// One after the other, each by an [`Input::Attempt`], until one answers.
     InTurn,
+}
+
+/// A phone that is rung with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalleeAt {
+    /// The address of its SIP.
+    pub at: IpAddr,
+    /// Whether it is a browser: its SIP comes over a WebSocket (RFC 7118).
+    pub is_browser: bool,
+}
+
+impl CalleeAt {
+    /// The phone at the end of a flow.
+    pub fn of(flow: &Flow) -> CalleeAt {
+        CalleeAt { at: flow.remote.ip(), is_browser: matches!(flow.protocol, Protocol::Ws | Protocol::Wss) }
+    }
 }
 
 /// New targets of a call that was redirected.

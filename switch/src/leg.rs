@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use sidetone_call::media_plan;
 use sidetone_media::mix::Formats;
-use sidetone_media::srtp::SrtpKeys;
 use sidetone_media::transcode::TranscodePlan;
+use sidetone_media::webrtc::Protection;
 use sidetone_model::media_quality::LegQuality;
 use sidetone_sip::sdp::{
     self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
@@ -25,8 +25,8 @@ pub(super) struct Leg {
     pub(super) exchange: OfferAnswer,
     /// Whether the party has SRTP; its offers pass this rule before anything else reads them.
     pub(super) srtp: SrtpRule,
-    /// The keys that the port has.
-    keys: Option<Box<SrtpKeys>>,
+    /// The protection that the port has.
+    protection: Option<Box<Protection>>,
     /// Whether it was asked to resume sending and has not answered yet.
     pub(super) resumes: bool,
     port: Port,
@@ -81,7 +81,7 @@ impl Leg {
             signalling,
             exchange: OfferAnswer::new(session_id).with_srtp(srtp, seed),
             srtp,
-            keys: None,
+            protection: None,
             resumes: false,
             port,
             open: true,
@@ -212,14 +212,15 @@ impl Leg {
         settled.iter().any(|payload| !payload.codec.is_auxiliary() && has(&payload.codec))
     }
 
-    /// Returns the command that passes the negotiated keys to the media engine, when they have changed.
+    /// Returns the command that passes the negotiated keys, or ICE and DTLS, to the media engine when they have
+    /// changed.
     pub(super) fn secure(&mut self) -> Option<MediaCommand> {
-        let keys = media_plan::srtp_keys(self.exchange.negotiated()?).map(Box::new);
-        if keys == self.keys {
+        let protection = media_plan::protection(self.exchange.negotiated()?).map(Box::new);
+        if protection == self.protection {
             return None;
         }
-        self.keys.clone_from(&keys);
-        Some(MediaCommand::Secure(keys))
+        self.protection.clone_from(&protection);
+        Some(MediaCommand::Secure(protection))
     }
 
     /// Returns the command that passes the negotiated session to the media engine.

@@ -14,6 +14,7 @@ mod call_queries;
 mod call_table;
 mod call_to_sip;
 pub mod carriers;
+mod certificate;
 pub mod conference;
 mod conference_adapter;
 mod conference_commands;

@@ -158,8 +158,14 @@ impl Parties {
         }
     }
 
-    /// Returns the SRTP of a new leg.
-    pub(super) fn srtp(&mut self, rule: SrtpRule) -> (SrtpRule, KeySeed) {
+    /// Returns the SRTP of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an extension
+    /// that is set up for browsers has SRTP if it can.
+    pub(super) fn srtp(&mut self, rule: SrtpRule, is_browser: bool) -> (SrtpRule, KeySeed) {
+        let rule = match rule {
+            _ if is_browser => SrtpRule::Webrtc,
+            SrtpRule::Webrtc => SrtpRule::Optional,
+            rule => rule,
+        };
         let seed = if rule == SrtpRule::Off { KeySeed::default() } else { self.keys.split() };
         (rule, seed)
     }

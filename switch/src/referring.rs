@@ -15,7 +15,7 @@ use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference::Goal;
-use crate::io::{Awaited, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
+use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
 use crate::link::peer_of;
 use crate::live::{Asked, NewCall};
 use crate::message_parts::dialled;
@@ -247,7 +247,7 @@ pub(super) fn blind_to(
         .collect();
     let rung = match &hunt {
         Some(_) => Callees::InTurn,
-        None => Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect()),
+        None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
     };
     let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards: Forwards::default() };
     let awaited = Awaited { settled: peer.settled, policy: peer.policy, from: transfer.transferee.0 };

@@ -22,7 +22,7 @@ use crate::billing::Unpaid;
 use crate::call_limits::limits_of;
 use crate::conference::Goal;
 use crate::hunt::{CallerId, Hunt};
-use crate::io::{CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
+use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
 use crate::live::{Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
 use crate::placement::PlacementContext;
 use crate::routing::{Directory, Origin, Outside, Reason, Route, Target, route};
@@ -364,7 +364,7 @@ fn policy_of(extension: &Extension) -> CodecPolicy {
 }
 
 fn at_once(callees: &[Callee]) -> Callees {
-    Callees::AtOnce(callees.iter().map(|callee| callee.flow.remote.ip()).collect())
+    Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect())
 }
 
 fn domain_of(aor: &str) -> &str {

@@ -1,7 +1,6 @@
 //! How a call finds an answer: forks that ring at once, or attempts in turn (RFC 3261 §16.7).
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sidetone_call::media_plan;
@@ -13,7 +12,7 @@ use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription,
 use crate::conference_leg::take_for_a_room;
 use crate::ending::{Ending, Far};
 use crate::io::{
-    Attempt, Awaited, CalleeSide, Callees, Diverted, Forwards, MediaCommand, Output, Party, Port,
+    Attempt, Awaited, CalleeAt, CalleeSide, Callees, Diverted, Forwards, MediaCommand, Output, Party, Port,
 };
 use crate::leg::Leg;
 use crate::outcome::{another_may_mend, better, refusal};
@@ -31,7 +30,7 @@ pub(super) struct Ringing {
     /// Whether every fork has SRTP.
     callee_srtp: SrtpRule,
     /// The addresses of forks that ring at once and have no port yet; the first one's was requested.
-    unopened: VecDeque<IpAddr>,
+    unopened: VecDeque<CalleeAt>,
     /// The attempt whose port was requested.
     attempt: Option<Attempt>,
     /// Which results of the forks forward the call.
@@ -100,9 +99,9 @@ impl Ringing {
     /// Requests the port of the next fork that rings at once.
     fn open_next(&mut self, parties: &mut Parties) {
         match self.unopened.front() {
-            Some(at) => {
+            Some(target) => {
                 let fork = parties.leg_place(parties.forks.len());
-                parties.push(Output::OpenPort { fork, towards: *at });
+                parties.push(Output::OpenPort { fork, towards: target.at });
             }
             None if parties.forks.is_empty() => parties.refuse(503),
             None => {}
@@ -127,9 +126,9 @@ impl Ringing {
                 None => self.exhausted(parties, ending, now, 503, HangupCause::SwitchCongestion),
             };
         }
-        let at = self.unopened.pop_front();
-        match port.zip(at) {
-            Some((port, at)) => match self.ring(parties, port, at) {
+        let target = self.unopened.pop_front();
+        match port.zip(target) {
+            Some((port, target)) => match self.ring(parties, port, target) {
                 Ok(()) if self.unopened.is_empty() => {}
                 Ok(()) => self.open_next(parties),
                 Err(status) => parties.refuse(status),
@@ -143,11 +142,13 @@ impl Ringing {
     }
 
     /// Adds a fork and invites it.
-    fn ring(&mut self, parties: &mut Parties, port: Port, at: IpAddr) -> Result<(), u16> {
+    fn ring(&mut self, parties: &mut Parties, port: Port, target: CalleeAt) -> Result<(), u16> {
+        let CalleeAt { at, is_browser } = target;
         let place = parties.forks.len();
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
-        let srtp = parties.srtp(self.callee_srtp);
+        let is_browser = is_browser && self.callee_srtp == SrtpRule::Webrtc;
+        let srtp = parties.srtp(self.callee_srtp, is_browser);
         let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), srtp);
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
@@ -197,7 +198,8 @@ impl Ringing {
         if let Some(tariff) = &mut parties.facts.tariff {
             tariff.cost = attempt.cost;
         }
-        if let Err(status) = self.ring(parties, port, attempt.at) {
+        let target = CalleeAt { at: attempt.at, is_browser: false };
+        if let Err(status) = self.ring(parties, port, target) {
             self.give_up_on_forks(parties, ending, now, status);
         }
     }

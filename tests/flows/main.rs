@@ -11,6 +11,9 @@
 
 mod answered;
 mod both_directions;
+#[path = "../common/browser.rs"]
+mod browser;
+mod browsers;
 mod call_events;
 mod callback;
 #[path = "../common/chosen.rs"]

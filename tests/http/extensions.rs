@@ -55,7 +55,10 @@ fn one_is_made_read_changed_and_removed() {
     let secure = desk.patch(As::Acme, &path, json!({"srtp": "optional"}));
     assert_eq!((secure.status, &secure.body["srtp"]), (200, &json!("optional")));
     let wrong = desk.patch(As::Acme, &path, json!({"srtp": "yes"}));
-    assert_eq!((wrong.status, wrong.message()), (400, "srtp: must be one of off, optional, required"));
+    assert_eq!(
+        (wrong.status, wrong.message()),
+        (400, "srtp: must be one of off, optional, required, webrtc")
+    );
     let changed = desk.patch(As::Acme, &path, json!({"strict_source": null}));
     assert_eq!(changed.body["srtp"], "optional");
     assert_eq!(changed.body["strict_source"], json!(null));

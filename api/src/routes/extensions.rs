@@ -51,7 +51,7 @@ body! {
         #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
         strict_source: Option<StrictSource> = null_or(parsed(rules::strict_source)),
         /// Whether media is encrypted by SRTP; `off` by default.
-        #[schema(value_type = Option<String>, pattern = "^(off|optional|required)$")]
+        #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
         /// Where calls go instead of the extension's phones; nowhere by default.
         forwarding: Option<ForwardingBody> = optional(object(ForwardingBody::read)),
@@ -84,7 +84,7 @@ body! {
         #[schema(value_type = Option<String>, pattern = "^(any|sdp|signalling)$", extensions(("x-nullable" = json!(true))))]
         strict_source: Option<Option<StrictSource>> = nullable(parsed(rules::strict_source)),
         /// Whether media is encrypted by SRTP, from the next call on.
-        #[schema(value_type = Option<String>, pattern = "^(off|optional|required)$")]
+        #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
         /// Where calls go instead of the extension's phones, from the next call on; omitted members keep their values.
         forwarding: Option<ForwardingBody> = optional(object(ForwardingBody::read)),

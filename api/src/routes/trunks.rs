@@ -65,7 +65,7 @@ body! {
         strict_source: Option<Option<StrictSource>> = nullable(parsed(rules::strict_source)),
         /// Whether media is encrypted by SRTP; `off` by default.
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required)$")]
-        srtp: Option<Srtp> = optional(parsed(rules::srtp)),
+        srtp: Option<Srtp> = optional(parsed(rules::trunk_srtp)),
         /// The longest duration of an answered call over the trunk, in seconds; null, the default, uses the limit of
         /// the organisation or the node.
         #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]

@@ -2,24 +2,26 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crossbeam_channel::Sender;
 use sidetone_wire::{BATCH, DATAGRAM_BYTES_MAX, Endpoint, Sent, Wire};
 
 use super::beep::Beep;
 use super::clock::{Clock, Sample};
 use super::counters::{Batch, Count};
 use super::guard::Guard;
-use super::message::PortId;
+use super::handshakes::Job;
+use super::message::{PortId, Shaken};
 use super::pair::Pair;
 use super::presence::Presence;
+use super::protected::{Opened, Protected};
 use super::reports::Reports;
-use super::secured::Secured;
 use super::transcoding::Transcoding;
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
-use crate::session::{Disposition, Input, Reason, Session, Watch};
-use crate::srtp::SrtpKeys;
+use crate::session::{Description, Disposition, Input, Reason, Session, Watch};
 use crate::time::Micros;
 use crate::trace::TracedSession;
+use crate::webrtc::Protection;
 
 /// State of a leg in its worker.
 pub(super) struct Leg {
@@ -43,8 +45,8 @@ pub(super) struct Leg {
     pub(super) described: bool,
     /// Whether SDP settled that RTP and RTCP share one port (RFC 5761).
     pub(super) rtcp_mux: bool,
-    /// SRTP, when SDP settled keys.
-    secured: Option<Box<Secured>>,
+    /// SRTP and ICE, when SDP settled them.
+    protected: Option<Box<Protected>>,
     /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if snapshots are wanted.
@@ -99,7 +101,7 @@ impl Leg {
             beep: None,
             described: false,
             rtcp_mux: false,
-            secured: None,
+            protected: None,
             party: None,
             next_snapshot: now,
             watch: Watch::default(),
@@ -114,19 +116,79 @@ impl Leg {
         if rtcp { &mut self.rtcp } else { &mut self.rtp }
     }
 
-    /// Sets, changes or removes the keys of SRTP.
-    pub(super) fn secure(&mut self, now: Micros, keys: Option<SrtpKeys>) {
-        match (&mut self.secured, keys) {
-            (Some(secured), Some(keys)) => secured.change(now, keys),
-            (secured, keys) => *secured = keys.map(|keys| Box::new(Secured::new(keys))),
+    /// Sets, changes or removes the protection of packets; `jobs` leads to the thread of the DTLS handshakes.
+    pub(super) fn secure(&mut self, now: Micros, protection: Option<Protection>, jobs: &Sender<Job>) {
+        match (&mut self.protected, protection) {
+            (Some(protected), Some(protection)) => protected.change(now, self.id, protection, jobs),
+            (protected, protection) => {
+                *protected = protection.map(|protection| Box::new(Protected::new(self.id, protection, jobs)));
+            }
         }
+    }
+
+    /// Applies an SDP result. With ICE, the address is that of the nominated pair.
+    pub(super) fn describe(&mut self, now: Micros, description: Description, guard: &Guard) {
+        self.rtcp_mux = description.rtcp_mux;
+        self.party = description.signalling;
+        let web = self.protected.as_mut().and_then(|protected| protected.web.as_mut());
+        let description = match web {
+            Some(web) => web.describe(description),
+            None => description,
+        };
+        self.session.describe(now, description);
+        self.retarget(guard);
+    }
+
+    /// Whether ICE found another path with the last datagrams.
+    #[inline]
+    pub(super) fn has_moved(&mut self) -> bool {
+        let Some(protected) = &mut self.protected else { return false };
+        protected.web.as_mut().is_some_and(|web| web.has_moved())
+    }
+
+    /// Uses the path that ICE found.
+    pub(super) fn follow_path(&mut self, now: Micros, guard: &Guard) {
+        let Some(web) = self.protected.as_mut().and_then(|protected| protected.web.as_mut()) else { return };
+        web.begin();
+        if let Some(description) = web.relocate() {
+            self.session.describe(now, description);
+        }
+        self.retarget(guard);
+    }
+
+    /// Looks after ICE and the handshake once a second.
+    pub(super) fn look_after_path(&mut self, now: Micros, guard: &Guard) {
+        let Some(protected) = &mut self.protected else { return };
+        if protected.web.as_mut().is_some_and(|web| web.look(now)) {
+            self.retarget(guard);
+        }
+    }
+
+    /// Takes the keys of a DTLS handshake, then sends its datagrams.
+    pub(super) fn take_shaken(&mut self, wire: &mut Wire, now: Micros, shaken: Shaken, guard: &Guard) {
+        let Some(protected) = &mut self.protected else { return };
+        let Some(web) = protected.web.as_ref().filter(|web| web.round() == shaken.round) else { return };
+        let to = web.handshake_target().filter(|to| guard.allows(self.rtp.local().ip(), *to, self.party));
+        if let Some(keys) = shaken.keys {
+            protected.set_keys(now, *keys);
+        }
+        if let Some(to) = to {
+            // One that is lost is repeated.
+            for datagram in &shaken.datagrams {
+                wire.send_own(&self.rtp, to, datagram);
+            }
+        }
+        self.retarget(guard);
     }
 
     /// Asks the session for the destinations again; call it after every input that may change them.
     pub(super) fn retarget(&mut self, guard: &Guard) {
         let local = self.rtp.local().ip();
-        self.rtp_target = self.session.destination().filter(|to| guard.allows(local, *to, self.party));
-        self.rtcp_target = self.session.rtcp_destination().filter(|to| guard.allows(local, *to, self.party));
+        let may_send = self.protected.as_ref().is_none_or(|protected| protected.may_send());
+        let target =
+            |to: Option<SocketAddr>| to.filter(|to| may_send && guard.allows(local, *to, self.party));
+        self.rtp_target = target(self.session.destination());
+        self.rtcp_target = target(self.session.rtcp_destination());
     }
 
     /// Feeds the `count` datagrams that `wire` received on one of the leg's sockets to the session, and picks
@@ -155,10 +217,11 @@ impl Leg {
                 batch.add(Count::Oversize, 1);
                 continue;
             }
-            let datagram = match &mut self.secured {
+            let datagram = match &mut self.protected {
                 None => datagram,
-                Some(secured) => match open(secured, wire, index, on_rtcp, at) {
-                    Ok(datagram) => datagram,
+                Some(protected) => match open(protected, wire, index, (on_rtcp, at), &self.rtp) {
+                    Ok(Some(datagram)) => datagram,
+                    Ok(None) => continue,
                     Err(reason) => {
                         unauthenticated += u32::from(reason == Reason::Unauthenticated && !on_rtcp);
                         batch.discard(reason);
@@ -204,7 +267,7 @@ impl Leg {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
             self.write_beep(wire, &picked.rtp);
             let sealed;
-            let rtp = match &mut self.secured {
+            let rtp = match &mut self.protected {
                 None => &picked.rtp,
                 Some(secured) => {
                     sealed = seal(secured, wire, &picked.rtp, false, batch);
@@ -228,7 +291,7 @@ impl Leg {
                 }
             }
             let sealed;
-            let rtcp = match &mut self.secured {
+            let rtcp = match &mut self.protected {
                 None => &picked.rtcp,
                 Some(secured) => {
                     sealed = seal(secured, wire, &picked.rtcp, true, batch);
@@ -256,7 +319,7 @@ impl Leg {
                 self.beep = None;
             }
         }
-        let sent = match &mut self.secured {
+        let sent = match &mut self.protected {
             None => wire.send_own(&self.rtp, to, datagram),
             Some(secured) => {
                 let mut buffer = [0; DATAGRAM_BYTES_MAX];
@@ -289,7 +352,7 @@ impl Leg {
         let mut buffer = [0; REPORT_BYTES_MAX];
         let Some(report) = reports.write(sample, block.as_ref(), &mut buffer) else { return };
         let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
-        let sent = match &mut self.secured {
+        let sent = match &mut self.protected {
             None => wire.send_own(endpoint, to, report),
             Some(secured) => {
                 let mut buffer = [0; REPORT_BYTES_MAX + SRTCP_BYTES_MAX];
@@ -418,24 +481,36 @@ impl Indices {
     }
 }
 
-/// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it.
+/// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it; `None`
+/// for a check, which is answered from `rtp`, and for a part of the handshake.
 fn open<'a>(
-    secured: &mut Secured,
+    protected: &mut Protected,
     wire: &'a mut Wire,
     index: usize,
-    on_rtcp: bool,
-    at: Micros,
-) -> Result<&'a mut [u8], Reason> {
-    let (_, datagram) = wire.datagram(index).ok_or(Reason::Malformed)?;
-    let len = secured.open(at, on_rtcp, datagram)?;
-    wire.resize(index, len);
-    wire.datagram(index).map(|(_, datagram)| datagram).ok_or(Reason::Malformed)
+    (on_rtcp, at): (bool, Micros),
+    rtp: &Endpoint,
+) -> Result<Option<&'a mut [u8]>, Reason> {
+    let (arrival, datagram) = wire.datagram(index).ok_or(Reason::Malformed)?;
+    let source = arrival.source;
+    match protected.open(at, source, on_rtcp, datagram) {
+        Opened::Check(answer) => {
+            // A lost answer is asked for again.
+            wire.send_own(rtp, source, answer.as_slice());
+            Ok(None)
+        }
+        Opened::Packet(len) => {
+            wire.resize(index, len);
+            wire.datagram(index).map(|(_, datagram)| Some(datagram)).ok_or(Reason::Malformed)
+        }
+        Opened::Refused(reason) => Err(reason),
+        Opened::Taken => Ok(None),
+    }
 }
 
 /// Protects the datagrams at `indices` in the receive buffers, and returns those that can be sent. A copy of a packet
 /// that was sent is not: its receiver would refuse it.
 fn seal(
-    secured: &mut Secured,
+    secured: &mut Protected,
     wire: &mut Wire,
     indices: &Indices,
     is_rtcp: bool,

@@ -12,6 +12,7 @@ use crate::session::{Description, Report, SessionConfig, Warning};
 use crate::srtp::SrtpKeys;
 use crate::trace::{TraceHead, TraceSink};
 use crate::transcode::TranscodePlan;
+use crate::webrtc::{CertificateError, Protection};
 
 /// Configuration of a relay.
 #[derive(Clone, Debug)]
@@ -120,15 +121,18 @@ pub enum Command {
     },
     /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party.
     Leave,
-    /// The keys of SRTP that SDP settled, or none for plain RTP; send it before the [`Command::Describe`] of the same
-    /// SDP. A key that stays the same continues. From then on packets that cannot be authenticated are discarded.
-    Secure(Option<Box<SrtpKeys>>),
+    /// The protection that SDP settled, or none for plain RTP; send it before the [`Command::Describe`] of the same
+    /// SDP. A key or a handshake that stays the same continues. From then on packets that cannot be authenticated are
+    /// discarded; with ICE and DTLS nothing is sent before there is a path and a key.
+    Secure(Option<Box<Protection>>),
     /// Passes a command to the leg's seat; ignored when it has none.
     Seat(SeatCommand),
     /// A new SDP result for this leg; replaces the earlier one.
     ///
     /// Packets that arrive before the first description wait in the socket and are measured with it.
     Describe(Box<Description>),
+    /// What a DTLS handshake gives out. Only the relay's own thread sends it.
+    Shaken(Box<Shaken>),
     /// Requests a [`Notice::Snapshot`].
     Snapshot,
     /// Starts the leg's trace. Send it before all other commands, so that the trace is complete.
@@ -153,6 +157,17 @@ pub enum Command {
     },
     /// Stops relaying what this leg receives; it is still measured.
     Unbridge,
+}
+
+/// What a DTLS handshake gives out for its leg.
+#[derive(Clone, Debug)]
+pub struct Shaken {
+    /// Which handshake of the leg it is.
+    pub(super) round: u32,
+    /// The keys of SRTP; they are set before the datagrams are sent.
+    pub(super) keys: Option<Box<SrtpKeys>>,
+    /// Datagrams for the party.
+    pub(super) datagrams: Vec<Vec<u8>>,
 }
 
 /// A report from a worker to the switch.
@@ -227,6 +242,9 @@ pub enum Notice {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
+    /// The certificate for DTLS could not be made.
+    #[error("the certificate for DTLS was not made")]
+    Certificate(#[source] CertificateError),
     /// The configured range has no even port with its odd neighbour.
     #[error("the range {}-{} holds no pair of an even port and the odd one above it", .0.start(), .0.end())]
     NoPorts(RangeInclusive<u16>),

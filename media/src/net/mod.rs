@@ -12,7 +12,7 @@
 //! direction, in the worker that owns both legs.
 //!
 //! The session interprets the packets and the mix produces the audio of a room; this module handles only
-//! bytes, addresses and clocks. SRTP is not here.
+//! bytes, addresses and clocks. DTLS handshakes run on a thread of their own. SRTP and ICE are not here.
 
 mod beep;
 mod clock;
@@ -20,6 +20,7 @@ mod counters;
 mod gather;
 mod guard;
 mod handover;
+mod handshakes;
 mod leg;
 mod legs;
 mod message;
@@ -28,17 +29,19 @@ mod notice_queue;
 mod pair;
 mod ports;
 mod presence;
+mod protected;
 mod relay;
 mod reports;
 mod secured;
 mod shared;
 mod transcoding;
 mod transcodings;
+mod webrtc;
 mod worker;
 mod worker_io;
 
 pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
 pub use message::{
-    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
+    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError, Shaken,
 };
 pub use relay::Relay;

@@ -12,6 +12,7 @@ use sidetone_wire::{Waker, Wire};
 
 use super::counters::{Count, Counters, sum};
 use super::handover::{Handover, Peer, worker_of};
+use super::handshakes::{Handshakes, JOBS_MAX, Job};
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
@@ -21,6 +22,7 @@ use crate::mix::{MixCommand, MixId};
 use crate::session::StrictSource;
 use crate::time::Micros;
 use crate::verdict::Thresholds;
+use crate::webrtc::Certificate;
 
 /// Receives, measures and relays the RTP and RTCP of all legs on its own threads.
 ///
@@ -35,6 +37,7 @@ pub struct Relay {
     serial: AtomicU64,
     /// Clones of the workers' inboxes. At the end the handle closes the legs that are still in them.
     inboxes: Vec<Receiver<Handover>>,
+    fingerprint: [u8; 32],
 }
 
 /// How the handle reaches one worker.
@@ -57,7 +60,9 @@ impl Relay {
             .map_err(RelayError::Worker)?
             .into_iter()
             .unzip();
-        let (shared, notices) = Shared::new(config, peers, wake)?;
+        let certificate = Certificate::self_signed().map_err(RelayError::Certificate)?;
+        let (jobs, job_receiver) = bounded(JOBS_MAX);
+        let (shared, notices) = Shared::new(config, peers, jobs, wake)?;
         let shared = Arc::new(shared);
         let mut relay = Relay {
             shared,
@@ -66,9 +71,11 @@ impl Relay {
             notices,
             serial: AtomicU64::new(0),
             inboxes,
+            fingerprint: certificate.fingerprint(),
         };
         // A worker that fails to start drops the relay, which stops the ones before it.
         (0..count).try_for_each(|index| relay.start_worker(index)).map_err(RelayError::Worker)?;
+        relay.start_handshakes(certificate, job_receiver).map_err(RelayError::Worker)?;
         Ok(relay)
     }
 
@@ -199,6 +206,11 @@ impl Relay {
         self.shared.clock.now()
     }
 
+    /// The SHA-256 digest of the certificate that the relay shows in DTLS, for `a=fingerprint` of SDP.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
     /// Totals since the start.
     pub fn counters(&self) -> Counters {
         sum(&self.shared.tallies)
@@ -214,6 +226,8 @@ impl Relay {
     /// Legs that were still open report as far as the notice channel has room.
     pub fn shutdown(&self) {
         self.shared.stop.store(true, Ordering::SeqCst);
+        // When the queue is full, the thread is awake.
+        let _ = self.shared.jobs.try_send(Job::Stop);
         for handle in &self.workers {
             handle.waker.wake();
         }
@@ -253,6 +267,17 @@ impl Relay {
         };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
         self.workers.push(Handle { orders, waker });
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    /// Starts the thread of the DTLS handshakes, after the workers.
+    fn start_handshakes(&mut self, certificate: Certificate, jobs: Receiver<Job>) -> io::Result<()> {
+        let inbox = |handle: &Handle| (handle.orders.clone(), Arc::clone(&handle.waker));
+        let handshakes = Handshakes::new(certificate, self.workers.iter().map(inbox).collect());
+        let shared = Arc::clone(&self.shared);
+        let work = move || handshakes.run(&jobs, &shared);
+        let thread = thread::Builder::new().name("dtls".to_owned()).spawn(work)?;
         lock(&self.threads).push(thread);
         Ok(())
     }

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 
 use super::clock::Clock;
 use super::counters::Tally;
 use super::guard::Guard;
 use super::handover::Peer;
+use super::handshakes::Job;
 use super::leg::Leg;
 use super::message::{Notice, OpenError, PortId, RelayConfig, RelayError};
 use super::notice_queue::NoticeChannel;
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) notices: NoticeChannel,
     /// The inbox and alarm of each worker.
     pub(super) peers: Vec<Peer>,
+    /// Orders for the thread of the DTLS handshakes.
+    pub(super) jobs: Sender<Job>,
     /// Read when a leg opens, never on the packet path.
     session: Mutex<SessionConfig>,
     ports: Mutex<Ports>,
@@ -43,6 +46,7 @@ impl Shared {
     pub(super) fn new(
         config: RelayConfig,
         peers: Vec<Peer>,
+        jobs: Sender<Job>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<(Shared, Receiver<Notice>), RelayError> {
         let ports = Ports::new(&config.ports, config.seed);
@@ -62,6 +66,7 @@ impl Shared {
             tallies: std::iter::repeat_with(Tally::default).take(peers.len()).collect(),
             notices: channel,
             peers,
+            jobs,
             session: Mutex::new(config.session),
             ports: Mutex::new(ports),
         };

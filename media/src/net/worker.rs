@@ -191,6 +191,9 @@ impl Worker {
             self.io.batch.add(Count::Waited, datagrams);
         }
         let picked = leg.measure(&mut self.io.wire, rtcp, count, sample, &mut self.io.batch);
+        if leg.has_moved() {
+            leg.follow_path(sample.now, &self.io.shared.guard);
+        }
         let (mix, peer) = (leg.seat, leg.forward.as_ref().map(|forward| forward.peer));
         let presence = leg.presence.look(sample.now);
         self.tell_presence(id, presence);
@@ -298,13 +301,13 @@ impl Worker {
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),
             Command::Leave => self.unseat(id),
-            Command::Secure(keys) => leg.secure(now, keys.map(|keys| *keys)),
+            Command::Secure(to) => leg.secure(now, to.map(|to| *to), &self.io.shared.jobs),
+            Command::Shaken(shaken) => {
+                leg.take_shaken(&mut self.io.wire, now, *shaken, &self.io.shared.guard);
+            }
             Command::Seat(command) => self.mixes.command_seat(&mut self.io, &mut self.legs, id, command),
             Command::Describe(description) => {
-                leg.rtcp_mux = description.rtcp_mux;
-                leg.party = description.signalling;
-                leg.session.describe(now, *description);
-                leg.retarget(&self.io.shared.guard);
+                leg.describe(now, *description, &self.io.shared.guard);
                 if !std::mem::replace(&mut leg.described, true) {
                     self.watch(id);
                 }
@@ -431,6 +434,7 @@ impl Worker {
             let id = leg.id;
             self.io.current = Some(At::Leg(id));
             leg.session.flush_trace(now, TRACE_AGE_US);
+            leg.look_after_path(now, &self.io.shared.guard);
             if leg.reports.is_some() {
                 leg.send_report(&mut self.io.wire, &self.io.shared.clock, &mut self.io.batch);
             }

@@ -31,7 +31,7 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
             (Peer { inbox, waker: Arc::new(Waker::new().unwrap()) }, handed)
         })
         .unzip();
-    let (shared, notices) = Shared::new(config, peers, Arc::new(|| {})).unwrap();
+    let (shared, notices) = Shared::new(config, peers, bounded(16).0, Arc::new(|| {})).unwrap();
     let shared = Arc::new(shared);
     let (orders, receiver) = bounded(16);
     let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {

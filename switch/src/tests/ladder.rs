@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use expect_test::Expect;
 use sidetone_call::record::Facts;
 use sidetone_media::session::Report;
+use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
@@ -16,8 +17,8 @@ use uuid::Uuid;
 
 use crate::call::Call;
 use crate::io::{
-    Attempt, Awaited, CalleeSide, Callees, CallerSide, Forwards, Input, Limits, MediaCommand, Onward, Output,
-    Party, Port, PortId, Setup, Sides,
+    Attempt, Awaited, CalleeAt, CalleeSide, Callees, CallerSide, Forwards, Input, Limits, MediaCommand,
+    Onward, Output, Party, Port, PortId, Setup, Sides,
 };
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
@@ -32,7 +33,7 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    fn open(&mut self) -> Option<Port> {
+    pub(super) fn open(&mut self) -> Option<Port> {
         self.left = self.left.checked_sub(1)?;
         let id = PortId(self.next);
         self.next += 1;
@@ -87,7 +88,8 @@ fn called(callees: Callees) -> CalleeSide {
 
 /// Callees that ring at once, in this number.
 pub(super) fn forks(count: usize) -> Callees {
-    Callees::AtOnce(vec!["192.0.2.2".parse().unwrap(); count])
+    let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false };
+    Callees::AtOnce(vec![target; count])
 }
 
 /// Parses a party's description: `port codec,codec direction`, and for SRTP the transport and a letter that makes the
@@ -224,7 +226,11 @@ fn write_output(log: &mut String, output: &Output) {
                 format!("media {} plays {prompts:?} as {token}", port.0)
             }
             MediaCommand::Secure(keys) => {
-                let suite = keys.as_ref().map_or("nothing", |keys| keys.receive.suite().as_str());
+                let suite = match keys.as_deref() {
+                    None => "nothing",
+                    Some(Protection::Sdes(keys)) => keys.receive.suite().as_str(),
+                    Some(Protection::Webrtc(_)) => "DTLS",
+                };
                 format!("media {} secured by {suite}", port.0)
             }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),

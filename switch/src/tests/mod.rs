@@ -1,6 +1,7 @@
 //! Tests of the switch's machines by their inputs and outputs.
 
 mod answering;
+mod browsers;
 mod calls;
 mod carrier;
 mod conference_adapter;

@@ -6,6 +6,7 @@ use sidetone_media::mix::MixId;
 use sidetone_media::session::{Reason, Verdict};
 use sidetone_media::srtp::{Inbound, MasterKey, Outbound, SrtpError, SrtpKeys, Suite};
 use sidetone_media::trace::{Replay, TraceHead, TraceSink};
+use sidetone_media::webrtc::Protection;
 
 use super::moves::pcmu_seat;
 use super::*;
@@ -53,7 +54,7 @@ impl Secure {
     }
 
     fn secure(&self, relay: &Relay, port: Port) {
-        relay.command(port.id, Command::Secure(Some(Box::new(self.keys.clone())))).unwrap();
+        relay.command(port.id, Command::Secure(Some(Box::new(Protection::Sdes(self.keys.clone()))))).unwrap();
         snapshot(relay, port.id);
     }
 }
@@ -256,7 +257,7 @@ fn a_new_key_takes_over_and_the_same_key_goes_on() {
     // A re-INVITE brings new keys: packets of the old one may still be under way.
     let (old, late) = caller.next();
     let fresh = keys(Suite::AeadAes128Gcm, 5);
-    relay.command(one.id, Command::Secure(Some(Box::new(fresh.clone())))).unwrap();
+    relay.command(one.id, Command::Secure(Some(Box::new(Protection::Sdes(fresh.clone()))))).unwrap();
     snapshot(&relay, one.id);
     caller.phone.rtp.send_to(&late, one.rtp).unwrap();
     assert_eq!(callee.receive().0, old);

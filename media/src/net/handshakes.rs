@@ -1,0 +1,181 @@
+//! The thread of the DTLS handshakes. A handshake takes milliseconds of cryptography, during which a worker would send
+//! no packet of its other legs.
+//!
+//! Workers pass datagrams here and get back what the handshake gives out, as a command to the leg.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use sidetone_wire::Waker;
+
+use super::message::{Command, PortId, Shaken};
+use super::shared::Shared;
+use super::worker::Order;
+use crate::webrtc::{Certificate, Handshake, HandshakeInput, HandshakeOutput};
+
+/// An order of a worker.
+pub(super) enum Job {
+    /// Begin a handshake; one of the same leg before is forgotten.
+    Begin(PortId, Box<Begin>),
+    /// A datagram of the party.
+    Datagram(PortId, Box<[u8]>),
+    /// The relay ends.
+    Stop,
+}
+
+/// The terms of a handshake.
+pub(super) struct Begin {
+    /// Which handshake of the leg it is.
+    pub(super) round: u32,
+    /// The digest of the party's certificate.
+    pub(super) fingerprint: [u8; 32],
+    /// Whether we are the client.
+    pub(super) is_client: bool,
+}
+
+/// How one worker gets its commands.
+pub(super) type Inbox = (Sender<Order>, Arc<Waker>);
+
+/// All handshakes of a relay.
+pub(super) struct Handshakes {
+    certificate: Certificate,
+    workers: Vec<Inbox>,
+    legs: HashMap<PortId, (u32, Handshake)>,
+    /// When the next timer of a leg is due, or earlier.
+    next: Option<Instant>,
+    /// Commands that wait because the queue of their worker was full.
+    undelivered: VecDeque<(PortId, Shaken)>,
+}
+
+impl Handshakes {
+    /// No handshakes yet.
+    pub(super) fn new(certificate: Certificate, workers: Vec<Inbox>) -> Handshakes {
+        Handshakes { certificate, workers, legs: HashMap::new(), next: None, undelivered: VecDeque::new() }
+    }
+
+    /// Runs until the relay is shut down.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>, shared: &Shared) {
+        while !shared.stop.load(Ordering::SeqCst) {
+            let job = jobs.recv_timeout(self.patience(now()));
+            let now = now();
+            match job {
+                Ok(Job::Begin(port, begin)) => self.begin(now, port, &begin),
+                Ok(Job::Datagram(port, datagram)) => {
+                    self.feed(now, port, HandshakeInput::Datagram(&datagram));
+                }
+                Ok(Job::Stop) => return,
+                Err(_) => {}
+            }
+            if self.next.is_some_and(|next| next <= now) {
+                self.tick(now);
+            }
+            self.deliver();
+        }
+    }
+
+    fn patience(&self, now: Instant) -> Duration {
+        if !self.undelivered.is_empty() {
+            return DELIVERY;
+        }
+        self.next.map_or(PATIENCE, |next| next.saturating_duration_since(now).min(PATIENCE))
+    }
+
+    fn begin(&mut self, now: Instant, port: PortId, begin: &Begin) {
+        if self.legs.len() >= LEGS_MAX && !self.legs.contains_key(&port) {
+            tracing::warn!(port = port.port(), "no DTLS handshake: too many are under way");
+            return;
+        }
+        let started = catch_unwind(AssertUnwindSafe(|| {
+            Handshake::new(now, &self.certificate, begin.fingerprint, begin.is_client)
+        }));
+        if let Ok(handshake) = started {
+            self.legs.insert(port, (begin.round, handshake));
+            self.pass_on(port);
+        }
+    }
+
+    /// Feeds an input to a leg's handshake. A panic in the library ends this handshake only.
+    fn feed(&mut self, now: Instant, port: PortId, input: HandshakeInput<'_>) {
+        let Some((_, handshake)) = self.legs.get_mut(&port) else { return };
+        if catch_unwind(AssertUnwindSafe(|| handshake.handle_input(now, input))).is_err() {
+            tracing::error!(port = port.port(), "a panic ended a DTLS handshake");
+            self.legs.remove(&port);
+            return;
+        }
+        self.pass_on(port);
+    }
+
+    /// Queues what a handshake gives out for its leg.
+    fn pass_on(&mut self, port: PortId) {
+        let Some((round, handshake)) = self.legs.get_mut(&port) else { return };
+        let mut shaken = Shaken { round: *round, keys: None, datagrams: Vec::new() };
+        while let Some(output) = handshake.poll_output() {
+            match output {
+                HandshakeOutput::Datagram(datagram) => shaken.datagrams.push(datagram),
+                HandshakeOutput::Failed(failure) => {
+                    let error: &dyn std::error::Error = &failure;
+                    tracing::warn!(error, port = port.port(), "failed to agree on keys by DTLS");
+                }
+                HandshakeOutput::Keys(keys) => shaken.keys = Some(keys),
+            }
+        }
+        self.next = match (self.next, handshake.next_timeout()) {
+            (Some(next), Some(own)) => Some(next.min(own)),
+            (next, own) => next.or(own),
+        };
+        if handshake.is_over() {
+            self.legs.remove(&port);
+        }
+        let is_empty = shaken.keys.is_none() && shaken.datagrams.is_empty();
+        if !is_empty && self.undelivered.len() < UNDELIVERED_MAX {
+            self.undelivered.push_back((port, shaken));
+        }
+    }
+
+    /// Feeds the timers that are due.
+    fn tick(&mut self, now: Instant) {
+        self.next = None;
+        let ports: Vec<PortId> = self.legs.keys().copied().collect();
+        for port in ports {
+            let due = self.legs.get(&port).and_then(|(_, handshake)| handshake.next_timeout());
+            match due {
+                Some(due) if due <= now => self.feed(now, port, HandshakeInput::Timeout),
+                due => self.next = self.next.into_iter().chain(due).min(),
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some((port, shaken)) = self.undelivered.pop_front() {
+            let Some((orders, waker)) = self.workers.get(port.worker()) else { continue };
+            match orders.try_send(Order::Command(port, Command::Shaken(Box::new(shaken)))) {
+                Ok(()) => waker.wake(),
+                Err(TrySendError::Full(Order::Command(port, Command::Shaken(shaken)))) => {
+                    return self.undelivered.push_front((port, *shaken));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the relay is a driver: it reads the clock for the handshakes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Jobs that wait for the thread.
+pub(super) const JOBS_MAX: usize = 4_096;
+/// Handshakes at once, those that may repeat their last flight included.
+const LEGS_MAX: usize = 4_096;
+/// Commands that wait for their workers.
+const UNDELIVERED_MAX: usize = 4_096;
+/// How long the thread sleeps without a timer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// When a full queue is tried again.
+const DELIVERY: Duration = Duration::from_millis(2);

@@ -7,6 +7,7 @@
 pub mod audio;
 pub mod codec;
 pub mod dtmf;
+pub mod dtmf_audio;
 pub mod mix;
 #[cfg(feature = "net")]
 pub mod net;

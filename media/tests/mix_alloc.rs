@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_media::codec::Codec;
-use sidetone_media::mix::{Formats, Hears, MixId, Seat};
+use sidetone_media::mix::{Formats, Gain, Hears, MixId, Seat, SeatCommand};
 use sidetone_media::net::{Command, Port, Relay, RelayConfig};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::time::ClockRate;
@@ -59,6 +59,8 @@ fn member(relay: &Relay, group: u64, codec: (u8, Codec)) -> (UdpSocket, Port) {
     relay.command(port.id, Command::Describe(Box::new(description))).unwrap();
     relay.command(port.id, Command::Answered).unwrap();
     relay.command(port.id, Command::Join { mix: MixId(1), seat }).unwrap();
+    let gain = Gain { decibels: 3, automatic: true };
+    relay.command(port.id, Command::Seat(SeatCommand::Gain(gain))).unwrap();
     (phone, port)
 }
 

@@ -19,6 +19,7 @@ impl Mix {
         let member = place.and_then(|place| self.members.get_mut(place)).ok_or(SeatError::Unknown)?;
         match command {
             SeatCommand::Format(formats) => member.format(*formats, self.position)?,
+            SeatCommand::Gain(gain) => member.loudness.set(gain),
             SeatCommand::Hear(_) => member.source = source,
             SeatCommand::Mute(muted) => member.muted = muted,
             SeatCommand::Play { clips, token } => {
@@ -35,6 +36,7 @@ impl Mix {
                     own.cut();
                 }
             }
+            SeatCommand::Whisper(to) => member.whispers_to = to,
         }
         self.refresh();
         Ok(())

@@ -5,6 +5,7 @@ use super::talk::Level;
 use super::words::{Formats, SeatError};
 use crate::audio::level;
 use crate::dtmf::DtmfReceiver;
+use crate::dtmf_audio::DtmfDetector;
 use crate::playout::{Peek, Playout, PlayoutFigures, PlayoutFormats, Pulled};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
@@ -16,6 +17,8 @@ pub(super) struct Inbound {
     keys: DtmfReceiver,
     /// The payload type of its telephone events, and their clock.
     event: Option<(u8, u32)>,
+    /// Finds the digits in the audio of a party that has no telephone events.
+    tones: Option<Box<DtmfDetector>>,
     /// The party's audio is a DTMF tone until this time.
     pressed_until: Option<Micros>,
     /// The frame of this tick, when it had to be decoded to measure its level.
@@ -80,6 +83,7 @@ impl Inbound {
             playout,
             keys: DtmfReceiver::new(),
             event: event(formats),
+            tones: event(formats).is_none().then(Box::default),
             pressed_until: None,
             decoded: Box::new([0; FRAME_MAX]),
             ready: Ready::Waits,
@@ -94,6 +98,11 @@ impl Inbound {
     pub(super) fn format(&mut self, formats: &Formats) -> Result<(), SeatError> {
         self.playout.set_formats(&playout_formats(formats)?);
         self.event = event(formats);
+        if self.event.is_some() {
+            self.tones = None;
+        } else if self.tones.is_none() {
+            self.tones = Some(Box::default());
+        }
         Ok(())
     }
 
@@ -118,13 +127,39 @@ impl Inbound {
         }
     }
 
+    /// Finds a key press in the audio of this tick, for a party without telephone events. What is loud enough for a
+    /// digit is decoded here and kept.
+    pub(super) fn tone(&mut self, now: Micros) -> Option<char> {
+        let tones = self.tones.as_mut()?;
+        let is_quiet = match self.playout.peek(now) {
+            Peek::Level(power) => power < TONES_POWER_MIN,
+            Peek::Nothing => true,
+            Peek::Unknown => false,
+        };
+        if is_quiet {
+            tones.silence();
+            return None;
+        }
+        self.decoded_level(now);
+        let Ready::Decoded(rate) = self.ready else { return None };
+        let (tones, pcm) = (self.tones.as_mut()?, self.decoded.get(..rate.samples())?);
+        let digit = tones.push(pcm);
+        if tones.is_pressed() {
+            self.pressed_until = Some(now + PRESSED_US);
+        }
+        digit
+    }
+
     /// Level of this tick's frame; a DTMF tone counts as silence. When the codec does not give the level
     /// without decoding, the frame is decoded here and kept. For a party that is not `voiced` only some of
     /// these frames are decoded, and the result is `None` for the others.
     pub(super) fn level(&mut self, now: Micros, is_voiced: bool) -> Option<Level> {
-        self.ready = Ready::Waits;
         if self.is_pressing(now) {
             return Some(Level::SILENCE);
+        }
+        if let Ready::Decoded(rate) = self.ready {
+            let power = self.decoded.get(..rate.samples()).map(level::power);
+            return Some(Level::of_power(power.unwrap_or_default()));
         }
         match self.playout.peek(now) {
             Peek::Level(power) => Some(Level::of_power(power)),
@@ -202,6 +237,8 @@ fn playout_formats(formats: &Formats) -> Result<PlayoutFormats, SeatError> {
     Ok(PlayoutFormats { audio: formats.receive.clone(), noise: formats.noise_receive.clone(), rate_hz: None })
 }
 
+/// Quieter audio, below -42 dBov, has no digits.
+const TONES_POWER_MIN: u64 = 67_748;
 /// Packets of a key come every 20 to 50 ms.
 const PRESSED_US: i64 = 60_000;
 /// 100 ms.

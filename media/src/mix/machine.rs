@@ -190,6 +190,7 @@ impl Mix {
                 Some(Source::Music(self.sounds.tune(clip, is_heard)))
             }
             Hears::Nothing => None,
+            Hears::Silence => Some(Source::Silence),
         }
     }
 }

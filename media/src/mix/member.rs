@@ -1,5 +1,6 @@
 //! One seat: its inbound audio, whether it talks, and what it is sent.
 
+use super::gain::Loudness;
 use super::inbound::Inbound;
 use super::line::{Line, Want};
 use super::player::Announcer;
@@ -20,10 +21,14 @@ pub(super) struct Member {
     pub(super) source: Option<Source>,
     pub(super) inbound: Inbound,
     pub(super) talk: Talk,
+    pub(super) loudness: Loudness,
+    /// The only seat that hears it; `None` for all.
+    pub(super) whispers_to: Option<SeatKey>,
     /// Whether it is among the parties that are decoded in this tick.
     pub(super) chosen: bool,
-    /// Whether this tick's sum contains audio of it.
-    pub(super) is_heard: bool,
+    /// Whether it hears something else than the sum in this tick: its own audio is in the sum, or another party
+    /// whispers to it.
+    pub(super) hears_apart: bool,
     pub(super) line: Line,
     pub(super) sender: Sender,
     /// The clips that play for this seat only.
@@ -44,8 +49,10 @@ impl Member {
             source,
             inbound: Inbound::new(&formats, seed)?,
             talk: Talk::new(),
+            loudness: Loudness::new(),
+            whispers_to: None,
             chosen: false,
-            is_heard: false,
+            hears_apart: false,
             line: Line::Idle,
             sender: Sender::new(seed, formats.send),
             announcer: None,
@@ -67,17 +74,25 @@ impl Member {
         Ok(())
     }
 
+    /// Finds a digit in the audio of this tick; also of a party that is not heard.
+    pub(super) fn tone(&mut self, at: Micros) -> Option<char> {
+        if self.formats.speaks { self.inbound.tone(at) } else { None }
+    }
+
     /// Counts the frame of this tick. Returns whether the party may be heard, and whether talking began or
     /// ended. A party that waits with music takes no part in the conversation: it is not heard and not
     /// recorded.
     pub(super) fn listen(&mut self, at: Micros) -> (bool, Option<bool>) {
-        (self.chosen, self.is_heard) = (false, false);
+        (self.chosen, self.hears_apart) = (false, false);
         let waits = matches!(self.source, Some(Source::Music(_)));
         if self.muted || !self.formats.speaks || waits {
             return (false, self.talk.silence());
         }
         let Some(level) = self.inbound.level(at, self.talk.is_voiced()) else { return (false, None) };
         let change = self.talk.frame(level);
+        if self.talk.is_speech() {
+            self.loudness.hear(level);
+        }
         (self.talk.is_voiced() && !self.inbound.is_pressing(at), change)
     }
 
@@ -86,7 +101,7 @@ impl Member {
         match (self.formats.hears, self.source, &self.announcer) {
             (false, ..) | (true, None, None) => Want::Nothing,
             (true, source, Some(_)) => Want::Own(source.unwrap_or(Source::Silence)),
-            (true, Some(Source::Mix), None) if self.is_heard => Want::Own(Source::Mix),
+            (true, Some(Source::Mix), None) if self.hears_apart => Want::Own(Source::Mix),
             (true, Some(source), None) => Want::Shared(source),
         }
     }

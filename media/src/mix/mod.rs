@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! packets → inbound (playout, decoder) → talk: voiced parties → the 16 loudest are decoded → voices
-//!         → sum at 8, 16, 48 kHz → encodings, shared or own → sender (RTP header) → packets
+//!         → gain → sum at 8, 16, 48 kHz → encodings, shared or own → sender (RTP header) → packets
 //! ```
 //!
 //! *Rates.* There is one sum for each of 8, 16 and 48 kHz that has a listener, and none for other rates. A
@@ -21,6 +21,7 @@
 
 mod command;
 mod events;
+mod gain;
 mod grid;
 mod inbound;
 mod line;
@@ -41,5 +42,6 @@ mod words;
 
 pub use machine::Mix;
 pub use words::{
-    Formats, FrameSink, Hears, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand, SeatError, SeatKey,
+    Formats, FrameSink, Gain, Hears, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand, SeatError,
+    SeatKey,
 };

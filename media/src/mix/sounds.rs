@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::player::{Music, Player};
-use super::rate::{ByRate, Rate};
+use super::rate::{ByRate, FRAME_MAX, Frame, Rate};
 use super::stream::Source;
 use super::sum::Sum;
 use super::voices::Voices;
@@ -78,7 +78,7 @@ impl Sounds {
         }
         for rate in Rate::ALL.into_iter().filter(|rate| *needed.mix.get(*rate)) {
             self.sum.clear(rate);
-            for voice in self.voices.all(rate) {
+            for voice in self.voices.public(rate) {
                 self.sum.add(rate, voice);
             }
             if announces {
@@ -99,20 +99,30 @@ impl Sounds {
         match source {
             Source::Mix => self.sum.heard(rate),
             Source::Music(n) => self.music.get(n).map(|music| music.heard(rate)).unwrap_or_default(),
-            Source::Silence => &[],
+            Source::Silence => SILENCE.get(..rate.samples()).unwrap_or_default(),
         }
     }
 
-    /// Writes the audio for `seat`, without its own voice.
+    /// Writes the audio for `seat`: without its own voice, and with the voices that only it hears.
     pub(super) fn write(&self, seat: SeatKey, source: Source, rate: Rate, pcm: &mut [i16]) {
-        if let (Source::Mix, Some(own)) = (source, self.voices.of(seat, rate)) {
-            return self.sum.without(rate, own, pcm);
+        match (source, self.voices.of(seat, rate)) {
+            (Source::Mix, Some(own)) => self.sum.without(rate, own, pcm),
+            _ => {
+                pcm.fill(0);
+                let heard = self.heard(source, rate);
+                pcm.iter_mut().zip(heard).for_each(|(sample, heard)| *sample = *heard);
+            }
         }
-        pcm.fill(0);
-        let heard = self.heard(source, rate);
-        pcm.iter_mut().zip(heard).for_each(|(sample, heard)| *sample = *heard);
+        if source == Source::Mix {
+            for whisper in self.voices.whispered(seat, rate) {
+                pcm.iter_mut()
+                    .zip(whisper)
+                    .for_each(|(sample, heard)| *sample = sample.saturating_add(*heard));
+            }
+        }
     }
 }
 
+static SILENCE: Frame = [0; FRAME_MAX];
 /// Music clips of a mix; an organisation has one.
 const MUSIC_MAX: usize = 8;

@@ -15,7 +15,7 @@ pub(super) enum Source {
     Mix,
     /// One of the mix's tunes.
     Music(usize),
-    /// Silence, under a clip.
+    /// Silence: under a clip, or for a party that is to hear nothing.
     Silence,
 }
 

@@ -72,6 +72,11 @@ impl Talk {
         self.hangover > 0
     }
 
+    /// Whether the last frame was over the threshold.
+    pub(super) fn is_speech(&self) -> bool {
+        self.voice & 1 == 1
+    }
+
     /// Its recent loudness.
     pub(super) fn loudness(&self) -> Level {
         self.loudness

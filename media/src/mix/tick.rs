@@ -29,6 +29,7 @@ impl Mix {
         sounds.tick(needed, |seat, pcm| {
             if let Some(member) = index.get(&seat).and_then(|place| members.get_mut(*place)) {
                 member.inbound.pull(due.at, pcm);
+                member.loudness.apply(pcm);
             }
         });
         self.record(due.at);
@@ -56,6 +57,9 @@ impl Mix {
     fn choose(&mut self, at: Micros) {
         self.candidates.clear();
         for (place, member) in self.members.iter_mut().enumerate() {
+            if let Some(digit) = member.tone(at) {
+                self.events.tell(MixEvent::Digit { seat: member.key, digit });
+            }
             let (may_be_heard, change) = member.listen(at);
             if let Some(talking) = change {
                 self.events.tell(MixEvent::Talking { seat: member.key, talking });
@@ -71,7 +75,8 @@ impl Mix {
         }
         for (_, place) in &self.candidates {
             if let Some(member) = self.members.get_mut(*place) {
-                (member.chosen, member.is_heard) = (true, true);
+                // A voice that goes to other listeners fades out for the present ones first.
+                member.chosen = !self.sounds.voices.is_elsewhere(member.key, member.whispers_to);
             }
         }
         self.figures.speakers = self.candidates.len();
@@ -81,14 +86,14 @@ impl Mix {
         sounds.voices.begin(|seat| member(seat).and_then(|at| members.get(at)).is_some_and(|one| one.chosen));
         for member in members.iter_mut() {
             if member.chosen {
-                sounds.voices.hear(member.key, member.inbound.rate());
+                sounds.voices.hear(member.key, member.whispers_to, member.inbound.rate());
             } else {
                 member.inbound.skip(at);
             }
         }
-        for seat in sounds.voices.ending() {
+        for seat in sounds.voices.apart() {
             if let Some(member) = member(seat).and_then(|at| members.get_mut(at)) {
-                member.is_heard = true;
+                member.hears_apart = true;
             }
         }
     }
@@ -213,7 +218,7 @@ impl Mix {
         }
         let mut frame = [0; FRAME_MAX];
         for member in members.iter_mut() {
-            let Member { key, line, announcer, coding, is_heard, .. } = member;
+            let Member { key, line, announcer, coding, hears_apart, .. } = member;
             let Some(pcm) = frame.get_mut(..coding.rate.samples()) else { continue };
             let source = match line {
                 Line::Own(own) => own.source,
@@ -221,7 +226,7 @@ impl Mix {
                 _ => Source::Silence,
             };
             sounds.write(*key, source, coding.rate, pcm);
-            let mut alike = !*is_heard;
+            let mut alike = !*hears_apart || source != Source::Mix;
             if let Some(clips) = announcer {
                 let lowered = if source == Source::Mix { ramp::WHOLE / 4 } else { 0 };
                 clips.speak(*key, pcm, (coding.rate, lowered), events);
@@ -243,5 +248,5 @@ const TICK_UNITS: u64 = 2;
 const SKIPPED_MAX: u64 = 50;
 /// 6 dB.
 const HEARD_BONUS: i32 = 60;
-/// Shared encodings: two sources in five codecs and six lengths.
-const SHARED_MAX: usize = 64;
+/// Shared encodings: three sources in five codecs and six lengths.
+const SHARED_MAX: usize = 96;

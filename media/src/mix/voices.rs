@@ -9,6 +9,8 @@ use super::words::SeatKey;
 #[derive(Debug)]
 pub(super) struct Voice {
     seat: SeatKey,
+    /// The only seat that hears it; `None` for all.
+    to: Option<SeatKey>,
     state: State,
     spread: Spread,
 }
@@ -41,8 +43,8 @@ impl Voices {
         }
     }
 
-    /// Adds `seat` to the voices, if it is not among them.
-    pub(super) fn hear(&mut self, seat: SeatKey, native: Rate) {
+    /// Adds `seat` to the voices, if it is not among them; `to` is the only seat that hears it.
+    pub(super) fn hear(&mut self, seat: SeatKey, to: Option<SeatKey>, native: Rate) {
         if let Some(voice) = self.of_mut(seat) {
             if voice.spread.native() != native {
                 voice.spread.begin(native);
@@ -51,11 +53,12 @@ impl Voices {
         }
         let mut voice = self.spare.pop().unwrap_or_else(|| Voice {
             seat,
+            to,
             state: State::Begins,
             spread: Spread::new(native),
         });
         voice.spread.begin(native);
-        (voice.seat, voice.state) = (seat, State::Begins);
+        (voice.seat, voice.to, voice.state) = (seat, to, State::Begins);
         self.heard.push(voice);
     }
 
@@ -78,14 +81,25 @@ impl Voices {
         }
     }
 
-    /// The samples of all voices in this tick, at `rate`.
-    pub(super) fn all(&self, rate: Rate) -> impl Iterator<Item = &[i16]> {
-        self.heard.iter().map(move |voice| voice.spread.at(rate))
+    /// The samples of all voices in this tick that all seats hear, at `rate`.
+    pub(super) fn public(&self, rate: Rate) -> impl Iterator<Item = &[i16]> {
+        self.heard.iter().filter(|voice| voice.to.is_none()).map(move |voice| voice.spread.at(rate))
     }
 
-    /// The samples of `seat` in this tick, at `rate`; `None` when it is not heard.
+    /// The samples of `seat` in this tick, at `rate`; `None` when it is not among those that all seats hear.
     pub(super) fn of(&self, seat: SeatKey, rate: Rate) -> Option<&[i16]> {
-        self.heard.iter().find(|voice| voice.seat == seat).map(|voice| voice.spread.at(rate))
+        let own = self.heard.iter().find(|voice| voice.seat == seat && voice.to.is_none());
+        own.map(|voice| voice.spread.at(rate))
+    }
+
+    /// The samples of the voices that only `seat` hears in this tick, at `rate`.
+    pub(super) fn whispered(&self, seat: SeatKey, rate: Rate) -> impl Iterator<Item = &[i16]> {
+        self.heard.iter().filter(move |voice| voice.to == Some(seat)).map(move |voice| voice.spread.at(rate))
+    }
+
+    /// Whether `seat` is heard by another seat than `to`, or by all.
+    pub(super) fn is_elsewhere(&self, seat: SeatKey, to: Option<SeatKey>) -> bool {
+        self.heard.iter().any(|voice| voice.seat == seat && voice.to != to)
     }
 
     /// Whether `seat` is heard in this tick, also when it fades out.
@@ -93,9 +107,10 @@ impl Voices {
         self.heard.iter().any(|voice| voice.seat == seat)
     }
 
-    /// Seats that fade out in this tick.
-    pub(super) fn ending(&self) -> impl Iterator<Item = SeatKey> {
-        self.heard.iter().filter(|voice| voice.state == State::Ends).map(|voice| voice.seat)
+    /// The seats that hear something else than the sum in this tick: those whose voice is in it, and those that hear
+    /// a whisper.
+    pub(super) fn apart(&self) -> impl Iterator<Item = SeatKey> {
+        self.heard.iter().map(|voice| voice.to.unwrap_or(voice.seat))
     }
 
     fn of_mut(&mut self, seat: SeatKey) -> Option<&mut Voice> {

@@ -46,6 +46,23 @@ pub enum Hears {
     Music(Arc<Clip>),
     /// Nothing: no packet at all is sent.
     Nothing,
+    /// Silence, in packets: a phone that receives none hangs up.
+    Silence,
+}
+
+/// How loud the party of a seat is for the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gain {
+    /// A fixed gain in decibels, from -[`Gain::DECIBELS_MAX`] to [`Gain::DECIBELS_MAX`]; with automatic control it is
+    /// added to that gain.
+    pub decibels: i8,
+    /// Whether its speech is brought to -24 dBov, by a gain of -18 to 24 dB.
+    pub automatic: bool,
+}
+
+impl Gain {
+    /// The largest fixed gain in decibels.
+    pub const DECIBELS_MAX: i8 = 24;
 }
 
 /// A new seat.
@@ -66,6 +83,8 @@ pub struct Seat {
 pub enum SeatCommand {
     /// A new SDP answer.
     Format(Box<Formats>),
+    /// Changes its loudness.
+    Gain(Gain),
     /// Changes what it hears.
     Hear(Hears),
     /// Mutes it, or ends the muting.
@@ -80,6 +99,9 @@ pub enum SeatCommand {
     },
     /// Drops all clips of this seat; no [`MixEvent::Played`] follows for them.
     StopPlaying,
+    /// Lets only this seat hear the party, and no recording; `None` lets all hear it again. While there is no such
+    /// seat, no party hears it.
+    Whisper(Option<SeatKey>),
 }
 
 /// A command to the whole mix.

@@ -51,7 +51,7 @@ impl PortId {
     }
 
     /// The seat key of this port's leg in a mix.
-    pub(super) fn seat(self) -> SeatKey {
+    pub fn seat(self) -> SeatKey {
         SeatKey(self.0)
     }
 

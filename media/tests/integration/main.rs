@@ -17,6 +17,7 @@ mod addresses;
 mod audio;
 mod codecs;
 mod deferred;
+mod dtmf_audio;
 mod explain;
 mod fuzz_targets;
 mod laws;

@@ -3,6 +3,7 @@
 
 pub(crate) mod leg;
 pub(crate) mod random;
+pub(crate) mod speech;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -41,10 +41,10 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_quality, call_requests, call_trace,
-    calls, cdr_export, cdrs, conference_controls, conference_people, conference_rooms, conferences,
-    conversation_list, conversations, docs, events, extensions, health, notes, numbers, openapi as reference,
-    organisations, prompts, rates, recordings, registrations, room_meetings, room_sessions, start, totals,
-    trunks,
+    calls, cdr_export, cdrs, conference_controls, conference_member_controls, conference_people,
+    conference_rooms, conferences, conversation_list, conversations, docs, events, extensions, health, notes,
+    numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
+    room_sessions, start, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -83,6 +83,19 @@ fn call_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(call_conference::merge))
         .routes(routes!(call_operations::move_to_room))
         .routes(routes!(call_operations::transfer))
+}
+
+/// What changes one member of a live room, beside mute and kick.
+fn member_control() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default()
+        .routes(routes!(conference_member_controls::deaf))
+        .routes(routes!(conference_member_controls::gain))
+        .routes(routes!(conference_member_controls::hold))
+        .routes(routes!(conference_member_controls::lock_mute))
+        .routes(routes!(conference_member_controls::undeaf))
+        .routes(routes!(conference_member_controls::unhold))
+        .routes(routes!(conference_member_controls::unwhisper))
+        .routes(routes!(conference_member_controls::whisper))
 }
 
 /// The routes of the API, under `/api/v1`.
@@ -152,6 +165,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(room_sessions::list))
         .routes(routes!(totals::totals))
         .merge(call_control())
+        .merge(member_control())
         .merge(conversation_routes())
         .merge(management())
 }

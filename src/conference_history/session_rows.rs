@@ -176,6 +176,7 @@ impl Session {
             // These are read from the live room only.
             RoomChange::AllMuted(_)
             | RoomChange::Locked(_)
+            | RoomChange::Member { .. }
             | RoomChange::Merged { .. }
             | RoomChange::Muted { .. }
             | RoomChange::Opened { .. }

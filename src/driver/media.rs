@@ -213,6 +213,7 @@ impl Media {
             MediaCommand::Close => net::Command::Close,
             MediaCommand::Describe(description) => net::Command::Describe(description),
             MediaCommand::Format(formats) => net::Command::Seat(SeatCommand::Format(formats)),
+            MediaCommand::Gain(gain) => net::Command::Seat(SeatCommand::Gain(gain)),
             MediaCommand::Hear(hears) => {
                 net::Command::Seat(SeatCommand::Hear(self.hears(known.organisation, hears)))
             }
@@ -237,6 +238,14 @@ impl Media {
             MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
             MediaCommand::Tone => net::Command::Tone,
+            MediaCommand::Whisper(to) => {
+                // A listener that is gone mutes the party: the whisper is for no one else.
+                let Some(to) = to else { return Some(net::Command::Seat(SeatCommand::Whisper(None))) };
+                match self.ids.get(&to) {
+                    Some(listener) => net::Command::Seat(SeatCommand::Whisper(Some(listener.id.seat()))),
+                    None => net::Command::Seat(SeatCommand::Mute(true)),
+                }
+            }
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
         })
     }
@@ -249,6 +258,7 @@ impl Media {
             },
             SeatHears::Nothing => Hears::Nothing,
             SeatHears::Room => Hears::Mix,
+            SeatHears::Silence => Hears::Silence,
         }
     }
 

@@ -11,9 +11,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sidetone_media::mix::MixId;
+use sidetone_media::mix::{Gain, MixId};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
+use sidetone_model::room::MemberGain;
 use sidetone_model::time::Now;
 
 use crate::call_table::CallTable;
@@ -42,6 +43,10 @@ pub(super) struct Seat {
     /// When it was answered, or joined from another call.
     since: Instant,
     keys: Keys,
+    /// Whether it negotiated no telephone events, so that its digits are found in its audio.
+    sends_tones: bool,
+    /// Whether it sent a digit by INFO.
+    sends_info: bool,
 }
 
 /// What remains to be done with a call after an output of the rooms.
@@ -91,7 +96,16 @@ impl Conferences {
     pub(super) fn seat(&mut self, now: Now, live: &LiveCall, party: Party, directory: &Directory) {
         let Some(arrival) = arrival(live, party, directory) else { return };
         let call = live.call.facts().call;
-        self.seats.insert(arrival.leg, Seat { call, party, since: now.instant, keys: Keys::default() });
+        let formats = live.call.parties().leg(party).and_then(|leg| leg.formats());
+        let seat = Seat {
+            call,
+            party,
+            since: now.instant,
+            keys: Keys::default(),
+            sends_tones: formats.is_some_and(|formats| formats.event_receive.is_none()),
+            sends_info: false,
+        };
+        self.seats.insert(arrival.leg, seat);
         if let conference::Goal::Dialled { dial } = &arrival.goal {
             self.dials.remove(dial);
         }
@@ -153,9 +167,14 @@ impl Conferences {
         }
     }
 
-    /// Handles a key that a party pressed.
+    /// Handles a key that a party pressed. Tones in the audio of a party that sends INFO are its INFOs again, later or
+    /// more of them than `Keys` recognises.
     pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, way: DtmfSource) {
         let Some(seat) = self.seats.get_mut(&leg) else { return };
+        seat.sends_info |= way == DtmfSource::Info;
+        if seat.sends_tones && seat.sends_info && way == DtmfSource::Media {
+            return;
+        }
         if seat.keys.counts(now.instant, digit, way) {
             self.handle_input(now, conference::Input::Digit(leg, digit));
         }
@@ -205,6 +224,7 @@ impl Conferences {
                 let seat = self.seats.get(&leg)?;
                 return Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)));
             }
+            RoomOutput::Gain(leg, gain) => media(leg, MediaCommand::Gain(seat_gain(gain))),
             RoomOutput::HangUp(leg, cause) => return self.dismiss(leg, cause),
             RoomOutput::Hear(leg, hears) => media(leg, MediaCommand::Hear(seat_hears(hears))),
             RoomOutput::Join { leg, mix, organisation, muted, hears } => {
@@ -243,8 +263,17 @@ impl Conferences {
             RoomOutput::StopRecording(mix) => {
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopRecording));
             }
+            RoomOutput::Whisper(leg, to) => media(leg, self.whisper(to, calls)),
         }
         None
+    }
+
+    /// Returns the command that directs a whisper. Where the listener is gone, and the rooms have not heard of it yet, no
+    /// one is to hear the whisper.
+    fn whisper(&self, to: Option<LegId>, calls: &CallTable) -> MediaCommand {
+        let Some(to) = to else { return MediaCommand::Whisper(None) };
+        let port = self.seats.get(&to).and_then(|seat| seat.port(calls));
+        port.map_or(MediaCommand::Mute(true), |port| MediaCommand::Whisper(Some(port)))
     }
 
     /// Returns the effect that hangs up one leg.
@@ -308,9 +337,14 @@ fn arrival(live: &LiveCall, party: Party, directory: &Directory) -> Option<Arriv
     })
 }
 
+fn seat_gain(gain: MemberGain) -> Gain {
+    Gain { decibels: gain.gain_db, automatic: gain.automatic_gain }
+}
+
 fn seat_hears(hears: Hears) -> SeatHears {
     match hears {
         Hears::Music => SeatHears::Music,
+        Hears::Nothing => SeatHears::Silence,
         Hears::Room => SeatHears::Room,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_call::record::Facts;
-use sidetone_media::mix::{Formats, MixId};
+use sidetone_media::mix::{Formats, Gain, MixId};
 use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
@@ -104,6 +104,8 @@ pub enum MediaCommand {
     Describe(Box<Description>),
     /// SDP negotiation changed the formats of a leg that has a seat.
     Format(Box<Formats>),
+    /// Change how loud the party of the seat is for the others.
+    Gain(Gain),
     /// Change what the seat hears.
     Hear(SeatHears),
     /// Give the leg a seat in a mix; this ends its bridge, or its seat in another mix.
@@ -143,6 +145,8 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
+    /// Let only the party of this seat in the same mix hear the party; `None` lets all hear it.
+    Whisper(Option<PortId>),
 }
 
 impl MediaCommand {

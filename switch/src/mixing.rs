@@ -8,10 +8,12 @@ use sidetone_model::prompt::Prompt;
 pub enum SeatHears {
     /// The hold music of its organisation.
     Music,
-    /// Nothing.
+    /// Nothing: no packet is sent.
     Nothing,
     /// All other parties in the room.
     Room,
+    /// Silence, in packets.
+    Silence,
 }
 
 /// An order to a whole mix.

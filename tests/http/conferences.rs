@@ -8,8 +8,8 @@ use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, LiveMember, LiveRoom, LiveRooms, Requester, Role,
-    RoomName, RoomViewer,
+    Control, ControlDone, ControlRefused, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
+    MemberGain, Requester, Role, RoomName, RoomViewer,
 };
 use uuid::Uuid;
 
@@ -109,6 +109,12 @@ impl Party {
                 name: String::new(),
                 role: Role::Moderator,
                 muted: false,
+                mute_locked: false,
+                deaf: false,
+                on_hold: true,
+                waiting: false,
+                gain: MemberGain { gain_db: -3, automatic_gain: true },
+                whisper_to: Some(4),
                 talking: true,
                 joined_at: at(1),
                 extension_id: None,
@@ -136,7 +142,8 @@ fn a_live_room_is_shown_with_its_members() {
         "run_seconds": 99, "revision": 12, "can_control": true,
         "members": [{
             "id": 3, "call_uuid": Uuid::from_u128(42), "number": "1001", "name": "", "role": "moderator",
-            "muted": false, "talking": true, "joined_at": at(1).to_string()
+            "muted": false, "mute_locked": false, "deaf": false, "on_hold": true, "waiting": false,
+            "gain_db": -3, "automatic_gain": true, "whisper_to": 4, "talking": true, "joined_at": at(1).to_string()
         }]
     });
     assert_eq!((answer.status, &answer.body), (200, &expected));
@@ -204,10 +211,26 @@ fn controls_reach_the_switch_and_are_answered() {
     let post = |path: &str, body: Option<Value>| {
         desk.send(As::Rooms, "POST", &format!("/conferences/{room}/{path}"), body)
     };
+    let gain = |gain_db, automatic_gain| Control::Gain(3, GainChange { gain_db, automatic_gain });
     let cases = [
         ("members/3/mute", None, 204, Control::Mute(3)),
         ("members/3/unmute", None, 204, Control::Unmute(3)),
         ("members/3/kick", Some(json!({})), 204, Control::Kick(3)),
+        ("members/3/deaf", None, 204, Control::Deaf(3, true)),
+        ("members/3/undeaf", Some(json!({})), 204, Control::Deaf(3, false)),
+        ("members/3/hold", None, 204, Control::Hold(3, true)),
+        ("members/3/unhold", None, 204, Control::Hold(3, false)),
+        ("members/3/lock-mute", None, 204, Control::MuteLocked(3)),
+        ("members/3/gain", Some(json!({"gain_db": -24})), 204, gain(Some(-24), None)),
+        ("members/3/gain", Some(json!({"automatic_gain": true})), 204, gain(None, Some(true))),
+        (
+            "members/3/gain",
+            Some(json!({"gain_db": 0, "automatic_gain": false})),
+            204,
+            gain(Some(0), Some(false)),
+        ),
+        ("members/3/whisper", Some(json!({"to": 4})), 204, Control::Whisper(3, Some(4))),
+        ("members/3/unwhisper", None, 204, Control::Whisper(3, None)),
         ("lock", None, 204, Control::Lock),
         ("unlock", Some(json!({})), 204, Control::Unlock),
         ("mute-all", None, 200, Control::MuteAll),
@@ -228,6 +251,18 @@ fn controls_reach_the_switch_and_are_answered() {
     assert_eq!(post("record", None).status, 400);
     assert_eq!(post("record", Some(json!({"on": 1}))).message(), "on: must be true or false, not a number");
     assert_eq!(post("record", Some(json!({}))).message(), "on: is required");
+    let wrong = [
+        ("members/3/gain", json!({}), "gain_db: is required, or automatic_gain"),
+        ("members/3/gain", json!({"gain_db": 25}), "gain_db: must be between -24 and 24"),
+        ("members/3/gain", json!({"gain_db": "6"}), "gain_db: must be a whole number, not a string"),
+        ("members/3/whisper", json!({}), "to: is required"),
+        ("members/3/whisper", json!({"to": 0}), "to: must be between 1 and 4294967295"),
+    ];
+    for (path, body, said) in wrong {
+        let answer = post(path, Some(body));
+        assert_eq!((answer.status, answer.message()), (400, said), "{path}");
+    }
+    assert_eq!(post("members/3/hold", Some(json!({"music": 1}))).status, 400);
     for wrong in ["x", "-1", "%2B3", "4294967296"] {
         let answer = post(&format!("members/{wrong}/mute"), None);
         assert_eq!(
@@ -240,6 +275,7 @@ fn controls_reach_the_switch_and_are_answered() {
     let refusals = [
         (ControlRefused::NotLive, 404, "the room is not live"),
         (ControlRefused::NoMember, 404, "there is no such member in the room"),
+        (ControlRefused::NoListener, 400, "to: must be another member of the room"),
         (ControlRefused::Busy, 503, "the node is overloaded, try again in 30 s"),
     ];
     for (refusal, status, said) in refusals {

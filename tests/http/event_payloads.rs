@@ -9,8 +9,8 @@ use sidetone_model::guessing::{GuessLimit, Guessing};
 use sidetone_model::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, RoomId};
 use sidetone_model::live_call::{CallEvent, CallState, LegRole, LiveCall, LiveLeg};
 use sidetone_model::pin_guessing::{PinGuessing, PinLimit};
-use sidetone_model::room::Role;
-use sidetone_model::room::event::{MergedBy, Person, RoomChange, RoomEvent};
+use sidetone_model::room::event::{MemberChange, MergedBy, Person, RoomChange, RoomEvent};
+use sidetone_model::room::{MemberGain, Role};
 use uuid::Uuid;
 
 use crate::document::conforms;
@@ -107,6 +107,11 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         RoomChange::Locked(true),
         RoomChange::Locked(false),
         RoomChange::Merged { calls: [CallId(Uuid::nil()); 2], by },
+        RoomChange::Member { member: 3, change: MemberChange::Whisper(Some(4)) },
+        RoomChange::Member {
+            member: 3,
+            change: MemberChange::Gain(MemberGain { gain_db: 6, automatic_gain: true }),
+        },
         RoomChange::Muted { member: 3, muted: true },
         RoomChange::Recording(false),
     ];

@@ -311,6 +311,19 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/conferences/{room}/unlock", Act, "live_room").answers(204),
     row("POST /api/v1/conferences/{room}/members/{id}/mute", Act, "live_room member").answers(204),
     row("POST /api/v1/conferences/{room}/members/{id}/unmute", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/deaf", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/undeaf", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/gain", Act, "live_room member")
+        .answers(204)
+        .body_of(|_| json!({"gain_db": 6})),
+    row("POST /api/v1/conferences/{room}/members/{id}/hold", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/unhold", Act, "live_room member").answers(204),
+    row("POST /api/v1/conferences/{room}/members/{id}/lock-mute", Act, "live_room member").answers(204),
+    // The member is alone in its room.
+    row("POST /api/v1/conferences/{room}/members/{id}/whisper", Act, "live_room member")
+        .answers(400)
+        .body_of(|_| json!({"to": 7})),
+    row("POST /api/v1/conferences/{room}/members/{id}/unwhisper", Act, "live_room member").answers(204),
     row("POST /api/v1/conferences/{room}/mute-all", Act, "live_room"),
     row("POST /api/v1/conferences/{room}/record", Act, "live_room")
         .answers(204)

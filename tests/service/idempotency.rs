@@ -389,12 +389,21 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     .await;
     let (on, dial) =
         (json!({"on": true}), json!({"kind": "extension", "target": "1004", "role": "moderator"}));
+    let (gain, whisper) = (json!({"gain_db": -6, "automatic_gain": true}), json!({"to": 1}));
     let _dialled = site.phone("1004", answering()).await;
     let steps = [
         ("/conferences/{room}/lock", &Value::Null),
         ("/conferences/{room}/unlock", &Value::Null),
         ("/conferences/{room}/members/{id}/mute", &Value::Null),
         ("/conferences/{room}/members/{id}/unmute", &Value::Null),
+        ("/conferences/{room}/members/{id}/deaf", &Value::Null),
+        ("/conferences/{room}/members/{id}/undeaf", &Value::Null),
+        ("/conferences/{room}/members/{id}/gain", &gain),
+        ("/conferences/{room}/members/{id}/hold", &Value::Null),
+        ("/conferences/{room}/members/{id}/unhold", &Value::Null),
+        ("/conferences/{room}/members/{id}/lock-mute", &Value::Null),
+        ("/conferences/{room}/members/{id}/whisper", &whisper),
+        ("/conferences/{room}/members/{id}/unwhisper", &Value::Null),
         ("/conferences/{room}/mute-all", &Value::Null),
         ("/conferences/{room}/record", &on),
         ("/conferences/{room}/members/{id}/kick", &Value::Null),

@@ -187,10 +187,16 @@ struct ConferenceUpdatedData {
     call_uuid: Option<CallId>,
     /// With `all_muted`: what it is now.
     all_muted: Option<bool>,
+    /// With `gain-member`: whether the gain is automatic.
+    automatic_gain: Option<bool>,
+    /// With `gain-member`: the fixed gain in decibels.
+    gain_db: Option<i8>,
     /// With `recording`: what it is now.
     recording: Option<bool>,
     /// With `start-talking` and `stop-talking`: all members who are speaking.
     talking: Option<Vec<u32>>,
+    /// With `whisper-member`: the only member that hears it.
+    whisper_to: Option<u32>,
 }
 
 /// A finding of a review.

@@ -246,7 +246,7 @@ pub(crate) async fn unmute(
 }
 
 /// Executes `control` on a live room; the closure runs after the permission check.
-async fn obey(
+pub(super) async fn obey(
     caller: &Caller,
     state: &ApiState,
     room: &str,
@@ -260,7 +260,7 @@ async fn obey(
 }
 
 /// Executes it on a room that the caller sees.
-async fn run(
+pub(super) async fn run(
     caller: &Caller,
     state: &ApiState,
     room: &str,
@@ -271,7 +271,7 @@ async fn run(
 }
 
 /// Reads the member id in the path; only digits.
-fn member(id: &str) -> Result<u32, ApiError> {
+pub(super) fn member(id: &str) -> Result<u32, ApiError> {
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     id.parse().ok().filter(|_| digits).ok_or_else(|| {
         ApiError::invalid(vec![FieldProblem {

@@ -18,6 +18,7 @@ mod cdr_parquet;
 mod cdr_query;
 pub(crate) mod cdrs;
 pub(crate) mod conference_controls;
+pub(crate) mod conference_member_controls;
 pub(crate) mod conference_people;
 mod conference_room_body;
 pub(crate) mod conference_rooms;

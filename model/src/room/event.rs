@@ -7,7 +7,7 @@ use crate::access::Who;
 use crate::call::{HangupCause, words};
 use crate::event::{Event, EventKind};
 use crate::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, UserId};
-use crate::room::{Invite, Role, RoomName};
+use crate::room::{Invite, MemberGain, Role, RoomName};
 use crate::time::Timestamp;
 
 words! {
@@ -15,12 +15,20 @@ words! {
     RoomAction {
         /// Everyone except the moderators was muted, or is no longer.
         AllMuted = "all_muted",
+        /// A member hears nothing of the room.
+        DeafMember = "deaf-member",
         /// The room has ended.
         Ended = "ended",
+        /// The loudness of a member for the others changed.
+        GainMember = "gain-member",
+        /// A member was put on hold.
+        HoldMember = "hold-member",
         /// A member joined.
         Joined = "joined",
         /// A member left.
         Left = "left",
+        /// A muted member cannot end the mute with a key.
+        LockMuteMember = "lock-mute-member",
         /// Only moderators can join.
         Locked = "locked",
         /// A member was muted.
@@ -31,10 +39,20 @@ words! {
         StartTalking = "start-talking",
         /// A member stopped talking.
         StopTalking = "stop-talking",
+        /// A member hears the room again.
+        UndeafMember = "undeaf-member",
+        /// A member is not on hold any more.
+        UnholdMember = "unhold-member",
+        /// A member can end its mute with a key again.
+        UnlockMuteMember = "unlock-mute-member",
         /// All callers can join again.
         Unlocked = "unlocked",
         /// A member was unmuted.
         UnmuteMember = "unmute-member",
+        /// All members hear a member again.
+        UnwhisperMember = "unwhisper-member",
+        /// A member is heard by one other only.
+        WhisperMember = "whisper-member",
     }
 }
 
@@ -77,6 +95,13 @@ pub enum RoomChange {
     },
     /// The room was locked, or unlocked.
     Locked(bool),
+    /// What a member hears, or how it is heard, changed.
+    Member {
+        /// Their member id.
+        member: u32,
+        /// What changed.
+        change: MemberChange,
+    },
     /// Two calls were merged into this room.
     Merged {
         /// The calls; the room is named after the first.
@@ -112,6 +137,37 @@ pub enum RoomChange {
         /// Whether the member talks now.
         talking: bool,
     },
+}
+
+/// A change of what a member hears, or how it is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberChange {
+    /// Whether it hears nothing of the room.
+    Deaf(bool),
+    /// Its loudness for the others.
+    Gain(MemberGain),
+    /// Whether it is on hold.
+    Hold(bool),
+    /// Whether it cannot end its mute with a key.
+    MuteLock(bool),
+    /// The only member that hears it.
+    Whisper(Option<u32>),
+}
+
+impl MemberChange {
+    fn action(self) -> RoomAction {
+        match self {
+            MemberChange::Deaf(true) => RoomAction::DeafMember,
+            MemberChange::Deaf(false) => RoomAction::UndeafMember,
+            MemberChange::Gain(_) => RoomAction::GainMember,
+            MemberChange::Hold(true) => RoomAction::HoldMember,
+            MemberChange::Hold(false) => RoomAction::UnholdMember,
+            MemberChange::MuteLock(true) => RoomAction::LockMuteMember,
+            MemberChange::MuteLock(false) => RoomAction::UnlockMuteMember,
+            MemberChange::Whisper(Some(_)) => RoomAction::WhisperMember,
+            MemberChange::Whisper(None) => RoomAction::UnwhisperMember,
+        }
+    }
 }
 
 /// The requester of a merge, as `call.conferenced` names it: a user or a key, and the user's extension.
@@ -228,6 +284,7 @@ impl RoomChange {
             RoomChange::Left { .. } => RoomAction::Left,
             RoomChange::Locked(true) => RoomAction::Locked,
             RoomChange::Locked(false) => RoomAction::Unlocked,
+            RoomChange::Member { change, .. } => change.action(),
             RoomChange::Muted { muted: true, .. } => RoomAction::MuteMember,
             RoomChange::Muted { muted: false, .. } => RoomAction::UnmuteMember,
             RoomChange::Recording(_) => RoomAction::Recording,
@@ -264,6 +321,20 @@ impl RoomChange {
             }
             RoomChange::Muted { member, .. } | RoomChange::Talking { member, .. } => {
                 drop(put("member", (*member).into()))
+            }
+            RoomChange::Member { member, change } => {
+                put("member", (*member).into());
+                match change {
+                    MemberChange::Gain(gain) => {
+                        put("gain_db", gain.gain_db.into());
+                        put("automatic_gain", gain.automatic_gain.into());
+                    }
+                    MemberChange::Whisper(Some(to)) => drop(put("whisper_to", (*to).into())),
+                    MemberChange::Deaf(_)
+                    | MemberChange::Hold(_)
+                    | MemberChange::MuteLock(_)
+                    | MemberChange::Whisper(None) => {}
+                }
             }
             RoomChange::Recording(on) => drop(put("recording", (*on).into())),
             RoomChange::Ended
@@ -312,6 +383,7 @@ mod tests {
 
     #[test]
     fn every_change_has_the_action_and_the_fields_of_the_document() {
+        let of_three = |change| RoomChange::Member { member: 3, change };
         let cases = [
             (RoomChange::AllMuted(true), "all_muted", json!({"all_muted": true})),
             (RoomChange::Ended, "ended", json!({})),
@@ -330,6 +402,23 @@ mod tests {
             (RoomChange::Locked(false), "unlocked", json!({})),
             (RoomChange::Muted { member: 3, muted: true }, "mute-member", json!({"member": 3})),
             (RoomChange::Muted { member: 3, muted: false }, "unmute-member", json!({"member": 3})),
+            (of_three(MemberChange::Deaf(true)), "deaf-member", json!({"member": 3})),
+            (of_three(MemberChange::Deaf(false)), "undeaf-member", json!({"member": 3})),
+            (of_three(MemberChange::Hold(true)), "hold-member", json!({"member": 3})),
+            (of_three(MemberChange::Hold(false)), "unhold-member", json!({"member": 3})),
+            (of_three(MemberChange::MuteLock(true)), "lock-mute-member", json!({"member": 3})),
+            (of_three(MemberChange::MuteLock(false)), "unlock-mute-member", json!({"member": 3})),
+            (
+                of_three(MemberChange::Gain(MemberGain { gain_db: -6, automatic_gain: true })),
+                "gain-member",
+                json!({"member": 3, "gain_db": -6, "automatic_gain": true}),
+            ),
+            (
+                of_three(MemberChange::Whisper(Some(2))),
+                "whisper-member",
+                json!({"member": 3, "whisper_to": 2}),
+            ),
+            (of_three(MemberChange::Whisper(None)), "unwhisper-member", json!({"member": 3})),
             (RoomChange::Recording(true), "recording", json!({"recording": true})),
             (RoomChange::Recording(false), "recording", json!({"recording": false})),
             (RoomChange::Talking { member: 3, talking: true }, "start-talking", json!({"member": 3})),

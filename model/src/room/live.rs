@@ -11,7 +11,7 @@ use crate::call::words;
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId, TeamId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
-use crate::problem::Problem;
+use crate::problem::{FieldProblem, Problem};
 use crate::room::{Role, RoomName};
 use crate::time::Timestamp;
 
@@ -67,6 +67,20 @@ pub struct LiveMember {
     pub role: Role,
     /// Whether the member is muted.
     pub muted: bool,
+    /// Whether the member cannot end the mute with `*2`.
+    pub mute_locked: bool,
+    /// Whether the member hears nothing of the room.
+    pub deaf: bool,
+    /// Whether the member was put on hold: it hears music and is not heard.
+    pub on_hold: bool,
+    /// Whether the member waits for a moderator: it hears music and is not heard.
+    pub waiting: bool,
+    /// The member's loudness for the others.
+    #[serde(flatten)]
+    pub gain: MemberGain,
+    /// The only member that hears this one; absent when all do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whisper_to: Option<u32>,
     /// Whether the member is speaking.
     pub talking: bool,
     /// When they came in.
@@ -77,6 +91,31 @@ pub struct LiveMember {
     /// The team of that extension, by which supervisors and agents see the room.
     #[serde(skip)]
     pub team_id: Option<TeamId>,
+}
+
+/// How loud a member is for the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MemberGain {
+    /// The fixed gain in decibels.
+    #[cfg_attr(feature = "openapi", schema(minimum = -24, maximum = 24))]
+    pub gain_db: i8,
+    /// Whether the member's speech is brought to a common loudness, before the fixed gain.
+    pub automatic_gain: bool,
+}
+
+impl MemberGain {
+    /// The largest fixed gain in decibels, up and down.
+    pub const DECIBELS_MAX: i8 = 24;
+}
+
+/// A change of a member's loudness; what is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GainChange {
+    /// The fixed gain in decibels, bounded by [`MemberGain::DECIBELS_MAX`].
+    pub gain_db: Option<i8>,
+    /// Whether the gain is automatic.
+    pub automatic_gain: Option<bool>,
 }
 
 /// The viewer of live rooms.
@@ -209,8 +248,14 @@ pub struct Invite {
 /// A control action on a live room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
+    /// Lets the member hear nothing of the room, or hear it again.
+    Deaf(u32, bool),
     /// Hangs up all members and closes the room.
     End,
+    /// Changes how loud the member is for the others.
+    Gain(u32, GainChange),
+    /// Puts the member on hold with music, or ends that.
+    Hold(u32, bool),
     /// Hangs a member up.
     Kick(u32),
     /// Lets only moderators join.
@@ -219,12 +264,16 @@ pub enum Control {
     Mute(u32),
     /// Mutes everyone except moderators, or ends that.
     MuteAll,
+    /// Mutes the member, who cannot end that with a key.
+    MuteLocked(u32),
     /// Starts or stops the recording.
     Record(bool),
     /// Lets everyone join.
     Unlock,
     /// Unmutes the member.
     Unmute(u32),
+    /// Lets only one other member hear the member; `None` lets all hear it.
+    Whisper(u32, Option<u32>),
 }
 
 /// The result of a control action.
@@ -257,6 +306,9 @@ pub enum ControlRefused {
     /// There is no such member.
     #[error("there is no such member in the room")]
     NoMember,
+    /// There is no such member to whisper to.
+    #[error("must be another member of the room")]
+    NoListener,
     /// No trunk serves the number, or no rate covers it.
     #[error("{0}")]
     NoRoute(String),
@@ -282,13 +334,15 @@ impl From<ControlRefused> for Problem {
                 Problem::Conflict(refused.to_string())
             }
             Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
-            NoExtension(_) => Problem::InvalidRequest(vec![crate::problem::FieldProblem {
-                field: "target".to_owned(),
-                message: refused.to_string(),
-            }]),
+            NoExtension(_) => invalid("target", &refused),
+            NoListener => invalid("to", &refused),
             NoMember | NoRoom | NotLive => Problem::NotFound(refused.to_string()),
         }
     }
+}
+
+fn invalid(field: &str, refused: &ControlRefused) -> Problem {
+    Problem::InvalidRequest(vec![FieldProblem { field: field.to_owned(), message: refused.to_string() }])
 }
 
 /// The requester of a merge.
@@ -440,6 +494,12 @@ mod tests {
             name: String::new(),
             role: Role::Participant,
             muted: false,
+            mute_locked: false,
+            deaf: false,
+            on_hold: false,
+            waiting: false,
+            gain: MemberGain::default(),
+            whisper_to: None,
             talking: false,
             joined_at: Timestamp::from_micros(0),
             extension_id,

@@ -17,8 +17,8 @@ mod stored;
 
 pub use config::{Exemption, Role, RoomConfig};
 pub use live::{
-    Control, ControlDone, ControlRefused, DialKind, DialRequest, Invite, InviteReason, InviteState,
-    LiveMember, LiveRoom, LiveRooms, MergeRefused, Requester, RoomViewer,
+    Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, Invite, InviteReason,
+    InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, Requester, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::{Pin, RoomPin};

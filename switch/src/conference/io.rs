@@ -10,7 +10,7 @@ use sidetone_model::ids::{
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::{MergedBy, RoomEvent};
-use sidetone_model::room::{DialKind, Role, RoomName};
+use sidetone_model::room::{DialKind, MemberGain, Role, RoomName};
 
 use crate::conference::RoomDirectory;
 
@@ -31,6 +31,8 @@ pub struct DeviceId(pub u64);
 pub enum Hears {
     /// The organisation's hold music.
     Music,
+    /// Silence, and the prompts for it alone.
+    Nothing,
     /// All other legs in the mix.
     Room,
 }
@@ -160,6 +162,8 @@ pub enum Output {
     Doubt(LegId),
     /// End a leg. The rooms have forgotten it; no further output names it.
     HangUp(LegId, HangupCause),
+    /// Change how loud a leg is for the others. A leg that joins a mix has no gain.
+    Gain(LegId, MemberGain),
     /// Change what the member hears.
     Hear(LegId, Hears),
     /// Move a leg into a mix, out of its present one.
@@ -193,6 +197,8 @@ pub enum Output {
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].
     StopRecording(MixId),
+    /// Let only one other leg of the mix hear a leg; `None` lets all hear it, as when it joins a mix.
+    Whisper(LegId, Option<LegId>),
 }
 
 /// A call to place for a room.

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::prompt::Prompt;
-use sidetone_model::room::event::{Person, RoomChange, RoomEvent};
+use sidetone_model::room::event::{MemberChange, Person, RoomChange, RoomEvent};
 use sidetone_model::room::{
-    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, Role, RoomName,
+    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, MemberGain, Role, RoomName,
 };
 use sidetone_model::time::{Now, Timestamp};
 
 use crate::conference::invitation::Invitation;
 use crate::conference::keypad::Keypad;
+use crate::conference::member_controls::Controls;
 use crate::conference::outputs::Outputs;
 use crate::conference::{Arrival, DeviceId, Hears, MixId, Output, PinCaller};
 
@@ -81,6 +82,8 @@ pub(super) struct Member {
     /// The trunk that the call came by.
     pub(super) trunk: Option<TrunkId>,
     pub(super) keypad: Keypad,
+    /// What was set for it by controls.
+    pub(super) controls: Controls,
     /// The seat as the media engine last received it.
     seat: Seat,
 }
@@ -89,6 +92,9 @@ pub(super) struct Member {
 pub(super) struct Seat {
     pub(super) muted: bool,
     pub(super) hears: Hears,
+    gain: MemberGain,
+    /// The only leg that hears it.
+    whisper_to: Option<LegId>,
 }
 
 impl Member {
@@ -177,14 +183,19 @@ impl Live {
             claim: None,
             trunk: who.trunk,
             keypad: Keypad::default(),
-            seat: Seat { muted, hears: Hears::Room },
+            controls: Controls::default(),
+            seat: Seat { muted, hears: Hears::Room, gain: MemberGain::default(), whisper_to: None },
         };
         self.add(now, member, outputs)
     }
 
     fn add(&mut self, now: Now, mut member: Member, outputs: &mut Outputs) -> (u32, Seat) {
         self.moderators += usize::from(member.role == Role::Moderator);
-        member.seat = self.seat_of(&member);
+        // A leg joins a mix without gain and is heard by all: `settle` sets the rest, and one that whispers is muted
+        // until then.
+        let seat = member.seat_while(self.waits());
+        let muted = seat.muted || member.controls.whisper_to.is_some();
+        member.seat = Seat { muted, gain: MemberGain::default(), ..seat };
         let (id, seat, person) = (member.id, member.seat, member.person());
         self.members.insert(id, member);
         self.tell(now, RoomChange::Joined(person), outputs);
@@ -205,6 +216,9 @@ impl Live {
         let role = if before.role == Role::Moderator { before.role } else { role };
         let joins_muted = self.all_muted && role == Role::Participant;
         let muted = before.muted && !(before.by_all && role == Role::Moderator);
+        // A moderator ends every mute with a key.
+        let mute_locked = before.controls.mute_locked && role == Role::Participant;
+        let controls = Controls { mute_locked, ..before.controls };
         let member = Member {
             leg: who.leg,
             call: who.call,
@@ -212,18 +226,20 @@ impl Live {
             name: who.name,
             role,
             muted,
-            by_all: muted && joins_muted,
+            by_all: muted && joins_muted && !controls.mute_locked,
             talking: false,
             held: false,
             silent: who.is_silent,
             claim: None,
             keypad: Keypad::default(),
+            controls,
             ..before
         };
         let (_, seat) = self.add(now, member, outputs);
         if muted != joins_muted {
             self.tell(now, RoomChange::Muted { member: id, muted }, outputs);
         }
+        self.retell(now, id, outputs);
         Some((lost, seat))
     }
 
@@ -246,6 +262,8 @@ impl Live {
         let mut member = self.unseat(now, id, HangupCause::NormalClearing, outputs)?;
         let before = member.person();
         let told = member.seat;
+        // A moderator ends every mute with a key.
+        member.controls.mute_locked = false;
         self.last_member += 1;
         member.id = self.last_member;
         member.role = Role::Moderator;
@@ -262,6 +280,8 @@ impl Live {
         if was_muted {
             self.tell(now, RoomChange::Muted { member: new, muted: true }, outputs);
         }
+        self.retell(now, new, outputs);
+        self.listener_is(now, id, new, outputs);
         self.settle(outputs);
         Some((before, new))
     }
@@ -269,16 +289,65 @@ impl Live {
     /// Brings the media engine in line with the state.
     pub(super) fn settle(&mut self, outputs: &mut Outputs) {
         let waits = self.waits();
+        let listeners = self.listeners();
         for member in self.members.values_mut() {
-            let (told, seat) = (member.seat, member.seat_while(waits));
+            let (leg, told, mut seat) = (member.leg, member.seat, member.seat_while(waits));
+            seat.whisper_to = listeners.get(&member.id).copied();
+            // A whisper without a listener is for no one.
+            seat.muted |= member.controls.whisper_to.is_some() && seat.whisper_to.is_none();
             member.seat = seat;
-            if told.muted != seat.muted {
-                outputs.push(Output::Mute(member.leg, seat.muted));
+            // What is for one member is never heard by all: muted before a whisper ends, heard after it began.
+            if seat.muted && !told.muted {
+                outputs.push(Output::Mute(leg, true));
+            }
+            if told.whisper_to != seat.whisper_to {
+                outputs.push(Output::Whisper(leg, seat.whisper_to));
+            }
+            if told.muted && !seat.muted {
+                outputs.push(Output::Mute(leg, false));
             }
             if told.hears != seat.hears {
-                outputs.push(Output::Hear(member.leg, seat.hears));
+                outputs.push(Output::Hear(leg, seat.hears));
+            }
+            if told.gain != seat.gain {
+                outputs.push(Output::Gain(leg, seat.gain));
             }
         }
+    }
+
+    /// Publishes what was set for a member who joined under another id, or on another call.
+    pub(super) fn retell(&mut self, now: Now, id: u32, outputs: &mut Outputs) {
+        let Some(controls) = self.members.get(&id).map(|member| member.controls) else { return };
+        for change in controls.changes() {
+            self.tell_member(now, id, change, outputs);
+        }
+    }
+
+    /// Directs the whispers to a member to its new id.
+    pub(super) fn listener_is(&mut self, now: Now, before: u32, after: u32, outputs: &mut Outputs) {
+        for id in self.whisperers_to(before) {
+            if let Some(member) = self.members.get_mut(&id) {
+                member.controls.whisper_to = Some(after);
+            }
+            self.tell_member(now, id, MemberChange::Whisper(Some(after)), outputs);
+        }
+    }
+
+    /// The listener's leg for each member who whispers.
+    fn listeners(&self) -> BTreeMap<u32, LegId> {
+        let listener = |member: &Member| Some(self.members.get(&member.controls.whisper_to?)?.leg);
+        self.members.values().filter_map(|member| Some((member.id, listener(member)?))).collect()
+    }
+
+    /// The members who whisper to this one.
+    pub(super) fn whisperers_to(&self, listener: u32) -> Vec<u32> {
+        let whispers = |member: &&Member| member.controls.whisper_to == Some(listener);
+        self.members.values().filter(whispers).map(|member| member.id).collect()
+    }
+
+    /// Publishes a change of what a member hears, or how it is heard.
+    pub(super) fn tell_member(&mut self, now: Now, member: u32, change: MemberChange, outputs: &mut Outputs) {
+        self.tell(now, RoomChange::Member { member, change }, outputs);
     }
 
     /// Clears "talking" of members who are not heard.
@@ -306,7 +375,11 @@ impl Live {
             return false;
         }
         member.by_all = false;
+        let was_locked = std::mem::take(&mut member.controls.mute_locked);
         self.tell(now, RoomChange::Muted { member: id, muted }, outputs);
+        if was_locked {
+            self.tell_member(now, id, MemberChange::MuteLock(false), outputs);
+        }
         self.hush(now, outputs);
         self.settle(outputs);
         true
@@ -420,7 +493,7 @@ impl Live {
             all_muted: self.all_muted,
             run_seconds: u64::try_from(now.since(self.started_at) / 1_000_000).unwrap_or(0),
             revision: self.revision,
-            members: self.members.values().map(Member::view).collect(),
+            members: self.members.values().map(|member| member.view(self.waits())).collect(),
         }
     }
 
@@ -490,10 +563,6 @@ impl Live {
             outputs.play(leg, prompts);
         }
     }
-
-    fn seat_of(&self, member: &Member) -> Seat {
-        member.seat_while(self.waits())
-    }
 }
 
 impl Member {
@@ -511,19 +580,23 @@ impl Member {
         }
     }
 
+    /// The seat while participants wait, or do not; without the listener of a whisper.
     fn seat_while(&self, waits: bool) -> Seat {
-        if waits && self.role == Role::Participant {
-            Seat { muted: true, hears: Hears::Music }
-        } else {
-            Seat { muted: self.muted, hears: Hears::Room }
-        }
+        let waits = self.controls.on_hold || waits && self.role == Role::Participant;
+        let hears = match (waits, self.controls.deaf) {
+            (true, _) => Hears::Music,
+            (false, true) => Hears::Nothing,
+            (false, false) => Hears::Room,
+        };
+        Seat { muted: self.muted || waits, hears, gain: self.controls.gain, whisper_to: None }
     }
 
     fn is_heard(&self, waits: bool) -> bool {
         !self.held && !self.seat_while(waits).muted
     }
 
-    fn view(&self) -> LiveMember {
+    fn view(&self, waits: bool) -> LiveMember {
+        let Controls { mute_locked, deaf, on_hold, gain, whisper_to } = self.controls;
         LiveMember {
             id: self.id,
             call_uuid: self.call,
@@ -531,6 +604,12 @@ impl Member {
             name: self.name.clone(),
             role: self.role,
             muted: self.muted,
+            mute_locked,
+            deaf,
+            on_hold,
+            waiting: waits && self.role == Role::Participant,
+            gain,
+            whisper_to,
             talking: self.talking,
             joined_at: self.joined_at,
             extension_id: self.extension,

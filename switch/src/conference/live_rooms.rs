@@ -216,6 +216,7 @@ impl LiveRooms {
         if room.members.is_empty() {
             return AfterLeaving::Close(name);
         }
+        room.listener_left(now, id, outputs);
         let is_last_moderator = member.role == Role::Moderator && !room.is_moderated();
         if is_last_moderator && room.rules.ends {
             return AfterLeaving::End(name);
@@ -364,6 +365,10 @@ impl LiveRooms {
         let keyed = member.keypad.press(now.instant, digit)?;
         let moderates = member.role == Role::Moderator;
         match keyed {
+            // A mute that only a moderator ends.
+            Keyed::Unmute if member.controls.mute_locked && !moderates => {
+                outputs.play(leg, vec![Prompt::Muted]);
+            }
             Keyed::Mute | Keyed::Unmute => {
                 let muted = keyed == Keyed::Mute;
                 room.mute(now, id, muted, outputs);

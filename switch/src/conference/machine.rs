@@ -126,6 +126,11 @@ impl Rooms {
         let outputs = &mut self.outputs;
         let room = self.live.get_mut(name).ok_or(ControlRefused::NotLive)?;
         match control {
+            Control::Deaf(..)
+            | Control::Gain(..)
+            | Control::Hold(..)
+            | Control::MuteLocked(_)
+            | Control::Whisper(..) => room.control_member(now, control, outputs)?,
             Control::End => self.end(now, name),
             Control::Kick(member) => {
                 let leg = room.members.get(&member).ok_or(ControlRefused::NoMember)?.leg;

@@ -16,7 +16,9 @@
 //! * `*5` and `*7` toggle, like the commands that they stand for. A command that the member may not use gets
 //!   no prompt.
 //! * A mute has one state, whether the member or a moderator set it: `*2` and a moderator's unmute both end
-//!   it. A member who was muted before "mute all" stays muted when it ends.
+//!   it, unless a program locked it: then a participant's `*2` does not. A member who was muted before "mute all" stays
+//!   muted when it ends.
+//! * When the member leaves that another whispers to, the whisperer is muted.
 //! * While a room waits for its moderator, participants hear music and are not heard. It waits again when the
 //!   last moderator leaves.
 //! * A room that is ended, by a moderator or because the last moderator left, cancels all its calls. A room
@@ -34,8 +36,10 @@ mod invites;
 mod io;
 mod keypad;
 mod live;
+mod live_controls;
 mod live_rooms;
 mod machine;
+mod member_controls;
 mod moderator_pin;
 mod notes;
 mod outputs;

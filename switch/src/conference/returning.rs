@@ -26,14 +26,12 @@ pub(super) fn retake(
 ) -> bool {
     let Some(room) = rooms.get_mut(name) else { return false };
     let Some(id) = old_seat(room, who) else { return false };
-    let waited = room.waits();
     let Some((lost, seat)) = room.reseat(now, id, who.clone(), role, outputs) else { return false };
     outputs.push(Output::HangUp(lost, HangupCause::MediaTimeout));
     let (leg, mix, organisation) = (who.leg, room.mix, who.organisation);
     outputs.push(Output::Join { leg, mix, organisation, muted: seat.muted, hears: seat.hears });
-    if waited && !room.waits() {
-        room.settle(outputs);
-    }
+    // The new leg has no gain and no whisper yet, and whispers to the member go to its old leg.
+    room.settle(outputs);
     room.greet(id, leg, outputs);
     room.note_roster(id, outputs);
     rooms.pass_seat(lost, leg);

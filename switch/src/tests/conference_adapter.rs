@@ -9,7 +9,8 @@ use sidetone_model::ids::{NoteId, RoomId};
 use sidetone_model::note::{Destination as NoteTo, Dispatch};
 use sidetone_model::pin_guessing::PinLimit;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialKind, DialRequest, Exemption, Role, RoomConfig, RoomName, rules,
+    Control, ControlDone, ControlRefused, DialKind, DialRequest, Exemption, GainChange, Role, RoomConfig,
+    RoomName, rules,
 };
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::Reply;
@@ -178,6 +179,59 @@ fn a_pin_is_keyed_in_either_way_or_both() {
         assert!(net.heard_of_rooms().contains("1 muted true"));
         assert!(net.said.is_empty(), "no note, but a key");
     }
+}
+
+/// Digits found in the audio of a phone that also sends them by INFO: the INFOs count, however late the tones are.
+#[test]
+fn tones_of_a_phone_that_sends_info_do_not_count() {
+    let mut net = Net::new(with_rooms());
+    net.dial("300");
+    net.key(1, "12");
+    net.inform("application/dtmf", "3");
+    net.inform("application/dtmf", "4");
+    net.wait(Duration::from_secs(2));
+    net.key(1, "34");
+    net.inform("application/dtmf", "#");
+    assert_eq!(net.members(name(52)), [(1, "1001".to_owned())], "1234 was keyed");
+}
+
+/// What programs set for a member reaches the media of its port.
+#[test]
+fn controls_of_a_member_reach_its_seat() {
+    let mut net = Net::new(with_rooms());
+    net.dial("200");
+    net.carrier(CARRIER, [Plan::Accept]);
+    assert!(net.dial_into(51, DialKind::External, WORLD).is_ok());
+    assert_eq!(net.members(name(51)).len(), 2);
+    net.heard_of_rooms();
+    let change = GainChange { gain_db: Some(-6), automatic_gain: Some(true) };
+    for control in [
+        Control::Gain(1, change),
+        Control::Deaf(1, true),
+        Control::Deaf(1, false),
+        Control::Hold(1, true),
+        Control::Hold(1, false),
+        Control::Whisper(1, Some(2)),
+        Control::Kick(2),
+    ] {
+        net.control(51, control).unwrap();
+    }
+    let media = |line: &&str| !line.starts_with("news");
+    expect![[r#"
+        1 gain -6 dB, automatic
+        1 hears Silence
+        1 hears Room
+        1 muted true
+        1 hears Music
+        1 muted false
+        1 hears Room
+        1 whispers to Some(2)
+        2 joins, hears Room, muted
+        2 is told kicked
+        1 muted true
+        1 whispers to None
+        all hear left"#]]
+    .assert_eq(&net.heard_of_rooms().lines().filter(media).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]

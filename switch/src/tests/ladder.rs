@@ -210,6 +210,7 @@ fn write_output(log: &mut String, output: &Output) {
                     formats.speaks
                 )
             }
+            MediaCommand::Gain(gain) => format!("media {} gain {} dB", port.0, gain.decibels),
             MediaCommand::Hear(hears) => format!("media {} hears {hears:?}", port.0),
             MediaCommand::Join { mix, formats, muted, hears, .. } => format!(
                 "media {} joins mix {} in {}{} hears {hears:?}",
@@ -235,6 +236,7 @@ fn write_output(log: &mut String, output: &Output) {
             }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
+            MediaCommand::Whisper(to) => format!("media {} whispers to {:?}", port.0, to.map(|to| to.0)),
         },
         Output::NextAttempt(status) => format!("next after {status}"),
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),

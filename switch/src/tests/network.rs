@@ -603,6 +603,9 @@ impl Net {
             MediaCommand::Format(formats) => {
                 format!("{port} hears {} speaks {}", formats.hears, formats.speaks)
             }
+            MediaCommand::Gain(gain) => {
+                format!("{port} gain {} dB{}", gain.decibels, if gain.automatic { ", automatic" } else { "" })
+            }
             MediaCommand::Hear(hears) => format!("{port} hears {hears:?}"),
             MediaCommand::Join { muted, hears, .. } => {
                 format!("{port} joins, hears {hears:?}{}", if *muted { ", muted" } else { "" })
@@ -613,6 +616,7 @@ impl Net {
                 self.leads.push(*lead);
                 format!("{port} is told {}", names(prompts))
             }
+            MediaCommand::Whisper(to) => format!("{port} whispers to {:?}", to.map(|to| to.0)),
             _ => return,
         });
     }

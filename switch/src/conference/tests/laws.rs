@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{ExtensionId, LegId};
 use sidetone_model::room::event::MergedBy;
-use sidetone_model::room::{Control, DialKind, DialRequest, Role, RoomConfig, RoomName};
+use sidetone_model::room::{Control, DialKind, DialRequest, GainChange, Role, RoomConfig, RoomName};
 
 use crate::conference::tests::world::{ROOM, STAFF, World, exempt, extension, pin, plain};
 use crate::conference::{DialEnd, Goal, Input, RoomsConfig};
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (any::<u8>(), 0..5_u8).prop_map(|(who, goal)| Step::Arrive(who, goal)),
         2 => any::<Index>().prop_map(Step::Answer),
-        3 => (0..9_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
+        4 => (0..15_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
         1 => (any::<u8>(), any::<bool>()).prop_map(|(who, role)| Step::Dial(who, role)),
         2 => (any::<Index>(), end).prop_map(|(dial, end)| Step::DialEnds(dial, end)),
         1 => any::<u8>().prop_map(Step::Free),
@@ -145,6 +145,15 @@ fn play(world: &mut World, step: Step, count: usize) {
                 5 => Control::Record(true),
                 6 => Control::Record(false),
                 7 => Control::Unmute(member),
+                8 => Control::MuteLocked(member),
+                9 => Control::Deaf(member, index.index(3) > 0),
+                10 => Control::Hold(member, index.index(3) > 0),
+                11 => Control::Gain(member, GainChange { gain_db: Some(6), automatic_gain: Some(true) }),
+                12 => Control::Whisper(member, None),
+                13 => {
+                    let other = members[(index.index(members.len()) + 1) % members.len()].id;
+                    Control::Whisper(member, Some(other).filter(|other| *other != member))
+                }
                 _ => Control::Unlock,
             };
             world.control(name, control).unwrap();

@@ -251,15 +251,15 @@ fn participants_wait_for_the_moderator() {
                 Board [] 0 s, revision 5: 1=bob participant talking; 2=+44304564 participant; 3=ada moderator;
             ada gone
                 news 6: 3 left
-                news 7: 1 talking false
                 bob is muted
                 bob hears music
                 out is muted
                 out hears music
+                news 7: 1 talking false
                 bob is told wait-for-moderator
                 out is told wait-for-moderator
             show
-                Board [] 0 s, revision 7: 1=bob participant; 2=+44304564 participant;
+                Board [] 0 s, revision 7: 1=bob participant waiting; 2=+44304564 participant waiting;
         "#]],
     );
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sidetone_model::ids::ConferenceSessionId;
-use sidetone_model::room::event::{RoomChange, RoomEvent};
-use sidetone_model::room::{LiveMember, LiveRoom, Role, RoomName};
+use sidetone_model::room::event::{MemberChange, RoomChange, RoomEvent};
+use sidetone_model::room::{LiveMember, LiveRoom, MemberGain, Role, RoomName};
 
 /// The state built from the news.
 #[derive(Default)]
@@ -75,6 +75,10 @@ impl Reader {
     pub(crate) fn agrees(&self, mut live: Vec<LiveRoom>) {
         for room in &mut live {
             room.run_seconds = 0;
+            for member in &mut room.members {
+                // Follows from the stored room, which the news do not show.
+                member.waiting = false;
+            }
         }
         let told: Vec<_> = self.live().cloned().collect();
         assert_eq!(live, told, "the news tell another room than is read");
@@ -111,6 +115,12 @@ impl Mirror {
                     name: person.name.clone(),
                     role: person.role,
                     muted,
+                    mute_locked: false,
+                    deaf: false,
+                    on_hold: false,
+                    waiting: false,
+                    gain: MemberGain::default(),
+                    whisper_to: None,
                     talking: false,
                     joined_at: person.joined_at,
                     extension_id: person.extension_id,
@@ -126,6 +136,23 @@ impl Mirror {
                 assert_eq!(room.members.len() + 1, before, "nobody left");
             }
             RoomChange::Locked(on) => change(&mut room.locked, *on),
+            RoomChange::Member { member, change: what } => {
+                if *what == MemberChange::MuteLock(true) {
+                    by_all.remove(member);
+                }
+                let member = self.member(*member);
+                match *what {
+                    MemberChange::Deaf(on) => change(&mut member.deaf, on),
+                    MemberChange::Gain(gain) => {
+                        assert_ne!(std::mem::replace(&mut member.gain, gain), gain, "news of no change");
+                    }
+                    MemberChange::Hold(on) => change(&mut member.on_hold, on),
+                    MemberChange::MuteLock(on) => change(&mut member.mute_locked, on),
+                    MemberChange::Whisper(to) => {
+                        assert_ne!(std::mem::replace(&mut member.whisper_to, to), to, "news of no change");
+                    }
+                }
+            }
             RoomChange::Recording(on) => change(&mut room.recording, *on),
             RoomChange::Muted { member, muted } => {
                 by_all.remove(member);

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use expect_test::Expect;
 use sidetone_model::call::HangupCause;
-use sidetone_model::room::event::{MergedBy, RoomChange};
-use sidetone_model::room::{Control, DialKind, DialRequest, Role, RoomConfig, RoomName};
+use sidetone_model::room::event::{MemberChange, MergedBy, RoomChange};
+use sidetone_model::room::{
+    Control, DialKind, DialRequest, GainChange, MemberGain, Role, RoomConfig, RoomName,
+};
 
 use crate::conference::tests::world::{ACME, ROOM, World, directory, exempt, extension, pin, plain};
 use crate::conference::{DeviceId, DialEnd, DialId, Goal, Hears, Input, Output, RoomsConfig};
@@ -83,6 +85,15 @@ impl Scene {
             ["record", on] => self.control(Control::Record(*on == "on")),
             ["mute", id] => self.control(Control::Mute(id.parse().unwrap())),
             ["unmute", id] => self.control(Control::Unmute(id.parse().unwrap())),
+            ["mute-locked", id] => self.control(Control::MuteLocked(id.parse().unwrap())),
+            ["deaf", id, on] => self.control(Control::Deaf(id.parse().unwrap(), *on == "on")),
+            ["hold", id, on] => self.control(Control::Hold(id.parse().unwrap(), *on == "on")),
+            ["gain", id, decibels] => {
+                let automatic_gain = (*decibels == "auto").then_some(true);
+                let change = GainChange { gain_db: decibels.parse().ok(), automatic_gain };
+                self.control(Control::Gain(id.parse().unwrap(), change));
+            }
+            ["whisper", id, to] => self.control(Control::Whisper(id.parse().unwrap(), to.parse().ok())),
             ["kick", id] => self.control(Control::Kick(id.parse().unwrap())),
             ["dial", id, "rings"] => world.feed(Input::Ringing(DialId(id.parse().unwrap()))),
             ["dial", target, role] => {
@@ -209,7 +220,11 @@ impl Scene {
     }
 
     fn line(&mut self, output: &Output) -> String {
-        let hears = |hears: &Hears| if *hears == Hears::Music { "music" } else { "room" };
+        let hears = |hears: &Hears| match hears {
+            Hears::Music => "music",
+            Hears::Nothing => "nothing",
+            Hears::Room => "room",
+        };
         let names = |prompts: &[sidetone_model::prompt::Prompt]| {
             prompts.iter().map(|prompt| prompt.as_str()).collect::<Vec<_>>().join(" ")
         };
@@ -221,6 +236,7 @@ impl Scene {
                 format!("dial {} {} {} {} as {number} {name}", dial.id.0, dial.kind, dial.target, dial.role)
             }
             Output::Doubt(leg) => format!("{} is doubted", World::name(*leg)),
+            Output::Gain(leg, gain) => format!("{} has a gain of {}", World::name(*leg), self::gain(gain)),
             Output::HangUp(leg, HangupCause::NormalClearing) => format!("{} hung up", World::name(*leg)),
             Output::HangUp(leg, cause) => format!("{} hung up: {cause}", World::name(*leg)),
             Output::Hear(leg, what) => format!("{} hears {}", World::name(*leg), hears(what)),
@@ -242,6 +258,9 @@ impl Scene {
             Output::Record(mix, session, _) => format!("record mix {} session {session}", self.mix(mix.0)),
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),
+            Output::Whisper(leg, to) => {
+                format!("{} is heard by {}", World::name(*leg), to.map_or("all".into(), World::name))
+            }
         }
     }
 }
@@ -260,6 +279,13 @@ fn change(what: &RoomChange) -> String {
         RoomChange::Left { member, cause: HangupCause::NormalClearing } => format!("{member} left"),
         RoomChange::Left { member, cause } => format!("{member} left {cause}"),
         RoomChange::Locked(on) => format!("locked {on}"),
+        RoomChange::Member { member, change } => match change {
+            MemberChange::Deaf(on) => format!("{member} deaf {on}"),
+            MemberChange::Gain(now) => format!("{member} gain {}", gain(now)),
+            MemberChange::Hold(on) => format!("{member} on hold {on}"),
+            MemberChange::MuteLock(on) => format!("{member} mute locked {on}"),
+            MemberChange::Whisper(to) => format!("{member} whispers to {to:?}"),
+        },
         RoomChange::Merged { by, .. } => format!("merged by ada {}", by.extension_id == extension("ada")),
         RoomChange::Muted { member, muted } => format!("{member} muted {muted}"),
         RoomChange::Opened { room_name } => format!("opened {room_name}"),
@@ -267,6 +293,10 @@ fn change(what: &RoomChange) -> String {
         RoomChange::Recording(on) => format!("recording {on}"),
         RoomChange::Talking { member, talking } => format!("{member} talking {talking}"),
     }
+}
+
+fn gain(gain: &MemberGain) -> String {
+    format!("{} dB{}", gain.gain_db, if gain.automatic_gain { ", automatic" } else { "" })
 }
 
 fn shown(room: &sidetone_model::room::LiveRoom) -> String {
@@ -284,8 +314,17 @@ fn shown(room: &sidetone_model::room::LiveRoom) -> String {
     for member in &room.members {
         let muted = if member.muted { " muted" } else { "" };
         let talking = if member.talking { " talking" } else { "" };
+        let extra = [
+            (member.mute_locked, " mute-locked".to_owned()),
+            (member.deaf, " deaf".to_owned()),
+            (member.on_hold, " on-hold".to_owned()),
+            (member.waiting, " waiting".to_owned()),
+            (member.gain != MemberGain::default(), format!(" gain {}", gain(&member.gain))),
+            (member.whisper_to.is_some(), format!(" whispers-to {:?}", member.whisper_to)),
+        ];
+        let extra: String = extra.into_iter().filter_map(|(holds, word)| holds.then_some(word)).collect();
         let who = if member.name.is_empty() { &member.number } else { &member.name };
-        write!(text, " {}={who} {}{muted}{talking};", member.id, member.role).unwrap();
+        write!(text, " {}={who} {}{muted}{talking}{extra};", member.id, member.role).unwrap();
     }
     text
 }

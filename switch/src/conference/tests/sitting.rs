@@ -564,6 +564,8 @@ fn the_room_stays_with_the_moderator_who_calls_again() {
             ada gone
             ada-again gone
                 news 6: 1 left
+                cy is muted
+                cy hears music
                 news 7: 2 left
                 cy is muted
                 cy is told ended

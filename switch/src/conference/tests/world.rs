@@ -8,7 +8,8 @@ use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, Organ
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::room::event::RoomChange;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, Exemption, Role, RoomConfig, RoomName, rules,
+    Control, ControlDone, ControlRefused, DialRequest, Exemption, MemberGain, Role, RoomConfig, RoomName,
+    rules,
 };
 use sidetone_model::time::{Now, Timestamp};
 use uuid::Uuid;
@@ -72,6 +73,9 @@ pub(super) struct Told {
     pub(super) mix: Option<u64>,
     pub(super) muted: bool,
     pub(super) music: bool,
+    pub(super) deaf: bool,
+    pub(super) gain: MemberGain,
+    pub(super) whisper_to: Option<LegId>,
     pub(super) token: u64,
 }
 
@@ -248,10 +252,16 @@ impl World {
                 self.up.remove(leg);
                 self.hung_up.insert(*leg);
             }
-            Output::Hear(leg, hears) => self.told(*leg).music = *hears == Hears::Music,
+            Output::Gain(leg, gain) => self.told(*leg).gain = *gain,
+            Output::Hear(leg, hears) => {
+                let told = self.told(*leg);
+                (told.music, told.deaf) = (*hears == Hears::Music, *hears == Hears::Nothing);
+            }
+            Output::Whisper(leg, to) => self.told(*leg).whisper_to = *to,
             Output::Join { leg, mix, muted, hears, .. } => {
                 let (muted, music) = (*muted, *hears == Hears::Music);
-                *self.told(*leg) = Told { mix: Some(mix.0), muted, music, token: 0 };
+                let deaf = *hears == Hears::Nothing;
+                *self.told(*leg) = Told { mix: Some(mix.0), muted, music, deaf, ..Told::default() };
             }
             Output::Mute(leg, muted) => self.told(*leg).muted = *muted,
             Output::Event(news) => {
@@ -297,7 +307,16 @@ impl World {
                 assert!(told.muted || !member.muted, "{member:?} is muted and heard");
                 assert_eq!(told.muted, member.muted || told.music);
                 assert!(!(member.talking && told.muted), "{member:?} talks and is not heard");
-                assert!(!told.music || member.role == Role::Participant);
+                assert_eq!(told.music, member.on_hold || member.waiting);
+                assert!(!member.waiting || member.role == Role::Participant);
+                assert_eq!(told.deaf, member.deaf && !told.music);
+                assert_eq!(told.gain, member.gain);
+                let listener = member.whisper_to.map(|to| {
+                    let listener = room.members.iter().find(|other| other.id == to);
+                    LegId(listener.expect("a whisper to a member who is gone").call_uuid.0)
+                });
+                assert_eq!(told.whisper_to, listener);
+                assert!(!member.mute_locked || member.muted && member.role == Role::Participant);
             }
             let of = |mix| {
                 live.iter()

@@ -259,6 +259,7 @@ impl Soak {
             Control::MuteAll => assert_eq!(after.unwrap().all_muted, !room.all_muted),
             Control::Record(on) => assert_eq!(after.unwrap().recording, on),
             Control::Unmute(id) => assert!(!muted(id)),
+            _ => {}
         }
     }
 

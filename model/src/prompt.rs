@@ -36,6 +36,8 @@ prompts! {
     AllUnmuted = "all-unmuted",
     /// To the first member: no other member has joined yet.
     Alone = "alone",
+    /// To a party that the room called: asks for the 1, so that no mailbox is seated.
+    ConfirmJoin = "confirm-join",
     /// The conference is over: the moderator ended it, or the last one has left.
     Ended = "ended",
     /// Asks for the PIN and the hash key.

@@ -8,6 +8,7 @@ pub(super) fn wav(prompt: Prompt) -> &'static [u8] {
         Prompt::AllMuted => include_bytes!("../../sound/en/all-muted.wav"),
         Prompt::AllUnmuted => include_bytes!("../../sound/en/all-unmuted.wav"),
         Prompt::Alone => include_bytes!("../../sound/en/alone.wav"),
+        Prompt::ConfirmJoin => include_bytes!("../../sound/en/confirm-join.wav"),
         Prompt::Ended => include_bytes!("../../sound/en/ended.wav"),
         Prompt::EnterPin => include_bytes!("../../sound/en/enter-pin.wav"),
         Prompt::EnterRoom => include_bytes!("../../sound/en/enter-room.wav"),

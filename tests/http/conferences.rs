@@ -335,7 +335,12 @@ fn somebody_is_dialled_into_a_room() {
     assert_eq!((answer.status, &answer.body), (202, &json!({"dialling": "+441632960001"})));
     let inside = json!({"kind": "extension", "target": "1001", "role": "moderator"});
     assert_eq!(desk.post(As::Rooms, &path, inside).body, json!({"dialling": "1001"}));
+    let confirmed =
+        json!({"kind": "external", "target": "+441632960001", "role": "participant", "confirm": true});
+    assert_eq!(desk.post(As::Rooms, &path, confirmed).status, 202);
+    assert!(desk.party().dialled.lock().unwrap().pop().unwrap().1.confirm);
     let dialled = desk.party().dialled.lock().unwrap().clone();
+    assert!(dialled.iter().all(|(_, request)| !request.confirm), "only where it was requested");
     let seen: Vec<(&str, &str, &str)> = dialled
         .iter()
         .map(|(_, request)| (request.kind.as_str(), request.target.as_str(), request.role.as_str()))
@@ -352,6 +357,10 @@ fn somebody_is_dialled_into_a_room() {
     refused(
         json!({"kind": "fax", "target": "1001", "role": "guest"}),
         "kind: must be extension or external; role: must be participant or moderator",
+    );
+    refused(
+        json!({"kind": "external", "target": "+441632960001", "role": "participant", "confirm": 1}),
+        "confirm: must be true or false, not a number",
     );
     refused(
         json!({"kind": "external", "target": "1001", "role": "participant"}),

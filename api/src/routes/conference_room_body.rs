@@ -151,6 +151,10 @@ body! {
         /// The role in the room.
         #[schema(inline)]
         role: Role = required(role_of),
+        /// Whether the party is asked to press 1 before it joins, so that a mailbox is never in the room. It has 30
+        /// seconds.
+        #[schema(value_type = Option<bool>, default = false)]
+        confirm: Option<bool> = optional(Fields::boolean),
     }
 }
 
@@ -203,7 +207,8 @@ impl From<RoomExemptionsBody> for Vec<Exemption> {
 
 impl From<DialBody> for DialRequest {
     fn from(body: DialBody) -> Self {
-        DialRequest { kind: body.kind, target: body.target, role: body.role }
+        let confirm = body.confirm.unwrap_or_default();
+        DialRequest { kind: body.kind, target: body.target, role: body.role, confirm }
     }
 }
 

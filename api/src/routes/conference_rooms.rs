@@ -215,7 +215,7 @@ pub(crate) async fn delete(
 ///
 /// Rings an extension, which shows the room's number and name. With the kind `external` it dials an outside number:
 /// the call is routed and billed as an outbound call and presents the organisation's first phone number. The party
-/// that answers joins in the given role without a PIN. The response is sent while the call is ringing; the live room
+/// that answers joins in the given role without a PIN; with `confirm`, once it has pressed 1. The response is sent while the call is ringing; the live room
 /// shows whether it was answered. The room may be empty before.
 #[utoipa::path(
     post,

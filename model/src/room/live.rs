@@ -417,6 +417,8 @@ pub struct DialRequest {
     pub target: String,
     /// The role in the room.
     pub role: Role,
+    /// Whether the party is asked for the key 1 before it is seated.
+    pub confirm: bool,
 }
 
 /// The live rooms.

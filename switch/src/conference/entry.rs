@@ -66,6 +66,8 @@ struct Caller {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Was called by the room, and is asked for the key 1.
+    Confirm { room: RoomId, role: Role },
     /// Asked for the PIN of a room.
     Pin(RoomId),
     /// Asked for a room's number.
@@ -110,6 +112,28 @@ impl Callers {
     /// Asks a caller for a room's number.
     pub(super) fn ask_room(&mut self, now: Now, who: Arrival, outputs: &mut Outputs) {
         self.ask(now, who, Stage::Room, outputs);
+    }
+
+    /// Asks a party that a room called for the key 1. A mailbox, which answers as well, never keys it.
+    pub(super) fn ask_confirmation(
+        &mut self,
+        now: Now,
+        who: Arrival,
+        (room, role): (RoomId, Role),
+        outputs: &mut Outputs,
+    ) {
+        self.ask(now, who, Stage::Confirm { room, role }, outputs);
+    }
+
+    /// Turns away the parties that a room called and that have not confirmed: the room was ended.
+    pub(super) fn cancel_confirmations(&mut self, now: Now, ended: RoomId, outputs: &mut Outputs) {
+        let is_of = |caller: &Caller| matches!(caller.stage, Stage::Confirm { room, .. } if room == ended);
+        let mut legs: Vec<LegId> =
+            self.asked.iter().filter(|(_, caller)| is_of(caller)).map(|(leg, _)| *leg).collect();
+        legs.sort_unstable();
+        for leg in legs {
+            self.dismiss(now, leg, vec![Prompt::Ended], HangupCause::NormalClearing, outputs);
+        }
     }
 
     /// Handles a caller who wants into a room: returns a caller who needs no PIN, asks others for it.
@@ -196,6 +220,10 @@ impl Callers {
         if matches!(caller.stage, Stage::Verdict { .. }) {
             return None;
         }
+        if let Stage::Confirm { room, role } = caller.stage {
+            let caller = (digit == '1').then(|| self.take(leg, checks.outputs))??;
+            return Some(Entrant { who: caller.who, room, role, unasked: true, in_mix: true });
+        }
         match digit {
             '0'..='9' | '*' => caller.key(now.instant, digit, checks.outputs),
             '#' if !caller.digits.is_empty() => return self.done(now, leg, checks),
@@ -233,6 +261,10 @@ impl Callers {
         match caller.stage {
             Stage::Verdict { room, due } if due <= now.instant => return self.judge(now, leg, room, checks),
             Stage::Verdict { .. } => caller.arm(checks.outputs),
+            Stage::Confirm { .. } if is_over(caller.came, CONFIRM_MAX) => {
+                let cause = HangupCause::NormalClearing;
+                self.dismiss(now, leg, vec![Prompt::Goodbye], cause, checks.outputs);
+            }
             _ if is_over(caller.came, STAY_MAX) || is_over(caller.heard, SILENCE_MAX) => {
                 let cause = HangupCause::NormalClearing;
                 self.dismiss(now, leg, vec![Prompt::Goodbye], cause, checks.outputs);
@@ -269,7 +301,7 @@ impl Callers {
                 }
             }
             Stage::Room => return self.find_room(now, leg, checks),
-            Stage::Verdict { .. } => {}
+            Stage::Confirm { .. } | Stage::Verdict { .. } => {}
         }
         None
     }
@@ -374,7 +406,11 @@ fn join_alone(who: &Arrival, outputs: &mut Outputs) {
 impl Caller {
     /// Plays prompts, then the question.
     fn prompt(&mut self, mut prompts: Vec<Prompt>, outputs: &mut Outputs) {
-        prompts.push(if self.stage == Stage::Room { Prompt::EnterRoom } else { Prompt::EnterPin });
+        prompts.push(match self.stage {
+            Stage::Confirm { .. } => Prompt::ConfirmJoin,
+            Stage::Room => Prompt::EnterRoom,
+            Stage::Pin(_) | Stage::Verdict { .. } => Prompt::EnterPin,
+        });
         self.playing = Some(outputs.play(self.who.leg, prompts));
         self.again = None;
         self.arm(outputs);
@@ -410,7 +446,8 @@ impl Caller {
             Stage::Verdict { due, .. } => due,
             _ => {
                 let pause = (!self.digits.is_empty()).then(|| self.heard + PAUSE);
-                let bounds = [Some(self.heard + SILENCE_MAX), pause, self.again];
+                let confirm = matches!(self.stage, Stage::Confirm { .. }).then(|| self.came + CONFIRM_MAX);
+                let bounds = [Some(self.heard + SILENCE_MAX), pause, confirm, self.again];
                 bounds.into_iter().flatten().fold(self.came + STAY_MAX, Instant::min)
             }
         };
@@ -429,6 +466,9 @@ impl Arrival {
         PinCaller::new(self.extension, &self.number)
     }
 }
+
+/// How long a party that a room called may take to confirm.
+const CONFIRM_MAX: Duration = Duration::from_secs(30);
 
 /// How long a caller may key nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(60);

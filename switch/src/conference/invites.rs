@@ -32,6 +32,8 @@ pub(super) struct Dialling {
     kind: DialKind,
     target: String,
     pub(super) role: Role,
+    /// Whether the target is asked for the key 1 before it is seated.
+    pub(super) confirm: bool,
     /// The extension, if the target is a default member.
     pub(super) invite: Option<ExtensionId>,
 }
@@ -95,6 +97,7 @@ impl Invites {
             kind: DialKind::Extension,
             target: target.clone(),
             role,
+            confirm: false,
             invite: Some(extension),
         };
         self.dials.insert(id, dialling);
@@ -111,7 +114,8 @@ impl Invites {
     }
 
     /// Dials a target for a room; returns the target. A target that is already being dialled for the room is not
-    /// dialled twice; it gets the role of the latest request.
+    /// dialled twice; it gets the role of the latest request, and is
+    /// asked to confirm as that one says.
     ///
     /// # Errors
     /// When the room is not stored, or when too many targets are being dialled.
@@ -123,17 +127,17 @@ impl Invites {
         outputs: &mut Outputs,
     ) -> Result<String, ControlRefused> {
         let config = directory.room(room).ok_or(ControlRefused::NoRoom)?;
-        let DialRequest { kind, target, role } = request;
+        let DialRequest { kind, target, role, confirm } = request;
         let is_rung = |dial: &&mut Dialling| dial.room == room && dial.kind == kind && dial.target == target;
         if let Some(dial) = self.dials.values_mut().find(is_rung) {
-            dial.role = role;
+            (dial.role, dial.confirm) = (role, confirm);
             return Ok(target);
         }
         if self.dials.len() >= self.dials_max {
             return Err(ControlRefused::Busy);
         }
         let id = outputs.dial();
-        self.dials.insert(id, Dialling { room, kind, target: target.clone(), role, invite: None });
+        self.dials.insert(id, Dialling { room, kind, target: target.clone(), role, confirm, invite: None });
         outputs.push(Output::Dial(Dial {
             id,
             organisation: config.organisation_id,

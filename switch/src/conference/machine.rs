@@ -373,6 +373,9 @@ impl Rooms {
             let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
+        if dialling.confirm {
+            return self.callers.ask_confirmation(now, who, (room, dialling.role), &mut self.outputs);
+        }
         let entrant = Entrant { who, room, role: dialling.role, unasked: true, in_mix: false };
         let is_seated = self.admit(now, entrant);
         if !is_seated
@@ -422,6 +425,7 @@ impl Rooms {
         self.invites.cancel_all(now, name, &mut self.live, &mut self.outputs);
         if was_ended && let Some(room) = name.room_id() {
             self.invites.cancel_dials(room, &mut self.outputs);
+            self.callers.cancel_confirmations(now, room, &mut self.outputs);
         }
         self.live.close(now, name, &mut self.outputs);
     }

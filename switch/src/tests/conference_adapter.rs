@@ -68,7 +68,7 @@ fn name(n: u128) -> RoomName {
 }
 
 fn request(kind: DialKind, target: &str) -> DialRequest {
-    DialRequest { kind, target: target.into(), role: Role::Participant }
+    DialRequest { kind, target: target.into(), role: Role::Participant, confirm: false }
 }
 
 impl Net {

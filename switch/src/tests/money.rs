@@ -264,7 +264,12 @@ fn other_tenants_credit_is_their_own() {
 
 /// Dials an outside number for room 200; returns the target, or why it was refused.
 fn dialled(net: &mut Net) -> Result<String, ControlRefused> {
-    let request = DialRequest { kind: DialKind::External, target: WORLD.into(), role: Role::Participant };
+    let request = DialRequest {
+        kind: DialKind::External,
+        target: WORLD.into(),
+        role: Role::Participant,
+        confirm: false,
+    };
     net.ask(DialIntoRoom(RoomId(Uuid::from_u128(51)), request))
 }
 

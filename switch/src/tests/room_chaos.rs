@@ -76,7 +76,7 @@ impl Chaos {
             false => (DialKind::External, WORLD),
         };
         let role = if self.rng.random() { Role::Moderator } else { Role::Participant };
-        let request = DialRequest { kind, target: target.into(), role };
+        let request = DialRequest { kind, target: target.into(), role, confirm: false };
         let _ = self.net.ask(DialIntoRoom(room_id(room), request));
     }
 

@@ -163,7 +163,7 @@ fn play(world: &mut World, step: Step, count: usize) {
                 if who % 3 == 0 { "+442079460000".into() } else { STAFF[usize::from(who) % 4].1.to_owned() };
             let kind = if who % 3 == 0 { DialKind::External } else { DialKind::Extension };
             let role = if moderates { Role::Moderator } else { Role::Participant };
-            drop(world.dial(DialRequest { kind, target, role }));
+            drop(world.dial(DialRequest { kind, target, role, confirm: who % 2 == 0 }));
         }
         Step::DialEnds(index, end) => {
             if let Some(dial) = dial_at(world, index) {

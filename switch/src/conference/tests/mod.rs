@@ -1,6 +1,7 @@
 //! Tests of the rooms by their inputs and outputs.
 
 mod claiming;
+mod confirming;
 mod controlling;
 mod entering;
 mod invites;

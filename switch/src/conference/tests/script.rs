@@ -96,10 +96,11 @@ impl Scene {
             ["whisper", id, to] => self.control(Control::Whisper(id.parse().unwrap(), to.parse().ok())),
             ["kick", id] => self.control(Control::Kick(id.parse().unwrap())),
             ["dial", id, "rings"] => world.feed(Input::Ringing(DialId(id.parse().unwrap()))),
-            ["dial", target, role] => {
+            ["dial", target, role, confirm @ ..] if *role != "ends" => {
                 let kind = if target.starts_with('+') { DialKind::External } else { DialKind::Extension };
                 let role = Role::from_name(role).unwrap();
-                let request = DialRequest { kind, target: (*target).to_owned(), role };
+                let request =
+                    DialRequest { kind, target: (*target).to_owned(), role, confirm: confirm == ["confirm"] };
                 let done = world.dial(request);
                 writeln!(self.text, "    = {}", done.unwrap_or_else(|refused| refused.to_string())).unwrap();
             }

@@ -270,7 +270,7 @@ impl Soak {
             false => (DialKind::External, format!("+4477009{:05}", self.calls)),
         };
         let role = if self.rng.random() { Role::Moderator } else { Role::Participant };
-        let request = DialRequest { kind, target, role };
+        let request = DialRequest { kind, target, role, confirm: false };
         drop(self.net.ask(DialIntoRoom(room, request)));
     }
 

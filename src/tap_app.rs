@@ -128,6 +128,7 @@ async fn ports(
         panel: Some(Arc::new(panel(store, rng).await?)),
         directory: Some(directory_ports(store, StdRng::from_rng(rng))),
         events: Some(Arc::new(senders.events.clone())),
+        field_checks: Some(shared.clone()),
         idempotency: Arc::new(idempotency),
         keys: shared.clone(),
         leg_traces: None,

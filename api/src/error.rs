@@ -79,6 +79,11 @@ impl ApiError {
         Self { fields, ..Self::new(StatusCode::BAD_REQUEST, "invalid_request", texts.join("; ")) }
     }
 
+    /// Several values of the request are those of other resources; every one is named.
+    pub(crate) fn taken(fields: Vec<FieldProblem>) -> Self {
+        Self { status: StatusCode::CONFLICT, code: "conflict", ..Self::invalid(fields) }
+    }
+
     /// The request cannot be carried out as it is; every wrong field is named.
     pub(crate) fn unprocessable(fields: Vec<FieldProblem>) -> Self {
         let status = StatusCode::UNPROCESSABLE_ENTITY;

@@ -7,6 +7,7 @@ use sidetone_model::call_request::CallRequests;
 use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
 use sidetone_model::extension::Extensions;
+use sidetone_model::field_check::FieldChecks;
 use sidetone_model::idempotency::{Claim, Idempotency, KeptAnswer, Once};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::key::Keys;
@@ -53,6 +54,8 @@ pub struct Ports {
     pub directory: Option<DirectoryPorts>,
     /// Live events.
     pub events: Option<Arc<dyn EventStreams>>,
+    /// Values of requests that the stored data judges; without it, each is judged by the operation alone.
+    pub field_checks: Option<Arc<dyn FieldChecks>>,
     /// The answers to requests with an `Idempotency-Key`.
     pub idempotency: Arc<dyn Idempotency>,
     /// Authentication of integration keys.
@@ -107,6 +110,7 @@ impl Ports {
             conversations: None,
             directory: None,
             events: None,
+            field_checks: None,
             idempotency: Arc::new(Nowhere),
             keys,
             leg_traces: None,

@@ -17,6 +17,7 @@ pub mod event;
 pub mod exact_json;
 pub mod extension;
 pub mod failure;
+pub mod field_check;
 pub mod forwarding;
 pub mod guessing;
 pub mod idempotency;

@@ -264,6 +264,29 @@ pub fn beyond_tenants<'a>(
     problems
 }
 
+/// Returns what an organisation sets on a trunk and may not, with [`beyond_tenants`]; what `before` has is kept.
+pub fn beyond_owner(
+    before: Option<&TrunkRecord>,
+    address: Option<&str>,
+    interop: &TrunkInterop,
+    accept_from: &[Network],
+) -> Vec<FieldProblem> {
+    let known = before.map(|before| servers(before.address.as_deref(), &before.interop)).unwrap_or_default();
+    let new = servers(address, interop);
+    let new = new.into_iter().filter(|(_, server)| !known.iter().any(|(_, known)| known == server));
+    let is_kept = before.is_some_and(|before| before.accept_from == accept_from);
+    beyond_tenants(new, if is_kept { &[] } else { accept_from })
+}
+
+/// The servers of a trunk, each with the name of its field.
+fn servers<'a>(address: Option<&'a str>, interop: &'a TrunkInterop) -> Vec<(String, &'a str)> {
+    let address = address.map(|address| ("address".to_owned(), address));
+    let backup = interop.backup_addresses.iter().enumerate();
+    let backup = backup.map(|(at, address)| (format!("backup_addresses[{at}]"), address.as_str()));
+    let proxy = interop.outbound_proxy.iter().map(|proxy| ("outbound_proxy".to_owned(), proxy.as_str()));
+    address.into_iter().chain(backup).chain(proxy).collect()
+}
+
 /// What a trunk claims for its organisation: its carrier's names or public addresses, and the networks that
 /// calls come from. A carrier that identifies the switch by its address treats the calls of all trunks to it
 /// as calls of one account.

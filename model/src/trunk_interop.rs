@@ -142,34 +142,42 @@ impl TrunkInterop {
         self.backup_addresses.iter().chain(&self.outbound_proxy).map(String::as_str)
     }
 
-    /// Returns what is wrong between these settings and the address of the trunk.
+    /// Returns the first of [`wrong_together`](Self::wrong_together).
+    ///
+    /// # Errors
+    /// The wrong field, and what to do.
     pub fn require_possible(&self, address: Option<&str>) -> Result<(), FieldProblem> {
-        let problem = |field: &str, message: &str| {
-            Err(FieldProblem { field: field.to_owned(), message: message.to_owned() })
-        };
-        if address.is_none() && !self.backup_addresses.is_empty() {
-            return problem("backup_addresses", "needs an address, which is tried first");
-        }
-        if self.qualify_seconds != 0 && self.qualify_seconds < QUALIFY_SECONDS_MIN {
-            let message = format!("must be 0 for none, or at least {QUALIFY_SECONDS_MIN}");
-            return problem("qualify_seconds", &message);
-        }
-        if address.is_none() && self.outbound_proxy.is_some() {
-            return problem("outbound_proxy", "needs an address, which is the domain of the Request-URI");
-        }
-        if self.outbound_proxy.is_some() && !self.backup_addresses.is_empty() {
-            return problem(
+        self.wrong_together(address).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Returns what is wrong between these settings and the address of the trunk.
+    pub fn wrong_together(&self, address: Option<&str>) -> Vec<FieldProblem> {
+        let has_backup = !self.backup_addresses.is_empty();
+        let has_proxy = self.outbound_proxy.is_some();
+        let no_country = self.country_code.is_empty();
+        let too_often = self.qualify_seconds != 0 && self.qualify_seconds < QUALIFY_SECONDS_MIN;
+        let least = format!("must be 0 for none, or at least {QUALIFY_SECONDS_MIN}");
+        let country = "needs country_code, the country of national numbers";
+        let rules = [
+            (address.is_none() && has_backup, "backup_addresses", "needs an address, which is tried first"),
+            (too_often, "qualify_seconds", least.as_str()),
+            (
+                address.is_none() && has_proxy,
+                "outbound_proxy",
+                "needs an address, which is the domain of the Request-URI",
+            ),
+            (
+                has_proxy && has_backup,
                 "backup_addresses",
                 "must be empty, because every request goes to outbound_proxy",
-            );
-        }
-        if self.country_code.is_empty() && self.inbound_numbers == InboundNumbers::National {
-            return problem("inbound_numbers", "needs country_code, the country of national numbers");
-        }
-        if self.country_code.is_empty() && self.outbound_numbers == OutboundNumbers::National {
-            return problem("outbound_numbers", "needs country_code, the country of national numbers");
-        }
-        Ok(())
+            ),
+            (no_country && self.inbound_numbers == InboundNumbers::National, "inbound_numbers", country),
+            (no_country && self.outbound_numbers == OutboundNumbers::National, "outbound_numbers", country),
+        ];
+        let broken = rules.into_iter().filter(|(is_broken, ..)| *is_broken);
+        broken
+            .map(|(_, field, message)| FieldProblem { field: field.to_owned(), message: message.to_owned() })
+            .collect()
     }
 }
 

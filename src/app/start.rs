@@ -488,6 +488,7 @@ impl Served<'_> {
             conversations: Some(store.clone()),
             directory: Some(directory_ports(&store, StdRng::from_rng(&mut base.rng))),
             events: Some(Arc::new(self.senders.events.clone())),
+            field_checks: Some(store.clone()),
             idempotency: Arc::new(idempotency),
             keys: store.clone(),
             leg_traces: Some(Arc::new(TraceFiles::new(trace_dir(config)))),

@@ -7,11 +7,12 @@ use sidetone_model::ids::{AiPriceId, OrganisationId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
-use sidetone_model::problem::{FieldProblem, Problem};
+use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::columns::{instant, instant_opt, number, parsed, word};
+use crate::references::no_organisation;
 use crate::sql::{Connection, Row, sql};
 use crate::statement::Statement;
 use crate::{Change, Store, StoreError, WriteTransaction};
@@ -76,8 +77,7 @@ impl Store {
                 .await
                 .map_err(StoreError::from)?;
             if row.is_none() {
-                let (field, message) = ("organisation_id".to_owned(), "is no organisation".to_owned());
-                return Err(Problem::InvalidRequest(vec![FieldProblem { field, message }]));
+                return Err(no_organisation());
             }
         }
         if let Some(row) = same_key(&mut transaction, price).await? {

@@ -37,6 +37,7 @@ mod error;
 mod events;
 mod extensions;
 mod failure;
+mod field_checks;
 mod idempotency;
 mod lent_connection;
 mod listing;

@@ -26,6 +26,14 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "the condition follows from what `Counted::of` took from the scope",
     ),
     ("store/src/cdrs.rs", "SELECT * FROM cdrs WHERE call_uuid = $1", FOUND),
+    (
+        "store/src/field_checks.rs",
+        "SELECT id FROM trunks WHERE id = $1 AND id <> $2",
+        "the trunk of a cost rate, which only operators set",
+    ),
+    ("store/src/field_checks.rs", "SELECT id FROM users WHERE email = $1 AND id <> $2", TAKEN),
+    ("store/src/field_checks.rs", "SELECT id FROM numbers WHERE number = $1 AND id <> $2", TAKEN),
+    ("store/src/field_checks.rs", "SELECT id FROM trunks WHERE name = $1 AND id <> $2", TAKEN),
     ("store/src/text_blocks/fill.rs", "SELECT is_done FROM cdr_text_fill WHERE id = 1", FILL),
     ("store/src/text_blocks/fill.rs", "UPDATE cdr_text_fill SET is_done = 1 WHERE id = 1", FILL),
     ("store/src/ai_prices.rs", "SELECT * FROM ai_prices WHERE id = $1", PRICES),
@@ -126,8 +134,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("store/src/webhooks/work.rs", "UPDATE webhook", SENDER),
 ];
 
+const CHECK: &str =
+    "for `sidetone check`, which the operator runs; the answer is a number and the names of trunks";
 const SENDER: &str =
     "the sender's: it serves every tenant, by ids that it read itself, and answers no caller";
+const TAKEN: &str = "unique across all tenants; the answer says only that it is taken";
 const LOG: &str = "one log of all tenants: nothing of an event is read but where it stands";
 const PRICES: &str = "prices are the operator's, who sees all tenants; no tenant reads or writes one";
 const FILL: &str = "one mark of the whole database: whether the texts of old records are in blocks";

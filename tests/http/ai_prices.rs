@@ -140,7 +140,7 @@ fn the_message_names_every_wrong_field() {
         ),
         (
             json!({"organisation_id": "00000000-0000-4000-8000-000000000000"}),
-            "organisation_id: is no organisation",
+            "organisation_id: there is no such organisation",
         ),
         (
             json!({"kind": "cost", "organisation_id": "00000000-0000-4000-8000-000000000000"}),

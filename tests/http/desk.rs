@@ -197,6 +197,7 @@ impl Desk {
             let state = ApiState::new(
                 Ports {
                     conversations: Some(shared.clone()),
+                    field_checks: Some(shared.clone()),
                     ai_prices: Some(shared.clone()),
                     panel: Some(Arc::new(panel)),
                     directory: Some(ports),

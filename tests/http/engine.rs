@@ -132,6 +132,7 @@ impl Engine {
             let state = ApiState::new(
                 Ports {
                     conversations: Some(shared.clone()),
+                    field_checks: Some(shared.clone()),
                     ai_prices: Some(shared.clone()),
                     stored_quality: Some(shared.clone()),
                     leg_traces: Some(Arc::new(crate::call_trace::Kept)),

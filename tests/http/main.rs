@@ -58,3 +58,4 @@ mod trunks;
 mod users;
 mod versioning;
 mod webhooks;
+mod wrong_fields;

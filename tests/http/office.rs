@@ -152,6 +152,7 @@ impl Office {
             let state = ApiState::new(
                 Ports {
                     stored_quality: Some(shared.clone()),
+                    field_checks: Some(shared.clone()),
                     panel: Some(Arc::new(panel)),
                     events: Some(Arc::new(bus.clone())),
                     ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))

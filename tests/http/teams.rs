@@ -121,7 +121,7 @@ fn everything_that_is_wrong_with_an_agent_is_named() {
     assert_eq!(answer.error(), (400, "invalid_request"));
     assert_eq!(
         answer.message(),
-        "team_id: the organisation has no such team; extension_id: the organisation has no such extension"
+        "extension_id: the organisation has no such extension; team_id: the organisation has no such team"
     );
     let mia = office.get(&office.login("mia@acme.test"), "/auth/me").id().to_owned();
     let virtual_user =

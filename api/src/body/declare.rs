@@ -4,6 +4,9 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use sidetone_model::field_check::StoredRule;
+use uuid::Uuid;
+
 use crate::body::fields::Fields;
 
 /// Declares the body of a request, or an object inside one.
@@ -81,6 +84,20 @@ pub(crate) fn nullable<T>(read: impl Read<T>) -> impl Read<Option<Option<T>>> {
 /// A field that may be left out; null means the same.
 pub(crate) fn null_or<T>(read: impl Read<T>) -> impl Read<Option<T>> {
     move |fields: &mut Fields, name| Some(fields.or_null(name, read).flatten())
+}
+
+/// A value that `read` reads and the stored data judges by `rule`.
+pub(crate) fn checked<T: ToString>(rule: StoredRule, read: impl Read<T>) -> impl Read<T> {
+    move |fields: &mut Fields, name| {
+        let value = read(fields, name)?;
+        fields.check(name, rule, value.to_string());
+        Some(value)
+    }
+}
+
+/// The id of a stored resource.
+pub(crate) fn id_of<T: From<Uuid>>(rule: StoredRule) -> impl Read<T> {
+    move |fields: &mut Fields, name| checked(rule, Fields::uuid::<Uuid>)(fields, name).map(T::from)
 }
 
 /// A text that `parse` converts into a value, or into a problem.

@@ -38,16 +38,20 @@ impl Body {
     /// 413 and 415 for what is not JSON of an allowed size; `invalid_request` with every other problem,
     /// including fields that `take` did not read.
     pub(crate) fn read<T>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
+        let (fields, taken) = self.fields(take)?;
+        fields.taken(taken)
+    }
+
+    /// Reads the body with `take`, whose problems are not reported yet.
+    pub(super) fn fields<T>(
+        self,
+        take: impl FnOnce(&mut Fields) -> Option<T>,
+    ) -> Result<(Fields, Option<T>), ApiError> {
         let object = json::object(&self.received?).map_err(ApiError::invalid)?;
         let mut fields = Fields::new(object, self.strict);
         let taken = take(&mut fields);
-        let problems = fields.finish();
-        match taken {
-            Some(taken) if problems.is_empty() => Ok(taken),
-            // A reader that fails without a problem is an internal error.
-            None if problems.is_empty() => Err(ApiError::internal()),
-            _ => Err(ApiError::invalid(problems)),
-        }
+        fields.refuse_unknown();
+        Ok((fields, taken))
     }
 }
 

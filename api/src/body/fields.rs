@@ -4,12 +4,14 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
+use sidetone_model::field_check::{FieldCheck, StoredRule};
 use sidetone_model::json::kind_of;
 use sidetone_model::money::Amount;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
+use crate::error::ApiError;
 use crate::page::shown;
 
 /// The fields of the body, or of an object inside it.
@@ -27,6 +29,15 @@ pub(crate) struct Fields {
     /// The names that were read, in order.
     known: Vec<&'static str>,
     problems: Vec<Wrong>,
+    /// The values that only the stored data can judge.
+    checks: Vec<PlacedCheck>,
+}
+
+/// A check and the position of its field in the request.
+#[derive(Debug)]
+pub(super) struct PlacedCheck {
+    place: Vec<usize>,
+    pub(super) check: FieldCheck,
 }
 
 #[derive(Debug)]
@@ -51,7 +62,7 @@ impl Fields {
 
     fn inside(path: String, place: Vec<usize>, object: Map<String, Value>, strict: bool) -> Self {
         let members = object.into_iter().map(|(name, value)| Member { name, value: Some(value) }).collect();
-        Self { path, strict, place, members, known: Vec::new(), problems: Vec::new() }
+        Self { path, strict, place, members, known: Vec::new(), problems: Vec::new(), checks: Vec::new() }
     }
 
     /// Reads a field with `read`; leaving it out is a problem.
@@ -295,16 +306,53 @@ impl Fields {
         None
     }
 
+    /// Adds a check of a value that only the stored data can judge.
+    pub(crate) fn check(&mut self, name: &str, rule: StoredRule, value: impl ToString) {
+        let check = FieldCheck { field: self.path_of(name), rule, value: value.to_string() };
+        self.checks.push(PlacedCheck { place: self.place_of(name), check });
+    }
+
+    /// Takes the checks out, in the order in which the fields were read.
+    pub(super) fn take_checks(&mut self) -> Vec<PlacedCheck> {
+        std::mem::take(&mut self.checks)
+    }
+
+    /// Adds the problem of a checked value.
+    pub(super) fn refuse_checked(&mut self, checked: PlacedCheck, message: &str) {
+        let PlacedCheck { place, check } = checked;
+        let problem = FieldProblem { field: check.field, message: message.to_owned() };
+        self.problems.push(Wrong { place, problem });
+    }
+
+    /// Whether anything was refused.
+    pub(crate) fn is_wrong(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    /// Returns what a reader took.
+    ///
+    /// # Errors
+    /// `invalid_request` with all problems.
+    pub(super) fn taken<T>(self, taken: Option<T>) -> Result<T, ApiError> {
+        let problems = self.finish();
+        match taken {
+            Some(taken) if problems.is_empty() => Ok(taken),
+            // A reader that fails without a problem is an internal error.
+            None if problems.is_empty() => Err(ApiError::internal()),
+            _ => Err(ApiError::invalid(problems)),
+        }
+    }
+
     /// Returns all problems in the order of the request; missing fields come last.
-    pub(super) fn finish(mut self) -> Vec<FieldProblem> {
-        self.refuse_unknown();
+    fn finish(mut self) -> Vec<FieldProblem> {
         self.problems.sort_by(|a, b| a.place.cmp(&b.place));
         let mut problems: Vec<FieldProblem> = self.problems.into_iter().map(|wrong| wrong.problem).collect();
         problems.truncate(PROBLEMS_MAX);
         problems
     }
 
-    fn refuse_unknown(&mut self) {
+    /// Refuses the fields that no reader took.
+    pub(super) fn refuse_unknown(&mut self) {
         if !self.strict {
             return;
         }
@@ -333,6 +381,7 @@ impl Fields {
         fields.refuse_unknown();
         let wrong = !fields.problems.is_empty();
         self.problems.append(&mut fields.problems);
+        self.checks.append(&mut fields.checks);
         value.filter(|_| !wrong)
     }
 
@@ -390,9 +439,11 @@ impl Fields {
         if self.path.is_empty() { name } else { format!("{}.{name}", self.path) }
     }
 
-    /// A missing field sorts after every present one.
+    /// The place of a field, or of something in it; a missing field sorts after every present one.
     fn place_of(&self, name: &str) -> Vec<usize> {
-        let at = self.members.iter().position(|member| member.name == name).unwrap_or(usize::MAX);
+        let named = |name: &str| self.members.iter().position(|member| member.name == name);
+        let whole = name.split(['.', '[']).next().unwrap_or(name);
+        let at = named(name).or_else(|| named(whole)).unwrap_or(usize::MAX);
         [self.place.as_slice(), &[at]].concat()
     }
 }
@@ -426,6 +477,7 @@ mod tests {
         let Value::Object(object) = body else { panic!("not an object") };
         let mut fields = Fields::new(object, true);
         read(&mut fields);
+        fields.refuse_unknown();
         fields.finish().iter().map(|p| format!("{}: {}", p.field, p.message)).collect()
     }
 
@@ -523,6 +575,7 @@ mod tests {
         let Value::Object(object) = body else { panic!("not an object") };
         let mut lax = Fields::new(object, false);
         read(&mut lax);
+        lax.refuse_unknown();
         assert!(lax.finish().is_empty());
     }
 
@@ -570,6 +623,7 @@ mod tests {
                 fields.known.push(name);
                 fields.read_only(&[name]);
             }
+            fields.refuse_unknown();
             let said = fields.finish();
             prop_assert_eq!(read, said.is_empty(), "{:?}", said);
         });

@@ -21,10 +21,14 @@
 //! A handler takes [`Body`] as its last argument, checks the caller's permissions, and then reads:
 //! `body.read(NewThingBody::read)?`.
 //!
+//! A value that only the stored data can judge is declared with `checked` or `id_of`, and the body is read with
+//! [`Body::read_new`] or [`Body::read_change`]: the answer names it beside the fields that are wrong in themselves.
+//!
 //! Problems are collected and reported in the order of the request; a `None` always has a problem, or means
 //! "left out". Nothing is parsed before the handler reads, so that a caller without permission gets that
 //! answer, and not the problems of its JSON.
 
+mod checked;
 pub(crate) mod declare;
 mod extract;
 mod fields;

@@ -3,6 +3,7 @@
 use axum::http::Uri;
 use serde::Serialize;
 use sidetone_model::ai_price::{AiPrice, AiPriceFilter, AiPriceKind, ModelPattern, rules};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{AiPriceId, OrganisationId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::page::Window;
@@ -11,7 +12,7 @@ use sidetone_model::time::Timestamp;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::body::declare::{null_or, nullable, optional, parsed, required, word};
+use crate::body::declare::{id_of, null_or, nullable, optional, parsed, required, word};
 use crate::body::{Fields, body};
 use crate::error::ApiError;
 use crate::page::{self, Wrong};
@@ -77,7 +78,7 @@ body! {
         kind: AiPriceKind = required(word(&KINDS)),
         /// The customer; null for all customers without a price of their own, and for costs.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        organisation_id: Option<OrganisationId> = null_or(Fields::uuid),
+        organisation_id: Option<OrganisationId> = null_or(id_of(StoredRule::Organisation)),
         /// The provider of the model.
         #[schema(min_length = 1, max_length = 200, example = "openai")]
         provider: String = required(parsed(rules::provider)),
@@ -113,7 +114,7 @@ body! {
         kind: Option<AiPriceKind> = optional(word(&KINDS)),
         /// See the price.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        organisation_id: Option<Option<OrganisationId>> = nullable(Fields::uuid),
+        organisation_id: Option<Option<OrganisationId>> = nullable(id_of(StoredRule::Organisation)),
         /// See the price.
         #[schema(min_length = 1, max_length = 200)]
         provider: Option<String> = optional(parsed(rules::provider)),

@@ -96,7 +96,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
-    let price: AiPrice = body.read(AiPriceBody::read)?.into();
+    let price: AiPrice = body.read_new(&caller, &state, AiPriceBody::read).await?.into();
     state.ai_prices()?.put(price.clone(), (state.clock)()).await?;
     let location = HeaderValue::from_str(&format!("/api/v1/ai-prices/{}", price.id));
     let location = location.map_err(|_| ApiError::internal())?;
@@ -127,7 +127,8 @@ pub(crate) async fn change(
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
     let old = stored(&state, path_id("id", &id)?).await?;
-    let price = body.read(|fields| changed(fields, old))?;
+    let (owner, id) = (old.organisation_id, old.id.0);
+    let price = body.read_change(&caller, &state, owner, id, |fields| changed(fields, old)).await?;
     state.ai_prices()?.put(price.clone(), (state.clock)()).await?;
     Ok(Json(AiPriceView::from(&price)).into_response())
 }

@@ -7,6 +7,7 @@ use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::directory::Network;
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{ApiKeyId, OrganisationId};
 use sidetone_model::key::{KeyChange, KeyRecord, NewKey, RATE_DEFAULT, RATE_MAX};
 use sidetone_model::page::Page;
@@ -15,7 +16,7 @@ use sidetone_model::time::Timestamp;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::declare::{integer, null_or, nullable, optional, parsed, required, texts};
+use crate::body::declare::{checked, id_of, integer, null_or, nullable, optional, parsed, required, texts};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
@@ -87,7 +88,7 @@ body! {
     #[schema(as = NewApiKeyBody)]
     pub(crate) struct NewKeyBody {
         #[schema(min_length = 1, max_length = 100)]
-        name: String = required(parsed(rules::name)),
+        name: String = required(checked(StoredRule::FreeKeyName, parsed(rules::name))),
         /// Either permissions or a preset.
         permissions: Option<Vec<Permission>> = optional(permissions_of),
         /// A set of permissions, copied into the key: `billing`, `conferences`, `dialler`, `full`, `notes` or
@@ -100,7 +101,7 @@ body! {
         #[schema(value_type = Option<i64>, minimum = 1, maximum = 60000, default = 600)]
         rate_per_minute: Option<u32> = optional(integer(1..=RATE_MAX.into())),
         /// The owner; the caller's organisation by default, any organisation for an operator.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
     }
     ignores &["id", "prefix", "last4", "created_at", "updated_at"];
     checks |fields: &mut Fields| match (permissions.as_ref(), preset.as_ref()) {
@@ -117,7 +118,7 @@ body! {
     #[schema(as = ApiKeyChangeBody)]
     pub(crate) struct KeyChangeBody {
         #[schema(min_length = 1, max_length = 100)]
-        name: Option<String> = optional(parsed(rules::name)),
+        name: Option<String> = optional(checked(StoredRule::FreeKeyName, parsed(rules::name))),
         /// Either permissions or a preset.
         permissions: Option<Vec<Permission>> = optional(permissions_of),
         /// A set of permissions, copied into the key.
@@ -175,7 +176,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::KeysWrite)?;
-    let new = body.read(NewKeyBody::read)?;
+    let new = body.read_new(&caller, &state, NewKeyBody::read).await?;
     let (permissions, preset) = match (new.permissions, new.preset) {
         (permissions, None) => (permissions.unwrap_or_default(), None),
         (_, Some((preset, permissions))) => (permissions, Some(preset)),
@@ -237,10 +238,11 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Json<KeyView>, ApiError> {
     caller.require(Permission::KeysWrite)?;
-    let id = page::path_id("id", &id)?;
+    let id: ApiKeyId = page::path_id("id", &id)?;
     let keys = &state.panel()?.keys;
     let record = own(&caller, keys.find_record(id).await?)?;
-    let change = body.read(|fields| {
+    let organisation = Some(record.organisation_id);
+    let read = |fields: &mut Fields| {
         let KeyChangeBody { name, permissions, preset, allow, rate_per_minute } =
             KeyChangeBody::read(fields)?;
         let permissions = match (permissions, preset) {
@@ -259,7 +261,8 @@ pub(crate) async fn change(
             (None, _) => None,
         };
         Some(KeyChange { name, permissions, allow, rate_per_minute })
-    })?;
+    };
+    let change = body.read_change(&caller, &state, organisation, id.0, read).await?;
     if let Some((permissions, _)) = &change.permissions {
         require_held(&caller, permissions)?;
     }

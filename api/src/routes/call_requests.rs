@@ -146,7 +146,8 @@ pub(crate) async fn place(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let PlaceParams { dry_run } = params::read(&uri)?;
-    let body = body.read(|fields| NewCallBody::read(fields, &state)).map_err(ApiError::of_placement)?;
+    let body = body.read_new(&caller, &state, |fields| NewCallBody::read(fields, &state)).await;
+    let body = body.map_err(ApiError::of_placement)?;
     let organisation = caller.organisation(body.organisation_id)?;
     let requested = RequestedCall {
         from: body.from,

@@ -82,9 +82,10 @@ pub(crate) async fn set_members(
     body: Body,
 ) -> Result<Json<RoomMembers>, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let id = visible(&caller, &state, &id).await?.id;
-    let expected = expected(&headers)?;
-    let members = body.read(RoomMembersBody::read)?.into();
+    let room = visible(&caller, &state, &id).await?;
+    let (id, expected) = (room.id, expected(&headers)?);
+    let organisation = Some(room.organisation_id);
+    let members = body.read_change(&caller, &state, organisation, id.0, RoomMembersBody::read).await?.into();
     let items = state.rooms()?.set_members(caller.scope(), id, expected, members, (state.clock)()).await?;
     Ok(Json(RoomMembers { items }))
 }
@@ -117,9 +118,11 @@ pub(crate) async fn set_exemptions(
     body: Body,
 ) -> Result<Json<RoomExemptions>, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let id = visible(&caller, &state, &id).await?.id;
-    let expected = expected(&headers)?;
-    let exemptions = body.read(RoomExemptionsBody::read)?.into();
+    let room = visible(&caller, &state, &id).await?;
+    let (id, expected) = (room.id, expected(&headers)?);
+    let organisation = Some(room.organisation_id);
+    let exemptions =
+        body.read_change(&caller, &state, organisation, id.0, RoomExemptionsBody::read).await?.into();
     let items =
         state.rooms()?.set_exemptions(caller.scope(), id, expected, exemptions, (state.clock)()).await?;
     Ok(Json(RoomExemptions { items }))

@@ -1,26 +1,27 @@
 //! The bodies for creating and changing conference rooms, and for dialling a party into one.
 
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::room::{
-    DialKind, DialRequest, Exemption, NewRoom, Pin, Role, RoomChange, RoomPin, rules,
+    DialKind, DialRequest, Exemption, NewRoom, Pin, Role, Room, RoomChange, RoomPin, rules,
 };
 use sidetone_model::rules as common;
 
-use crate::body::declare::{integer, optional, parsed, required};
+use crate::body::declare::{checked, id_of, integer, optional, parsed, required};
 use crate::body::{Fields, body};
 
 body! {
     /// A new conference room.
     pub(crate) struct NewConferenceRoomBody {
         /// The owner; the caller's organisation by default.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
         /// The display name.
         #[schema(min_length = 1, max_length = 100, example = "Stand-up")]
         name: String = required(parsed(common::name)),
         /// Dialled by an extension, or keyed by an outside caller; unique among the organisation's rooms. An extension with
         /// the same digits takes precedence.
         #[schema(pattern = "^[0-9]{2,8}$", example = "200")]
-        number: String = required(parsed(rules::number)),
+        number: String = required(checked(StoredRule::FreeRoomNumber, parsed(rules::number))),
         /// The participants' PIN. Empty admits every caller who can dial the room, including outside callers. The
         /// default depends on the node's configuration: empty, or six random digits.
         #[schema(value_type = Option<String>, pattern = "^([0-9]{4,10})?$", example = "1234")]
@@ -61,13 +62,13 @@ body! {
 
 body! {
     /// Changes of a conference room; omitted fields keep their values.
-    pub(crate) struct ConferenceRoomChangeBody {
+    pub(crate) struct ConferenceRoomChangeBody(stored: &Room) {
         /// The new name.
         #[schema(min_length = 1, max_length = 100)]
         name: Option<String> = optional(parsed(common::name)),
         /// The new number.
         #[schema(pattern = "^[0-9]{2,8}$")]
-        number: Option<String> = optional(parsed(rules::number)),
+        number: Option<String> = optional(checked(StoredRule::FreeRoomNumber, parsed(rules::number))),
         /// The new PIN; empty for none.
         #[schema(value_type = Option<String>, pattern = "^([0-9]{4,10})?$")]
         participant_pin: Option<Pin> = optional(parsed(rules::pin)),
@@ -88,6 +89,17 @@ body! {
         minutes_email: Option<String> = optional(parsed(rules::minutes_email)),
     }
     ignores SHOWN_AND_OWNER;
+    checks |fields: &mut Fields| {
+        // A request that is right in itself is judged with the room as it is when it is changed.
+        if fields.is_wrong() && !fields.is_refused("participant_pin") && !fields.is_refused("moderator_pin") {
+            let participant_pin = participant_pin.clone().flatten().unwrap_or(stored.participant_pin.clone());
+            let moderator_pin = moderator_pin.clone().flatten().unwrap_or(stored.moderator_pin.clone());
+            let wait = wait_for_moderator.flatten().unwrap_or(stored.wait_for_moderator);
+            for problem in rules::pins_together(&RoomPin::Given(participant_pin), &moderator_pin, wait) {
+                fields.refuse::<()>(&problem.field, problem.message);
+            }
+        }
+    };
 }
 
 body! {
@@ -218,7 +230,7 @@ fn room_pin(given: Option<Pin>) -> RoomPin {
 
 /// Reads an extension that no earlier item names.
 fn extension(item: &mut Fields, name: &'static str, seen: &mut Vec<ExtensionId>) -> Option<ExtensionId> {
-    let extension: ExtensionId = item.uuid(name)?;
+    let extension: ExtensionId = id_of(StoredRule::Extension)(item, name)?;
     if seen.contains(&extension) {
         return item.refuse(name, "is named twice");
     }

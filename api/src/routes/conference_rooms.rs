@@ -12,7 +12,7 @@ use sidetone_model::room::{Room, RoomName, RoomView};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::Body;
+use crate::body::{Body, Fields};
 use crate::entity_tag::{expected, tagged};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
@@ -90,7 +90,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let body = body.read(NewConferenceRoomBody::read)?;
+    let body = body.read_new(&caller, &state, NewConferenceRoomBody::read).await?;
     let organisation_id = caller.organisation(body.organisation_id)?;
     let new = body.room(organisation_id);
     let room = state.rooms()?.create(caller.scope(), new, (state.clock)()).await?;
@@ -161,9 +161,11 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let id = visible(&caller, &state, &id).await?.id;
+    let stored = visible(&caller, &state, &id).await?;
     let expected = expected(&headers)?;
-    let change = body.read(ConferenceRoomChangeBody::read)?.into();
+    let (id, organisation) = (stored.id, Some(stored.organisation_id));
+    let read = |fields: &mut Fields| ConferenceRoomChangeBody::read(fields, &stored);
+    let change = body.read_change(&caller, &state, organisation, id.0, read).await?.into();
     let room = state.rooms()?.change(caller.scope(), id, expected, change, (state.clock)()).await?;
     shown(&state, &room).await
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
 use sidetone_model::directory::{Secret, Srtp, StrictSource};
 use sidetone_model::extension::{ExtensionChange, ExtensionRecord, NewExtension};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::forwarding::{
     Forwarding, ForwardingChange, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
 };
@@ -17,7 +18,7 @@ use sidetone_model::rules;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::declare::{integer, null_or, nullable, object, optional, parsed, required};
+use crate::body::declare::{checked, id_of, integer, null_or, nullable, object, optional, parsed, required};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NumberSortParam, OrganisationParam, TeamParam};
@@ -30,13 +31,13 @@ body! {
     /// A new extension.
     pub(crate) struct NewExtensionBody {
         /// The owner; the caller's organisation by default.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
         /// The team; none by default.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        team_id: Option<TeamId> = null_or(Fields::uuid),
+        team_id: Option<TeamId> = null_or(id_of(StoredRule::Team)),
         /// The digits to dial, unique within the organisation.
         #[schema(pattern = "^[0-9]{1,15}$", example = "1001")]
-        number: String = required(parsed(rules::extension_number)),
+        number: String = required(checked(StoredRule::FreeExtensionNumber, parsed(rules::extension_number))),
         /// The person's name; empty by default.
         #[schema(max_length = 100)]
         name: Option<String> = optional(parsed(rules::label)),
@@ -54,22 +55,30 @@ body! {
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
         /// Where calls go instead of the extension's phones; nowhere by default.
-        forwarding: Option<ForwardingBody> = optional(object(ForwardingBody::read)),
+        forwarding: Option<ForwardingBody> = optional(object(|forwarding| {
+            ForwardingBody::read(forwarding, number.as_deref().unwrap_or_default(), &Forwarding::default())
+        })),
         /// Whether calls are refused; false by default.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        let name = name.as_ref().and_then(Option::as_deref).unwrap_or_default();
+        let password = password.as_ref().and_then(Option::as_deref);
+        check_password(fields, password, number.as_deref().unwrap_or_default(), name);
+    };
 }
 
 body! {
     /// Changes of an extension; omitted fields keep their values.
-    pub(crate) struct ExtensionChangeBody {
+    pub(crate) struct ExtensionChangeBody(stored: &ExtensionRecord) {
         /// The new team, or null for none.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        team_id: Option<Option<TeamId>> = nullable(Fields::uuid),
+        team_id: Option<Option<TeamId>> = nullable(id_of(StoredRule::Team)),
         /// The new number; send a new password with it, because a password belongs to a number.
         #[schema(pattern = "^[0-9]{1,15}$")]
-        number: Option<String> = optional(parsed(rules::extension_number)),
+        number: Option<String> =
+            optional(checked(StoredRule::FreeExtensionNumber, parsed(rules::extension_number))),
         /// The new name.
         #[schema(max_length = 100)]
         name: Option<String> = optional(parsed(rules::label)),
@@ -87,33 +96,45 @@ body! {
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
         /// Where calls go instead of the extension's phones, from the next call on; omitted members keep their values.
-        forwarding: Option<ForwardingBody> = optional(object(ForwardingBody::read)),
+        forwarding: Option<ForwardingBody> = optional(object(|forwarding| {
+            let number = number.as_ref().and_then(Option::as_deref).unwrap_or(&stored.number);
+            ForwardingBody::read(forwarding, number, &stored.forwarding)
+        })),
         /// Whether calls are refused, from the next call on.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        let number = number.as_ref().and_then(Option::as_deref);
+        let name = name.as_ref().and_then(Option::as_deref).unwrap_or(&stored.name);
+        let password = password.as_ref().and_then(Option::as_deref);
+        check_password(fields, password, number.unwrap_or(&stored.number), name);
+        if number.is_some_and(|number| number != stored.number) && !fields.has("password") {
+            fields.refuse::<()>("number", "needs a new password along with it: a password belongs to a number");
+        }
+    };
 }
 
 body! {
     /// Where calls go instead of the extension's phones. Each number is dialled as the extension itself would dial it, at
     /// its cost.
-    pub(crate) struct ForwardingBody {
+    pub(crate) struct ForwardingBody(number: &str, stored: &Forwarding) {
         /// The number that every call goes to, or null for none.
         #[schema(value_type = Option<String>, example = "1002", extensions(("x-nullable" = json!(true))))]
-        always: Option<Option<String>> = nullable(parsed(forward_target)),
+        always: Option<Option<String>> = nullable(target(number, stored)),
         /// The number for calls that a phone refuses with 486, 600 or 603, and during do not disturb, or null for none.
         #[schema(value_type = Option<String>, example = "1002", extensions(("x-nullable" = json!(true))))]
-        busy: Option<Option<String>> = nullable(parsed(forward_target)),
+        busy: Option<Option<String>> = nullable(target(number, stored)),
         /// The number for calls that no phone answers in time, or that a phone refuses with 480, or null for none.
         #[schema(value_type = Option<String>, example = "1002", extensions(("x-nullable" = json!(true))))]
-        no_answer: Option<Option<String>> = nullable(parsed(forward_target)),
+        no_answer: Option<Option<String>> = nullable(target(number, stored)),
         /// How long phones ring before `no_answer`, in seconds; 20 by default.
         #[schema(minimum = 5, maximum = 120)]
         no_answer_seconds: Option<u16> =
             optional(integer(i64::from(NO_ANSWER_SECONDS_MIN)..=i64::from(NO_ANSWER_SECONDS_MAX))),
         /// The number for calls while no phone is registered or none can be reached, or null for none.
         #[schema(value_type = Option<String>, example = "1002", extensions(("x-nullable" = json!(true))))]
-        unregistered: Option<Option<String>> = nullable(parsed(forward_target)),
+        unregistered: Option<Option<String>> = nullable(target(number, stored)),
     }
 }
 
@@ -173,7 +194,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let body = body.read(NewExtensionBody::read)?;
+    let body = body.read_new(&caller, &state, NewExtensionBody::read).await?;
     let new = NewExtension {
         organisation_id: caller.organisation(body.organisation_id)?,
         team_id: body.team_id,
@@ -247,7 +268,11 @@ pub(crate) async fn change(
             (visible(&caller, &state, &id).await?.id, caller.scope())
         }
     };
-    let body = body.read(ExtensionChangeBody::read)?;
+    let stored = visible_to(scope, &state, id).await?;
+    let organisation = Some(stored.organisation_id);
+    let body = body
+        .read_change(&caller, &state, organisation, id.0, |body| ExtensionChangeBody::read(body, &stored))
+        .await?;
     let change = ExtensionChange {
         team_id: body.team_id,
         number: body.number,
@@ -296,9 +321,12 @@ pub(crate) async fn delete(
 }
 
 async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<ExtensionRecord, ApiError> {
-    let id: ExtensionId = page::path_id("id", id)?;
+    visible_to(caller.scope(), state, page::path_id("id", id)?).await
+}
+
+async fn visible_to(scope: Scope, state: &ApiState, id: ExtensionId) -> Result<ExtensionRecord, ApiError> {
     let found = state.directory()?.extensions.find(id).await?;
-    seen(found, "extension", |found| caller.scope().covers(found.organisation_id, found.team_id))
+    seen(found, "extension", |found| scope.covers(found.organisation_id, found.team_id))
 }
 
 /// Returns the extension of that id if it is the one of the user who logged in.
@@ -308,6 +336,24 @@ async fn own(caller: &Caller, state: &ApiState, id: &str) -> Result<Option<Exten
     };
     let own = state.directory()?.extensions.of_user(user).await?;
     Ok(own.filter(|own| *own == id))
+}
+
+/// Reads a number that calls are forwarded to by the extension `number`; a stored one is not checked again.
+fn target(number: &str, stored: &Forwarding) -> impl FnOnce(&mut Fields, &'static str) -> Option<String> {
+    move |fields: &mut Fields, name| {
+        let target: String = fields.parsed(name, forward_target)?;
+        if !stored.targets().any(|kept| kept == (name, target.as_str())) {
+            fields.check(name, StoredRule::ForwardTarget(number.to_owned()), &target);
+        }
+        Some(target)
+    }
+}
+
+/// Refuses a password that can be guessed from the extension's number and name.
+fn check_password(fields: &mut Fields, password: Option<&str>, number: &str, name: &str) {
+    if let Some(Err(message)) = password.map(|password| rules::phone_password(password, number, name)) {
+        fields.refuse::<()>("password", message);
+    }
 }
 
 fn change_of(body: Option<ForwardingBody>) -> Option<ForwardingChange> {

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::directory::{Destination, DestinationKind};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{NumberId, OrganisationId};
 use sidetone_model::number::{NewNumber, NumberChange, NumberRecord, NumberView};
 use sidetone_model::page::Page;
@@ -13,7 +14,7 @@ use sidetone_model::rules;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::declare::{null_or, nullable, optional, parsed, required};
+use crate::body::declare::{checked, id_of, null_or, nullable, optional, parsed, required};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NumberSortParam, OrganisationParam};
@@ -26,10 +27,10 @@ body! {
     /// A new phone number.
     pub(crate) struct NewNumberBody {
         /// The owner; the caller's organisation by default.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
         /// The number in E.164, with its `+`.
         #[schema(pattern = "^\\+[1-9][0-9]{1,14}$", example = "+442079460123")]
-        number: String = required(parsed(rules::e164)),
+        number: String = required(checked(StoredRule::FreePhoneNumber, parsed(rules::e164))),
         /// The kind of destination.
         #[schema(inline)]
         destination: DestinationKind = required(kind),
@@ -38,20 +39,18 @@ body! {
     }
     ignores &["id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
-        if let (Some(kind), Some(id), false) = (destination, destination_id, fields.is_refused("destination_id"))
-            && let Err(message) = Destination::of(kind, id)
-        {
-            fields.refuse::<()>("destination_id", message);
+        if let (Some(kind), Some(id), false) = (destination, destination_id, fields.is_refused("destination_id")) {
+            check_destination(fields, Destination::of(kind, id));
         }
     };
 }
 
 body! {
     /// Changes of a phone number; omitted fields keep their values.
-    pub(crate) struct NumberChangeBody {
+    pub(crate) struct NumberChangeBody(stored: &NumberRecord) {
         /// The new number.
         #[schema(pattern = "^\\+[1-9][0-9]{1,14}$")]
-        number: Option<String> = optional(parsed(rules::e164)),
+        number: Option<String> = optional(checked(StoredRule::FreePhoneNumber, parsed(rules::e164))),
         /// The new kind of destination; an extension needs a `destination_id`.
         #[schema(inline)]
         destination: Option<DestinationKind> = optional(kind),
@@ -60,6 +59,19 @@ body! {
         destination_id: Option<Option<Uuid>> = nullable(Fields::uuid),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        if !fields.is_refused("destination") && !fields.is_refused("destination_id") {
+            let change = NumberChange {
+                kind: destination.flatten(),
+                destination_id: destination_id.flatten(),
+                ..NumberChange::default()
+            };
+            let changed = change.destination(stored.destination);
+            if changed.as_ref().ok() != Some(&stored.destination) {
+                check_destination(fields, changed.map_err(|problem| problem.message));
+            }
+        }
+    };
 }
 
 type ListQuery = With<ListParams, With<NumberSortParam, OrganisationParam>>;
@@ -112,7 +124,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let (organisation_id, number, destination) = body.read(new_number)?;
+    let (organisation_id, number, destination) = body.read_new(&caller, &state, new_number).await?;
     let organisation_id = caller.organisation(organisation_id)?;
     let new = NewNumber { organisation_id, number, destination };
     let number = state.directory()?.numbers.create(caller.scope(), new, (state.clock)()).await?;
@@ -162,8 +174,11 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let id = visible(&caller, &state, &id).await?.id;
-    let change = body.read(number_change)?;
+    let stored = visible(&caller, &state, &id).await?;
+    let (id, organisation) = (stored.id, Some(stored.organisation_id));
+    let change = body
+        .read_change(&caller, &state, organisation, id.0, |fields| number_change(fields, &stored))
+        .await?;
     let number = state.directory()?.numbers.change(caller.scope(), id, change, (state.clock)()).await?;
     Ok(Json(number.view()).into_response())
 }
@@ -195,8 +210,9 @@ async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<NumberRe
     seen(found, "number", |found| caller.scope().covers(found.organisation_id, None))
 }
 
-fn number_change(fields: &mut Fields) -> Option<NumberChange> {
-    let NumberChangeBody { number, destination: kind, destination_id } = NumberChangeBody::read(fields)?;
+fn number_change(fields: &mut Fields, stored: &NumberRecord) -> Option<NumberChange> {
+    let NumberChangeBody { number, destination: kind, destination_id } =
+        NumberChangeBody::read(fields, stored)?;
     Some(NumberChange { number, kind, destination_id })
 }
 
@@ -207,6 +223,18 @@ fn new_number(fields: &mut Fields) -> Option<(Option<OrganisationId>, String, De
     Some((new.organisation_id, new.number, destination))
 }
 
+/// Refuses a destination that cannot be, and has the stored data judge the others.
+fn check_destination(fields: &mut Fields, destination: Result<Destination, impl Into<String>>) {
+    match destination {
+        Ok(Destination::Conference(None)) => {}
+        Ok(Destination::Conference(Some(room))) => fields.check(DESTINATION, StoredRule::Room, room),
+        Ok(Destination::Extension(extension)) => fields.check(DESTINATION, StoredRule::Extension, extension),
+        Err(message) => _ = fields.refuse::<()>(DESTINATION, message),
+    }
+}
+
 fn kind(fields: &mut Fields, name: &'static str) -> Option<DestinationKind> {
     fields.parsed(name, |kind| DestinationKind::from_name(kind).ok_or("must be conference or extension"))
 }
+
+const DESTINATION: &str = "destination_id";

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call_info::{self, CallInfoTarget};
 use sidetone_model::directory::{Numbering, Secret};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::organisation::{
@@ -17,7 +18,7 @@ use sidetone_model::problem::FieldProblem;
 use sidetone_model::rules;
 
 use crate::auth::Caller;
-use crate::body::declare::{integer, nullable, optional, parsed, required};
+use crate::body::declare::{checked, integer, nullable, optional, parsed, required};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
@@ -31,10 +32,10 @@ body! {
     pub(crate) struct NewOrganisationBody(state: &ApiState) {
         /// Unique name.
         #[schema(min_length = 1, max_length = 100)]
-        name: String = required(parsed(rules::name)),
+        name: String = required(checked(StoredRule::FreeOrganisationName, parsed(rules::name))),
         /// Its phones register as `number@sip_domain`; unique.
         #[schema(max_length = 253, example = "globex.example")]
-        sip_domain: String = required(parsed(rules::sip_domain)),
+        sip_domain: String = required(checked(StoredRule::FreeSipDomain, parsed(rules::sip_domain))),
         /// The currency of its amounts; `EUR` by default.
         currency: Option<Currency> = optional(parsed(rules::currency)),
         /// The credit; null, the default, means no limit.
@@ -76,22 +77,20 @@ body! {
             call_info_secret: call_info_secret.clone().flatten(),
             ..OrganisationChange::default()
         };
-        if let Err(FieldProblem { field, message }) = signed.require_signed_call_info(false, false) {
-            fields.refuse::<()>(&field, message);
-        }
+        check_call_info(fields, &signed, false, false);
     };
 }
 
 body! {
     /// Changes of an organisation; omitted fields keep their values. Only operators change other fields than the
     /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, and the retention of recordings.
-    pub(crate) struct OrganisationChangeBody(state: &ApiState) {
+    pub(crate) struct OrganisationChangeBody(state: &ApiState, stored: &OrganisationRecord) {
         /// The new name.
         #[schema(min_length = 1, max_length = 100)]
-        name: Option<String> = optional(parsed(rules::name)),
+        name: Option<String> = optional(checked(StoredRule::FreeOrganisationName, parsed(rules::name))),
         /// The new domain; only while there are no extensions, because their passwords belong to the domain.
         #[schema(max_length = 253)]
-        sip_domain: Option<String> = optional(parsed(rules::sip_domain)),
+        sip_domain: Option<String> = optional(checked(StoredRule::FreeSipDomain, parsed(rules::sip_domain))),
         /// The new currency.
         currency: Option<Currency> = optional(parsed(rules::currency)),
         /// The new credit, or null for no limit.
@@ -127,6 +126,14 @@ body! {
         recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
     }
     ignores READ_ONLY;
+    checks |fields: &mut Fields| {
+        let change = OrganisationChange {
+            call_info_url: call_info_url.clone().flatten(),
+            call_info_secret: call_info_secret.clone().flatten(),
+            ..OrganisationChange::default()
+        };
+        check_call_info(fields, &change, stored.has_call_info_secret, !stored.call_info_url.is_empty());
+    };
 }
 
 type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
@@ -180,7 +187,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     require_operator(&caller)?;
-    let new = body.read(|fields| new_organisation(fields, &state))?;
+    let new = body.read_new(&caller, &state, |fields| new_organisation(fields, &state)).await?;
     let made = state.directory()?.organisations.create(new, (state.clock)()).await?;
     Ok(created("organisations", made.id, made.view(caller.may(Permission::BillingRead))))
 }
@@ -235,7 +242,8 @@ pub(crate) async fn change(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::OrganisationsWrite)?;
     let before = visible(&caller, &state, &id).await?;
-    let change = body.read(|fields| organisation_change(fields, &state))?;
+    let read = |fields: &mut Fields| organisation_change(fields, &state, &before);
+    let change = body.read_change(&caller, &state, Some(before.id), before.id.0, read).await?;
     let for_operators = change.for_operators(&before);
     if caller.scope() != Scope::Everything && !for_operators.is_empty() {
         return Err(ApiError::forbidden(format!("only an operator changes {}", for_operators.join(", "))));
@@ -315,8 +323,12 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
     })
 }
 
-fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<OrganisationChange> {
-    let body = OrganisationChangeBody::read(fields, state)?;
+fn organisation_change(
+    fields: &mut Fields,
+    state: &ApiState,
+    stored: &OrganisationRecord,
+) -> Option<OrganisationChange> {
+    let body = OrganisationChangeBody::read(fields, state, stored)?;
     Some(OrganisationChange {
         name: body.name,
         sip_domain: body.sip_domain,
@@ -332,6 +344,16 @@ fn organisation_change(fields: &mut Fields, state: &ApiState) -> Option<Organisa
         callback_secret: body.callback_secret,
         recording_retention_days: body.recording_retention_days,
     })
+}
+
+/// Refuses a call-info URL without its secret, and a secret without its URL.
+fn check_call_info(fields: &mut Fields, change: &OrganisationChange, had_secret: bool, had_url: bool) {
+    if fields.is_refused("call_info_url") || fields.is_refused("call_info_secret") {
+        return;
+    }
+    if let Err(FieldProblem { field, message }) = change.require_signed_call_info(had_secret, had_url) {
+        fields.refuse::<()>(&field, message);
+    }
 }
 
 fn credit(fields: &mut Fields, name: &'static str) -> Option<Amount> {

@@ -5,14 +5,15 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use sidetone_model::access::Permission;
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::page::Page;
 use sidetone_model::rules;
 use sidetone_model::team::Team;
 
 use crate::auth::Caller;
-use crate::body::declare::{optional, parsed, required};
-use crate::body::{Body, Fields, body};
+use crate::body::declare::{checked, id_of, optional, parsed, required};
+use crate::body::{Body, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
 use crate::managed::{created, seen};
@@ -25,9 +26,9 @@ body! {
     pub(crate) struct NewTeamBody {
         /// Unique within the organisation.
         #[schema(min_length = 1, max_length = 100)]
-        name: String = required(parsed(rules::name)),
+        name: String = required(checked(StoredRule::FreeTeamName, parsed(rules::name))),
         /// The owner; the caller's organisation by default, any organisation for an operator.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
     }
     ignores &["id", "created_at", "updated_at"];
 }
@@ -37,7 +38,7 @@ body! {
     pub(crate) struct TeamChangeBody {
         /// Unique within the organisation.
         #[schema(min_length = 1, max_length = 100)]
-        name: Option<String> = optional(parsed(rules::name)),
+        name: Option<String> = optional(checked(StoredRule::FreeTeamName, parsed(rules::name))),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
 }
@@ -85,7 +86,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let NewTeamBody { name, organisation_id } = body.read(NewTeamBody::read)?;
+    let NewTeamBody { name, organisation_id } = body.read_new(&caller, &state, NewTeamBody::read).await?;
     let organisation = caller.organisation(organisation_id)?;
     let team = state.panel()?.teams.create(organisation, name, (state.clock)()).await?;
     Ok(created("teams", team.id, team))
@@ -132,10 +133,12 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Json<Team>, ApiError> {
     caller.require(Permission::DirectoryWrite)?;
-    let id = page::path_id("id", &id)?;
+    let id: TeamId = page::path_id("id", &id)?;
     let teams = &state.panel()?.teams;
     let team = own(&caller, teams.find(id).await?)?;
-    let TeamChangeBody { name } = body.read(TeamChangeBody::read)?;
+    let organisation = Some(team.organisation_id);
+    let TeamChangeBody { name } =
+        body.read_change(&caller, &state, organisation, id.0, TeamChangeBody::read).await?;
     let Some(name) = name else { return Ok(Json(team)) };
     Ok(Json(teams.rename(caller.scope(), id, name, (state.clock)()).await?))
 }

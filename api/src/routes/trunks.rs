@@ -6,15 +6,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::directory::{Network, Secret, Srtp, StrictSource};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::page::Page;
-use sidetone_model::trunk::{NewTrunk, TrunkChange, TrunkRecord, TrunkView};
+use sidetone_model::problem::FieldProblem;
+use sidetone_model::trunk::{NewTrunk, TrunkChange, TrunkRecord, TrunkView, beyond_owner, require_possible};
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop, TrunkInteropChange};
 use sidetone_model::trunk_status::TrunkStatus;
 use sidetone_model::{rules, trunk_rules};
 
 use crate::auth::Caller;
-use crate::body::declare::{integer, nullable, optional, parsed, texts};
+use crate::body::declare::{checked, id_of, integer, nullable, optional, parsed, texts};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, NameSortParam, OrganisationParam};
@@ -25,14 +27,14 @@ use crate::state::ApiState;
 
 body! {
     /// A trunk. To create one, send all required fields; to change one, only the changed fields.
-    pub(crate) struct TrunkBody {
+    pub(crate) struct TrunkBody(whole: Whole<'_>) {
         /// The organisation that uses it; the caller's organisation by default. Null is a trunk that all
         /// organisations share, which only an operator creates.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        organisation_id: Option<Option<OrganisationId>> = nullable(Fields::uuid),
+        organisation_id: Option<Option<OrganisationId>> = nullable(id_of(StoredRule::Organisation)),
         /// Unique name; required for a new trunk.
         #[schema(min_length = 1, max_length = 100, example = "carrier")]
-        name: Option<String> = optional(parsed(rules::name)),
+        name: Option<String> = optional(checked(StoredRule::FreeTrunkName, parsed(rules::name))),
         /// Where outbound calls are sent, such as `sip:carrier.example:5060`; empty for inbound only. Callers who are
         /// not operators must name a public address. A carrier is shared or belongs to one organisation: another
         /// organisation's carrier is refused.
@@ -114,6 +116,61 @@ body! {
         qualify_seconds: Option<u32> = optional(integer(trunk_rules::QUALIFY_SECONDS)),
     }
     ignores READ_ONLY;
+    checks |fields: &mut Fields| {
+        let change = TrunkChange {
+            address: address.clone().flatten(),
+            accept_from: accept_from.clone().flatten(),
+            username: username.clone().flatten(),
+            register: register.flatten(),
+            interop: TrunkInteropChange {
+                backup_addresses: backup_addresses.clone().flatten(),
+                outbound_proxy: outbound_proxy.clone().flatten(),
+                country_code: country_code.clone().flatten(),
+                inbound_numbers: inbound_numbers.flatten(),
+                outbound_numbers: outbound_numbers.flatten(),
+                qualify_seconds: qualify_seconds.flatten(),
+                ..TrunkInteropChange::default()
+            },
+            ..TrunkChange::default()
+        };
+        whole.check(fields, change);
+    };
+}
+
+/// The trunk that a body changes, and who changes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'a> {
+    /// `None` for a new trunk.
+    stored: Option<&'a TrunkRecord>,
+    is_operator: bool,
+}
+
+impl Whole<'_> {
+    /// Refuses settings that do not fit together, unless one of them is refused itself.
+    fn check(self, fields: &mut Fields, change: TrunkChange) {
+        let stored = self.stored;
+        let address = change.address.unwrap_or_else(|| stored.and_then(|trunk| trunk.address.clone()));
+        let register = change.register.unwrap_or_else(|| stored.is_some_and(|trunk| trunk.register));
+        let username = stored.map(|trunk| trunk.username.clone()).unwrap_or_default();
+        let username = change.username.unwrap_or(username);
+        let interop = stored.map(|trunk| trunk.interop.clone()).unwrap_or_default().changed(change.interop);
+        let address = address.as_deref();
+        let wrong = interop.wrong_together(address).into_iter();
+        let wrong = wrong.chain(require_possible(register, address, &username).err());
+        let tenants = (!self.is_operator).then(|| {
+            let kept = stored.map(|trunk| trunk.accept_from.clone()).unwrap_or_default();
+            beyond_owner(stored, address, &interop, &change.accept_from.unwrap_or(kept))
+        });
+        let wrong: Vec<FieldProblem> = wrong.chain(tenants.into_iter().flatten()).collect();
+        for FieldProblem { field, message } in wrong {
+            let depends = |name: &&str| message.contains(*name) && fields.is_refused(name);
+            if !fields.is_refused(&field)
+                && !["address", "country_code", "username"].iter().any(|name| depends(&name))
+            {
+                fields.refuse::<()>(&field, message);
+            }
+        }
+    }
 }
 
 type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
@@ -167,7 +224,8 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::TrunksWrite)?;
-    let (owner, mut new) = body.read(new_trunk)?;
+    let whole = Whole { stored: None, is_operator: caller.scope() == Scope::Everything };
+    let (owner, mut new) = body.read_new(&caller, &state, |fields| new_trunk(fields, whole)).await?;
     new.organisation_id = match owner {
         Some(None) => None,
         Some(named) => Some(caller.organisation(named)?),
@@ -253,8 +311,11 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::TrunksWrite)?;
-    let id = visible(&caller, &state, &id).await?.id;
-    let change = body.read(trunk_change)?;
+    let stored = visible(&caller, &state, &id).await?;
+    let id = stored.id;
+    let whole = Whole { stored: Some(&stored), is_operator: caller.scope() == Scope::Everything };
+    let read = |fields: &mut Fields| trunk_change(fields, whole);
+    let change = body.read_change(&caller, &state, stored.organisation_id, id.0, read).await?;
     if let Some(owner) = change.organisation_id {
         require_own(&caller, owner)?;
     }
@@ -306,8 +367,8 @@ async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<TrunkRec
     })
 }
 
-fn new_trunk(fields: &mut Fields) -> Option<(Option<Option<OrganisationId>>, NewTrunk)> {
-    let change = trunk_change(fields)?;
+fn new_trunk(fields: &mut Fields, whole: Whole<'_>) -> Option<(Option<Option<OrganisationId>>, NewTrunk)> {
+    let change = trunk_change(fields, whole)?;
     let name = fields.require_given("name", change.name);
     let new = NewTrunk {
         // The handler sets the caller's organisation.
@@ -329,8 +390,8 @@ fn new_trunk(fields: &mut Fields) -> Option<(Option<Option<OrganisationId>>, New
     Some((change.organisation_id, new))
 }
 
-fn trunk_change(fields: &mut Fields) -> Option<TrunkChange> {
-    let body = TrunkBody::read(fields)?;
+fn trunk_change(fields: &mut Fields, whole: Whole<'_>) -> Option<TrunkChange> {
+    let body = TrunkBody::read(fields, whole)?;
     Some(TrunkChange {
         organisation_id: body.organisation_id,
         name: body.name,

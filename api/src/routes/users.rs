@@ -7,6 +7,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sidetone_model::access::{Permission, Role};
 use sidetone_model::directory::Secret;
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, TeamId, UserId};
 use sidetone_model::listing::{Listing, ListingSort};
 use sidetone_model::page::Page;
@@ -15,7 +16,7 @@ use sidetone_model::user::{Email, NewUser, User, UserChange};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::declare::{null_or, nullable, optional, parsed, required, text};
+use crate::body::declare::{checked, id_of, null_or, nullable, optional, parsed, required, text};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, ListingPart, OrganisationParam, TeamParam};
@@ -38,7 +39,7 @@ body! {
     /// A new user.
     pub(crate) struct NewUserBody {
         /// The login address, in any case; unique over all organisations.
-        email: Email = required(parsed(str::parse::<Email>)),
+        email: Email = required(checked(StoredRule::FreeEmail, parsed(str::parse::<Email>))),
         /// The display name; by default the part of the address before the `@`.
         #[schema(max_length = 100)]
         name: Option<String> = optional(parsed(rules::label)),
@@ -48,18 +49,23 @@ body! {
         password: Option<String> = optional(text(PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX)),
         /// The team whose records a supervisor or an agent sees; without a team the user sees none.
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        team_id: Option<TeamId> = null_or(Fields::uuid),
+        team_id: Option<TeamId> = null_or(id_of(StoredRule::Team)),
         disabled: Option<bool> = optional(Fields::boolean),
         /// The owner; the caller's organisation by default, any organisation for an operator.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
     }
     ignores &["id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        let email = email.as_ref().map_or("", Email::as_str);
+        let name = name.as_ref().and_then(Option::as_deref).unwrap_or_default();
+        check_password(fields, password.as_ref().and_then(Option::as_deref), email, name);
+    };
 }
 
 body! {
     /// Changes of a user.
-    pub(crate) struct UserChangeBody {
-        email: Option<Email> = optional(parsed(str::parse::<Email>)),
+    pub(crate) struct UserChangeBody(stored: &User) {
+        email: Option<Email> = optional(checked(StoredRule::FreeEmail, parsed(str::parse::<Email>))),
         #[schema(min_length = 1, max_length = 100)]
         name: Option<String> = optional(parsed(rules::name)),
         /// A change ends the user's sessions.
@@ -68,11 +74,16 @@ body! {
         #[schema(format = Password, min_length = 8, max_length = 128)]
         password: Option<String> = optional(text(PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX)),
         #[schema(value_type = Option<String>, format = Uuid, extensions(("x-nullable" = json!(true))))]
-        team_id: Option<Option<TeamId>> = nullable(Fields::uuid),
+        team_id: Option<Option<TeamId>> = nullable(id_of(StoredRule::Team)),
         /// Disabling the user ends the user's sessions.
         disabled: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
+    checks |fields: &mut Fields| {
+        let email = email.as_ref().and_then(Option::as_ref).unwrap_or(&stored.email).as_str();
+        let name = name.as_ref().and_then(Option::as_deref).unwrap_or(&stored.name);
+        check_password(fields, password.as_ref().and_then(Option::as_deref), email, name);
+    };
 }
 
 query! {
@@ -147,7 +158,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::UsersWrite)?;
     let NewUserBody { email, name, role, password, team_id, disabled, organisation_id } =
-        body.read(NewUserBody::read)?;
+        body.read_new(&caller, &state, NewUserBody::read).await?;
     let name = name.filter(|name| !name.trim().is_empty());
     let new = NewUser {
         organisation_id: caller.organisation(organisation_id)?,
@@ -207,11 +218,13 @@ pub(crate) async fn change(
     body: Body,
 ) -> Result<Json<User>, ApiError> {
     caller.require(Permission::UsersWrite)?;
-    let id = page::path_id("id", &id)?;
+    let id: UserId = page::path_id("id", &id)?;
     let users = &state.panel()?.users;
     let user = own(&caller, users.find(id).await?)?;
-    let UserChangeBody { email, name, role, password, team_id, disabled } =
-        body.read(UserChangeBody::read)?;
+    let organisation = Some(user.organisation_id);
+    let UserChangeBody { email, name, role, password, team_id, disabled } = body
+        .read_change(&caller, &state, organisation, id.0, |fields| UserChangeBody::read(fields, &user))
+        .await?;
     let change = UserChange { email, name, role, password: password.map(Secret), team_id, disabled };
     // A caller who could set an operator's password could act as the operator.
     require_appointment(&caller, user.role)?;
@@ -263,6 +276,13 @@ fn require_appointment(caller: &Caller, role: Role) -> Result<(), ApiError> {
     }
     let role = role.as_str();
     Err(ApiError::forbidden(format!("the role {role} may do what the caller may not, or see more")))
+}
+
+/// Refuses a password that can be guessed from the user's address and name.
+fn check_password(fields: &mut Fields, password: Option<&str>, email: &str, name: &str) {
+    if let Some(Err(message)) = password.map(|password| rules::user_password(password, email, name)) {
+        fields.refuse::<()>("password", message);
+    }
 }
 
 fn role(fields: &mut Fields, name: &'static str) -> Option<Role> {

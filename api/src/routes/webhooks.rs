@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use sidetone_model::access::Permission;
 use sidetone_model::event::{EventPattern, EventPatterns};
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, WebhookId};
 use sidetone_model::listing::{Listing, ListingSort};
 use sidetone_model::page::Page;
@@ -17,7 +18,7 @@ use sidetone_model::webhook::{
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::declare::{optional, parsed, required, text};
+use crate::body::declare::{id_of, optional, parsed, required, text};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::{self, ListParams, ListingPart, OrganisationParam};
@@ -54,7 +55,7 @@ body! {
         /// Whether events are sent; true by default.
         active: Option<bool> = optional(Fields::boolean),
         /// The organisation whose events are sent; the caller's own by default, any for an operator.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
     }
     ignores READ_ONLY;
 }
@@ -152,7 +153,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::WebhooksWrite)?;
     let NewWebhookBody { url, events, description, active, organisation_id } =
-        body.read(|fields| NewWebhookBody::read(fields, &state))?;
+        body.read_new(&caller, &state, |fields| NewWebhookBody::read(fields, &state)).await?;
     let new = NewWebhook {
         organisation_id: caller.organisation(organisation_id)?,
         url,

@@ -8,3 +8,4 @@ mod targets;
 pub use declare::ExtensionRow;
 pub use manage::MakeHa1;
 pub(crate) use rows::forwarding;
+pub(crate) use targets::forwards_nowhere;

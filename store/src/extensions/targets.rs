@@ -10,7 +10,7 @@ use sidetone_model::numbering::{NumberFault, normalise};
 use sidetone_model::problem::{FieldProblem, Problem};
 
 use crate::columns::items;
-use crate::sql::sql;
+use crate::sql::{Connection, sql};
 use crate::{StoreError, WriteTransaction};
 
 impl WriteTransaction {
@@ -42,60 +42,67 @@ impl WriteTransaction {
         own: &str,
         target: &str,
     ) -> Result<Option<&'static str>, StoreError> {
-        if target == own {
-            return Ok(Some("is the extension itself"));
-        }
-        let inside = sql("SELECT id FROM extensions WHERE organisation_id = $1 AND number = $2
-             UNION ALL SELECT id FROM conference_rooms WHERE organisation_id = $1 AND number = $2")
-        .bind(organisation.to_string())
-        .bind(target)
-        .fetch_optional(&mut *self.transaction)
-        .await?;
-        if inside.is_some() {
-            return Ok(None);
-        }
-        let trunks = sql("SELECT short_numbers FROM trunks
-             WHERE address IS NOT NULL AND (organisation_id IS NULL OR organisation_id = $1)")
-        .bind(organisation.to_string())
-        .fetch_all(&mut *self.transaction)
-        .await?;
-        for trunk in &trunks {
-            if items(trunk, "short_numbers")?.iter().any(|number| number == target) {
-                return Ok(None);
-            }
-        }
-        let row = sql(
-            "SELECT country_code, national_prefix, international_prefix FROM organisations WHERE id = $1",
-        )
-        .bind(organisation.to_string())
-        .fetch_one(&mut *self.transaction)
-        .await?;
-        let numbering = Numbering {
-            country_code: row.try_get("country_code")?,
-            national_prefix: row.try_get("national_prefix")?,
-            international_prefix: row.try_get("international_prefix")?,
-        };
-        let e164 = match normalise(&numbering, target) {
-            Ok(e164) => e164,
-            Err(NumberFault::NoCountry) => {
-                return Ok(Some(
-                    "is a national number and the organisation has no country_code: write it with +",
-                ));
-            }
-            Err(NumberFault::NoNumber) => {
-                return Ok(Some(
-                    "is no extension, conference room or phone number that the extension can dial",
-                ));
-            }
-        };
-        if !trunks.is_empty() {
-            return Ok(None);
-        }
-        let inside = sql("SELECT id FROM numbers WHERE organisation_id = $1 AND number = $2")
-            .bind(organisation.to_string())
-            .bind(e164)
-            .fetch_optional(&mut *self.transaction)
-            .await?;
-        Ok(inside.is_none().then_some("is an outside number and no trunk takes outbound calls"))
+        forwards_nowhere(&mut self.transaction, organisation, own, target).await
     }
+}
+
+/// Returns why the extension `own` of a stored organisation cannot forward calls to `target`; `None` if it can.
+pub(crate) async fn forwards_nowhere(
+    connection: &mut Connection,
+    organisation: OrganisationId,
+    own: &str,
+    target: &str,
+) -> Result<Option<&'static str>, StoreError> {
+    if target == own {
+        return Ok(Some("is the extension itself"));
+    }
+    let inside = sql("SELECT id FROM extensions WHERE organisation_id = $1 AND number = $2
+         UNION ALL SELECT id FROM conference_rooms WHERE organisation_id = $1 AND number = $2")
+    .bind(organisation.to_string())
+    .bind(target)
+    .fetch_optional(&mut *connection)
+    .await?;
+    if inside.is_some() {
+        return Ok(None);
+    }
+    let trunks = sql("SELECT short_numbers FROM trunks
+         WHERE address IS NOT NULL AND (organisation_id IS NULL OR organisation_id = $1)")
+    .bind(organisation.to_string())
+    .fetch_all(&mut *connection)
+    .await?;
+    for trunk in &trunks {
+        if items(trunk, "short_numbers")?.iter().any(|number| number == target) {
+            return Ok(None);
+        }
+    }
+    let row =
+        sql("SELECT country_code, national_prefix, international_prefix FROM organisations WHERE id = $1")
+            .bind(organisation.to_string())
+            .fetch_one(&mut *connection)
+            .await?;
+    let numbering = Numbering {
+        country_code: row.try_get("country_code")?,
+        national_prefix: row.try_get("national_prefix")?,
+        international_prefix: row.try_get("international_prefix")?,
+    };
+    let e164 = match normalise(&numbering, target) {
+        Ok(e164) => e164,
+        Err(NumberFault::NoCountry) => {
+            return Ok(Some(
+                "is a national number and the organisation has no country_code: write it with +",
+            ));
+        }
+        Err(NumberFault::NoNumber) => {
+            return Ok(Some("is no extension, conference room or phone number that the extension can dial"));
+        }
+    };
+    if !trunks.is_empty() {
+        return Ok(None);
+    }
+    let inside = sql("SELECT id FROM numbers WHERE organisation_id = $1 AND number = $2")
+        .bind(organisation.to_string())
+        .bind(e164)
+        .fetch_optional(&mut *connection)
+        .await?;
+    Ok(inside.is_none().then_some("is an outside number and no trunk takes outbound calls"))
 }

@@ -9,7 +9,7 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::{
-    Claims, NewTrunk, TrunkChange, TrunkRecord, Trunks, beyond_tenants, require_possible,
+    Claims, NewTrunk, TrunkChange, TrunkRecord, Trunks, beyond_owner, require_possible,
 };
 use uuid::Uuid;
 
@@ -137,9 +137,12 @@ impl WriteTransaction {
                 "organisation_id: the trunk would not be the caller's".to_owned(),
             ));
         }
-        require_possible(trunk.register, trunk.address.as_deref(), &trunk.username)
-            .and_then(|()| trunk.interop.require_possible(trunk.address.as_deref()))
-            .map_err(|wrong| Problem::InvalidRequest(vec![wrong]))?;
+        let address = trunk.address.as_deref();
+        let registers = require_possible(trunk.register, address, &trunk.username).err();
+        let wrong: Vec<_> = registers.into_iter().chain(trunk.interop.wrong_together(address)).collect();
+        if !wrong.is_empty() {
+            return Err(Problem::InvalidRequest(wrong));
+        }
         if let Some(organisation) = trunk.organisation_id {
             self.require_organisation(organisation).await?;
         }
@@ -168,26 +171,8 @@ fn require_within(scope: Scope, before: Option<&TrunkRecord>, after: &TrunkRecor
     if scope == Scope::Everything {
         return Ok(());
     }
-    let addresses = servers(after).into_iter().filter(|(_, server)| {
-        before.is_none_or(|before| !servers(before).iter().any(|(_, known)| known == server))
-    });
-    let networks = if before.is_some_and(|before| before.accept_from == after.accept_from) {
-        &[]
-    } else {
-        after.accept_from.as_slice()
-    };
-    let wrong = beyond_tenants(addresses, networks);
+    let wrong = beyond_owner(before, after.address.as_deref(), &after.interop, &after.accept_from);
     if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
-}
-
-/// The servers of a trunk, each with the name of its field.
-fn servers(trunk: &TrunkRecord) -> Vec<(String, &str)> {
-    let address = trunk.address.iter().map(|address| ("address".to_owned(), address.as_str()));
-    let backup = trunk.interop.backup_addresses.iter().enumerate();
-    let backup = backup.map(|(at, address)| (format!("backup_addresses[{at}]"), address.as_str()));
-    let proxy =
-        trunk.interop.outbound_proxy.iter().map(|proxy| ("outbound_proxy".to_owned(), proxy.as_str()));
-    address.chain(backup).chain(proxy).collect()
 }
 
 /// Whether the caller owns the trunk; a shared one is the operator's.

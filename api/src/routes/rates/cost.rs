@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{CostRateId, TrunkId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::rate_book::RateBook;
@@ -14,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::declare::{beside, optional};
+use crate::body::declare::{beside, id_of, optional};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
@@ -47,7 +48,7 @@ body! {
     pub(crate) struct CostRateBody {
         /// The carrier. It cannot be changed later.
         #[schema(value_type = Option<String>, format = Uuid, example = "0198c3f0-5b7e-7cc2-9f30-2d1f6d0b7a11")]
-        trunk_id: Option<TrunkId> = optional(Fields::uuid),
+        trunk_id: Option<TrunkId> = optional(id_of(StoredRule::Trunk)),
         #[serde(flatten)]
         price: PriceBody = beside(PriceBody::read),
     }

@@ -78,7 +78,7 @@ pub(super) async fn create<R: RateResource>(
     body: Body,
 ) -> Result<Response, ApiError> {
     require_operator(caller, Permission::RatesWrite)?;
-    let rate = body.read(R::read_new)?;
+    let rate = body.read_new(caller, state, R::read_new).await?;
     R::book(state.rates()?).create(rate.clone(), (state.clock)()).await?;
     Ok(created(R::COLLECTION, rate.id(), R::View::from(rate)))
 }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
+use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, SellRateId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::rate_book::RateBook;
@@ -14,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::Caller;
-use crate::body::declare::{beside, optional};
+use crate::body::declare::{beside, id_of, optional};
 use crate::body::{Body, Fields, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
@@ -46,7 +47,7 @@ body! {
     /// A sell rate. To create one, send all required fields; to change one, only the changed fields.
     pub(crate) struct SellRateBody {
         /// The organisation that pays. It cannot be changed later.
-        organisation_id: Option<OrganisationId> = optional(Fields::uuid),
+        organisation_id: Option<OrganisationId> = optional(id_of(StoredRule::Organisation)),
         #[serde(flatten)]
         price: PriceBody = beside(PriceBody::read),
     }

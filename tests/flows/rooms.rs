@@ -1,12 +1,13 @@
 //! Rooms by real phones: every way in, every key, every control, and whoever is rung.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallOutcome, CallPlan, Channel, Parcel, Phone, PhoneConfig, Voice};
 use tokio::task::JoinHandle;
 
+use crate::device::Device;
 use crate::room::directory;
 use crate::site::{Site, calls, found, phone_config, post, registered, until, within};
 
@@ -342,6 +343,29 @@ async fn default_members_are_rung_when_the_room_opens_and_again_when_they_are_th
     holds(&site, "600", &["1001 participant", "1002 participant", "1004 participant"]).await;
     assert_eq!(control(&site, "600", "end", "").await.0, 204);
     ada.hung_up().await;
+    site.idle().await;
+}
+
+/// A member whose other phone is gone waits because it is busy, long before timer B (32 seconds) of that phone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_that_does_not_answer_does_not_delay_a_busy_member() {
+    let site = site().await;
+    let _busy = site.phone("1002", Answering::Refuse(486)).await;
+    let mut silent = Device::udp(site.sip, "").await;
+    silent.contact = format!("<sip:1002@{}>", silent.local);
+    silent.register("1002").await;
+    let ada = extension(&site, "1001", "600").await;
+    let began = Instant::now();
+    let sessions =
+        path(&site, "600").await.replace("conferences/svc-room-", "conference-rooms/") + "/sessions";
+    found("a busy member", async || {
+        let (_, page) = site.get(&sessions).await;
+        let invite = &page["items"][0]["invites"][0];
+        (invite["state"] == "waiting" && invite["last_reason"] == "busy").then_some(())
+    })
+    .await;
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    ada.hangs_up().await;
     site.idle().await;
 }
 

@@ -387,3 +387,22 @@ fn somebody_is_dialled_into_a_room() {
         assert_eq!(desk.post(who, &path, right.clone()).status, status, "{who:?}");
     }
 }
+
+/// Who sees a live room reads its `room_id` too, without the PINs; once it is not live, no more than before.
+#[test]
+fn a_team_reads_the_stored_room_that_it_sees_live() {
+    let desk = Desk::start();
+    let pins =
+        json!({"name": "Stand-up", "number": "200", "participant_pin": "1234", "moderator_pin": "9876"});
+    let made = desk.post(As::Acme, "/conference-rooms", pins);
+    let path = made.location().to_owned();
+    assert_eq!(desk.get(As::Supervisor, &path).status, 403, "it is not live");
+    let id: Uuid = made.body["id"].as_str().unwrap().parse().unwrap();
+    desk.party().open(&desk, "Acme", RoomName::Stored(id.into()), Some(desk.team()));
+    let read = desk.get(As::Supervisor, &path);
+    assert_eq!((read.status, &read.body["name"]), (200, &json!("Stand-up")), "{}", read.body);
+    assert_eq!((&read.body["participant_pin"], &read.body["moderator_pin"]), (&json!(""), &json!("")));
+    assert_eq!(desk.get(As::Acme, &path).body["participant_pin"], "1234");
+    assert_eq!(desk.get(As::Bolt, &path).status, 403);
+    assert_eq!(desk.patch(As::Supervisor, &path, json!({"name": "Mine"})).status, 403);
+}

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::RoomId;
 use sidetone_model::page::Page;
-use sidetone_model::room::{Room, RoomName, RoomView};
+use sidetone_model::room::{Pin, Room, RoomName, RoomView};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
@@ -20,6 +20,7 @@ use crate::managed::{created, seen};
 use crate::page;
 use crate::params::With;
 use crate::routes::conference_room_body::{ConferenceRoomChangeBody, DialBody, NewConferenceRoomBody};
+use crate::routes::conferences;
 use crate::state::ApiState;
 
 /// The party that is being rung.
@@ -98,6 +99,8 @@ pub(crate) async fn create(
 }
 
 /// Read a conference room
+///
+/// Callers with the role `team_supervisor` or `agent` read a room while they see it live, with empty PINs.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}",
@@ -121,7 +124,10 @@ pub(crate) async fn find(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let room = visible(&caller, &state, &id).await?;
+    let room = match visible(&caller, &state, &id).await {
+        Err(refused) if refused.is_forbidden() => live(&caller, &state, &id).await?.ok_or(refused)?,
+        room => room?,
+    };
     shown(&state, &room).await
 }
 
@@ -256,6 +262,14 @@ pub(crate) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Resu
     let id: RoomId = page::path_id("id", id)?;
     let found = state.rooms()?.find(id).await?;
     seen(found, "conference room", |found| caller.scope().covers(found.organisation_id, None))
+}
+
+/// Returns the room without its PINs if the caller sees it live.
+async fn live(caller: &Caller, state: &ApiState, id: &str) -> Result<Option<Room>, ApiError> {
+    let id: RoomId = page::path_id("id", id)?;
+    let is_seen = conferences::is_seen(caller, state, id).await?;
+    let room = if is_seen { state.rooms()?.find(id).await? } else { None };
+    Ok(room.map(|room| Room { participant_pin: Pin::default(), moderator_pin: Pin::default(), ..room }))
 }
 
 async fn shown(state: &ApiState, room: &Room) -> Result<Response, ApiError> {

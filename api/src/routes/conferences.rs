@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
+use sidetone_model::ids::RoomId;
 use sidetone_model::page::Page;
 use sidetone_model::room::{LiveRoom, RoomName, RoomViewer};
 use utoipa::ToSchema;
@@ -158,6 +159,15 @@ pub(super) async fn visible(caller: &Caller, state: &ApiState, name: &str) -> Re
     };
     let found = found.ok_or_else(|| ApiError::not_found("the room is not live"))?;
     seen(caller, state, found).await
+}
+
+/// Whether the stored room is live and the caller sees it.
+pub(super) async fn is_seen(caller: &Caller, state: &ApiState, room: RoomId) -> Result<bool, ApiError> {
+    let Some(live) = &state.live_rooms else { return Ok(false) };
+    match live.find(RoomName::from(room)).await? {
+        Some(room) => Ok(viewer(caller, state).await?.sees(&room)),
+        None => Ok(false),
+    }
 }
 
 async fn seen(caller: &Caller, state: &ApiState, room: LiveRoom) -> Result<LiveRoom, ApiError> {

@@ -172,7 +172,7 @@ fn the_list_is_newest_first_with_the_id_as_tiebreak_and_pages_are_disjoint() {
         let scope = Scope::Organisation(organisation(1));
         let mut seen = Vec::new();
         for page in 0..5 {
-            let page = store.list(scope, Window { limit: 7, offset: page * 7 }.into()).await.unwrap();
+            let page = store.list(scope, Window::at(page * 7, 7).into()).await.unwrap();
             assert_eq!((page.total, page.limit), (25, 7));
             seen.extend(page.items);
         }
@@ -201,10 +201,8 @@ fn a_page_beyond_the_end_is_empty_and_knows_the_total() {
     with_store(async |store| {
         store.store(&[ended(1)]).await.unwrap();
         for offset in [1, u64::MAX] {
-            let page = store
-                .list(Scope::Organisation(organisation(1)), Window { limit: 1, offset }.into())
-                .await
-                .unwrap();
+            let page =
+                store.list(Scope::Organisation(organisation(1)), Window::at(offset, 1).into()).await.unwrap();
             assert_eq!((page.items.len(), page.total, page.offset), (0, 1, offset));
         }
     });
@@ -478,10 +476,7 @@ fn the_journal_becomes_rows_each_once_across_a_crash() {
             writer.run(store).await;
             assert_eq!(stored.load(Ordering::Relaxed), new);
         }
-        let list = store
-            .list(Scope::Organisation(organisation(1)), Window { limit: 500, offset: 0 }.into())
-            .await
-            .unwrap();
+        let list = store.list(Scope::Organisation(organisation(1)), Window::at(0, 500).into()).await.unwrap();
         assert_eq!(list.total, 250);
         let crashed = list.items.iter().filter(|cdr| cdr.hangup_cause == Some(HangupCause::Crash));
         assert_eq!(crashed.count(), 50);

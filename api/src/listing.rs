@@ -5,6 +5,7 @@
 
 use axum::http::Uri;
 use serde::Deserialize;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::listing::{Listing, ListingSort};
 use sidetone_model::page::Order;
@@ -19,12 +20,25 @@ use crate::params::{self, Parameters, With, query, sort_key, word};
 pub(crate) trait ListingPart: Parameters {
     /// Puts the parameters that were given into `listing`.
     fn put(self, listing: &mut Listing);
+
+    /// `limit`, `offset` and `cursor`, taken out.
+    fn window(&mut self) -> WindowParts {
+        WindowParts::default()
+    }
 }
+
+/// `limit`, `offset` and `cursor` as they were given.
+pub(crate) type WindowParts = (Option<u32>, Option<u64>, Option<Cursor>);
 
 impl<A: ListingPart, B: ListingPart> ListingPart for With<A, B> {
     fn put(self, listing: &mut Listing) {
         self.0.put(listing);
         self.1.put(listing);
+    }
+
+    fn window(&mut self) -> WindowParts {
+        // The first part has them.
+        self.0.window()
     }
 }
 
@@ -34,7 +48,9 @@ impl<A: ListingPart, B: ListingPart> ListingPart for With<A, B> {
 /// `invalid_request` with every wrong parameter; `forbidden` when it filters by a foreign organisation.
 pub(crate) fn read<P: ListingPart>(uri: &Uri, caller: &Caller) -> Result<Listing, ApiError> {
     let mut listing = Listing::default();
-    params::read::<P>(uri)?.put(&mut listing);
+    let mut given = params::read::<P>(uri)?;
+    listing.window = params::window(uri, caller, given.window())?;
+    given.put(&mut listing);
     caller.narrow(listing.organisation_id)?;
     Ok(listing)
 }
@@ -48,6 +64,10 @@ query! {
         /// Items to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
         /// Sort direction; `asc` by default.
         #[param(inline)]
         order: OrderKey = word,
@@ -59,9 +79,12 @@ query! {
 
 impl ListingPart for ListParams {
     fn put(self, listing: &mut Listing) {
-        listing.window = params::window(self.limit, self.offset);
         listing.order = self.order.map_or(listing.order, Order::from);
         listing.q = params::search(self.q);
+    }
+
+    fn window(&mut self) -> WindowParts {
+        (self.limit, self.offset, self.cursor.take())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+use sidetone_model::cursor::Cursor;
 pub(crate) use sidetone_model::json::shown;
 use sidetone_model::page::Window;
 use sidetone_model::problem::FieldProblem;
@@ -53,6 +54,11 @@ pub(crate) fn count(value: &str) -> Result<u64, Wrong> {
     whole_number(value)
         .filter(|number| i64::try_from(*number).is_ok())
         .ok_or_else(|| "must be a whole number, 0 or more".to_owned())
+}
+
+/// Reads a `cursor`.
+pub(crate) fn cursor(value: &str) -> Result<Cursor, Wrong> {
+    Cursor::from_token(value).ok_or_else(|| NO_CURSOR.to_owned())
 }
 
 /// Reads a UUID with hyphens; other spellings would give one record several addresses.
@@ -107,6 +113,8 @@ fn whole_number(text: &str) -> Option<u64> {
     if digits { text.parse().ok() } else { None }
 }
 
+/// The problem of a cursor that is none, or of another list.
+pub(crate) const NO_CURSOR: &str = "must be the next_cursor of a page of this list with the same filters and sort, or empty for the first page";
 /// Longer than any number or name, and short enough for a URL.
 const TEXT_LEN_MAX: usize = 1000;
 const UUID_LEN: usize = 36;

@@ -1,13 +1,19 @@
 //! The parameters of a query, each declared once: [`query!`](crate::params::query) makes of one declaration
 //! what a handler reads and what the document shows.
 
+use axum::extract::Query;
 use axum::http::Uri;
 use serde::de::DeserializeOwned;
 use serde::de::value::StrDeserializer;
+use sha2::{Digest, Sha256};
+use sidetone_model::access::Scope;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::page::Window;
+use sidetone_model::problem::FieldProblem;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page::{self, Wrong, shown};
 
@@ -93,10 +99,45 @@ pub(crate) fn read_or<P: Parameters>(
     Ok(parameters)
 }
 
-/// The window of `limit` and `offset`.
-pub(crate) fn window(limit: Option<u32>, offset: Option<u64>) -> Window {
+/// The window of `limit` and `offset`, or of `limit` and `cursor`, in the list at `uri` as the caller sees it.
+///
+/// # Errors
+/// `invalid_request` for a cursor beside an offset other than 0, and for one of another list: another path, filter, sort or scope.
+pub(crate) fn window(
+    uri: &Uri,
+    caller: &Caller,
+    (limit, offset, cursor): (Option<u32>, Option<u64>, Option<Cursor>),
+) -> Result<Window, ApiError> {
     let whole = Window::default();
-    Window { limit: limit.unwrap_or(whole.limit), offset: offset.unwrap_or(whole.offset) }
+    let limit = limit.unwrap_or(whole.limit);
+    let Some(mut cursor) = cursor else { return Ok(Window::at(offset.unwrap_or(whole.offset), limit)) };
+    let wrong = |field: &str, message: &str| {
+        Err(ApiError::invalid(vec![FieldProblem { field: field.to_owned(), message: message.to_owned() }]))
+    };
+    if offset.is_some_and(|offset| offset > 0) {
+        return wrong("offset", "must be 0 with a cursor, which states where the page begins");
+    }
+    let list = list_digest(uri, caller.scope());
+    if cursor.is_first() {
+        cursor.list = list;
+    } else if cursor.list != list {
+        return wrong("cursor", page::NO_CURSOR);
+    }
+    Ok(Window { limit, offset: 0, cursor: Some(cursor) })
+}
+
+/// A digest of what a cursor is valid for: the path, the filters and the sort in any order, and the scope.
+fn list_digest(uri: &Uri, scope: Scope) -> [u8; 16] {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(pairs)| pairs);
+    let mut pairs = pairs.unwrap_or_default();
+    pairs.retain(|(name, _)| !["limit", "offset", "cursor"].contains(&name.as_str()));
+    pairs.sort_unstable();
+    let digest = Sha256::digest(format!("{} {pairs:?} {scope:?}", uri.path()));
+    let mut list = [0; 16];
+    for (byte, from) in list.iter_mut().zip(digest) {
+        *byte = from;
+    }
+    list
 }
 
 /// The text to search for; `None` when it is empty, because every text contains it.

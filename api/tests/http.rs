@@ -49,7 +49,7 @@ impl CdrLog for Log {
                 666 => panic!("secret detail"),
                 500 => Err(Problem::Internal("secret detail".to_owned())),
                 503 => Err(Problem::Unavailable { reason: "secret detail".to_owned(), retry_after_s: 2 }),
-                _ => Ok(Page { items: vec![], total: 7, limit: window.limit, offset: window.offset }),
+                _ => Ok(Page::by_offset(vec![], 7, &window)),
             }
         })
     }

@@ -42,7 +42,7 @@ impl Asked {
 
 /// Every case, asked of `organisation`.
 pub fn cases(organisation: OrganisationId) -> Vec<Case> {
-    let newest = (CdrSort::StartedAt, Order::Descending, Window::default());
+    let newest = || (CdrSort::StartedAt, Order::Descending, Window::default());
     let mut cases = Vec::new();
     let mut add =
         |asked: Asked, (sort, order, window): (CdrSort, Order, Window), sorting: &str, tail: &str| {
@@ -51,7 +51,7 @@ pub fn cases(organisation: OrganisationId) -> Vec<Case> {
             cases.push(Case {
                 name: asked.name,
                 path: format!("/cdrs?{}{joined}{sorting}", asked.parameters),
-                query: CdrQuery { filter: asked.filter, sort, order, window },
+                query: CdrQuery { filter: asked.filter, sort, order, window: window.clone() },
                 condition: if asked.condition.is_empty() {
                     own
                 } else {
@@ -61,11 +61,16 @@ pub fn cases(organisation: OrganisationId) -> Vec<Case> {
             });
         };
     let by_time = "ORDER BY started_at_us DESC, call_uuid DESC";
-    add(everything("first page"), newest, "", by_time);
-    let window = Window { limit: 50, offset: 49_950 };
-    add(everything("page 1,000"), (newest.0, newest.1, window), "limit=50&offset=49950", by_time);
+    add(everything("first page"), newest(), "", by_time);
+    let window = Window::at(49_950, 50);
+    add(
+        everything("page 1,000"),
+        (CdrSort::StartedAt, Order::Descending, window),
+        "limit=50&offset=49950",
+        by_time,
+    );
     for asked in filters() {
-        add(asked, newest, "", by_time);
+        add(asked, newest(), "", by_time);
     }
     let page = |sort, order| (sort, order, Window::default());
     for (name, sort, key, column) in [

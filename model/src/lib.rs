@@ -11,6 +11,7 @@ pub mod call_request;
 pub mod cdr;
 pub mod conversation;
 pub mod csv;
+pub mod cursor;
 pub mod directory;
 pub mod duration;
 pub mod event;

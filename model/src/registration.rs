@@ -65,7 +65,7 @@ pub struct RegistrationRecord {
 }
 
 /// Which registrations; every given condition must hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistrationQuery {
     /// Of this organisation.
     pub organisation_id: Option<OrganisationId>,

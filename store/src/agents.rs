@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::columns::{instant, parsed, parsed_opt, word};
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::{named, refer};
 use crate::search::searchable;
 use crate::sql::{Row, sql};
@@ -22,7 +23,7 @@ const TABLE: Table = Table {
     select: "SELECT id, organisation_id, team_id, name, kind, extension_id, user_id, created_at_us,
              updated_at_us FROM agents",
     team: Some(" AND team_id = "),
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Agents for Store {

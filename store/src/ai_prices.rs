@@ -11,7 +11,8 @@ use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::columns::{instant, instant_opt, number, parsed, word};
+use crate::columns::{instant, instant_opt, parsed, word};
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::references::no_organisation;
 use crate::sql::{Connection, Row, sql};
 use crate::statement::Statement;
@@ -42,22 +43,14 @@ impl Store {
         filter: &AiPriceFilter,
         window: Window,
     ) -> Result<Page<AiPrice>, StoreError> {
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM ai_prices WHERE TRUE");
-        matching(&mut total, scope, filter);
-        let mut items = Statement::new("SELECT * FROM ai_prices WHERE TRUE");
-        matching(&mut items, scope, filter);
-        items.push(" ORDER BY provider, model, is_prefix, kind, organisation_id, from_time_us, id");
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM ai_prices WHERE TRUE",
+            items: "SELECT * FROM ai_prices WHERE TRUE",
+            matching: &|statement| matching(statement, scope, filter),
+            sorting: Sorting::ascending(ORDER),
+        };
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        Ok(Page {
-            items: rows.iter().map(price).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        rows(&mut transaction, &list, &window).await?.try_map(|row| price(&row))
     }
 
     async fn find_ai_price(&self, id: AiPriceId) -> Result<Option<AiPrice>, StoreError> {
@@ -238,3 +231,13 @@ fn price(row: &Row) -> Result<AiPrice, StoreError> {
         to_time: instant_opt(row, "to_time_us")?,
     })
 }
+
+const ORDER: &[SortColumn] = &[
+    SortColumn::Text("provider"),
+    SortColumn::Text("model"),
+    SortColumn::Integer("is_prefix"),
+    SortColumn::Text("kind"),
+    SortColumn::Text("organisation_id"),
+    SortColumn::Integer("from_time_us"),
+    SortColumn::Text("id"),
+];

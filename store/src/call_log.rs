@@ -49,7 +49,16 @@ impl CdrLog for Store {
 
 impl Store {
     async fn list_cdrs(&self, scope: Scope, query: &CdrQuery) -> Result<Page<Cdr>, StoreError> {
-        let (filter, window) = (&query.filter, query.window);
+        let (filter, window) = (&query.filter, &query.window);
+        if let Some(cursor) = &window.cursor {
+            let total = match cursor.is_first() {
+                true => Some(self.count_cdrs(scope, filter, u32::MAX).await?),
+                false => None,
+            };
+            let mut transaction = self.readers().begin_read().await?;
+            let texts = texts(scope, query, &mut transaction).await?;
+            return self.cdrs_by_cursor(scope, query, (cursor, total), texts, &mut transaction).await;
+        }
         // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
         let on = &mut *transaction;
@@ -58,7 +67,7 @@ impl Store {
             let reading = Reading { calls: Some(calls), ..Reading::whole(scope, filter) };
             let rows = match calls.is_empty() {
                 true => Vec::new(),
-                false => page(&reading, query.sort, query.order, Window { offset: 0, ..window }, on).await?,
+                false => page(&reading, query.sort, query.order, &Window::at(0, window.limit), on).await?,
             };
             return as_page(&rows, *total, window);
         }
@@ -136,13 +145,12 @@ impl Store {
     }
 }
 
-fn as_page(rows: &[Row], total: u64, window: Window) -> Result<Page<Cdr>, StoreError> {
-    let items = rows.iter().map(cdr).collect::<Result<_, _>>()?;
-    Ok(Page { items, total, limit: window.limit, offset: window.offset })
+fn as_page(rows: &[Row], total: u64, window: &Window) -> Result<Page<Cdr>, StoreError> {
+    Ok(Page::by_offset(rows.iter().map(cdr).collect::<Result<_, _>>()?, total, window))
 }
 
 /// Whether the page ends before its window does; then the end of the page is the end of the list.
-fn is_last(rows: usize, window: Window) -> bool {
+fn is_last(rows: usize, window: &Window) -> bool {
     (rows as u64) < u64::from(window.limit) && (rows > 0 || window.offset == 0)
 }
 
@@ -207,7 +215,7 @@ async fn page(
     reading: &Reading<'_>,
     sort: CdrSort,
     order: Order,
-    window: Window,
+    window: &Window,
     on: &mut Connection,
 ) -> Result<Vec<Row>, StoreError> {
     let sorting = order_by(sort, order, reading.texts);
@@ -231,8 +239,8 @@ async fn page(
         statement.push(present);
         number(&statement.query().fetch_one(&mut *on).await?, "total")?
     };
-    let rest = Window { limit: left, offset: window.offset.saturating_sub(have) };
-    rows.extend(part(reading, missing, missing_clause, rest, on).await?);
+    let rest = Window::at(window.offset.saturating_sub(have), left);
+    rows.extend(part(reading, missing, missing_clause, &rest, on).await?);
     Ok(rows)
 }
 
@@ -242,7 +250,7 @@ async fn part(
     reading: &Reading<'_>,
     also: &'static str,
     clause: &'static str,
-    window: Window,
+    window: &Window,
     on: &mut Connection,
 ) -> Result<Vec<Row>, StoreError> {
     let mut statement = Statement::new("SELECT cdrs.* FROM (SELECT call_uuid AS page_uuid FROM cdrs");

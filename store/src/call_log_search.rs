@@ -41,14 +41,14 @@ impl Store {
     ) -> Result<Searched, StoreError> {
         let Some(wanted) = Wanted::of(scope, &query.filter) else { return Ok(Searched::No) };
         let Some(mut found) = find(on, self.text_cache(), &wanted).await? else { return Ok(Searched::No) };
-        let (total, window) = (found.total(), query.window);
+        let (total, window) = (found.total(), &query.window);
         let is_near = window.offset.saturating_add(window.limit.into()) <= NEAR;
         Ok(if total == 0 {
             Searched::Total(0)
         } else if !wanted.has_more() && query.sort == CdrSort::StartedAt && is_near {
             Searched::Page(found.window(on, query.order, window).await?, total)
         } else if total <= FEW {
-            Searched::Calls(found.window(on, Order::Ascending, ALL).await?)
+            Searched::Calls(found.window(on, Order::Ascending, &ALL).await?)
         } else if wanted.has_more() {
             Searched::No
         } else {
@@ -69,7 +69,7 @@ impl Store {
         Ok(if total == 0 || (total > FEW && !wanted.has_more()) {
             Searched::Total(total)
         } else if total <= FEW {
-            Searched::Calls(found.window(on, Order::Ascending, ALL).await?)
+            Searched::Calls(found.window(on, Order::Ascending, &ALL).await?)
         } else {
             Searched::No
         })
@@ -80,4 +80,4 @@ impl Store {
 const FEW: u64 = 1_000;
 /// The end of the windows whose records are taken from the blocks: those before them are in memory.
 const NEAR: u64 = 10_000;
-const ALL: Window = Window { limit: u32::MAX, offset: 0 };
+const ALL: Window = Window { limit: u32::MAX, offset: 0, cursor: None };

@@ -11,6 +11,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::columns::{instant, instant_opt, number, parsed, parsed_opt, word};
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::scope::within;
 use crate::sql::{Connection, Row, sql};
 use crate::statement::Statement;
@@ -156,26 +157,15 @@ impl Store {
         scope: Scope,
         query: &RequestQuery,
     ) -> Result<Page<CallRequest>, StoreError> {
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM call_requests");
-        matching(&mut total, scope, query);
-        let mut items = Statement::new(
-            "SELECT call_requests.*, (SELECT COUNT(*) FROM cdrs
-             WHERE cdrs.call_uuid = call_requests.call_uuid) AS records FROM call_requests",
-        );
-        matching(&mut items, scope, query);
-        items.push(" ORDER BY created_at_us DESC, id DESC");
-        let window = query.window;
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM call_requests",
+            items: "SELECT call_requests.*, (SELECT COUNT(*) FROM cdrs
+                WHERE cdrs.call_uuid = call_requests.call_uuid) AS records FROM call_requests",
+            matching: &|statement| matching(statement, scope, query),
+            sorting: Sorting::descending(&[SortColumn::Integer("created_at_us"), SortColumn::Text("id")]),
+        };
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        Ok(Page {
-            items: rows.iter().map(request).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        rows(&mut transaction, &list, &query.window).await?.try_map(|row| request(&row))
     }
 
     /// Deletes requests whose retention time is over, a bounded number; returns how many.

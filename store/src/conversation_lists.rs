@@ -6,6 +6,7 @@ use sidetone_model::page::Page;
 
 use crate::columns::number;
 use crate::conversation_rows::conversation;
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::scope::within;
 use crate::sql::Row;
 use crate::statement::Statement;
@@ -18,27 +19,16 @@ impl Store {
         scope: Scope,
         query: &ConversationQuery,
     ) -> Result<Page<ListedConversation>, StoreError> {
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM ");
-        matching(&mut total, scope, query);
-        let mut items = Statement::new(
-            "SELECT listed.*, (SELECT COUNT(*) FROM conversation_turns WHERE conversation_id = listed.id
-             AND conversation_turns.organisation_id = listed.organisation_id) AS turn_count FROM ",
-        );
-        matching(&mut items, scope, query);
-        items.push(" ORDER BY started_at_us DESC, id DESC");
-        let window = query.window;
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
-        // Both statements see one snapshot, so the total matches these items.
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM ",
+            items:
+                "SELECT listed.*, (SELECT COUNT(*) FROM conversation_turns WHERE conversation_id = listed.id
+                AND conversation_turns.organisation_id = listed.organisation_id) AS turn_count FROM ",
+            matching: &|statement| matching(statement, scope, query),
+            sorting: Sorting::descending(&[SortColumn::Integer("started_at_us"), SortColumn::Text("id")]),
+        };
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        Ok(Page {
-            items: rows.iter().map(listed).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        rows(&mut transaction, &list, &query.window).await?.try_map(|row| listed(&row))
     }
 }
 

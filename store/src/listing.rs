@@ -2,9 +2,9 @@
 
 use sidetone_model::access::Scope;
 use sidetone_model::listing::{Listing, ListingSort};
-use sidetone_model::page::{Order, Page};
+use sidetone_model::page::Page;
 
-use crate::columns::number;
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::scope::within_by;
 use crate::search::containing;
 use crate::sql::Row;
@@ -19,8 +19,8 @@ pub(super) struct Table {
     pub(super) select: &'static str,
     /// ` AND column = `, with the column that contains the team of a row; `None` where rows have no team.
     pub(super) team: Option<&'static str>,
-    /// ` ORDER BY …` by name, ascending and descending.
-    pub(super) by_name: [&'static str; 2],
+    /// The sort by name: the column with the name, and `id`.
+    pub(super) by_name: &'static [SortColumn],
 }
 
 impl Store {
@@ -32,30 +32,19 @@ impl Store {
         table: &Table,
         read: fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let mut total = Statement::new(table.count);
-        matching(&mut total, scope, listing, table);
-        let mut items = Statement::new(table.select);
-        matching(&mut items, scope, listing, table);
-        let [ascending, descending] = table.by_name;
-        items.push(match (listing.sort, listing.order) {
-            (ListingSort::Name, Order::Ascending) => ascending,
-            (ListingSort::Name, Order::Descending) => descending,
-            (ListingSort::CreatedAt, Order::Ascending) => " ORDER BY created_at_us ASC, id ASC",
-            (ListingSort::CreatedAt, Order::Descending) => " ORDER BY created_at_us DESC, id DESC",
-        });
-        let window = listing.window;
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
-        // Both statements see one snapshot, so the total matches these items.
+        let columns = match listing.sort {
+            ListingSort::Name => table.by_name,
+            ListingSort::CreatedAt => BY_CREATION,
+        };
+        let list = List {
+            count: table.count,
+            items: table.select,
+            matching: &|statement| matching(statement, scope, listing, table),
+            sorting: Sorting { columns, order: listing.order },
+        };
+        // All statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        Ok(Page {
-            items: rows.iter().map(read).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        rows(&mut transaction, &list, &listing.window).await?.try_map(|row| read(&row))
     }
 }
 
@@ -71,3 +60,5 @@ fn matching(statement: &mut Statement, scope: Scope, listing: &Listing, table: &
         statement.bind(" AND search LIKE ", containing(q), r" ESCAPE '\'");
     }
 }
+
+const BY_CREATION: &[SortColumn] = &[SortColumn::Integer("created_at_us"), SortColumn::Text("id")];

@@ -16,6 +16,7 @@ use sidetone_model::time::Timestamp;
 use crate::columns::{instant, number, parsed, word};
 use crate::conversation_rows::json_text;
 use crate::events::insert_event;
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::sql::{Connection, Query, Row, Transaction, sql};
 use crate::{Store, StoreError};
 
@@ -67,28 +68,18 @@ impl Store {
     ) -> Result<Page<MeetingSummary>, StoreError> {
         // Both statements see one snapshot, so the total matches these items.
         let mut transaction = self.readers().begin_read().await?;
-        let total = sql("SELECT COUNT(*) AS total FROM meetings WHERE organisation_id = $1 AND room_id = $2")
-            .bind(organisation.to_string())
-            .bind(room.to_string())
-            .fetch_one(&mut *transaction)
-            .await?;
-        let rows =
-            sql("SELECT session_id, agent_id, agent_name, state, minutes_error, notes_count, turns_count,
-             CAST(CASE WHEN minutes IS NULL THEN 0 ELSE 1 END AS BIGINT) AS has_minutes
-             FROM meetings WHERE organisation_id = $1 AND room_id = $2
-             ORDER BY started_at_us DESC, session_id DESC LIMIT $3 OFFSET $4")
-            .bind(organisation.to_string())
-            .bind(room.to_string())
-            .bind(i64::from(window.limit))
-            .bind(i64::try_from(window.offset).unwrap_or(i64::MAX))
-            .fetch_all(&mut *transaction)
-            .await?;
-        Ok(Page {
-            items: rows.iter().map(summary).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM meetings WHERE organisation_id = ",
+            items: "SELECT session_id, agent_id, agent_name, state, minutes_error, notes_count, turns_count,
+                started_at_us, CAST(CASE WHEN minutes IS NULL THEN 0 ELSE 1 END AS BIGINT) AS has_minutes
+                FROM meetings WHERE organisation_id = ",
+            matching: &|statement| {
+                statement.bind("", organisation.to_string(), "");
+                statement.bind(" AND room_id = ", room.to_string(), "");
+            },
+            sorting: Sorting::descending(BY_START),
+        };
+        rows(&mut transaction, &list, &window).await?.try_map(|row| summary(&row))
     }
 
     async fn report_meeting(
@@ -249,3 +240,5 @@ fn agent(row: &Row) -> Result<MeetingAgent, StoreError> {
 fn json<T: DeserializeOwned>(row: &Row, column: &'static str) -> Result<T, StoreError> {
     serde_json::from_str(row.try_get(column)?).map_err(|_| StoreError::Corrupt { column })
 }
+
+const BY_START: &[SortColumn] = &[SortColumn::Integer("started_at_us"), SortColumn::Text("session_id")];

@@ -13,6 +13,7 @@ use sidetone_model::page::Page;
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word};
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::sql::{Row, Transaction};
 use crate::statement::Statement;
 use crate::{Store, StoreError};
@@ -71,25 +72,17 @@ impl Store {
         of: Of,
         query: &NoteQuery,
     ) -> Result<Page<NoteRecord>, StoreError> {
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM notes WHERE organisation_id = ");
-        matching(&mut total, organisation, of, query);
-        let mut items = Statement::new("SELECT * FROM notes WHERE organisation_id = ");
-        matching(&mut items, organisation, of, query);
-        items.push(" ORDER BY sent_at_us DESC, id DESC");
-        let window = query.window;
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM notes WHERE organisation_id = ",
+            items: "SELECT * FROM notes WHERE organisation_id = ",
+            matching: &|statement| matching(statement, organisation, of, query),
+            sorting: Sorting::descending(&[SortColumn::Integer("sent_at_us"), SortColumn::Text("id")]),
+        };
         // All statements see one snapshot.
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        let mut receipts = receipts_of(&mut transaction, &rows).await?;
-        Ok(Page {
-            items: rows.iter().map(|row| record(row, &mut receipts)).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        let page = rows(&mut transaction, &list, &query.window).await?;
+        let mut receipts = receipts_of(&mut transaction, &page.items).await?;
+        page.try_map(|row| record(&row, &mut receipts))
     }
 }
 

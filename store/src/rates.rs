@@ -16,6 +16,7 @@ use sidetone_model::rating::{
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, instant_opt, number, parsed};
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::search::containing;
 use crate::sql::{Row, Value, sql};
 use crate::statement::Statement;
@@ -56,12 +57,13 @@ trait Stored: Rate + Sized {
 
     fn id_value(id: Self::Id) -> Value;
 
-    /// Adds the page's condition and order, for both of its statements.
-    fn narrowed(statement: Statement, scope: Scope, filter: &RateFilter) -> Statement;
+    /// Adds the list's condition.
+    fn narrowed(statement: &mut Statement, scope: Scope, filter: &RateFilter);
 
     /// `SELECT *`, and `SELECT COUNT(*) AS total`.
     const PAGE: [&'static str; 2];
-    const ORDER: &'static str;
+    /// The sort of the list.
+    const ORDER: &'static [SortColumn];
 }
 
 impl Store {
@@ -230,21 +232,15 @@ impl Store {
         filter: &RateFilter,
         window: Window,
     ) -> Result<Page<R>, StoreError> {
-        let [items, total] = R::PAGE;
-        let total = R::narrowed(Statement::new(total), scope, filter);
-        let mut items = R::narrowed(Statement::new(items), scope, filter);
-        items.push(R::ORDER);
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
+        let [items, count] = R::PAGE;
+        let list = List {
+            count,
+            items,
+            matching: &|statement| R::narrowed(statement, scope, filter),
+            sorting: Sorting::ascending(R::ORDER),
+        };
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        Ok(Page {
-            items: rows.iter().map(R::of).collect::<Result<_, _>>()?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        rows(&mut transaction, &list, &window).await?.try_map(|row| R::of(&row))
     }
 }
 
@@ -256,7 +252,12 @@ impl Stored for SellRate {
         "INSERT INTO sell_rates (id, organisation_id, prefix, from_time_us, to_time_us,
         per_minute_scaled, currency, first_s, next_s, created_at_us, updated_at_us)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)";
-    const ORDER: &'static str = " ORDER BY organisation_id, prefix, from_time_us, id";
+    const ORDER: &'static [SortColumn] = &[
+        SortColumn::Text("organisation_id"),
+        SortColumn::Text("prefix"),
+        SortColumn::Integer("from_time_us"),
+        SortColumn::Text("id"),
+    ];
     const OWNER: &'static str = "SELECT id FROM organisations WHERE id = $1";
     const OWNER_FIELD: &'static str = "organisation_id";
     const PAGE: [&'static str; 2] =
@@ -300,11 +301,10 @@ impl Stored for SellRate {
         id.to_string().into()
     }
 
-    fn narrowed(mut statement: Statement, scope: Scope, filter: &RateFilter) -> Statement {
+    fn narrowed(statement: &mut Statement, scope: Scope, filter: &RateFilter) {
         statement.bind_text(" AND organisation_id = ", scope.organisation());
         statement.bind_text(" AND organisation_id = ", filter.organisation_id);
-        narrowed_by_prefix(&mut statement, filter);
-        statement
+        narrowed_by_prefix(statement, filter);
     }
 }
 
@@ -315,7 +315,12 @@ impl Stored for CostRate {
     const INSERT: &'static str = "INSERT INTO cost_rates (id, trunk_id, prefix, from_time_us, to_time_us,
         per_minute_scaled, currency, first_s, next_s, created_at_us, updated_at_us)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)";
-    const ORDER: &'static str = " ORDER BY trunk_id, prefix, from_time_us, id";
+    const ORDER: &'static [SortColumn] = &[
+        SortColumn::Text("trunk_id"),
+        SortColumn::Text("prefix"),
+        SortColumn::Integer("from_time_us"),
+        SortColumn::Text("id"),
+    ];
     const OWNER: &'static str = "SELECT id FROM trunks WHERE id = $1";
     const OWNER_FIELD: &'static str = "trunk_id";
     const PAGE: [&'static str; 2] =
@@ -360,13 +365,12 @@ impl Stored for CostRate {
     }
 
     /// Inside no organisation: only operators see what carriers charge.
-    fn narrowed(mut statement: Statement, scope: Scope, filter: &RateFilter) -> Statement {
+    fn narrowed(statement: &mut Statement, scope: Scope, filter: &RateFilter) {
         if scope != Scope::Everything {
             statement.push(" AND FALSE");
         }
         statement.bind_text(" AND trunk_id = ", filter.trunk_id);
-        narrowed_by_prefix(&mut statement, filter);
-        statement
+        narrowed_by_prefix(statement, filter);
     }
 }
 
@@ -376,7 +380,12 @@ impl Stored for FxRate {
     const FIND: &'static str = "SELECT * FROM fx_rates WHERE id = $1";
     const INSERT: &'static str = "INSERT INTO fx_rates (id, from_currency, to_currency, from_time_us,
         rate_scaled, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5, $6, $6)";
-    const ORDER: &'static str = " ORDER BY from_currency, to_currency, from_time_us, id";
+    const ORDER: &'static [SortColumn] = &[
+        SortColumn::Text("from_currency"),
+        SortColumn::Text("to_currency"),
+        SortColumn::Integer("from_time_us"),
+        SortColumn::Text("id"),
+    ];
     const OWNER: &'static str = "";
     const OWNER_FIELD: &'static str = "";
     const PAGE: [&'static str; 2] =
@@ -419,13 +428,12 @@ impl Stored for FxRate {
         id.to_string().into()
     }
 
-    fn narrowed(mut statement: Statement, scope: Scope, filter: &RateFilter) -> Statement {
+    fn narrowed(statement: &mut Statement, scope: Scope, filter: &RateFilter) {
         if scope != Scope::Everything {
             statement.push(" AND FALSE");
         }
         statement.bind_text(" AND from_currency = ", filter.from);
         statement.bind_text(" AND to_currency = ", filter.to);
-        statement
     }
 }
 

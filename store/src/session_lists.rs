@@ -12,6 +12,7 @@ use sidetone_model::room::{Invite, InviteState, Role};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word};
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::sql::{Row, Transaction, sql};
 use crate::statement::Statement;
 use crate::{Store, StoreError};
@@ -90,26 +91,18 @@ impl Store {
     ) -> Result<Page<SessionRecord>, StoreError> {
         // All statements see one snapshot.
         let mut transaction = self.readers().begin_read().await?;
-        let total = sql("SELECT COUNT(*) AS total FROM conference_sessions
-             WHERE organisation_id = $1 AND room_id = $2")
-        .bind(organisation.to_string())
-        .bind(room.to_string())
-        .fetch_one(&mut *transaction)
-        .await?;
-        let rows = sql("SELECT * FROM conference_sessions WHERE organisation_id = $1 AND room_id = $2
-             ORDER BY started_at_us DESC, id DESC LIMIT $3 OFFSET $4")
-        .bind(organisation.to_string())
-        .bind(room.to_string())
-        .bind(i64::from(window.limit))
-        .bind(i64::try_from(window.offset).unwrap_or(i64::MAX))
-        .fetch_all(&mut *transaction)
-        .await?;
-        Ok(Page {
-            items: records(&mut transaction, organisation, &rows, now).await?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM conference_sessions WHERE organisation_id = ",
+            items: "SELECT * FROM conference_sessions WHERE organisation_id = ",
+            matching: &|statement| {
+                statement.bind("", organisation.to_string(), "");
+                statement.bind(" AND room_id = ", room.to_string(), "");
+            },
+            sorting: Sorting::descending(&[SortColumn::Integer("started_at_us"), SortColumn::Text("id")]),
+        };
+        let page = rows(&mut transaction, &list, &window).await?;
+        let records = records(&mut transaction, organisation, &page.items, now).await?;
+        Ok(page.with(records))
     }
 
     async fn session_of_room(

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::columns::{instant, parsed};
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::named;
 use crate::search::searchable;
 use crate::sql::{Row, sql};
@@ -21,7 +22,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM teams",
     select: "SELECT id, organisation_id, name, created_at_us, updated_at_us FROM teams",
     team: Some(" AND id = "),
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Teams for Store {

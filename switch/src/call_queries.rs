@@ -1,10 +1,11 @@
 //! Answers queries about live calls and their phones.
 
 use sidetone_model::access::Scope;
+use sidetone_model::cursor::KeyValue;
 use sidetone_model::ids::{CallId, ExtensionId, LegId};
 use sidetone_model::live_call::{CallState, LiveCall, LiveCallQuery};
 use sidetone_model::note::{CallPhones, Phone};
-use sidetone_model::page::Page;
+use sidetone_model::page::{Order, Page};
 use sidetone_sip::ua::LegKey;
 
 use crate::call_table::CallTable;
@@ -38,11 +39,11 @@ pub(super) fn list(calls: &CallTable, scope: Scope, query: &LiveCallQuery) -> Pa
         })
         .collect();
     matching.sort_unstable_by(|a, b| b.cmp(a));
-    let window = query.window;
-    let skipped = usize::try_from(window.offset).unwrap_or(usize::MAX);
-    let ids = matching.iter().skip(skipped).take(window.limit as usize);
-    let items = ids.filter_map(|(_, id)| find(calls, *id)).collect();
-    Page { items, total: matching.len() as u64, limit: window.limit, offset: window.offset }
+    let page = Page::of_sorted(matching, &query.window, Order::Descending, |(started_at, call)| {
+        vec![KeyValue::Integer(started_at.as_micros()), KeyValue::Text(call.to_string())]
+    });
+    let items = page.items.iter().filter_map(|(_, id)| find(calls, *id)).collect();
+    page.with(items)
 }
 
 /// Returns a live call of any organisation; `None` once it has ended.

@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
+use sidetone_model::cursor::KeyValue;
 use sidetone_model::ids::{CallId, LegId, RoomId};
-use sidetone_model::page::Page;
+use sidetone_model::page::{Order, Page};
 use sidetone_model::room::{Control, ControlDone, ControlRefused, DialRequest, LiveRoom, RoomName};
 use sidetone_model::time::Now;
 use uuid::Uuid;
@@ -18,10 +19,9 @@ pub(super) fn list(conferences: &Conferences, now: Now, query: &ListRooms) -> Pa
     rooms
         .retain(|room| organisation.is_none_or(|wanted| wanted == room.organisation_id) && viewer.sees(room));
     rooms.sort_unstable_by_key(|room| Reverse((room.started_at, room.session_id)));
-    let total = rooms.len() as u64;
-    let skipped = usize::try_from(window.offset).unwrap_or(usize::MAX);
-    let items = rooms.into_iter().skip(skipped).take(window.limit as usize).collect();
-    Page { items, total, limit: window.limit, offset: window.offset }
+    Page::of_sorted(rooms, window, Order::Descending, |room| {
+        vec![KeyValue::Integer(room.started_at.as_micros()), KeyValue::Text(room.session_id.to_string())]
+    })
 }
 
 /// Returns a live room.

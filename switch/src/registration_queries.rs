@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sidetone_model::access::Scope;
+use sidetone_model::cursor::KeyValue;
 use sidetone_model::directory::Extension;
-use sidetone_model::page::Page;
+use sidetone_model::page::{Order, Page};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::registration::{RegistrationQuery, RegistrationRecord, RegistrationState};
 use sidetone_model::time::Now;
@@ -36,22 +37,22 @@ pub(super) fn list(
     };
     extensions.retain(is_asked);
     extensions.sort_unstable_by_key(|extension| (&extension.number, extension.organisation_id, extension.id));
-    let window = query.window;
-    let (mut total, mut items) = (0, Vec::new());
+    let mut found: Vec<(&Extension, &Binding)> = Vec::new();
     for extension in extensions {
         let Some(aor) = directory.aor(extension) else { continue };
         let bindings = registrar.bindings_of(&aor).iter();
         let mut bindings: Vec<&Binding> =
             bindings.filter(|binding| binding.expires_at > now.instant).collect();
         bindings.sort_unstable_by_key(|binding| binding.id);
-        for binding in bindings {
-            if total >= window.offset && items.len() < window.limit as usize {
-                items.push(record(now, extension, binding));
-            }
-            total += 1;
-        }
+        found.extend(bindings.into_iter().map(|binding| (extension, binding)));
     }
-    Page { items, total, limit: window.limit, offset: window.offset }
+    let page = Page::of_sorted(found, &query.window, Order::Ascending, |(extension, binding)| {
+        let texts =
+            [extension.number.clone(), extension.organisation_id.to_string(), extension.id.to_string()];
+        let binding = KeyValue::Integer(i64::try_from(binding.id.0).unwrap_or(i64::MAX));
+        texts.into_iter().map(KeyValue::Text).chain([binding]).collect()
+    });
+    page.map(|(extension, binding)| record(now, extension, binding))
 }
 
 fn record(now: Now, extension: &Extension, binding: &Binding) -> RegistrationRecord {

@@ -26,7 +26,7 @@ const DOCUMENTS: [(&str, usize, usize); 27] = [
     ("docs/figures.md", 0, 0),
     ("docs/fuzzing.md", 0, 2),
     ("docs/golden.md", 0, 0),
-    ("docs/integrators.md", 23, 1),
+    ("docs/integrators.md", 24, 1),
     ("docs/load-program.md", 0, 1),
     ("docs/load-tests.md", 0, 2),
     ("docs/memory.md", 0, 0),

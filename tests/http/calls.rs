@@ -44,13 +44,13 @@ struct Carried {
 impl LiveCalls for Carried {
     fn list(&self, scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>> {
         Box::pin(async move {
-            let window = query.window;
+            let window = query.window.clone();
             self.asked.lock().unwrap().push((scope, query));
             if self.busy {
                 return Err(Problem::Busy { retry_after_s: 1 });
             }
             let (items, total) = (self.calls.clone(), self.calls.len() as u64);
-            Ok(Page { items, total, limit: window.limit, offset: window.offset })
+            Ok(Page::by_offset(items, total, &window))
         })
     }
 

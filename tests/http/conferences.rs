@@ -37,7 +37,7 @@ impl LiveRooms for Party {
         };
         let items: Vec<LiveRoom> = self.rooms.lock().unwrap().iter().filter(wanted).cloned().collect();
         let total = items.len() as u64;
-        Box::pin(async move { Ok(Page { items, total, limit: window.limit, offset: window.offset }) })
+        Box::pin(async move { Ok(Page::by_offset(items, total, &window)) })
     }
 
     fn find(&self, room: RoomName) -> PortFuture<'_, Option<LiveRoom>> {

@@ -107,7 +107,7 @@ struct Silence;
 impl LiveCalls for Silence {
     fn list(&self, _scope: Scope, query: LiveCallQuery) -> PortFuture<'_, Page<LiveCall>> {
         let window = query.window;
-        let page = Page { items: Vec::new(), total: 0, limit: window.limit, offset: window.offset };
+        let page = Page::by_offset(Vec::new(), 0, &window);
         Box::pin(async move { Ok(page) })
     }
 

@@ -44,6 +44,7 @@ mod notes;
 mod numbers;
 mod office;
 mod organisations;
+mod paging;
 mod prompts;
 mod quality;
 mod rates;

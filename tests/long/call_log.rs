@@ -69,7 +69,7 @@ fn fill(dir: &Path, count: usize) {
     runtime.block_on(async {
         let store = Store::open(&database_in(dir)).await.unwrap();
         let owner = store.directory().await.unwrap().organisations[0].id;
-        let one = Window { limit: 1, offset: 0 };
+        let one = Window::at(0, 1);
         let there = store.list(Scope::Organisation(owner), one.into()).await.unwrap().total;
         let began = Instant::now();
         if there < count as u64 {

@@ -81,7 +81,7 @@ fn while_the_server_is_away_records_wait_and_lists_fail_soon() {
         line.send(Line::Up).unwrap();
         drop(journal);
         tokio::time::timeout(Duration::from_secs(30), writer).await.expect("stored within 30 s").unwrap();
-        let page = store.list(scope, Window { limit: 500, offset: 0 }.into()).await.unwrap();
+        let page = store.list(scope, Window::at(0, 500).into()).await.unwrap();
         assert_eq!((page.total, page.items.len()), (150, 150));
         store.close().await;
     });

@@ -8,6 +8,7 @@ use sidetone_model::access::Scope;
 use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
 use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{CallId, RoomId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
@@ -224,7 +225,7 @@ async fn pages(
 ) -> Vec<Cdr> {
     let mut seen = Vec::new();
     loop {
-        let window = Window { limit, offset: seen.len() as u64 };
+        let window = Window::at(seen.len() as u64, limit);
         let query = CdrQuery { filter: filter.clone(), sort, order, window };
         let page = store.list(scope, query).await.unwrap();
         let read = page.items.len();
@@ -233,6 +234,32 @@ async fn pages(
             assert_eq!(page.total, seen.len() as u64, "the total is exact");
             return seen;
         }
+    }
+}
+
+/// Every page of `limit` by cursor, one after the other.
+async fn cursor_pages(
+    store: &Store,
+    scope: Scope,
+    filter: &CdrFilter,
+    sort: CdrSort,
+    order: Order,
+    limit: u32,
+) -> Vec<Cdr> {
+    let (mut seen, mut cursor) = (Vec::new(), Cursor::default());
+    loop {
+        let window = Window { limit, offset: 0, cursor: Some(cursor) };
+        let query = CdrQuery { filter: filter.clone(), sort, order, window };
+        let page = store.list(scope, query).await.unwrap();
+        assert_eq!(page.offset, seen.len() as u64, "the items before it");
+        let (total, next) = (page.total, page.next_cursor.unwrap());
+        seen.extend(page.items);
+        // What a client sends is what it was given.
+        let Some(next) = next else {
+            assert_eq!(total, seen.len() as u64, "the total of the first page");
+            return seen;
+        };
+        cursor = Cursor::from_token(&next.to_token()).unwrap();
     }
 }
 
@@ -274,12 +301,36 @@ fn pages_are_disjoint_and_complete_for_every_sort_and_order() {
                 let seen = pages(store, scope, &filter, sort, order, limit).await;
                 let expected = expected(&all, scope, &filter, sort, order);
                 assert_eq!(ids(&seen), ids(&expected), "{name} {order:?} by {limit}");
+                let seen = cursor_pages(store, scope, &filter, sort, order, limit).await;
+                assert_eq!(ids(&seen), ids(&expected), "{name} {order:?} by {limit}, by cursor");
             }
         }
         for order in [Order::Ascending, Order::Descending] {
             let expected = expected(&all, scope, &filter, CdrSort::StartedAt, order);
             assert_eq!(ids(&chunks(store, scope, &filter, order, 97).await), ids(&expected), "{order:?}");
         }
+    });
+}
+
+/// Records that end while a client reads appear on no page behind them, and nothing is shown twice or left out.
+#[test]
+fn pages_by_cursor_are_stable_while_records_are_added() {
+    let record = |number: u128| Cdr { started_at: at(number as i64), ..answered(number) };
+    with_store(async |store| {
+        store.store(&(1..=10).map(record).collect::<Vec<_>>()).await.unwrap();
+        let (mut seen, mut cursor) = (Vec::new(), Some(Cursor::default()));
+        let mut fresh = 11;
+        while let Some(place) = cursor {
+            let window = Window { limit: 3, offset: 0, cursor: Some(place) };
+            let page = store.list(OWN(), window.into()).await.unwrap();
+            assert_eq!((page.total, page.limit), (10, 3));
+            seen.extend(ids(&page.items));
+            cursor = page.next_cursor.unwrap();
+            store.store(&[record(fresh), record(fresh + 1)]).await.unwrap();
+            fresh += 2;
+        }
+        let expected: Vec<CallId> = (1..=10).rev().map(|number| answered(number).call_uuid).collect();
+        assert_eq!(seen, expected);
     });
 }
 
@@ -313,6 +364,8 @@ fn filters_combine_freely() {
             let wanted = expected(&all, scope, &filter, sort, order);
             let seen = pages(store, scope, &filter, sort, order, 40).await;
             assert_eq!(ids(&seen), ids(&wanted), "round {round}: {filter:?}");
+            let seen = cursor_pages(store, scope, &filter, sort, order, 40).await;
+            assert_eq!(ids(&seen), ids(&wanted), "round {round}, by cursor: {sort:?} {order:?} {filter:?}");
             let count = store.count(scope, &filter, 20).await.unwrap();
             assert_eq!(count, wanted.len().min(20) as u64, "round {round}: {filter:?}");
             let wanted = expected(&all, scope, &filter, CdrSort::StartedAt, order);
@@ -355,8 +408,8 @@ fn no_filter_shows_a_row_outside_the_scope() {
                 .collect();
             wanted.sort_by(|a, b| compare(sort, order, a, b));
             let wanted: Vec<CallId> = wanted.iter().map(|cdr| cdr.call_uuid).collect();
-            let window = Window { limit: 20, offset: rng.random_range(0..3) };
-            let query = CdrQuery { filter: filter.clone(), sort, order, window };
+            let window = Window::at(rng.random_range(0..3), 20);
+            let query = CdrQuery { filter: filter.clone(), sort, order, window: window.clone() };
             let page = store.list(scope, query).await.unwrap();
             let shown: Vec<CallId> = wanted.iter().skip(window.offset as usize).take(20).copied().collect();
             let what = || format!("round {round}: {scope:?} {filter:?}");

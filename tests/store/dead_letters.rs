@@ -84,8 +84,8 @@ fn a_record_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later()
         drop(journal);
         tokio::time::timeout(SOON, writer.run(store)).await.expect("one row stops nothing");
         let scope = Scope::Organisation(organisation(1));
-        let window = Window { limit: 500, offset: 0 };
-        assert_eq!(store.list(scope, window.into()).await.unwrap().total, 29, "{kind:?}");
+        let window = Window::at(0, 500);
+        assert_eq!(store.list(scope, window.clone().into()).await.unwrap().total, 29, "{kind:?}");
         let found = letters.list().unwrap();
         let [(_, letter)] = &found[..] else { panic!("{kind:?}: {found:?}") };
         assert_eq!((letter.kind.as_str(), letters.written()), ("call_record", 1));
@@ -95,7 +95,7 @@ fn a_record_that_is_refused_for_good_holds_up_no_other_and_can_be_stored_later()
         assert_eq!(replay(store, letter).await, Ok(true));
         let stored = CdrLog::find(store, ended(7).call_uuid).await.unwrap().unwrap();
         assert_eq!(stored.started_at, ended(7).started_at, "to the microsecond");
-        assert_eq!(store.list(scope, window.into()).await.unwrap().total, 30, "{kind:?}");
+        assert_eq!(store.list(scope, window.clone().into()).await.unwrap().total, 30, "{kind:?}");
     });
 }
 

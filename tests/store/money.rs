@@ -216,7 +216,7 @@ fn a_book_of_rates_is_kept_in_order() {
             (found.join(" "), page.total)
         };
         let all = || (Scope::Organisation(id), RateFilter::default());
-        let window = Window { limit: 2, offset: 1 };
+        let window = Window::at(1, 2);
         let (scope, filter) = all();
         assert_eq!(page(scope, filter, window).await, ("+1 +44".to_owned(), 5));
         let britain = RateFilter { prefix: "+44".parse().ok(), ..RateFilter::default() };

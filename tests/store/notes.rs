@@ -275,18 +275,21 @@ fn filters_narrow_and_pages_are_disjoint() {
             (found, page.total)
         };
         let all = NoteQuery::default();
-        assert_eq!(found(all).await, (vec![7, 6, 5, 4, 3, 2, 1], 7));
-        assert_eq!(found(NoteQuery { status: Some(NoteStatus::Sent), ..all }).await, (vec![1], 1));
-        assert_eq!(found(NoteQuery { level: Some(NoteLevel::Alert), ..all }).await, (vec![6, 4, 2], 3));
-        assert_eq!(found(NoteQuery { source: Some(NoteSource::Url), ..all }).await, (vec![3], 1));
-        assert_eq!(found(NoteQuery { acked: Some(true), ..all }).await, (vec![2], 1));
-        assert_eq!(found(NoteQuery { acked: Some(false), since: Some(at(6)), ..all }).await, (vec![7, 6], 2));
-        assert_eq!(found(NoteQuery { since: Some(at(6).plus_micros(1)), ..all }).await, (vec![7], 1));
+        assert_eq!(found(all.clone()).await, (vec![7, 6, 5, 4, 3, 2, 1], 7));
+        assert_eq!(found(NoteQuery { status: Some(NoteStatus::Sent), ..all.clone() }).await, (vec![1], 1));
         assert_eq!(
-            found(NoteQuery { window: Window { limit: 3, offset: 2 }, ..all }).await,
-            (vec![5, 4, 3], 7)
+            found(NoteQuery { level: Some(NoteLevel::Alert), ..all.clone() }).await,
+            (vec![6, 4, 2], 3)
         );
-        assert_eq!(found(NoteQuery { window: Window { limit: 3, offset: 9 }, ..all }).await, (vec![], 7));
+        assert_eq!(found(NoteQuery { source: Some(NoteSource::Url), ..all.clone() }).await, (vec![3], 1));
+        assert_eq!(found(NoteQuery { acked: Some(true), ..all.clone() }).await, (vec![2], 1));
+        assert_eq!(
+            found(NoteQuery { acked: Some(false), since: Some(at(6)), ..all.clone() }).await,
+            (vec![7, 6], 2)
+        );
+        assert_eq!(found(NoteQuery { since: Some(at(6).plus_micros(1)), ..all.clone() }).await, (vec![7], 1));
+        assert_eq!(found(NoteQuery { window: Window::at(2, 3), ..all.clone() }).await, (vec![5, 4, 3], 7));
+        assert_eq!(found(NoteQuery { window: Window::at(9, 3), ..all.clone() }).await, (vec![], 7));
         let foreign = store.notes_of_call(organisation(2), CALL, &all).await.unwrap();
         assert_eq!((foreign.items.len(), foreign.total), (0, 0));
     });

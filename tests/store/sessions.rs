@@ -275,10 +275,10 @@ fn sessions_are_shown_to_whom_their_room_is_shown() {
         store.store_sessions(NODE, &Rows { sessions: vec![row(home, 1)], ..Rows::default() }).await.unwrap();
         let window = Window::default();
         let (own, foreign) = (Scope::Organisation(owner), Scope::Organisation(organisation(2)));
-        assert_eq!(store.sessions(own, room, window, at(9)).await.unwrap().total, 1);
-        let refused = store.sessions(foreign, room, window, at(9)).await;
+        assert_eq!(store.sessions(own, room, window.clone(), at(9)).await.unwrap().total, 1);
+        let refused = store.sessions(foreign, room, window.clone(), at(9)).await;
         assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
-        let unknown = store.sessions(foreign, RoomId(Uuid::nil()), window, at(9)).await;
+        let unknown = store.sessions(foreign, RoomId(Uuid::nil()), window.clone(), at(9)).await;
         assert!(matches!(unknown, Err(Problem::NotFound(_))), "{unknown:?}");
         let unknown = store.session(own, room, session(9), at(9)).await;
         assert!(matches!(unknown, Err(Problem::NotFound(_))), "{unknown:?}");

@@ -86,7 +86,7 @@ fn query(rng: &mut StdRng) -> (Scope, CdrQuery) {
         rng,
         [own, own, Scope::Everything, Scope::Team { organisation: organisation(1), team: team(1) }],
     );
-    let window = Window { limit: rng.random_range(1..60), offset: pick(rng, [0, 0, 1, 40, 400, 20_000]) };
+    let window = Window::at(pick(rng, [0, 0, 1, 40, 400, 20_000]), rng.random_range(1..60));
     let sort = pick(rng, [CdrSort::StartedAt, CdrSort::StartedAt, sort]);
     (scope, CdrQuery { filter, sort, order: pick(rng, [Order::Ascending, Order::Descending]), window })
 }

@@ -208,7 +208,7 @@ impl World {
         webhook: WebhookId,
         status: Option<DeliveryStatus>,
     ) -> Page<DeliveryRecord> {
-        let window = Window { limit: 500, offset: 0 };
+        let window = Window::at(0, 500);
         self.store
             .webhook_deliveries(Scope::Everything, webhook, DeliveryFilter { status }, window)
             .await

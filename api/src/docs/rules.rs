@@ -140,7 +140,11 @@ const LISTS: Parts = &[(
     "A list answers `{items, total, limit, offset}`. `limit` is 1 to 500, by default 50; `offset` is 0 by \
      default. Other values get 400; they are never corrected silently. Every sort ends with the primary key, so \
      pages never overlap; missing values come last in both directions. Unknown parameters are refused, because a \
-     misspelt filter would return too much.",
+     misspelt filter would return too much.\n\n\
+     To read a whole list, page by cursor: send an empty `cursor` in place of `offset`, then the `next_cursor` of each \
+     page with the same filters and sort; it is null on the last page. No item is repeated or left out while others \
+     are added or deleted. On such a page `total` is the number of matching items when the first page was read, and \
+     `offset` the number of items on the pages before. A cursor of another list, filter, sort or scope gets 400.",
 )];
 
 const BODIES: Parts = &[

@@ -3,6 +3,7 @@
 use axum::http::Uri;
 use serde::Serialize;
 use sidetone_model::ai_price::{AiPrice, AiPriceFilter, AiPriceKind, ModelPattern, rules};
+use sidetone_model::cursor::Cursor;
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{AiPriceId, OrganisationId};
 use sidetone_model::money::{Amount, Currency};
@@ -12,6 +13,7 @@ use sidetone_model::time::Timestamp;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::auth::Caller;
 use crate::body::declare::{id_of, null_or, nullable, optional, parsed, required, word};
 use crate::body::{Fields, body};
 use crate::error::ApiError;
@@ -156,6 +158,10 @@ query! {
         /// Items to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -167,12 +173,10 @@ fn kind(value: &str) -> Result<AiPriceKind, Wrong> {
 ///
 /// # Errors
 /// `invalid_request` with every wrong field.
-pub(crate) fn query(uri: &Uri) -> Result<(AiPriceFilter, Window), ApiError> {
-    let AiPriceParams { kind, organisation_id, provider, limit, offset } = params::read(uri)?;
-    Ok((
-        AiPriceFilter { kind, organisation_id, provider: params::search(provider) },
-        params::window(limit, offset),
-    ))
+pub(crate) fn query(uri: &Uri, caller: &Caller) -> Result<(AiPriceFilter, Window), ApiError> {
+    let AiPriceParams { kind, organisation_id, provider, limit, offset, cursor } = params::read(uri)?;
+    let window = params::window(uri, caller, (limit, offset, cursor))?;
+    Ok((AiPriceFilter { kind, organisation_id, provider: params::search(provider) }, window))
 }
 
 impl From<AiPriceBody> for AiPrice {

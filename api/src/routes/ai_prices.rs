@@ -38,7 +38,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::BillingRead)?;
-    let (mut filter, window) = query(&uri)?;
+    let (mut filter, window) = query(&uri, &caller)?;
     caller.narrow(filter.organisation_id)?;
     match filter.kind {
         Some(kind) => require_sight(&caller, kind)?,

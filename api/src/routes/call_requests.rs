@@ -12,6 +12,7 @@ use sidetone_model::access::Permission;
 use sidetone_model::call_request::{
     CallRequest, Placeable, RequestQuery, RequestState, RequestedCall, WouldCall,
 };
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{CallId, CallRequestId, OrganisationId};
 use sidetone_model::page::Page;
 use utoipa::ToSchema;
@@ -86,6 +87,10 @@ query! {
         /// Requests to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -195,8 +200,8 @@ pub(crate) async fn list(
     caller.require(Permission::CallsRead)?;
     let With(given, OrganisationParam { organisation_id }) = params::read::<RequestListQuery>(&uri)?;
     caller.narrow(organisation_id)?;
-    let RequestParams { state: wanted, reference, limit, offset } = given;
-    let window = params::window(limit, offset);
+    let RequestParams { state: wanted, reference, limit, offset, cursor } = given;
+    let window = params::window(&uri, &caller, (limit, offset, cursor))?;
     let query = RequestQuery { organisation_id, state: wanted, reference, window };
     Ok(Json(state.call_requests()?.list(caller.scope(), &query).await?))
 }

@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::Uri;
 use sidetone_model::access::Permission;
 use sidetone_model::call::Direction;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::live_call::{CallState, LiveCall, LiveCallQuery};
 use sidetone_model::page::Page;
@@ -32,6 +33,10 @@ query! {
         /// Calls to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -59,7 +64,7 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<LiveCall>>, ApiError> {
     caller.require(Permission::CallsRead)?;
-    let query = query(&uri)?;
+    let query = query(&uri, &caller)?;
     caller.narrow(query.organisation_id)?;
     Ok(Json(state.live_calls()?.list(caller.scope(), query).await?))
 }
@@ -91,10 +96,10 @@ pub(crate) async fn find(
     Ok(Json(seen(found, "call that is up", |call| scope.covers(call.organisation_id, call.team_id))?))
 }
 
-fn query(uri: &Uri) -> Result<LiveCallQuery, ApiError> {
+fn query(uri: &Uri, caller: &Caller) -> Result<LiveCallQuery, ApiError> {
     let With(query, OrganisationParam { organisation_id }) = params::read::<ListQuery>(uri)?;
-    let LiveCallParams { extension_id, direction, state, limit, offset } = query;
-    let window = params::window(limit, offset);
+    let LiveCallParams { extension_id, direction, state, limit, offset, cursor } = query;
+    let window = params::window(uri, caller, (limit, offset, cursor))?;
     Ok(LiveCallQuery { organisation_id, extension_id, direction, state, window })
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use sidetone_model::call::{BillingMode, Direction, Transport};
 use sidetone_model::call_log::CdrSort;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{
     AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, RoomId, TeamId, TrunkId,
 };
@@ -84,6 +85,10 @@ query! {
         /// Records to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
         /// Sort key; records without a value come last, equal values are sorted by `call_uuid`.
         #[param(inline)]
         sort: CdrSort = sort,

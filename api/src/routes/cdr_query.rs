@@ -2,9 +2,11 @@
 
 use axum::http::Uri;
 use sidetone_model::call_log::{CdrFilter, CdrQuery};
-use sidetone_model::page::Order;
+use sidetone_model::page::{Order, Window};
 
+use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::listing::WindowParts;
 use crate::params::{self, With};
 use crate::routes::cdr_params::{
     CdrExportParams, CdrFilterParams, CdrPageParams, ExportSortKey, Format, OrderKey,
@@ -19,14 +21,21 @@ pub(crate) type ExportParams = With<CdrFilterParams, CdrExportParams>;
 ///
 /// # Errors
 /// `invalid_request` with every wrong field.
-pub(crate) fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
-    let With(filter, CdrPageParams { limit, offset, sort, order }) = params::read::<ListQuery>(uri)?;
-    Ok(CdrQuery {
+pub(crate) fn list(uri: &Uri, caller: &Caller) -> Result<CdrQuery, ApiError> {
+    let (query, parts) = read(uri)?;
+    Ok(CdrQuery { window: params::window(uri, caller, parts)?, ..query })
+}
+
+/// The query without its window, and that.
+fn read(uri: &Uri) -> Result<(CdrQuery, WindowParts), ApiError> {
+    let With(filter, CdrPageParams { limit, offset, cursor, sort, order }) = params::read::<ListQuery>(uri)?;
+    let query = CdrQuery {
         filter: filter.into(),
         sort: sort.unwrap_or_default(),
         order: order.map_or(Order::Descending, Order::from),
-        window: params::window(limit, offset),
-    })
+        window: Window::default(),
+    };
+    Ok((query, (limit, offset, cursor)))
 }
 
 /// Reads the query of `GET /cdrs/totals`: only filters.
@@ -51,7 +60,7 @@ pub(crate) struct ExportQuery {
 /// `invalid_request` with every wrong field.
 pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
     let With(filter, export) = params::read_or::<ExportParams>(uri, |name| match name {
-        "limit" | "offset" => "an export has no pages",
+        "limit" | "offset" | "cursor" => "an export has no pages",
         _ => "is not a parameter of this list",
     })?;
     // The only sort there is.
@@ -110,6 +119,13 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    /// The query of `GET /cdrs` for a caller who gives no cursor.
+    fn list(uri: &Uri) -> Result<CdrQuery, ApiError> {
+        let (query, (limit, offset, _)) = read(uri)?;
+        let window = Window::at(offset.unwrap_or(0), limit.unwrap_or(Window::LIMIT_DEFAULT));
+        Ok(CdrQuery { window, ..query })
+    }
 
     #[test]
     fn every_parameter_of_the_document_is_read() {

@@ -33,12 +33,11 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
-    let query = cdr_query::list(&uri)?;
+    let query = cdr_query::list(&uri, &caller)?;
     caller.narrow(query.filter.organisation_id)?;
-    let Page { items, total, limit, offset } = state.cdrs.list(caller.scope(), query).await?;
+    let page = state.cdrs.list(caller.scope(), query).await?;
     let margin = caller.may(Permission::MarginRead);
-    let items: Vec<_> = items.iter().map(|cdr| cdr.view(margin)).collect();
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    Ok(Json(page.as_ref().map(|cdr| cdr.view(margin))).into_response())
 }
 
 /// Read a call record

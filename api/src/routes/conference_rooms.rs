@@ -57,11 +57,11 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
     let listing = listing::read::<ListQuery>(&uri, &caller)?;
-    let Page { items, total, limit, offset } = state.rooms()?.list(caller.scope(), &listing).await?;
-    let ids: Vec<RoomId> = items.iter().map(|room| room.id).collect();
+    let page = state.rooms()?.list(caller.scope(), &listing).await?;
+    let ids: Vec<RoomId> = page.items.iter().map(|room| room.id).collect();
     let live = state.live_members(&ids).await?;
-    let items: Vec<_> = items.iter().zip(live).map(|(room, live)| room.view(live)).collect();
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    let items = page.items.iter().zip(live).map(|(room, live)| room.view(live)).collect();
+    Ok(Json(page.as_ref().with(items)).into_response())
 }
 
 /// Create a conference room

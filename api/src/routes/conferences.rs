@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::RoomId;
 use sidetone_model::page::Page;
 use sidetone_model::room::{LiveRoom, RoomName, RoomViewer};
@@ -29,6 +30,10 @@ query! {
         /// Rooms to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -66,9 +71,9 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let With(LiveRoomParams { limit, offset }, OrganisationParam { organisation_id: organisation }) =
+    let With(LiveRoomParams { limit, offset, cursor }, OrganisationParam { organisation_id: organisation }) =
         params::read::<ListQuery>(&uri)?;
-    let window = params::window(limit, offset);
+    let window = params::window(&uri, &caller, (limit, offset, cursor))?;
     caller.narrow(organisation)?;
     let viewer = viewer(&caller, &state).await?;
     let page = state.live_rooms()?.list(viewer, organisation, window).await?;

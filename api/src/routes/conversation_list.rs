@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::conversation::{ConversationItem, ConversationQuery};
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::AgentId;
 use sidetone_model::page::Page;
 use sidetone_model::time::Timestamp;
@@ -37,6 +38,10 @@ query! {
         /// Conversations to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -62,16 +67,14 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsRead)?;
     let With(
-        ConversationParams { agent_id, from, to, running, limit, offset },
+        ConversationParams { agent_id, from, to, running, limit, offset, cursor },
         OrganisationParam { organisation_id },
     ) = params::read::<ListQuery>(&uri)?;
     caller.narrow(organisation_id)?;
-    let window = params::window(limit, offset);
+    let window = params::window(&uri, &caller, (limit, offset, cursor))?;
     let query = ConversationQuery { agent_id, from, organisation_id, running, to, window };
     let page = state.conversations()?.list(caller.scope(), &query).await?;
     let sight = sight(&caller);
-    let items: Vec<_> =
-        page.items.iter().map(|listed| listed.conversation.item(sight, listed.turn_count)).collect();
-    let Page { total, limit, offset, .. } = page;
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    let page = page.as_ref().map(|listed| listed.conversation.item(sight, listed.turn_count));
+    Ok(Json(page).into_response())
 }

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use axum::http::Uri;
 use serde::Serialize;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::note::{NoteLevel, NoteQuery, NoteSource, NoteStatus};
+use sidetone_model::page::Window;
 use sidetone_model::time::Timestamp;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::page::{self, Wrong};
 use crate::params::{self, query};
@@ -19,9 +22,15 @@ use crate::routes::cdr_params::Bound;
 ///
 /// # Errors
 /// `invalid_request` with every wrong parameter.
-pub(crate) fn list(uri: &Uri) -> Result<NoteQuery, ApiError> {
-    let NoteParams { status, level, source, acked, since, limit, offset } = params::read(uri)?;
-    Ok(NoteQuery { status, level, source, acked, since, window: params::window(limit, offset) })
+pub(crate) fn list(uri: &Uri, caller: &Caller) -> Result<NoteQuery, ApiError> {
+    let given: NoteParams = params::read(uri)?;
+    let window = params::window(uri, caller, (given.limit, given.offset, given.cursor.clone()))?;
+    Ok(filter(given, window))
+}
+
+fn filter(given: NoteParams, window: Window) -> NoteQuery {
+    let NoteParams { status, level, source, acked, since, .. } = given;
+    NoteQuery { status, level, source, acked, since, window }
 }
 
 query! {
@@ -47,6 +56,10 @@ query! {
         /// Notes to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -86,13 +99,16 @@ impl ToSchema for LevelName {
 #[cfg(test)]
 mod tests {
     use axum::response::IntoResponse;
-    use sidetone_model::page::Window;
 
     use super::*;
 
     #[test]
     fn every_filter_is_read() {
-        let read = |query: &str| list(&format!("/infos?{query}").parse().unwrap());
+        let read = |query: &str| {
+            let given: NoteParams = params::read(&format!("/infos?{query}").parse().unwrap())?;
+            let window = Window::at(given.offset.unwrap_or(0), given.limit.unwrap_or(Window::LIMIT_DEFAULT));
+            Ok::<_, ApiError>(filter(given, window))
+        };
         let query =
             read("status=acked&level=critical&source=url&acked=false&since=1970-01-01&limit=7&offset=9");
         let expected = NoteQuery {
@@ -101,7 +117,7 @@ mod tests {
             source: Some(NoteSource::Url),
             acked: Some(false),
             since: Some(Timestamp::from_micros(0)),
-            window: Window { limit: 7, offset: 9 },
+            window: Window::at(9, 7),
         };
         assert_eq!(query.unwrap(), expected);
         assert_eq!(read("").unwrap(), NoteQuery::default());

@@ -105,7 +105,7 @@ pub(crate) async fn of_call(
 ) -> Result<Json<Page<NoteRecord>>, ApiError> {
     caller.require(Permission::CallsRead)?;
     let call: CallId = path_id("uuid", &uuid)?;
-    let query: NoteQuery = list(&uri)?;
+    let query: NoteQuery = list(&uri, &caller)?;
     Ok(Json(state.notes()?.of_call(caller.scope(), call, &query).await?))
 }
 
@@ -129,7 +129,7 @@ pub(crate) async fn of_extension(
 ) -> Result<Json<Page<NoteRecord>>, ApiError> {
     caller.require(Permission::CallsRead)?;
     let extension: ExtensionId = path_id("id", &id)?;
-    let query = list(&uri)?;
+    let query = list(&uri, &caller)?;
     Ok(Json(state.notes()?.of_extension(caller.scope(), extension, &query).await?))
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn of_room(
 ) -> Result<Json<Page<NoteRecord>>, ApiError> {
     caller.require(Permission::ConferencesRead)?;
     let room: RoomId = path_id("id", &id)?;
-    let query = list(&uri)?;
+    let query = list(&uri, &caller)?;
     Ok(Json(state.notes()?.of_room(caller.scope(), room, &query).await?))
 }
 

@@ -96,10 +96,8 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryRead)?;
     let listing = listing::read::<ListQuery>(&uri, &caller)?;
-    let Page { items, total, limit, offset } =
-        state.directory()?.numbers.list(caller.scope(), &listing).await?;
-    let items: Vec<_> = items.iter().map(NumberRecord::view).collect();
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    let page = state.directory()?.numbers.list(caller.scope(), &listing).await?;
+    Ok(Json(page.as_ref().map(NumberRecord::view)).into_response())
 }
 
 /// Create a phone number

@@ -159,11 +159,9 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::DirectoryRead)?;
     let listing = listing::read::<ListQuery>(&uri, &caller)?;
-    let Page { items, total, limit, offset } =
-        state.directory()?.organisations.list(caller.scope(), &listing).await?;
+    let page = state.directory()?.organisations.list(caller.scope(), &listing).await?;
     let billing = caller.may(Permission::BillingRead);
-    let items: Vec<_> = items.iter().map(|organisation| organisation.view(billing)).collect();
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    Ok(Json(page.as_ref().map(|organisation| organisation.view(billing))).into_response())
 }
 
 /// Create an organisation

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use sidetone_model::access::Permission;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::page::Page;
 use sidetone_model::registration::{RegistrationQuery, RegistrationRecord};
@@ -25,6 +26,10 @@ query! {
         /// Registrations to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
@@ -54,7 +59,8 @@ pub(crate) async fn list(
     caller.require(Permission::DirectoryRead)?;
     let With(query, OrganisationParam { organisation_id }) = params::read::<ListQuery>(&uri)?;
     caller.narrow(organisation_id)?;
-    let RegistrationParams { extension_id, limit, offset } = query;
-    let query = RegistrationQuery { organisation_id, extension_id, window: params::window(limit, offset) };
+    let RegistrationParams { extension_id, limit, offset, cursor } = query;
+    let window = params::window(&uri, &caller, (limit, offset, cursor))?;
+    let query = RegistrationQuery { organisation_id, extension_id, window };
     Ok(Json(state.registrations()?.list(caller.scope(), query).await?))
 }

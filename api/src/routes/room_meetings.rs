@@ -65,7 +65,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<MeetingSummary>>, ApiError> {
     caller.require(Permission::ConferencesRead)?;
     let room: RoomId = path_id("id", &id)?;
-    let window = window(&uri)?;
+    let window = window(&uri, &caller)?;
     Ok(Json(state.meetings()?.meetings(caller.scope(), room, window).await?))
 }
 

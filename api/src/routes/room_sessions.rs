@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use sidetone_model::access::Permission;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::room::session::SessionRecord;
@@ -37,7 +38,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<SessionRecord>>, ApiError> {
     caller.require(Permission::ConferencesRead)?;
     let room: RoomId = path_id("id", &id)?;
-    let window = window(&uri)?;
+    let window = window(&uri, &caller)?;
     let now = (state.clock)();
     Ok(Json(state.room_history()?.sessions.sessions(caller.scope(), room, window, now).await?))
 }
@@ -72,9 +73,9 @@ pub(crate) async fn find(
 ///
 /// # Errors
 /// `invalid_request` with every wrong parameter.
-pub(crate) fn window(uri: &Uri) -> Result<Window, ApiError> {
-    let WindowParams { limit, offset } = params::read(uri)?;
-    Ok(params::window(limit, offset))
+pub(crate) fn window(uri: &Uri, caller: &Caller) -> Result<Window, ApiError> {
+    let WindowParams { limit, offset, cursor } = params::read(uri)?;
+    params::window(uri, caller, (limit, offset, cursor))
 }
 
 query! {
@@ -86,5 +87,9 @@ query! {
         /// Items to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }

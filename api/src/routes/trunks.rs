@@ -195,10 +195,8 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::TrunksWrite)?;
     let listing = listing::read::<ListQuery>(&uri, &caller)?;
-    let Page { items, total, limit, offset } =
-        state.directory()?.trunks.list(caller.scope(), &listing).await?;
-    let items: Vec<_> = items.iter().map(TrunkRecord::view).collect();
-    Ok(Json(Page { items, total, limit, offset }).into_response())
+    let page = state.directory()?.trunks.list(caller.scope(), &listing).await?;
+    Ok(Json(page.as_ref().map(TrunkRecord::view)).into_response())
 }
 
 /// Create a trunk

@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{DeliveryId, WebhookId};
 use sidetone_model::page::Page;
 use sidetone_model::webhook::{DeliveryFilter, DeliveryStatus, DeliveryView};
@@ -25,6 +26,10 @@ query! {
         /// Items to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
         /// Deliveries with this status.
         #[param(inline)]
         status: DeliveryStatus = status,
@@ -50,8 +55,9 @@ pub(crate) async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<Page<DeliveryView>>, ApiError> {
     caller.require(Permission::WebhooksRead)?;
-    let DeliveryParams { limit, offset, status } = params::read(&uri)?;
-    let (filter, window) = (DeliveryFilter { status }, params::window(limit, offset));
+    let DeliveryParams { limit, offset, cursor, status } = params::read(&uri)?;
+    let window = params::window(&uri, &caller, (limit, offset, cursor))?;
+    let filter = DeliveryFilter { status };
     let id = visible(&caller, &state, &id).await?.id;
     let page = state.webhooks()?.deliveries(caller.scope(), id, filter, window).await?;
     Ok(Json(page.map(|delivery| delivery.view(false))))

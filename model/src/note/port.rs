@@ -80,7 +80,7 @@ pub struct NoteSent {
 }
 
 /// A filter of the notes of a call, an extension or a room; every given condition must hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoteQuery {
     /// Those with this status.
     pub status: Option<NoteStatus>,

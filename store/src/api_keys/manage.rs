@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::api_keys::rows::{ApiKeyText, record, record_with_text, sorted};
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
@@ -19,7 +20,7 @@ const TABLE: Table = Table {
     select: "SELECT id, organisation_id, name, prefix, short_id, last4, permissions, preset, allow,
              rate_per_minute, created_at_us, updated_at_us FROM api_keys",
     team: None,
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Store {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::columns::parsed;
 use crate::extensions::rows::{extension, extension_with_ha1};
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::{named, no_organisation, refer};
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
@@ -25,7 +26,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM extensions",
     select: "SELECT * FROM extensions",
     team: Some(" AND team_id = "),
-    by_name: [" ORDER BY number ASC, id ASC", " ORDER BY number DESC, id DESC"],
+    by_name: &[SortColumn::Text("number"), SortColumn::Text("id")],
 };
 
 impl Store {

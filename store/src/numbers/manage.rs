@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::listing::Table;
 use crate::numbers::rows::phone_number;
+use crate::paging::SortColumn;
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
 
@@ -21,7 +22,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM (SELECT *, number AS search FROM numbers) AS own",
     select: "SELECT * FROM (SELECT *, number AS search FROM numbers) AS own",
     team: None,
-    by_name: [" ORDER BY number ASC, id ASC", " ORDER BY number DESC, id DESC"],
+    by_name: &[SortColumn::Text("number"), SortColumn::Text("id")],
 };
 
 impl Numbers for Store {

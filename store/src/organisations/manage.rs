@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::columns::number;
 use crate::listing::Table;
 use crate::organisations::rows::organisation;
+use crate::paging::SortColumn;
 use crate::references::named;
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
@@ -23,7 +24,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
     select: "SELECT * FROM (SELECT *, id AS organisation_id FROM organisations) AS own",
     team: None,
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Organisations for Store {

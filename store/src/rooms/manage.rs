@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::columns::parsed;
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::named;
 use crate::rooms::rows::{complete, room, room_search};
 use crate::sql::sql;
@@ -22,7 +23,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM conference_rooms",
     select: "SELECT * FROM conference_rooms",
     team: None,
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Rooms for Store {

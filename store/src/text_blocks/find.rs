@@ -191,7 +191,7 @@ impl Found {
         &mut self,
         on: &mut Connection,
         order: Order,
-        window: Window,
+        window: &Window,
     ) -> Result<Vec<String>, StoreError> {
         let end = usize::try_from(window.offset).unwrap_or(usize::MAX).saturating_add(window.limit as usize);
         // Times with their sign turned, so that the window's first records are the smallest.

@@ -14,6 +14,7 @@ use sidetone_model::trunk::{
 use uuid::Uuid;
 
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::sql::sql;
 use crate::trunks::declare::CLASH;
 use crate::trunks::rows::{trunk, trunk_with_password};
@@ -24,7 +25,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM trunks",
     select: "SELECT * FROM trunks",
     team: None,
-    by_name: [" ORDER BY name ASC, id ASC", " ORDER BY name DESC, id DESC"],
+    by_name: &[SortColumn::Text("name"), SortColumn::Text("id")],
 };
 
 impl Trunks for Store {

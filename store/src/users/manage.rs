@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::columns::number;
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::{named, refer};
 use crate::sql::sql;
 use crate::users::rows::user;
@@ -21,7 +22,7 @@ const TABLE: Table = Table {
     select: "SELECT id, organisation_id, team_id, email, name, role, disabled, created_at_us, updated_at_us
              FROM users",
     team: Some(" AND team_id = "),
-    by_name: [" ORDER BY email ASC, id ASC", " ORDER BY email DESC, id DESC"],
+    by_name: &[SortColumn::Text("email"), SortColumn::Text("id")],
 };
 
 impl Store {

@@ -13,7 +13,8 @@ use sidetone_model::webhook::{
 };
 use uuid::Uuid;
 
-use crate::columns::{number, parsed};
+use crate::columns::parsed;
+use crate::paging::{List, SortColumn, Sorting, rows};
 use crate::scope::within_organisation;
 use crate::sql::{Connection, sql};
 use crate::statement::Statement;
@@ -33,27 +34,20 @@ impl Store {
         filter: DeliveryFilter,
         window: Window,
     ) -> Result<Page<DeliveryRecord>, StoreError> {
-        let mut total = Statement::new("SELECT COUNT(*) AS total FROM webhook_deliveries");
-        matching(&mut total, scope, webhook, filter);
-        // A list does not contain the bodies.
-        let mut items = Statement::new(
-            "SELECT id, webhook_id, organisation_id, event_id, kind, status, next_at_us,
-             '' AS body, created_at_us, updated_at_us FROM webhook_deliveries",
-        );
-        matching(&mut items, scope, webhook, filter);
-        items.push(" ORDER BY event_id DESC");
-        items.bind(" LIMIT ", i64::from(window.limit), "");
-        items.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), "");
+        let list = List {
+            count: "SELECT COUNT(*) AS total FROM webhook_deliveries",
+            // A list does not contain the bodies.
+            items: "SELECT id, webhook_id, organisation_id, event_id, kind, status, next_at_us,
+                '' AS body, created_at_us, updated_at_us FROM webhook_deliveries",
+            matching: &|statement| matching(statement, scope, webhook, filter),
+            // A webhook has one delivery of an event.
+            sorting: Sorting::descending(&[SortColumn::Text("event_id")]),
+        };
         let mut transaction = self.readers().begin_read().await?;
-        let total = total.query().fetch_one(&mut *transaction).await?;
-        let rows = items.query().fetch_all(&mut *transaction).await?;
-        let items = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
-        Ok(Page {
-            items: with_attempts(&mut transaction, items).await?,
-            total: number(&total, "total")?,
-            limit: window.limit,
-            offset: window.offset,
-        })
+        let page = rows(&mut transaction, &list, &window).await?;
+        let items = page.items.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+        let items = with_attempts(&mut transaction, items).await?;
+        Ok(page.with(items))
     }
 
     /// Returns one delivery of a webhook inside `scope`, with its body.

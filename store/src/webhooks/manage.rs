@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::columns::number;
 use crate::listing::Table;
+use crate::paging::SortColumn;
 use crate::references::no_organisation;
 use crate::search::searchable;
 use crate::sql::{Connection, sql};
@@ -22,7 +23,7 @@ const TABLE: Table = Table {
     count: "SELECT COUNT(*) AS total FROM webhooks",
     select: "SELECT * FROM webhooks",
     team: None,
-    by_name: [" ORDER BY url ASC, id ASC", " ORDER BY url DESC, id DESC"],
+    by_name: &[SortColumn::Text("url"), SortColumn::Text("id")],
 };
 
 impl Store {

@@ -51,7 +51,7 @@ fn a_window_of_the_live_calls_is_in_order_and_knows_how_many_there_are() {
         net.dial(WORLD);
     }
     let page = |limit, offset| {
-        let query = LiveCallQuery { window: Window { limit, offset }, ..LiveCallQuery::default() };
+        let query = LiveCallQuery { window: Window::at(offset, limit), ..LiveCallQuery::default() };
         list(&net.switch.control.calls, Scope::Everything, &query)
     };
     let all = page(50, 0);

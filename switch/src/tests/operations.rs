@@ -20,7 +20,7 @@ use crate::tests::transfers::{ANN, BOB, Desk, one_of};
 impl Net {
     /// The live calls, the oldest first.
     fn live(&mut self) -> Vec<LiveCall> {
-        let window = Window { limit: 50, offset: 0 };
+        let window = Window::at(0, 50);
         let mut page = self
             .ask(ListCalls(Scope::Everything, LiveCallQuery { window, ..LiveCallQuery::default() }))
             .items;

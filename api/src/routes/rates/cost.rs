@@ -8,7 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{CostRateId, TrunkId};
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{CostRate, RateFilter};
 use utoipa::ToSchema;
@@ -64,7 +64,7 @@ query! {
 }
 
 impl RateQuery for CostRateOwnerParam {
-    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+    fn put(self, filter: &mut RateFilter) {
         filter.trunk_id = self.trunk_id;
     }
 }

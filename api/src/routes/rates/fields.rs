@@ -1,8 +1,8 @@
 //! The fields of rates that are prices of calls to a prefix, and the parameters of the lists.
 
 use serde::Serialize;
+use sidetone_model::cursor::Cursor;
 use sidetone_model::money::{Amount, Currency};
-use sidetone_model::page::Window;
 use sidetone_model::rating::{Increments, Prefix, Price, RateFilter, Validity};
 use sidetone_model::rules;
 use sidetone_model::time::Timestamp;
@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 
 use crate::body::declare::{nullable, optional, parsed};
 use crate::body::{Fields, body};
+use crate::listing::WindowParts;
 use crate::page;
-use crate::params::{self, query};
+use crate::params::query;
 use crate::routes::rates::resource::RateQuery;
 
 query! {
@@ -23,12 +24,18 @@ query! {
         /// Items to skip.
         #[param(value_type = Option<i64>, minimum = 0, default = 0)]
         offset: u64 = page::count,
+        /// Pages by cursor in place of offsets: empty for the first page, then the `next_cursor` of the page before, with the
+        /// same other parameters.
+        #[param(value_type = Option<String>, max_length = 4096)]
+        cursor: Cursor = page::cursor,
     }
 }
 
 impl RateQuery for RateWindowParams {
-    fn put(self, _: &mut RateFilter, window: &mut Window) {
-        *window = params::window(self.limit, self.offset);
+    fn put(self, _: &mut RateFilter) {}
+
+    fn window(&mut self) -> WindowParts {
+        (self.limit, self.offset, self.cursor.take())
     }
 }
 
@@ -42,7 +49,7 @@ query! {
 }
 
 impl RateQuery for PrefixParam {
-    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+    fn put(self, filter: &mut RateFilter) {
         filter.prefix = self.prefix;
     }
 }

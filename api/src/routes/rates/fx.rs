@@ -8,7 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::FxRateId;
 use sidetone_model::money::{Amount, Currency};
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{FxRate, RateFilter};
 use sidetone_model::rules;
@@ -80,7 +80,7 @@ query! {
 }
 
 impl RateQuery for FxPairParams {
-    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+    fn put(self, filter: &mut RateFilter) {
         filter.from = self.from;
         filter.to = self.to;
     }

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{Rate, RateFilter};
 use uuid::Uuid;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::auth::Caller;
 use crate::body::{Body, Fields};
 use crate::error::ApiError;
+use crate::listing::WindowParts;
 use crate::managed::{created, seen};
 use crate::page;
 use crate::params::{self, Parameters, With};
@@ -49,13 +50,23 @@ pub(super) trait RateResource: Rate<Id: From<Uuid> + std::fmt::Display> {
 /// Parameters of a list of rates.
 pub(super) trait RateQuery: Parameters {
     /// Puts the parameters that were given into the filter and the window.
-    fn put(self, filter: &mut RateFilter, window: &mut Window);
+    fn put(self, filter: &mut RateFilter);
+
+    /// `limit`, `offset` and `cursor`, taken out.
+    fn window(&mut self) -> WindowParts {
+        WindowParts::default()
+    }
 }
 
 impl<A: RateQuery, B: RateQuery> RateQuery for With<A, B> {
-    fn put(self, filter: &mut RateFilter, window: &mut Window) {
-        self.0.put(filter, window);
-        self.1.put(filter, window);
+    fn put(self, filter: &mut RateFilter) {
+        self.0.put(filter);
+        self.1.put(filter);
+    }
+
+    fn window(&mut self) -> WindowParts {
+        // The first part has them.
+        self.0.window()
     }
 }
 
@@ -65,8 +76,10 @@ pub(super) async fn list<R: RateResource>(
     uri: &Uri,
 ) -> Result<Json<Page<R::View>>, ApiError> {
     R::require_reader(caller)?;
-    let (mut filter, mut window) = (RateFilter::default(), Window::default());
-    params::read::<R::Query>(uri)?.put(&mut filter, &mut window);
+    let mut filter = RateFilter::default();
+    let mut given = params::read::<R::Query>(uri)?;
+    let window = params::window(uri, caller, given.window())?;
+    given.put(&mut filter);
     caller.narrow(filter.organisation_id)?;
     let page = R::book(state.rates()?).list(caller.scope(), filter, window).await?;
     Ok(Json(page.map(R::View::from)))

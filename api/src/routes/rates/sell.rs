@@ -8,7 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, SellRateId};
-use sidetone_model::page::{Page, Window};
+use sidetone_model::page::Page;
 use sidetone_model::rate_book::RateBook;
 use sidetone_model::rating::{RateFilter, SellRate};
 use utoipa::ToSchema;
@@ -63,7 +63,7 @@ query! {
 }
 
 impl RateQuery for SellRateOwnerParam {
-    fn put(self, filter: &mut RateFilter, _: &mut Window) {
+    fn put(self, filter: &mut RateFilter) {
         filter.organisation_id = self.organisation_id;
     }
 }

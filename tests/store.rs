@@ -33,6 +33,8 @@ mod notes;
 mod recordings;
 #[path = "common/records.rs"]
 mod records;
+#[path = "common/schema.rs"]
+mod schema;
 #[path = "store/sessions.rs"]
 mod sessions;
 #[path = "store/text_blocks.rs"]

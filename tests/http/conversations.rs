@@ -1,12 +1,15 @@
 //! "Conversation" of the public document, and the reports that conversations come in by.
 
 use serde_json::{Value, json};
+use sidetone_model::access::Scope;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::event::{EventKind, Position};
 use uuid::Uuid;
 
 use crate::engine::{Engine, Ids};
 use crate::face::Answer;
 use crate::records::ended;
+use crate::schema::documented;
 
 const AUDIT: &str = "acmeaudit001";
 const BILLING: &str = "acmebill0001";
@@ -361,6 +364,9 @@ fn a_call_has_one_conversation() {
 #[test]
 fn conversation_completed_tells_of_the_conversation_without_amounts_or_words() {
     let engine = engine();
+    let stored = engine.stored_events(Scope::Everything, Position::default());
+    stored.iter().for_each(documented);
+    assert!(stored.iter().any(|event| event.kind == EventKind::ConversationCompleted));
     let events = engine.events("conversation.completed");
     assert_eq!(
         events,

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::engine::Engine;
 use crate::face::key;
+use crate::schema::conforms;
 
 #[test]
 fn the_document_is_served_without_a_token() {
@@ -96,41 +95,6 @@ fn real_answers_are_the_documented_ones() {
     }
     let refused = engine.get("acmecrm00001", "/cdrs?limit=0");
     conforms(&document, &document["components"]["schemas"]["ErrorBody"], &refused.body, "Error");
-}
-
-pub(crate) fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
-    if let Some(target) = schema["$ref"].as_str() {
-        return conforms(document, document.pointer(&target[1..]).unwrap(), value, place);
-    }
-    let kinds: Vec<&str> = match &schema["type"] {
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        kind => vec![kind.as_str().unwrap_or_else(|| panic!("{place} has no type: {schema}"))],
-    };
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let fits = kinds.contains(&kind) || (kind == "integer" && kinds.contains(&"number"));
-    assert!(fits, "{place}: {value} is no {kinds:?}");
-    if let Some(values) = schema["enum"].as_array() {
-        assert!(values.contains(value), "{place}: {value} is none of {values:?}");
-    }
-    for item in value.as_array().into_iter().flatten() {
-        conforms(document, &schema["items"], item, &format!("{place}[]"));
-    }
-    for (name, field) in value.as_object().into_iter().flatten() {
-        let known =
-            schema["properties"].get(name).unwrap_or_else(|| panic!("{place}.{name} is not documented"));
-        conforms(document, known, field, &format!("{place}.{name}"));
-    }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        assert!(value.is_null() || value.get(name).is_some(), "{place}.{name} is missing");
-    }
 }
 
 /// The path with an id in every hole.

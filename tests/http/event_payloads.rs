@@ -1,4 +1,5 @@
-//! The section `webhooks` of the document: real events are what it says of them.
+//! The section `webhooks` of the document: real events are what it says of them. Those that only the database writes are
+//! held against it where `tests/store` reads them: notes, minutes and recordings, on both databases.
 
 use serde_json::Value;
 use sidetone_model::access::Scope;
@@ -8,14 +9,16 @@ use sidetone_model::event::{Event, EventKind, Position};
 use sidetone_model::guessing::{GuessLimit, Guessing};
 use sidetone_model::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, RoomId};
 use sidetone_model::live_call::{CallEvent, CallState, LegRole, LiveCall, LiveLeg};
+use sidetone_model::media_quality::{LegSide, MediaChange, MediaWarning};
 use sidetone_model::pin_guessing::{PinGuessing, PinLimit};
+use sidetone_model::quality::MediaVerdict;
 use sidetone_model::room::event::{MemberChange, MergedBy, Person, RoomChange, RoomEvent};
 use sidetone_model::room::{MemberGain, Role};
 use uuid::Uuid;
 
-use crate::document::conforms;
 use crate::engine::Engine;
 use crate::records::{answered, at, ended, organisation};
+use crate::schema::documented;
 
 fn id<T: From<Uuid>>(number: u128) -> T {
     Uuid::from_u128(number).into()
@@ -23,14 +26,7 @@ fn id<T: From<Uuid>>(number: u128) -> T {
 
 /// Every event is valid by the schema of its kind.
 fn check(events: &[Event], expected: &[&str]) {
-    let document = sidetone_api::openapi();
-    for event in events {
-        let name = event.kind.as_str();
-        let schema = document
-            .pointer(&format!("/webhooks/{name}/post/requestBody/content/application~1json/schema"))
-            .unwrap_or_else(|| panic!("{name} is not in the document"));
-        conforms(&document, schema, &serde_json::to_value(event).unwrap(), name);
-    }
+    events.iter().for_each(documented);
     let mut seen: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
     seen.sort_unstable();
     seen.dedup();
@@ -78,6 +74,18 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         legs: vec![leg.clone(), LiveLeg { codec: None, answered_at: None, ..leg }],
     };
     let ringing = LiveCall { answered_at: None, ..call.clone() };
+    let warning = MediaWarning {
+        leg: LegSide::A,
+        party: Some("1001".to_owned()),
+        state: MediaChange::NoAudio,
+        media_verdict: Some(MediaVerdict::NoInboundMedia),
+        previous: MediaVerdict::Ok,
+        sentence: "No audio comes from 1001.".to_owned(),
+        since: at(2),
+        at: at(9),
+    };
+    let over =
+        MediaWarning { party: None, state: MediaChange::AudioBack, media_verdict: None, ..warning.clone() };
     let room = |what| RoomEvent {
         organisation_id: organisation(1),
         room: RoomId(Uuid::from_u128(9)).into(),
@@ -117,7 +125,9 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
     ];
     let mut events: Vec<Event> = changes.into_iter().map(|what| room(what).event(1).unwrap()).collect();
     events.push(room(RoomChange::Locked(true)).talk_event(2, 3, true, &[3]));
-    events.extend([CallEvent::Answered(call), CallEvent::Ringing(ringing)].map(|event| event.event()));
+    let warned = [warning, over].map(|warning| CallEvent::Media(call.clone(), Box::new(warning)));
+    let of_calls = warned.into_iter().chain([CallEvent::Answered(call), CallEvent::Ringing(ringing)]);
+    events.extend(of_calls.map(|event| event.event()));
     events.push(
         Guessing {
             organisation_id: organisation(1),
@@ -149,6 +159,7 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         &[
             "call.answered",
             "call.conferenced",
+            "call.media_warning",
             "call.ringing",
             "conference.updated",
             "security.guessing",

@@ -53,6 +53,8 @@ mod recordings;
 mod records;
 #[path = "../common/refused_urls.rs"]
 mod refused_urls;
+#[path = "../common/schema.rs"]
+mod schema;
 mod scopes;
 mod teams;
 mod trunks;

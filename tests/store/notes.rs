@@ -19,6 +19,7 @@ use sidetone_store::{IdempotencyKeys, Store};
 use uuid::Uuid;
 
 use crate::records::{at, organisation};
+use crate::schema::documented;
 use crate::with_store;
 
 const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
@@ -119,6 +120,7 @@ async fn only(store: &Store) -> NoteRecord {
 
 async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
     let batch = store.events_after(Scope::Everything, Position::default(), 500).await.unwrap();
+    batch.events.iter().for_each(|placed| documented(&placed.event));
     let of_kind = batch.events.into_iter().filter(|placed| placed.event.kind == kind);
     of_kind.map(|placed| (placed.event.organisation_id, Value::Object(placed.event.data))).collect()
 }

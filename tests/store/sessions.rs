@@ -21,6 +21,7 @@ use sidetone_store::{Orphaned, Store};
 use uuid::Uuid;
 
 use crate::records::{at, organisation};
+use crate::schema::documented;
 use crate::with_store;
 
 pub(crate) const NODE: NodeId = NodeId(Uuid::from_u128(0x0DE));
@@ -124,6 +125,7 @@ fn joined(row: &SessionRow, seq: u64) -> NewEvent {
 
 pub(crate) async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
     let batch = store.events_after(Scope::Everything, Position::default(), 500).await.unwrap();
+    batch.events.iter().for_each(|placed| documented(&placed.event));
     let of_kind = batch.events.into_iter().filter(|placed| placed.event.kind == kind);
     of_kind.map(|placed| (placed.event.organisation_id, Value::Object(placed.event.data))).collect()
 }

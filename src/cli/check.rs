@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::transport::UdpTransport;
-use sidetone_store::{Location, Schema, Store};
+use sidetone_store::{Location, Schema, SrtpParties, Store};
 
 use crate::app::journal_dir;
 use crate::cdr::journal::LOCK_FILE;
@@ -87,6 +88,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     let mut findings = vec![data_dir(&config.node.data_dir, engine), database(config).await];
     // Each separately, so that every address that cannot be bound is reported.
     findings.extend(config.sip.listen.iter().map(|listener| sip(listener, engine)));
+    findings.extend(keys_in_clear(config).await);
     findings.extend(letters(config));
     findings.push(recordings(config));
     findings.push(http(config, engine));
@@ -190,6 +192,37 @@ async fn database(config: &Config) -> Finding {
             "[database] url: failed to {error}; check that the URL is right and that its user may use the database"
         )),
     }
+}
+
+/// Warns of keys of SRTP that travel in SDP without TLS (RFC 4568 §7.3); a database that cannot be read, or is of
+/// another version, is reported as a separate finding.
+async fn keys_in_clear(config: &Config) -> Vec<Finding> {
+    let Ok(Schema::Current) = Store::probe(&config.database).await else { return Vec::new() };
+    let Ok(SrtpParties { extensions, trunks }) = Store::srtp_parties(&config.database).await else {
+        return Vec::new();
+    };
+    let mut listeners = config.sip.listen.iter();
+    let has_tls = listeners.any(|listener| matches!(listener.transport, Transport::Tls | Transport::Wss));
+    let mut findings = Vec::new();
+    if extensions > 0 && !has_tls {
+        findings.push(Finding::Warning(format!(
+            "extensions with srtp ({extensions}): their keys travel in SDP, and no address of [sip] listen has TLS: add \
+             tls://… or wss://…, and let the phones use it"
+        )));
+    }
+    let is_clear = |address: &Option<String>| match address {
+        Some(address) => address.parse::<TrunkAddress>().is_ok_and(|it| it.transport != TrunkTransport::Tls),
+        None => !has_tls,
+    };
+    let clear: Vec<&str> =
+        trunks.iter().filter(|(_, address)| is_clear(address)).map(|(name, _)| name.as_str()).collect();
+    if !clear.is_empty() {
+        findings.push(Finding::Warning(format!(
+            "trunks with srtp and without TLS ({}): their keys travel in SDP; write ;transport=tls after the address",
+            clear.join(", ")
+        )));
+    }
+    findings
 }
 
 fn sip(listener: &Listener, engine: Option<&RunningEngine>) -> Finding {

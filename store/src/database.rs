@@ -21,7 +21,7 @@ use crate::error::StoreError;
 use crate::location::{Database, Location};
 use crate::migrations::{MIGRATIONS, migrate_postgres};
 use crate::planner_statistics;
-use crate::probe::{self, Schema};
+use crate::probe::{self, Schema, SrtpParties};
 use crate::sql::{Connections, Pool, sql};
 use crate::text_blocks::{TextCache, Unmerged};
 use crate::webhook_place::HandOut;
@@ -271,6 +271,14 @@ impl Store {
     /// When it cannot be reached, or is no database.
     pub async fn probe(database: &Database) -> Result<Schema, StoreError> {
         probe::probe(database).await
+    }
+
+    /// Returns the parties with SRTP of a database with this version's schema, without changing it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn srtp_parties(database: &Database) -> Result<SrtpParties, StoreError> {
+        probe::srtp_parties(database).await
     }
 
     /// Checks that the database answers.

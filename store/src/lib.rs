@@ -91,7 +91,7 @@ pub use idempotency::IdempotencyKeys;
 pub use location::{Database, Location, LocationError, PostgresUrl};
 pub use numbers::NumberRow;
 pub use organisations::OrganisationRow;
-pub use probe::Schema;
+pub use probe::{Schema, SrtpParties};
 pub use prompts::StoredPrompt;
 pub use recordings::RecordingPlace;
 pub use rooms::RoomRow;

@@ -9,11 +9,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection as _};
 
 use crate::bell::Bell;
+use crate::columns::number;
 use crate::database_health::Vitals;
 use crate::error::StoreError;
 use crate::location::{Database, Location};
 use crate::migrations::MIGRATIONS;
-use crate::sql::{Connections, Pool, sql};
+use crate::sql::{Connections, Pool, Row, sql};
 
 /// The state of a database for this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +29,53 @@ pub enum Schema {
     Older,
 }
 
+/// The parties whose media is encrypted by SRTP with keys in SDP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SrtpParties {
+    /// The number of such extensions.
+    pub extensions: u64,
+    /// The names and addresses of such trunks, by name.
+    pub trunks: Vec<(String, Option<String>)>,
+}
+
 /// Inspects a database; creates and changes nothing, not even a file beside it.
 ///
 /// # Errors
 /// When it cannot be reached, or is no database.
 pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
+    let Some(pool) = connect(database).await? else { return Ok(Schema::Missing) };
+    let schema = schema(&pool).await;
+    pool.close().await;
+    schema.map_err(|source| StoreError::Open { location: database.location.clone(), source })
+}
+
+/// Returns the parties with SRTP of a database with this version's schema; it is not changed.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn srtp_parties(database: &Database) -> Result<SrtpParties, StoreError> {
+    let Some(pool) = connect(database).await? else { return Ok(SrtpParties::default()) };
+    let parties = read_srtp_parties(&pool).await;
+    pool.close().await;
+    parties
+}
+
+async fn read_srtp_parties(pool: &Pool) -> Result<SrtpParties, StoreError> {
+    let row = sql("SELECT COUNT(*) AS total FROM extensions WHERE srtp <> 'off'").fetch_one(pool).await?;
+    let trunks =
+        sql("SELECT name, address FROM trunks WHERE srtp <> 'off' ORDER BY name").fetch_all(pool).await?;
+    let trunk = |row: &Row| Ok((row.try_get("name")?, row.try_get("address")?));
+    Ok(SrtpParties {
+        extensions: number(&row, "total")?,
+        trunks: trunks.iter().map(trunk).collect::<Result<_, StoreError>>()?,
+    })
+}
+
+/// Opens a database for reading; `None` if there is none yet.
+async fn connect(database: &Database) -> Result<Option<Pool>, StoreError> {
     let failed = |source| StoreError::Open { location: database.location.clone(), source };
     let connections = match &database.location {
-        Location::Sqlite(path) if !path.exists() => return Ok(Schema::Missing),
+        Location::Sqlite(path) if !path.exists() => return Ok(None),
         Location::Sqlite(path) => {
             // Reading a file that no process has open would leave log files beside it.
             let is_at_rest = !log_of(path).exists();
@@ -64,10 +104,7 @@ pub(super) async fn probe(database: &Database) -> Result<Schema, StoreError> {
         }
     };
     let vitals = Vitals::of_server(PROBE_TIME, None, Arc::default());
-    let pool = Pool::new(connections, vitals, Bell::default());
-    let schema = schema(&pool).await;
-    pool.close().await;
-    schema.map_err(failed)
+    Ok(Some(Pool::new(connections, vitals, Bell::default())))
 }
 
 /// The write-ahead log of a SQLite file, which exists while the file is open.

@@ -34,6 +34,8 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("store/src/field_checks.rs", "SELECT id FROM users WHERE email = $1 AND id <> $2", TAKEN),
     ("store/src/field_checks.rs", "SELECT id FROM numbers WHERE number = $1 AND id <> $2", TAKEN),
     ("store/src/field_checks.rs", "SELECT id FROM trunks WHERE name = $1 AND id <> $2", TAKEN),
+    ("store/src/probe.rs", "SELECT COUNT(*) AS total FROM extensions WHERE srtp <> 'off'", CHECK),
+    ("store/src/probe.rs", "SELECT name, address FROM trunks WHERE srtp <> 'off'", CHECK),
     ("store/src/text_blocks/fill.rs", "SELECT is_done FROM cdr_text_fill WHERE id = 1", FILL),
     ("store/src/text_blocks/fill.rs", "UPDATE cdr_text_fill SET is_done = 1 WHERE id = 1", FILL),
     ("store/src/ai_prices.rs", "SELECT * FROM ai_prices WHERE id = $1", PRICES),

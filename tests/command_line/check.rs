@@ -127,6 +127,41 @@ fn a_database_is_looked_at_and_left_alone() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
+/// Keys of SRTP in SDP without TLS are a warning, and none where TLS carries them.
+#[test]
+fn keys_without_tls_are_a_warning() {
+    let dir = TempDir::new();
+    let declared = |srtp: &str, transport: &str| {
+        let file = dir.path().join("acme.toml");
+        let text = format!(
+            "[[organisations]]\nname = \"Acme\"\nsip_domain = \"acme.test\"\n[[organisations.extensions]]\n\
+             number = \"1001\"\nsrtp = \"{srtp}\"\n[[trunks]]\nname = \"carrier\"\nsrtp = \"{srtp}\"\n\
+             address = \"sip:carrier.example{transport}\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .args(["apply", "--config", "sidetone.toml", "acme.toml"])
+            .env_clear()
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let config = config(port());
+    let warnings = |config: &str| {
+        let (code, _, err) = check(dir.path(), config);
+        let warnings = err.lines().filter(|line| line.contains("their keys travel in SDP"));
+        (code, warnings.map(|line| line.split(' ').nth(2).unwrap().to_owned()).collect::<Vec<_>>())
+    };
+    std::fs::write(dir.path().join("sidetone.toml"), &config).unwrap();
+    declared("required", "");
+    assert_eq!(warnings(&config), (0, vec!["extensions".to_owned(), "trunks".to_owned()]));
+    declared("optional", ";transport=tls");
+    assert_eq!(warnings(&config), (0, vec!["extensions".to_owned()]));
+    declared("off", "");
+    assert_eq!(warnings(&config), (0, vec![]));
+}
+
 /// An engine whose listeners are known, and the configuration that names them.
 struct Running {
     process: std::process::Child,

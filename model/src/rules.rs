@@ -323,8 +323,12 @@ fn digits(text: &str, len: RangeInclusive<usize>) -> Result<String, Rule> {
     Err(format!("must be {} to {} digits in quotes", len.start(), len.end()))
 }
 
-/// The codecs that the switch can relay from one phone to another.
-pub const CODECS: [&str; 5] = ["G722", "L16", "PCMA", "PCMU", "opus"];
+/// The codecs that a list of an extension or a trunk can name. The switch encodes and decodes G722, L16, PCMA, PCMU and
+/// opus; the others are relayed between two parties that share them.
+pub const CODECS: [&str; 14] = [
+    "AMR", "AMR-WB", "EVS", "G722", "G723", "G726-32", "G729", "GSM", "L16", "PCMA", "PCMU", "iLBC", "opus",
+    "speex",
+];
 /// The largest limit of simultaneous outbound calls of an organisation.
 pub const OUTBOUND_CALLS_MAX: u32 = 1_000_000;
 /// The range of limits for the duration of an answered call: a minute to a day.
@@ -425,8 +429,9 @@ mod tests {
     #[test]
     fn every_wrong_codec_is_named() {
         assert_eq!(codecs(["OPUS", "pcma"]).unwrap(), ["opus", "PCMA"]);
-        let wrong = codecs(["opus", "Opus", "speex"]).unwrap_err();
-        assert_eq!(wrong, ["opus is named twice", "\"speex\" is none of G722, L16, PCMA, PCMU, opus"]);
+        let wrong = codecs(["opus", "Opus", "speexx"]).unwrap_err();
+        let none = format!("\"speexx\" is none of {}", CODECS.join(", "));
+        assert_eq!(wrong, ["opus is named twice".to_owned(), none]);
     }
 
     #[test]

@@ -61,6 +61,11 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
     parties.merged = true;
     let both = [Party::Caller, Party::Callee(callee)];
     for party in both.into_iter().filter(|party| Some(*party) != without) {
+        // A mix cannot decode every codec that the parties shared. The seat is taken with another one.
+        if parties.leg(party).is_some_and(|leg| leg.sends_unmixable()) {
+            resume(parties, party);
+            continue;
+        }
         seat(parties, party);
         // A party that is on hold, or that holds, is asked to send and receive again.
         let is_held =
@@ -126,6 +131,11 @@ pub(super) fn offered_in_room(
     }
     leg.exchange.roll_back();
     leg.resumes &= result == Err(491);
+    let has_no_seat = !leg.is_seated() && result != Err(491) && leg.sends_unmixable();
+    if has_no_seat && parties.is_up() {
+        let cause = HangupCause::IncompatibleDestination;
+        return ending.dismiss(parties, now, party, cause, EndedBy::System);
+    }
     // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
     if matches!(result, Err(408 | 481)) {
         ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
@@ -134,7 +144,7 @@ pub(super) fn offered_in_room(
 
 /// Repeats our offer that clashed with the party's, if it is still needed.
 pub(super) fn offer_due(parties: &mut Parties, party: Party) {
-    if parties.leg(party).is_some_and(|leg| leg.is_seated() && leg.resumes) {
+    if parties.leg(party).is_some_and(|leg| leg.resumes) {
         resume(parties, party);
     }
 }

@@ -174,6 +174,13 @@ impl Leg {
         sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
     }
 
+    /// Whether the party may send audio that a mix cannot decode.
+    pub(super) fn sends_unmixable(&self) -> bool {
+        let settled = self.exchange.negotiated();
+        let mut codecs = settled.into_iter().flat_map(|settled| &settled.payloads);
+        codecs.any(|payload| !media_plan::is_mixable(&payload.codec))
+    }
+
     /// Returns the answer of a room to the open offer of the party.
     ///
     /// # Errors

@@ -6,8 +6,9 @@
 
 use std::time::Instant;
 
+use sidetone_call::media_plan;
 use sidetone_model::call::{EndedBy, HangupCause};
-use sidetone_sip::sdp::{self, Direction, Negotiated, SessionDescription};
+use sidetone_sip::sdp::{self, Codec, Direction, Negotiated, SessionDescription};
 
 use crate::ending::Ending;
 use crate::io::{Linking, Output, Party, Peer};
@@ -98,7 +99,7 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
 fn offer_ours(parties: &mut Parties, party: Party) -> Result<SessionDescription, u16> {
     let direction = wanted_of_peer(parties);
     let leg = parties.leg_mut(party).filter(|leg| leg.is_open()).ok_or(481_u16)?;
-    offer_with(leg, direction).ok_or(491)
+    offer_with(leg, direction, None).ok_or(491)
 }
 
 /// Handles the linked party's answer to our offer, or its refusal.
@@ -138,20 +139,41 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
     align(parties);
 }
 
-/// Offers the linked party the direction that the other party wants, unless it has it or holds itself.
+/// Offers the linked party the direction that the other party wants, unless it has it or holds itself; and other codecs,
+/// if it may send one that the other party would not get.
 pub(super) fn align(parties: &mut Parties) {
-    let Some(party) = parties.link.as_ref().filter(|link| link.peer.is_some()).map(|link| link.party) else {
-        return;
-    };
-    let wanted = wanted_of_peer(parties);
+    let Some(link) = parties.link.as_ref() else { return };
+    let (party, Some(peer)) = (link.party, link.peer.as_ref()) else { return };
+    let wanted = peer.wanted;
+    let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
-    let present = leg.exchange.local().and_then(|local| Some(local.direction_of(local.carried_audio()?.1)));
-    if present == Some(wanted) || leg.exchange.wanted_by_party() != Direction::SendRecv {
+    let local = || leg.exchange.local()?.carried_audio().map(|(_, audio)| audio);
+    let present = leg.exchange.local().zip(local()).map(|(local, audio)| local.direction_of(audio));
+    let keeps_direction = present == Some(wanted) || leg.exchange.wanted_by_party() != Direction::SendRecv;
+    let codecs = local().and_then(|audio| other_codecs(leg, &audio.codecs, &terms));
+    if keeps_direction && codecs.is_none() {
         return;
     }
-    if let Some(offer) = offer_with(leg, wanted) {
+    let direction = present.filter(|_| keeps_direction).unwrap_or(wanted);
+    if let Some(offer) = offer_with(leg, direction, codecs) {
         parties.push(Output::Offer(party, offer));
     }
+}
+
+/// Returns the codecs to offer in place of `offered`, the last ones; `None` when all of them reach a party with the
+/// terms of `peer`. An offer that has them is not repeated when it fails.
+fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<Codec>> {
+    let is_shared = |codec: &Codec| peer.payloads.iter().any(|other| other.codec.matches(codec));
+    let reaches = |codec: &Codec| media_plan::is_mixable(codec) || is_shared(codec);
+    if offered.iter().all(reaches) {
+        return None;
+    }
+    let kept: Vec<Codec> = offered.iter().filter(|codec| reaches(codec)).cloned().collect();
+    if kept.iter().any(|codec| !codec.is_auxiliary()) {
+        return Some(kept);
+    }
+    let own: Vec<Codec> = leg.policy.codecs().into_iter().filter(media_plan::is_mixable).collect();
+    own.iter().any(|codec| !codec.is_auxiliary()).then_some(own)
 }
 
 fn wanted_of_peer(parties: &Parties) -> Direction {
@@ -159,11 +181,12 @@ fn wanted_of_peer(parties: &Parties) -> Direction {
     peer.map_or(Direction::SendRecv, |peer| peer.wanted)
 }
 
-/// Opens an exchange with the present description in this direction.
-fn offer_with(leg: &mut Leg, direction: Direction) -> Option<SessionDescription> {
+/// Opens an exchange with the present description in this direction, with other codecs if there are some.
+fn offer_with(leg: &mut Leg, direction: Direction, codecs: Option<Vec<Codec>>) -> Option<SessionDescription> {
     let mut fresh = leg.exchange.local()?.clone();
     for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
         audio.direction = direction;
+        audio.codecs = codecs.clone().unwrap_or_else(|| std::mem::take(&mut audio.codecs));
     }
     leg.exchange.send_offer(fresh).ok()
 }

@@ -52,8 +52,8 @@ pub(super) fn offer_unasked(from: &CodecPolicy, to: &CodecPolicy) -> Vec<Codec> 
     codecs
 }
 
-/// Returns the answer for the offerer: the codecs that the other party took, else offered codecs that we can
-/// transcode the other's audio to.
+/// Returns the answer for the offerer: the codecs that the other party took, and offered codecs that we can transcode
+/// the other's audio to, if it took none of the offered ones, or may send a codec that the offerer would not get.
 ///
 /// # Errors
 /// When there are neither.
@@ -63,19 +63,47 @@ pub(super) fn answer_back(
     local: SocketAddr,
     policy: &CodecPolicy,
 ) -> Result<SessionDescription, NegotiationError> {
-    let refused = match sdp::answer_to(offered, answered, local) {
-        Err(refused @ NegotiationError::NoCommonCodec) => refused,
-        settled => return settled,
-    };
+    let relayed = sdp::answer_to(offered, answered, local);
     let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
+    match &relayed {
+        Ok(answer) if reaches(answer, &taken.codecs) => return relayed,
+        Ok(_) | Err(NegotiationError::NoCommonCodec) => {}
+        Err(_) => return relayed,
+    }
     if !taken.codecs.iter().any(is_transcodable) {
-        return Err(refused);
+        return relayed;
     }
     let mut possible = offered.clone();
     for media in possible.media.iter_mut().filter(|media| media.is_carried()) {
         media.codecs.retain(media_plan::is_mixable);
     }
-    sdp::answer(&possible, local, policy, answered.direction_of(taken))
+    let own = sdp::answer(&possible, local, policy, answered.direction_of(taken));
+    match (relayed, own) {
+        (Ok(relayed), Ok(own)) => Ok(joined(relayed, own)),
+        (Ok(relayed), Err(_)) => Ok(relayed),
+        (Err(_), own) => own,
+    }
+}
+
+/// Whether all audio of `sent` that the receiver of an answer does not share can be transcoded for it. A codec that is
+/// only relayed is no target.
+fn reaches(answer: &SessionDescription, sent: &[Codec]) -> bool {
+    let Some((_, audio)) = answer.carried_audio() else { return false };
+    let is_shared = |codec: &Codec| audio.codecs.iter().any(|other| other.matches(codec));
+    audio.codecs.iter().any(is_transcodable)
+        || sent.iter().all(|codec| codec.is_auxiliary() || is_shared(codec))
+}
+
+/// An answer with the audio codecs of another one behind its own.
+fn joined(mut answer: SessionDescription, other: SessionDescription) -> SessionDescription {
+    for (media, other) in answer.media.iter_mut().zip(other.media) {
+        let place = media.codecs.iter().position(Codec::is_auxiliary).unwrap_or(media.codecs.len());
+        let more = other.codecs.into_iter().filter(is_transcodable);
+        let more: Vec<Codec> =
+            more.filter(|codec| !media.codecs.iter().any(|own| own.matches(codec))).collect();
+        media.codecs.splice(place..place, more);
+    }
+    answer
 }
 
 /// Adds codecs that `to` allows and we can encode, after the present audio codecs, with free payload types.
@@ -140,8 +168,10 @@ mod tests {
             let offer = offer_onward(&parse(offered), local(), from, to).unwrap();
             assert_eq!(codecs(&offer), wanted, "{offered}");
         }
-        let none = offer_onward(&parse("m=audio 4 RTP/AVP 18"), local(), &any, &any);
-        assert_eq!(none, Err(NegotiationError::NoCommonCodec), "G.729 is none of ours");
+        let relayed = offer_onward(&parse("m=audio 4 RTP/AVP 18"), local(), &any, &any).unwrap();
+        assert_eq!(codecs(&relayed), "18 G729/8000", "G.729 is relayed or nothing");
+        let none = offer_onward(&parse("m=audio 4 RTP/AVP 18"), local(), &any, &g722);
+        assert_eq!(none, Err(NegotiationError::NoCommonCodec), "the callee may not use G.729");
         let barred = offer_onward(&parse("m=audio 4 RTP/AVP 0"), local(), &g722, &any);
         assert_eq!(barred, Err(NegotiationError::NoCommonCodec), "the offerer may not use PCMU");
     }
@@ -159,6 +189,10 @@ mod tests {
         let pcma = CodecPolicy::new(["PCMA"]);
         let held = answer_back(&offered, &parse("m=audio 4 RTP/AVP 9"), local(), &pcma).unwrap();
         assert_eq!(codecs(&held), "8 PCMA/8000, 101 telephone-event/8000");
+        assert_eq!(codecs(&answer("m=audio 4 RTP/AVP 18").unwrap()), "18 G729/8000");
+        // The callee may send G.722, which the offerer can only get as G.711.
+        let both = answer("m=audio 4 RTP/AVP 9 18").unwrap();
+        assert_eq!(codecs(&both), "18 G729/8000, 0 PCMU/8000, 8 PCMA/8000");
     }
 
     #[test]

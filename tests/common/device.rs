@@ -23,6 +23,8 @@ pub struct Device {
     switch: SocketAddr,
     /// The Contact of its requests and responses.
     pub contact: String,
+    /// The Allow of its responses; empty for none.
+    pub allow: String,
     serial: u32,
 }
 
@@ -36,7 +38,14 @@ impl Device {
     pub async fn udp(switch: SocketAddr, contact: &str) -> Device {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let local = socket.local_addr().unwrap();
-        Device { channel: Channel::Udp(socket), local, switch, contact: contact.to_owned(), serial: 0 }
+        Device {
+            channel: Channel::Udp(socket),
+            local,
+            switch,
+            contact: contact.to_owned(),
+            allow: String::new(),
+            serial: 0,
+        }
     }
 
     /// The same device, of another switch.
@@ -54,7 +63,7 @@ impl Device {
     pub fn on(stream: TcpStream, switch: SocketAddr, contact: &str) -> Device {
         let local = stream.local_addr().unwrap();
         let channel = Channel::Tcp(stream, StreamParser::new());
-        Device { channel, local, switch, contact: contact.to_owned(), serial: 0 }
+        Device { channel, local, switch, contact: contact.to_owned(), allow: String::new(), serial: 0 }
     }
 
     /// The same device after a change of its port or connection.
@@ -145,6 +154,9 @@ impl Device {
             let _ = response.set_to_tag("device");
         }
         response.push("Contact", &self.contact).unwrap();
+        if !self.allow.is_empty() {
+            response.push("Allow", &self.allow).unwrap();
+        }
         if !body.is_empty() {
             response.set_body("application/sdp", Bytes::copy_from_slice(body.as_bytes())).unwrap();
         }

@@ -14,6 +14,7 @@ mod both_directions;
 #[path = "../common/browser.rs"]
 mod browser;
 mod browsers;
+mod by_hand;
 mod call_events;
 mod callback;
 #[path = "../common/chosen.rs"]
@@ -46,6 +47,7 @@ mod note_taps;
 mod notes;
 mod operated;
 mod outbound;
+mod passed_through;
 mod quality;
 #[path = "../common/receiver.rs"]
 mod receiver;

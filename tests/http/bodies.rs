@@ -60,14 +60,14 @@ fn who_may_not_hears_that_and_not_what_is_wrong_with_the_body() {
 fn every_wrong_field_is_named_in_the_order_of_the_request() {
     let desk = Desk::start();
     let body = json!({
-        "colour": "red", "codec_string": "speex", "team_id": "support", "name": null, "password": 7
+        "colour": "red", "codec_string": "speexx", "team_id": "support", "name": null, "password": 7
     });
     let answer = desk.post(As::Acme, "/extensions", body);
     let fields = "organisation_id, team_id, number, name, password, codec_string, strict_source, srtp, forwarding, \
                   do_not_disturb";
     let expected = [
         ("colour", format!("is not a field here, the fields are {fields}")),
-        ("codec_string", "\"speex\" is none of G722, L16, PCMA, PCMU, opus".to_owned()),
+        ("codec_string", "\"speexx\" is none of AMR, AMR-WB, EVS, G722, G723, G726-32, G729, GSM, L16, PCMA, PCMU, iLBC, opus, speex".to_owned()),
         ("team_id", "must be a UUID".to_owned()),
         ("name", "must not be null".to_owned()),
         ("password", "must be a string, not a number".to_owned()),

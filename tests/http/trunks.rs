@@ -168,7 +168,7 @@ fn every_wrong_field_is_named() {
         "address": "https://carrier.example", "accept_from": ["0.0.0.0/0", 7, "carrier"], "priority": 65536,
         "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "srtp": "on", "max_call_seconds": 59, "name": " ",
         "backup_addresses": ["carrier"], "outbound_proxy": "sips:p.example", "from_domain": "a b", "country_code": "+44",
-        "national_prefix": "x", "inbound_numbers": "local", "outbound_numbers": "plus", "codecs": ["PCMA", "pcma", "amr"],
+        "national_prefix": "x", "inbound_numbers": "local", "outbound_numbers": "plus", "codecs": ["PCMA", "pcma", "amrx"],
         "headers": ["X-Account", "Via: x", "X-Account: 1\r\nTo: x"], "progress_seconds": 121, "qualify_seconds": 3601
     });
     let answer = desk.post(As::Acme, "/trunks", body);
@@ -192,7 +192,7 @@ fn every_wrong_field_is_named() {
         "inbound_numbers: must be one of international, national",
         "outbound_numbers: must be one of digits, e164, national, prefixed",
         "codecs[1]: PCMA is named twice",
-        "codecs[2]: \"amr\" is none of G722, L16, PCMA, PCMU, opus",
+        "codecs[2]: \"amrx\" is none of AMR, AMR-WB, EVS, G722, G723, G726-32, G729, GSM, L16, PCMA, PCMU, iLBC, opus, speex",
         "headers[0]: must be written like \"X-Account: 42\"",
         "headers[1]: sets Via, which the switch writes itself; choose another header",
         "headers[2]: must have a value of 1 to 256 bytes on one line",

@@ -161,11 +161,12 @@ fn every_mistake_in_a_file_is_named() {
         ),
         (
             "an extension",
-            organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G729\", \"pcmu\", \"PCMU\"]\n"),
+            organisation("[[organisations.extensions]]\nnumber = \"10a\"\npassword = \"\"\ncodecs = [\"G7290\", \"pcmu\", \"PCMU\"]\n"),
             vec![
                 "organisation \"A\", extension \"10a\": number: must be 1 to 15 digits".to_owned(),
                 "organisation \"A\", extension \"10a\": password: must be 8 characters to 128 bytes on one line; without a password one is generated".to_owned(),
-                "organisation \"A\", extension \"10a\": codecs: \"G729\" is none of G722, L16, PCMA, PCMU, opus".to_owned(),
+                "organisation \"A\", extension \"10a\": codecs: \"G7290\" is none of AMR, AMR-WB, EVS, G722, G723, G726-32, G729, GSM, L16, PCMA, \
+                 PCMU, iLBC, opus, speex".to_owned(),
                 "organisation \"A\", extension \"10a\": codecs: PCMU is named twice".to_owned(),
             ],
         ),

@@ -100,7 +100,7 @@ body! {
         #[schema(value_type = Option<String>, pattern = "^(digits|e164|national|prefixed)$")]
         outbound_numbers: Option<OutboundNumbers> = optional(parsed(trunk_rules::outbound_numbers)),
         /// The codecs of its calls, in order of preference; empty, the default, for every codec.
-        #[schema(max_items = 5, example = json!(["PCMA", "PCMU"]))]
+        #[schema(max_items = 14, example = json!(["PCMA", "PCMU"]))]
         codecs: Option<Vec<String>> =
             optional(texts(0..=trunk_rules::CODECS_MAX, trunk_rules::codec_of_list())),
         /// Further headers of INVITEs to the carrier, such as `X-Account: 42`; none that the switch writes itself.

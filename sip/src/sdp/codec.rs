@@ -4,8 +4,19 @@ use std::fmt;
 
 use crate::text::Text;
 
-/// The codecs that the switch relays without changing the audio, best first.
-pub const PASS_THROUGH: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "telephone-event"];
+/// The codecs of our own offers and answers, best first. Others are only relayed between two parties that share them.
+pub const OWN: [&str; 7] = ["opus", "G722", "PCMA", "PCMU", "L16", "CN", "telephone-event"];
+
+/// Formats that refer to other payload types by number (RFC 2198, RFC 4588, RFC 5109, RFC 8627). They are not relayed,
+/// because the numbers of the two legs can differ.
+const REFERRING: [&str; 8] =
+    ["flexfec", "flexfec-03", "parityfec", "raptorfec", "red", "rtx", "ulpfec", "1d-interleaved-parityfec"];
+/// Parameters of `a=fmtp` whose values make two payload formats of one name that do not understand each other, with
+/// the value that an absent parameter has: RFC 4867 §8.3.1 and RFC 5577 §4.2.
+const CONFIGURATIONS: [(&str, &[(&str, &str)]); 3] =
+    [("AMR", &AMR_CONFIGURATION), ("AMR-WB", &AMR_CONFIGURATION), ("G7221", &[("bitrate", "")])];
+const AMR_CONFIGURATION: [(&str, &str); 4] =
+    [("octet-align", "0"), ("crc", "0"), ("robust-sorting", "0"), ("interleaving", "")];
 
 /// The payload types with a fixed meaning (RFC 3551 §6, tables 4 and 5): number, name, clock rate, channels.
 const STATIC: [(u8, &str, u32, u8); 24] = [
@@ -96,9 +107,41 @@ impl Codec {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Whether both are the same codec: name in any case, clock rate and channels. Numbers and fmtp may differ.
+    /// Whether both are the same codec: name in any case, clock rate, channels, and the parameters that make payload
+    /// formats of one name incompatible, such as `octet-align` of AMR. Numbers and other parameters may differ.
     pub fn matches(&self, other: &Codec) -> bool {
-        self.is(&other.name) && self.clock_rate == other.clock_rate && self.channels == other.channels
+        self.is(&other.name)
+            && self.clock_rate == other.clock_rate
+            && self.channels == other.channels
+            && self.has_configuration_of(other)
+    }
+
+    fn has_configuration_of(&self, other: &Codec) -> bool {
+        let known = CONFIGURATIONS.iter().find(|(name, _)| self.is(name));
+        let parameters = known.map_or(&[][..], |(_, parameters)| *parameters);
+        parameters.iter().all(|(name, absent)| {
+            let value = |codec: &Codec| codec.parameter(name).unwrap_or(absent).to_ascii_lowercase();
+            value(self) == value(other)
+        })
+    }
+
+    /// The value of a parameter of `a=fmtp`, which is a list separated by semicolons in most payload formats.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let pairs = self.fmtp.as_deref()?.split(';').filter_map(|pair| pair.split_once('='));
+        let mut pairs = pairs.map(|(key, value)| (key.trim(), value.trim()));
+        pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Whether it need not be listed beside `other`: the same codec, and of a codec that we do not know with the same
+    /// parameters, because two configurations of it may be incompatible.
+    pub(super) fn repeats(&self, other: &Codec) -> bool {
+        self.matches(other) && (self.is_own() || self.fmtp == other.fmtp)
+    }
+
+    /// The codec of a list that is the same: the one with the same number if there are several.
+    pub(super) fn found_in<'a>(&self, codecs: &'a [Codec]) -> Option<&'a Codec> {
+        let same = || codecs.iter().filter(|codec| codec.matches(self));
+        same().find(|codec| codec.payload_type == self.payload_type).or_else(|| same().next())
     }
 
     /// Whether it carries events or comfort noise besides the audio, so that it does not suffice for a call.
@@ -106,12 +149,21 @@ impl Codec {
         self.is("telephone-event") || self.is("CN")
     }
 
-    /// Whether the switch can relay it without changing the audio: one of [`PASS_THROUGH`] at its usual rate.
-    /// 20 ms of L16 at a higher rate, or of two channels, do not fit into a packet of a usual network.
+    /// Whether the switch can relay it without changing the audio, whether or not it can decode it. Formats that
+    /// refer to other payload types are not relayed. 20 ms of L16 at a higher rate than 16,000, or of two channels,
+    /// do not fit into a packet of a usual network.
     pub fn is_pass_through(&self) -> bool {
+        if self.is("L16") {
+            return self.channels <= 1 && matches!(self.clock_rate, 8_000 | 16_000);
+        }
+        !REFERRING.iter().any(|name| self.is(name))
+    }
+
+    /// Whether it can be in an answer of our own: one of [`OWN`] at its usual rate.
+    pub fn is_own(&self) -> bool {
         match self.clock_rate {
-            _ if self.is("L16") => self.channels <= 1 && matches!(self.clock_rate, 8_000 | 16_000),
-            8_000 => PASS_THROUGH.iter().any(|name| self.is(name)) && !self.is("opus"),
+            _ if self.is("L16") => self.is_pass_through(),
+            8_000 => OWN.iter().any(|name| self.is(name)) && !self.is("opus"),
             48_000 => self.is("opus") || self.is("telephone-event"),
             _ => false,
         }
@@ -150,7 +202,7 @@ impl CodecPolicy {
         for codec in offered.iter().filter(|codec| codec.is_pass_through()) {
             let rank = if codec.is_auxiliary() { Some(usize::MAX) } else { self.rank(codec) };
             if let Some(rank) = rank
-                && !kept.iter().any(|(_, other)| other.matches(codec))
+                && !kept.iter().any(|(_, other)| codec.repeats(other))
             {
                 kept.push((rank, codec));
             }
@@ -168,8 +220,8 @@ impl CodecPolicy {
         self.names.iter().position(|name| codec.is(name))
     }
 
-    /// The codecs of our own offer: the allowed pass-through codecs with their usual numbers. L16 needs four
-    /// times the packet size without better sound, so it is offered only when the policy names it.
+    /// The codecs of our own offer: the allowed codecs with their usual numbers. L16 needs four times the packet size
+    /// without better sound, so it is offered only when the policy names it. So is G.729, which is only relayed.
     pub fn codecs(&self) -> Vec<Codec> {
         let mut codecs = vec![
             Codec::new(96, "opus", 48_000, 2).with_fmtp("useinbandfec=1"),
@@ -181,6 +233,7 @@ impl CodecPolicy {
         ];
         if !self.names.is_empty() {
             codecs.push(Codec::new(97, "L16", 16_000, 1));
+            codecs.push(Codec::new(18, "G729", 8_000, 1));
         }
         self.apply(&codecs)
     }
@@ -235,11 +288,55 @@ mod tests {
     fn a_policy_restricts_and_orders() {
         let offered: Vec<Codec> = [18, 0, 8, 9, 13, 0].into_iter().filter_map(Codec::from_static).collect();
         let numbers = |codecs: Vec<Codec>| codecs.iter().map(|codec| codec.payload_type).collect::<Vec<_>>();
-        assert_eq!(numbers(CodecPolicy::ANY.apply(&offered)), [0, 8, 9, 13]);
+        assert_eq!(numbers(CodecPolicy::ANY.apply(&offered)), [18, 0, 8, 9, 13]);
+        assert_eq!(numbers(CodecPolicy::new(["g729", "PCMU"]).apply(&offered)), [18, 0, 13]);
         assert_eq!(numbers(CodecPolicy::new(["g722", "PCMU"]).apply(&offered)), [9, 0, 13]);
         assert_eq!(numbers(CodecPolicy::new(["opus"]).apply(&offered)), [13]);
         assert_eq!(numbers(CodecPolicy::ANY.codecs()), [96, 9, 8, 0, 101, 13]);
         assert_eq!(numbers(CodecPolicy::new(["L16", "PCMA"]).codecs()), [97, 8, 101, 13]);
+        assert_eq!(numbers(CodecPolicy::new(["G729", "PCMA"]).codecs()), [18, 8, 101, 13]);
+    }
+
+    #[test]
+    fn configurations_that_do_not_understand_each_other_do_not_match() {
+        let amr = |fmtp: &str| Codec::new(96, "AMR", 8_000, 1).with_fmtp(fmtp);
+        // RFC 4867 §8.3.1: octet-align is 0 when absent; mode-set and the others are no reason to refuse.
+        let table = [
+            ("the same", amr("octet-align=1"), amr("octet-align=1; mode-set=0,2,4,7"), true),
+            ("bandwidth-efficient by default", amr("octet-align=0"), Codec::new(97, "amr", 8_000, 1), true),
+            ("octet-aligned", amr("mode-set=7;Octet-Align=1"), amr("mode-set=7"), false),
+            ("with checksums", amr("octet-align=1;crc=1"), amr("octet-align=1"), false),
+            ("interleaved", amr("octet-align=1;interleaving=3"), amr("octet-align=1"), false),
+            (
+                "annex B of G.729 is a matter of the two ends",
+                Codec::new(18, "G729", 8_000, 1).with_fmtp("annexb=no"),
+                Codec::new(18, "G729", 8_000, 1),
+                true,
+            ),
+            (
+                "the bit rate of G.722.1",
+                Codec::new(96, "G7221", 16_000, 1).with_fmtp("bitrate=24000"),
+                Codec::new(96, "G7221", 16_000, 1).with_fmtp("bitrate=32000"),
+                false,
+            ),
+        ];
+        for (name, one, other, expected) in table {
+            assert_eq!((one.matches(&other), other.matches(&one)), (expected, expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_codecs_are_relayed_and_never_our_own() {
+        let table = [
+            ("AMR-WB", Codec::new(96, "AMR-WB", 16_000, 1), (true, false)),
+            ("unknown to us", Codec::new(96, "x-codec", 24_000, 2), (true, false)),
+            ("events on another clock", Codec::new(97, "telephone-event", 16_000, 1), (true, false)),
+            ("redundancy names other numbers", Codec::new(98, "RED", 8_000, 1), (false, false)),
+            ("G.711", Codec::new(0, "PCMU", 8_000, 1), (true, true)),
+        ];
+        for (name, codec, expected) in table {
+            assert_eq!((codec.is_pass_through(), codec.is_own()), expected, "{name}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod rewrite;
 mod srtp;
 mod webrtc;
 
-pub use codec::{Codec, CodecPolicy, PASS_THROUGH};
+pub use codec::{Codec, CodecPolicy, OWN};
 pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
 pub use description::{Address, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
 pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, payload_map};

@@ -154,14 +154,12 @@ impl Media {
 fn payloads(offered: &Media, answered: &Media, role: Role) -> Vec<Payload> {
     let mut payloads: Vec<Payload> = Vec::new();
     for answer in &answered.codecs {
-        let Some(offer) = offered.codecs.iter().find(|offer| offer.matches(answer)) else {
-            continue;
-        };
+        let Some(offer) = answer.found_in(&offered.codecs) else { continue };
         let (theirs, receive) = match role {
             Role::Answerer => (offer, answer.payload_type),
             Role::Offerer => (answer, offer.payload_type),
         };
-        if !payloads.iter().any(|payload| payload.codec.matches(theirs)) {
+        if !payloads.iter().any(|payload| theirs.repeats(&payload.codec)) {
             payloads.push(Payload { codec: theirs.clone(), send: theirs.payload_type, receive });
         }
     }
@@ -216,7 +214,9 @@ pub fn payload_map(from: &Negotiated, to: &Negotiated) -> Option<[u8; 128]> {
     let mut map: [u8; 128] = std::array::from_fn(|number| u8::try_from(number).unwrap_or_default());
     let mut changed = false;
     for payload in &from.payloads {
-        let counterpart = to.payloads.iter().find(|other| other.codec.matches(&payload.codec));
+        let same = || to.payloads.iter().filter(|other| other.codec.matches(&payload.codec));
+        // Of several configurations of one codec, the one that both legs have under the same number of ours.
+        let counterpart = same().find(|other| other.receive == payload.receive).or_else(|| same().next());
         if let (Some(counterpart), Some(entry)) = (counterpart, map.get_mut(usize::from(payload.receive))) {
             changed |= *entry != counterpart.send;
             *entry = counterpart.send;

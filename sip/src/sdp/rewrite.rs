@@ -50,8 +50,8 @@ pub fn answer_to(
     let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
     let mut codecs: Vec<Codec> = Vec::new();
     for codec in &taken.codecs {
-        if let Some(offer) = audio.codecs.iter().find(|offer| offer.matches(codec))
-            && !codecs.iter().any(|other| other.matches(codec))
+        if let Some(offer) = codec.found_in(&audio.codecs)
+            && !codecs.iter().any(|other| other.payload_type == offer.payload_type || codec.repeats(other))
         {
             codecs.push(Codec { fmtp: codec.fmtp.clone(), ..offer.clone() });
         }
@@ -61,7 +61,7 @@ pub fn answer_to(
     answer_with(offered, local, Media { direction, ..media })
 }
 
-/// Our own answer: the offered codecs that `policy` allows in the offerer's order, as from a phone or an
+/// Our own answer: the offered codecs of ours that `policy` allows in the offerer's order, as from a phone or an
 /// announcement.
 ///
 /// # Errors
@@ -74,8 +74,8 @@ pub fn answer(
 ) -> Result<SessionDescription, NegotiationError> {
     let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
     let allowed = policy.apply(&audio.codecs);
-    let codecs =
-        CodecPolicy::ANY.apply(&audio.codecs).into_iter().filter(|codec| allowed.contains(codec)).collect();
+    let own = CodecPolicy::ANY.apply(&audio.codecs).into_iter().filter(Codec::is_own);
+    let codecs = own.filter(|codec| allowed.contains(codec)).collect();
     answer_with(offered, local, Media { direction, ..Media::audio(0, codecs) })
 }
 

@@ -257,7 +257,7 @@ fn the_first_fork_to_answer_wins_and_a_late_answer_is_hung_up() {
 #[test]
 fn without_a_codec_in_common_nothing_rings() {
     check(
-        "call 4000 G729 sendrecv -> 1",
+        "call 4000 L16 sendrecv -> 1",
         expect![[r#"
         stillborn 488 ports 2
     "#]],

@@ -286,7 +286,7 @@ fn a_caller_that_gives_up_ends_the_search() {
 #[test]
 fn nothing_in_common_with_the_world_is_488() {
     check(
-        "call 4000 G729 sendrecv -> trunks
+        "call 4000 L16 sendrecv -> trunks
          1 attempt 7
          10 report 0",
         expect![[r#"

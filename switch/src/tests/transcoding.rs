@@ -202,3 +202,101 @@ fn early_media_are_transcoded_and_the_answer_may_need_none() {
         "#]],
     );
 }
+
+/// G.729 is relayed between two parties that share it, whatever else the callee takes.
+#[test]
+fn a_codec_that_is_not_decoded_here_is_relayed() {
+    check(
+        "call 4000 G729 sendrecv -> 1
+         100 answered 0 5000 G729 sendrecv
+         110 journalled
+         1000 offer caller 4002 G729 sendonly
+         1050 offered 0 5000 G729 recvonly
+         2000 bye caller",
+        expect![[r#"
+                      INVITE fork 0 [20002 G729 sendrecv v1]
+            100 answered 0 5000 G729 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 G729 sendrecv v1]
+            1000 offer caller 4002 G729 sendonly
+                      re-INVITE fork 0 [20002 G729 sendonly v2]
+            1050 offered 0 5000 G729 recvonly
+                      media 0 party 4002 receive true send false
+                      media 1 party 5000 receive false send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE caller 200 [20000 G729 recvonly v2]
+            2000 bye caller
+                      BYE fork 0 NORMAL_CLEARING
+                      media 1 close
+                      media 0 close
+        "#]],
+    );
+}
+
+/// The callee may send G.722, which the caller can only get as PCMU.
+#[test]
+fn the_caller_is_answered_with_what_it_can_get_beside_a_codec_that_is_relayed() {
+    check(
+        "call 4000 G729,PCMU sendrecv -> 1
+         100 answered 0 5000 G722,G729 sendrecv
+         110 journalled",
+        expect![[r#"
+                      INVITE fork 0 [20002 G729,PCMU,opus,G722,PCMA sendrecv v1]
+            100 answered 0 5000 G722,G729 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1 renumbered
+                      media 1 to 0 renumbered
+                      media 0 from PCMU to G722
+                      media 1 from G722 to PCMU
+                      media 1 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 G729,PCMU sendrecv v1]
+        "#]],
+    );
+}
+
+/// A room takes the seat of a party whose codec it can decode; the party is asked for such a codec before.
+#[test]
+fn parties_on_g729_change_their_codec_before_a_room_seats_them() {
+    check(
+        "call 4000 G729 sendrecv -> 1
+         100 answered 0 5000 G729 sendrecv
+         110 journalled
+         1000 merge
+         1050 offered caller 4000 PCMA sendrecv
+         1100 offered 0 488",
+        expect![[r#"
+                      INVITE fork 0 [20002 G729 sendrecv v1]
+            100 answered 0 5000 G729 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 G729 sendrecv v1]
+            1000 merge
+                      re-INVITE caller [20000 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v2]
+                      re-INVITE fork 0 [20002 opus,G722,PCMA,PCMU,telephone-event,CN sendrecv v2]
+            1050 offered caller 4000 PCMA sendrecv
+                      media 0 party 4000 receive true send true
+                      seat caller
+            1100 offered 0 488
+                      BYE fork 0 INCOMPATIBLE_DESTINATION
+                      media 1 close
+        "#]],
+    );
+}

@@ -47,7 +47,8 @@ fn an_offer_for_the_next_leg_is_ours() {
     check(
         offer_from(&parse(BROWSER), local(), &CodecPolicy::ANY, &CodecPolicy::ANY),
         expect![[r#"
-            m=audio 20000 RTP/AVP 111 0 8 101
+            m=audio 20000 RTP/AVP 18 111 0 8 101
+            a=rtpmap:18 G729/8000
             a=rtpmap:111 opus/48000/2
             a=fmtp:111 useinbandfec=1
             a=rtpmap:0 PCMU/8000
@@ -84,7 +85,7 @@ fn an_offer_that_leaves_nothing_is_488() {
         ("no audio", "m=video 4 RTP/AVP 31", &any, NegotiationError::NoAudio),
         ("secure only", "m=audio 4 RTP/SAVP 0", &any, NegotiationError::NoAudio),
         ("switched off", "m=audio 0 RTP/AVP 0", &any, NegotiationError::NoAudio),
-        ("not ours", "m=audio 4 RTP/AVP 18 3", &any, NegotiationError::NoCommonCodec),
+        ("too large for a packet", "m=audio 4 RTP/AVP 10", &any, NegotiationError::NoCommonCodec),
         ("not the party's", "m=audio 4 RTP/AVP 0 8", &opus, NegotiationError::NoCommonCodec),
         (
             "events alone",
@@ -150,6 +151,72 @@ fn our_own_answer_keeps_the_offerers_order() {
             a=recvonly
         "#]],
     );
+}
+
+#[test]
+fn our_own_answer_has_no_codec_that_is_only_relayed() {
+    let own = |media: &str| answer(&parse(media), local(), &CodecPolicy::ANY, Direction::SendRecv);
+    assert_eq!(own("m=audio 4 RTP/AVP 18 3"), Err(NegotiationError::NoCommonCodec));
+    let numbers = |answer: SessionDescription| {
+        answer.media[0].codecs.iter().map(|codec| codec.payload_type).collect::<Vec<_>>()
+    };
+    assert_eq!(own("m=audio 4 RTP/AVP 18 0").map(numbers), Ok(vec![0]));
+}
+
+const MOBILE: &str = "
+m=audio 40000 RTP/AVP 104 105 106 97
+a=rtpmap:104 AMR-WB/16000
+a=fmtp:104 mode-change-capability=2;max-red=0
+a=rtpmap:105 AMR-WB/16000
+a=fmtp:105 octet-align=1
+a=rtpmap:106 x-codec/24000/2
+a=fmtp:106 profile=7
+a=rtpmap:97 telephone-event/16000
+a=fmtp:97 0-15
+a=maxptime:240";
+
+#[test]
+fn codecs_that_we_do_not_know_keep_their_parameters_and_configurations() {
+    let onward = offer_from(&parse(MOBILE), local(), &CodecPolicy::ANY, &CodecPolicy::ANY);
+    check(
+        onward.clone(),
+        expect![[r#"
+            m=audio 20000 RTP/AVP 104 105 106 97
+            a=rtpmap:104 AMR-WB/16000
+            a=fmtp:104 mode-change-capability=2;max-red=0
+            a=rtpmap:105 AMR-WB/16000
+            a=fmtp:105 octet-align=1
+            a=rtpmap:106 x-codec/24000/2
+            a=fmtp:106 profile=7
+            a=rtpmap:97 telephone-event/16000
+            a=fmtp:97 0-15
+            a=maxptime:240
+            a=sendrecv
+        "#]],
+    );
+    let taken = parse(
+        "m=audio 5000 RTP/AVP 100 106\na=rtpmap:100 AMR-WB/16000\na=fmtp:100 octet-align=1; mode-set=0,1,2\n\
+         a=rtpmap:106 x-codec/24000/2\na=fmtp:106 profile=7;low",
+    );
+    let back = answer_to(&parse(MOBILE), &taken, local());
+    check(
+        back.clone(),
+        expect![[r#"
+            m=audio 20000 RTP/AVP 105 106
+            a=rtpmap:105 AMR-WB/16000
+            a=fmtp:105 octet-align=1; mode-set=0,1,2
+            a=rtpmap:106 x-codec/24000/2
+            a=fmtp:106 profile=7;low
+            a=sendrecv
+        "#]],
+    );
+    let callee = Negotiated::new(&onward.unwrap(), &taken, Role::Offerer).unwrap();
+    let caller = Negotiated::new(&parse(MOBILE), &back.unwrap(), Role::Answerer).unwrap();
+    let (there, here) = (payload_map(&caller, &callee).unwrap(), payload_map(&callee, &caller).unwrap());
+    assert_eq!((there[105], there[106]), (100, 106));
+    assert_eq!((here[105], here[100], here[106]), (105, 105, 106));
+    let other = parse("m=audio 5000 RTP/AVP 104\na=rtpmap:104 AMR-WB/16000\na=fmtp:104 octet-align=1;crc=1");
+    assert_eq!(answer_to(&parse(MOBILE), &other, local()), Err(NegotiationError::NoCommonCodec));
 }
 
 #[test]

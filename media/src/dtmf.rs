@@ -146,10 +146,7 @@ impl DtmfSender {
     /// Queues a key, `0` to `9`, `*`, `#`, `A` to `D`; returns false when it is another character or the
     /// queue is full.
     pub fn press(&mut self, key: char) -> bool {
-        let key = key.to_ascii_uppercase();
-        let code =
-            KEYS.iter().position(|known| char::from(*known) == key).and_then(|code| u8::try_from(code).ok());
-        match code {
+        match event_code(key) {
             Some(code) if self.waiting.len() < WAITING_MAX => {
                 self.waiting.push_back(code);
                 true
@@ -188,6 +185,27 @@ impl DtmfSender {
             pressed_ago: tick * per_tick,
         })
     }
+}
+
+/// One key to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPress {
+    /// The event code of RFC 4733 §3.2, 0 to 15.
+    pub code: u8,
+    /// For how long it was pressed, 40 to 8,000 ms.
+    pub duration_ms: u32,
+    /// The payload type of the party's telephone events.
+    pub payload_type: u8,
+    /// Their clock in Hz.
+    pub clock_hz: u32,
+    /// The clock of the audio in Hz.
+    pub audio_hz: u32,
+}
+
+/// The event code of a key, `0` to `9`, `*`, `#`, `A` to `D` (RFC 4733 §3.2).
+pub fn event_code(key: char) -> Option<u8> {
+    let place = KEYS.iter().position(|known| char::from(*known) == key.to_ascii_uppercase())?;
+    u8::try_from(place).ok()
 }
 
 /// The keys by their event codes (RFC 4733 §3.2).

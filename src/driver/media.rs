@@ -234,6 +234,7 @@ impl Media {
                 }
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
+            MediaCommand::Press(key) => net::Command::Press(key),
             MediaCommand::Secure(keys) => net::Command::Secure(keys),
             MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
@@ -247,6 +248,7 @@ impl Media {
                 }
             }
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
+            MediaCommand::WatchKeys(events) => net::Command::WatchKeys(events),
         })
     }
 

@@ -535,6 +535,9 @@ impl Driver {
                     self.media.forget(id).map(|port| Input::Report(port, report))
                 }
                 net::Notice::Digit { id, digit } => self.media.port(id).map(|port| Input::Digit(port, digit)),
+                net::Notice::Key { id, digit, duration_ms } => {
+                    self.media.port(id).map(|port| Input::Key(port, digit, duration_ms))
+                }
                 net::Notice::Played { id, token } => {
                     self.media.port(id).map(|port| Input::Played(port, token))
                 }

@@ -99,7 +99,10 @@ impl Call {
         let (Some(port), Some(caller)) = (port, self.caller.take()) else { return parties.refuse(503) };
         let is_browser = caller.offer.as_ref().is_some_and(|offer| offer.wants_webrtc());
         let srtp = parties.srtp(caller.srtp, is_browser);
-        let leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        if caller.informs {
+            leg.takes_info();
+        }
         let offer = caller.offer.map(|offer| leg.srtp.admit(offer)).transpose();
         let lacks_srtp = offer.is_err();
         parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
@@ -257,6 +260,11 @@ impl Call {
     /// Updates the source address of a party's SIP, for example after a change of its network.
     pub(super) fn heard_from(&mut self, party: Party, at: IpAddr) {
         self.parties.heard_from(party, at);
+    }
+
+    /// Notes that a party takes INFO.
+    pub(super) fn takes_info(&mut self, party: Party) {
+        self.parties.takes_info(party);
     }
 
     /// The journal entry is written: answers the caller, and seats the parties that go into a room.

@@ -21,6 +21,7 @@ use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides}
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
 use crate::messaging::{self, InfoContext};
+use crate::phone_messages::{MessageContext, PhoneMessages};
 use crate::placement::{Onward, Placement};
 use crate::registering::Registrations;
 use crate::routing::Directory;
@@ -39,6 +40,7 @@ pub(super) struct Requests<'a> {
     pub(super) calls: &'a CallTable,
     pub(super) conferences: &'a mut Conferences,
     pub(super) subscriptions: &'a mut Subscriptions,
+    pub(super) messages: &'a mut PhoneMessages,
     pub(super) outputs: &'a mut Outputs,
 }
 
@@ -106,6 +108,14 @@ impl Requests<'_> {
 
     fn messaged(&mut self, key: &ServerKey, flow: &Flow, request: &Request) {
         let Some(extension) = self.phone(key, flow, request) else { return };
+        if !messaging::is_for_events(self.directory, extension, request) {
+            let Requests { now, registrar, directory, .. } = self;
+            let mut context = MessageContext { now: *now, ua: self.ua, registrar, directory };
+            if let Err(reply) = self.messages.forward(extension, key, request, &mut context) {
+                self.respond(key, reply);
+            }
+            return;
+        }
         let sender = (key, flow);
         match messaging::message(self.now, extension, sender, request, self.directory, self.registrar) {
             Ok(message) => self.outputs.push_back(Output::IncomingMessage(message)),
@@ -191,6 +201,8 @@ pub(super) struct Invitation {
     pub(super) key: ServerKey,
     pub(super) source: IpAddr,
     pub(super) offer: Option<SessionDescription>,
+    /// Whether the caller takes INFO.
+    pub(super) informs: bool,
     /// The binding of the phone that calls, if it is registered.
     pub(super) binding: Option<BindingId>,
 }
@@ -204,10 +216,10 @@ pub(super) fn call_of(
     directory: &Directory,
     conferences: &Conferences,
 ) -> NewCall {
-    let Invitation { leg, key, source, offer, binding } = invitation;
+    let Invitation { leg, key, source, offer, informs, binding } = invitation;
     let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, .. } =
         placement;
-    let side = CallerSide { offer, policy: caller_policy, srtp: srtp.0, at: source };
+    let side = CallerSide { offer, policy: caller_policy, informs, srtp: srtp.0, at: source };
     let bridge = |caller, callees| Sides::Bridge {
         caller,
         callee: CalleeSide { policy: callee_policy, srtp: srtp.1, callees, forwards },

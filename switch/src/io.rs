@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_call::record::Facts;
+use sidetone_media::dtmf::KeyPress;
 use sidetone_media::mix::{Formats, Gain, MixId};
 use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
@@ -135,6 +136,8 @@ pub enum MediaCommand {
         /// The silence before the first prompt.
         lead: Duration,
     },
+    /// Send the party this key as a telephone event.
+    Press(KeyPress),
     /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
     Secure(Option<Box<Protection>>),
     /// Say how the leg does, by [`Input::Snapshot`](crate::machine::Input::Snapshot).
@@ -145,6 +148,9 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
+    /// Report telephone events with this payload type and clock by [`Input::Key`](crate::machine::Input::Key), because
+    /// the peer has none; `None` ends that.
+    WatchKeys(Option<(u8, u32)>),
     /// Let only the party of this seat in the same mix hear the party; `None` lets all hear it.
     Whisper(Option<PortId>),
 }
@@ -268,6 +274,8 @@ pub struct CallerSide {
     pub offer: Option<SessionDescription>,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
+    /// Whether it takes INFO.
+    pub informs: bool,
     /// Whether it has SRTP.
     pub srtp: SrtpRule,
     /// The address that its SIP comes from.

@@ -13,6 +13,7 @@ use sidetone_sip::sdp::{
     SrtpRule, payload_map,
 };
 
+use crate::converted_keys;
 use crate::io::{MediaCommand, Port, PortId};
 
 /// State of one leg.
@@ -29,6 +30,8 @@ pub(super) struct Leg {
     protection: Option<Box<Protection>>,
     /// Whether it was asked to resume sending and has not answered yet.
     pub(super) resumes: bool,
+    /// [`INFORMS`] and [`WATCHES`], in one byte, because a call has two legs all the time.
+    key_flags: u8,
     port: Port,
     /// False once the port is released.
     open: bool,
@@ -83,6 +86,7 @@ impl Leg {
             srtp,
             protection: None,
             resumes: false,
+            key_flags: 0,
             port,
             open: true,
             seated: false,
@@ -246,6 +250,10 @@ impl Leg {
     pub(super) fn bridge_towards(&self, peer: PortId, theirs: &Negotiated) -> Option<MediaCommand> {
         let own = self.exchange.negotiated()?;
         let mut payload_map = payload_map(own, theirs).map(Box::new);
+        if let Some((events, _)) = converted_keys::watched(own, theirs) {
+            let map = payload_map.get_or_insert_with(|| Box::new(std::array::from_fn(|number| number as u8)));
+            map.get_mut(usize::from(events)).into_iter().for_each(|entry| *entry = UNMAPPED);
+        }
         if let Some(plan) = media_plan::transcoding(own, theirs) {
             // Packets that are transcoded must not be relayed too.
             let map = payload_map.get_or_insert_with(|| Box::new(std::array::from_fn(|number| number as u8)));
@@ -274,6 +282,36 @@ impl Leg {
         (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
     }
 
+    /// Whether the party takes INFO.
+    pub(super) fn informs(&self) -> bool {
+        self.key_flags & INFORMS != 0
+    }
+
+    /// Notes that the party takes INFO.
+    pub(super) fn takes_info(&mut self) {
+        self.key_flags |= INFORMS;
+    }
+
+    /// Begins or ends reports of telephone events that `peer` has not; returns the command if one is needed.
+    pub(super) fn watch_keys(&mut self, events: Option<(u8, u32)>) -> Option<MediaCommand> {
+        let before = self.key_flags & WATCHES != 0;
+        self.key_flags = self.key_flags & !WATCHES | if events.is_some() { WATCHES } else { 0 };
+        (before || events.is_some()).then_some(MediaCommand::WatchKeys(events))
+    }
+
+    /// Adds telephone events to the offer for the peer, if the party takes INFO: its keys may come by INFO.
+    pub(super) fn with_events(&self, mut offer: SessionDescription) -> SessionDescription {
+        if self.informs() {
+            converted_keys::offer_events(&mut offer);
+        }
+        offer
+    }
+
+    /// Returns the telephone events of the party that `peer` has not.
+    pub(super) fn keys_towards(&self, peer: &Leg) -> Option<(u8, u32)> {
+        converted_keys::watched(self.exchange.negotiated()?, peer.exchange.negotiated()?)
+    }
+
     /// Returns the negotiated session as a description from which an answer for the other leg can be made.
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;
@@ -288,5 +326,9 @@ impl Leg {
     }
 }
 
+/// The party takes INFO.
+const INFORMS: u8 = 1;
+/// The party's telephone events are reported to the switch.
+const WATCHES: u8 = 2;
 /// Entry of a payload map for a payload type that is not relayed.
 const UNMAPPED: u8 = 0xff;

@@ -23,9 +23,9 @@ use sidetone_sip::admission::Dropped;
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Method, Request, StatusCode};
-use sidetone_sip::registrar::{self, Registrar, RegistrarConfig};
-use sidetone_sip::transaction::ServerKey;
-use sidetone_sip::ua::{self, Event, LegKey, Reply, Ua};
+use sidetone_sip::registrar;
+use sidetone_sip::transaction::{ClientKey, ServerKey};
+use sidetone_sip::ua::{self, Event, LegKey, Receipt, Reply, Ua};
 
 use crate::admitting::Rank;
 use crate::billing::Billing;
@@ -35,6 +35,7 @@ use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::conference_commands;
+use crate::converted_keys::takes_info;
 use crate::denied::{Denial, Denied};
 use crate::dialog_credentials::{self, RecentByes, RepeatContext};
 use crate::dtmf::DtmfSource;
@@ -65,8 +66,7 @@ use crate::shared::Shared;
 use crate::sip_to_call::{self, SipToCall};
 use crate::star_codes::StarCodes;
 use crate::star_dialling;
-use crate::subscriptions::{self, Subscriptions};
-use crate::switch_io::Outputs;
+use crate::subscriptions;
 pub use crate::switch_io::{Input, Notice, Output, Settings, SwitchConfig};
 use crate::transfers::Transfers;
 use crate::trunk_access::TrunkAccess;
@@ -114,18 +114,7 @@ impl Switch {
                 transfers: Transfers::default(),
                 star_codes: StarCodes::default(),
             },
-            shared: Shared {
-                ua,
-                registrar: Registrar::new(RegistrarConfig {
-                    qualify: config.qualify,
-                    ..RegistrarConfig::default()
-                }),
-                directory,
-                trunks,
-                ids: Ids::new(rng),
-                outputs: Outputs::new(),
-                subscriptions: Subscriptions::default(),
-            },
+            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng)),
             senders,
             registrations: Registrations::default(),
             changed_bindings: ChangedBindings::default(),
@@ -219,6 +208,7 @@ impl Switch {
                 self.shared.ua.handle_input(now.instant, ua::Input::TransportError { key });
             }
             Input::Digit(..)
+            | Input::Key(..)
             | Input::Played(..)
             | Input::Report(..)
             | Input::Silent(..)
@@ -244,6 +234,7 @@ impl Switch {
             self.control.billing.next_timeout(),
             self.control.conferences.next_timeout(),
             self.shared.subscriptions.next_timeout(),
+            self.shared.messages.next_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -287,6 +278,10 @@ impl Switch {
                 if let Some(leg) = self.control.calls.leg_at(port) {
                     self.control.conferences.keyed(now, leg, digit, DtmfSource::Media);
                 }
+            }
+            Input::Key(port, digit, duration_ms) => {
+                let (calls, ua) = (&self.control.calls, &mut self.shared.ua);
+                messaging::keyed(now, port, (digit, duration_ms), calls, ua);
             }
             Input::Played(port, token) => {
                 let call = self.control.calls.call_at(port);
@@ -395,6 +390,7 @@ impl Switch {
                     calls: &self.control.calls,
                     conferences: &mut self.control.conferences,
                     subscriptions: &mut self.shared.subscriptions,
+                    messages: &mut self.shared.messages,
                     outputs: &mut self.shared.outputs,
                 };
                 requests.handle(leg, &key, &flow, &request);
@@ -403,8 +399,7 @@ impl Switch {
                 subscriptions::event(now, event, &mut self.shared);
             }
             Event::InfoAnswered { key, receipt, .. } | Event::MessageAnswered { key, receipt } => {
-                let (notes, mut context) = self.noting(now);
-                notes.answered(key, &receipt, &mut context);
+                self.message_answered(now, key, &receipt);
             }
             Event::Response { leg: None, key, response, .. }
                 if self.probes.answered(now.instant, key, response.status(), &mut self.shared.registrar) => {}
@@ -446,6 +441,14 @@ impl Switch {
         }
     }
 
+    /// Handles the result of our INFO or MESSAGE: of a phone's message, or of a note.
+    fn message_answered(&mut self, now: Now, key: ClientKey, receipt: &Receipt) {
+        if !self.shared.messages.answered(now.instant, key, receipt, &mut self.shared.ua) {
+            let (notes, mut context) = self.noting(now);
+            notes.answered(key, receipt, &mut context);
+        }
+    }
+
     /// Handles a new INVITE.
     fn invited(&mut self, now: Now, (leg, key): (LegKey, ServerKey), flow: &Flow, request: &Request) {
         let source = flow.remote.ip();
@@ -477,7 +480,8 @@ impl Switch {
             Err(reply) => return self.shared.respond(now, &key, reply),
         };
         let binding = incoming::binding_of(now, leg, &sender, flow, request, &mut self.shared);
-        let invitation = Invitation { leg, key, source, offer, binding };
+        let informs = takes_info(request.headers());
+        let invitation = Invitation { leg, key, source, offer, informs, binding };
         let (control, shared) = (&mut self.control, &mut self.shared);
         let invitation = replacing::replace(now, &sender, request, invitation, control, shared)
             .and_then(|new| star_dialling::dial(now, &sender, &dialled, new, control, shared));
@@ -634,6 +638,7 @@ impl Switch {
             self.control.conferences.handle_input(now, conference::Input::Timeout);
         }
         self.shared.subscriptions.timeout(now.instant);
+        self.shared.messages.timeout(now.instant, &mut self.shared.ua);
         let (registrations, mut context) = self.registering();
         registrations.timeout(now, &mut context);
         self.control.timeout(now, &mut self.shared);

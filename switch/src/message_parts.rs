@@ -27,6 +27,12 @@ pub(super) fn unresolved(offer: &SessionDescription) -> Option<Reply> {
         .then(|| Reply::new(StatusCode::NOT_ACCEPTABLE_HERE).header("Warning", warning))
 }
 
+/// Returns the answer in a message; `None` also for one whose audio has a host name instead of an address, because
+/// nothing could be sent there.
+pub(super) fn answer_of(headers: &Headers, body: &[u8]) -> Option<SessionDescription> {
+    description(headers, body).filter(|answer| unresolved(answer).is_none())
+}
+
 /// Returns the bytes of the SDP of a message.
 pub(super) fn sdp_part<'b>(headers: &Headers, body: &'b [u8]) -> Option<&'b [u8]> {
     if body.is_empty() { None } else { part(headers, body, SDP) }

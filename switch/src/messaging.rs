@@ -19,8 +19,10 @@ use sidetone_sip::ua::{Content, LegKey, Reply, Ua};
 
 use crate::call_table::CallTable;
 use crate::conference_adapter::Conferences;
+use crate::converted_keys;
 use crate::dtmf::{DtmfSource, digit_of};
 use crate::incoming_message::{Device, EVENTS_USER, IncomingMessage, MESSAGE_BYTES_MAX, Speaker};
+use crate::io::{MediaCommand, PortId};
 use crate::message_parts::allow;
 use crate::routing::Directory;
 use crate::switch_io::{Output, Outputs};
@@ -52,6 +54,7 @@ impl InfoContext<'_> {
                 self.conferences.keyed(self.now, id, digit, DtmfSource::Info);
                 return Some(Reply::new(StatusCode::OK));
             }
+            Ok(Some(digit)) if self.convert(leg, digit, request) => return Some(Reply::new(StatusCode::OK)),
             Ok(Some(_)) if self.pass_on(leg, request) => return Some(Reply::new(StatusCode::OK)),
             // There is no other party to pass the key to.
             Ok(Some(_)) => return Some(allow(Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE))),
@@ -73,6 +76,23 @@ impl InfoContext<'_> {
         Some((call, id, self.calls.get(call)?.call.facts().organisation))
     }
 
+    /// Sends a key to the other party as a telephone event, if it has events and the sender has none.
+    fn convert(&mut self, leg: LegKey, digit: char, request: &Request) -> bool {
+        let Some((id, party)) = self.calls.party_of(leg) else { return false };
+        let Some(parties) = self.calls.get(id).map(|live| live.call.parties()) else { return false };
+        let other = parties.other(party).filter(|_| parties.is_up());
+        let Some((own, other)) = parties.leg(party).zip(other.and_then(|other| parties.leg(other))) else {
+            return false;
+        };
+        let Some((terms, theirs)) = own.exchange.negotiated().zip(other.exchange.negotiated()) else {
+            return false;
+        };
+        let key = converted_keys::pressed(terms, theirs, digit, request);
+        let is_converted = key.is_some();
+        self.outputs.extend(key.map(|key| Output::Media(other.port(), MediaCommand::Press(key))));
+        is_converted
+    }
+
     /// Passes an INFO on to the other party of a leg; returns whether there is one.
     fn pass_on(&mut self, leg: LegKey, request: &Request) -> bool {
         let Some((id, party)) = self.calls.party_of(leg) else { return false };
@@ -90,6 +110,25 @@ impl InfoContext<'_> {
     }
 }
 
+/// Sends a key of the party of a port to the other party by INFO.
+pub(super) fn keyed(
+    now: Now,
+    port: PortId,
+    (digit, duration_ms): (char, u32),
+    calls: &CallTable,
+    ua: &mut Ua,
+) {
+    let live = calls.call_at(port).and_then(|id| calls.get(id));
+    let other = live.and_then(|live| {
+        let parties = live.call.parties();
+        live.key_of(parties.other(parties.party_at(port)?).filter(|_| parties.is_up())?)
+    });
+    if let Some(other) = other {
+        // Fails when the other party hangs up at this moment.
+        let _ = ua.info(now.instant, other, converted_keys::info_of(digit, duration_ms));
+    }
+}
+
 /// Returns the message in a MESSAGE of an extension outside of dialogs.
 ///
 /// # Errors
@@ -104,7 +143,6 @@ pub(super) fn message(
 ) -> Result<IncomingMessage, Reply> {
     let own = directory.extension(extension).filter(|_| is_for_events(directory, extension, request));
     let Some((own, aor)) = own.and_then(|own| Some((own, directory.aor(own)?))) else {
-        // Messages between phones are not supported.
         return Err(Reply::new(StatusCode::NOT_FOUND));
     };
     let body = json(request)?;
@@ -129,7 +167,7 @@ pub(super) fn reply(status: u16) -> Reply {
 }
 
 /// Whether a request addresses the events identity of the extension's own organisation.
-fn is_for_events(directory: &Directory, extension: ExtensionId, request: &Request) -> bool {
+pub(super) fn is_for_events(directory: &Directory, extension: ExtensionId, request: &Request) -> bool {
     let own = directory.extension(extension).and_then(|known| directory.organisation(known.organisation_id));
     let Some(own) = own else { return false };
     request.parsed_uri().is_ok_and(|uri| {

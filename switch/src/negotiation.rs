@@ -9,8 +9,10 @@ use sidetone_model::call::HangupCause;
 use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
 use crate::conference_leg::{offer_in_room, offered_in_room};
+use crate::converted_keys::{answer_events, has_events, offer_events};
 use crate::ending::Ending;
 use crate::io::{Output, Party};
+use crate::leg::Leg;
 use crate::parties::Parties;
 use crate::transcoding::{answer_back, offer_onward};
 
@@ -108,10 +110,10 @@ impl Negotiation {
         if heard != Some(true) {
             return self.roll_back(parties, from, to, 488);
         }
+        let informs = parties.leg(to).is_some_and(|leg| leg.informs());
         let reply = parties.leg_mut(from).and_then(|leg| {
             let offered = leg.exchange.remote_offer()?.clone();
-            let answer = answer_back(&offered, &answer, leg.local(), &leg.policy).ok()?;
-            leg.exchange.send_answer(answer).ok()
+            answer_for(leg, &offered, &answer, informs)
         });
         match reply {
             Some(reply) => {
@@ -219,10 +221,8 @@ impl Negotiation {
         let Some(settled) = parties.leg(to).and_then(|leg| leg.settled()) else {
             return self.refuse(parties, from, 491);
         };
-        let reply = parties.leg_mut(from).and_then(|leg| {
-            let answer = answer_back(offer, &settled, leg.local(), &leg.policy).ok()?;
-            leg.exchange.send_answer(answer).ok()
-        });
+        let informs = parties.leg(to).is_some_and(|leg| leg.informs());
+        let reply = parties.leg_mut(from).and_then(|leg| answer_for(leg, offer, &settled, informs));
         match reply {
             Some(reply) => {
                 self.reconnect(parties);
@@ -241,15 +241,19 @@ impl Negotiation {
         offer: &SessionDescription,
     ) -> Result<SessionDescription, u16> {
         let from_policy = parties.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
+        let informs = parties.leg(from).is_some_and(|leg| leg.informs());
         let leg = parties.leg_mut(to).ok_or(481_u16)?;
         let relayed = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy);
         // If the party already uses one of these codecs, offer no others, so that it does not change to
         // another.
-        let onward = match relayed.ok().filter(|onward| leg.shares_a_codec_with(onward)) {
+        let mut onward = match relayed.ok().filter(|onward| leg.shares_a_codec_with(onward)) {
             Some(onward) => onward,
             None => offer_onward(offer, leg.local(), &from_policy, &leg.policy)
                 .map_err(|refused| refused.status())?,
         };
+        if informs {
+            offer_events(&mut onward);
+        }
         leg.exchange.send_offer(onward).map_err(|_| 491)
     }
 
@@ -272,6 +276,20 @@ impl Negotiation {
             parties.connect(callee);
         }
     }
+}
+
+/// Answers the offer of a party from what the other one answered; `informs`: whether the other takes INFO.
+fn answer_for(
+    leg: &mut Leg,
+    offered: &SessionDescription,
+    answered: &SessionDescription,
+    informs: bool,
+) -> Option<SessionDescription> {
+    let mut answer = answer_back(offered, answered, leg.local(), &leg.policy).ok()?;
+    if informs && !has_events(answered) {
+        answer_events(&mut answer, offered);
+    }
+    leg.exchange.send_answer(answer).ok()
 }
 
 /// Whether an offer repeats the negotiated direction and audio codecs, so that the other party need not be

@@ -302,6 +302,13 @@ impl Parties {
         }
     }
 
+    /// Notes that a party takes INFO.
+    pub(super) fn takes_info(&mut self, party: Party) {
+        if let Some(leg) = self.leg_mut(party) {
+            leg.takes_info();
+        }
+    }
+
     pub(super) fn leg_mut(&mut self, party: Party) -> Option<&mut Leg> {
         match (party, &mut self.near) {
             (Party::Callee(fork), _) => self.forks.get_mut(fork).map(|fork| &mut fork.leg),
@@ -331,11 +338,19 @@ impl Parties {
             (Party::Caller, caller.plan_towards(&fork.leg)),
             (Party::Callee(place), fork.leg.plan_towards(caller)),
         ];
+        let keys = [
+            (Party::Caller, caller.keys_towards(&fork.leg)),
+            (Party::Callee(place), fork.leg.keys_towards(caller)),
+        ];
         for (party, command) in commands {
             self.tell(party, command);
         }
         for (party, plan) in plans {
             let command = self.leg_mut(party).and_then(|leg| leg.transcode(plan));
+            self.tell(party, command);
+        }
+        for (party, events) in keys {
+            let command = self.leg_mut(party).and_then(|leg| leg.watch_keys(events));
             self.tell(party, command);
         }
     }

@@ -79,7 +79,13 @@ fn take_over(
     let number = there.identity_of(far.1).and_then(|identity| identity.number.clone()).unwrap_or_default();
     let placed = control.placing(shared).place_take_over(now, by, &number);
     let (facts, identity, own_policy, srtp) = placed.ok_or_else(|| refusal(StatusCode::FORBIDDEN))?;
-    let caller = CallerSide { offer: Some(offer), policy: own_policy, srtp, at: invitation.source };
+    let caller = CallerSide {
+        offer: Some(offer),
+        policy: own_policy,
+        informs: invitation.informs,
+        srtp,
+        at: invitation.source,
+    };
     let awaited = Awaited { settled, policy, from: far.0 };
     let sides = Sides::TakeOver { caller, awaited: Box::new(awaited) };
     let limits = limits_of(control.limits, &shared.directory, &facts);

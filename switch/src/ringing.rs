@@ -10,6 +10,7 @@ use sidetone_model::forwarding::ForwardReason;
 use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription, SrtpRule};
 
 use crate::conference_leg::take_for_a_room;
+use crate::converted_keys::{answer_events, has_events};
 use crate::ending::{Ending, Far};
 use crate::io::{
     Attempt, Awaited, CalleeAt, CalleeSide, Callees, Diverted, Forwards, MediaCommand, Output, Party, Port,
@@ -153,6 +154,7 @@ impl Ringing {
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
+                    .map(|offer| caller.leg.with_events(offer))
                     .map_err(|refused| refused.status()),
                 None => {
                     let codecs = offer_unasked(&caller.leg.policy, &leg.policy);
@@ -275,7 +277,8 @@ impl Ringing {
             return;
         };
         *early = Some(place);
-        match self.answer_for_caller(parties, &answer) {
+        let informs = fork_informs(parties, place);
+        match self.answer_for_caller(parties, &answer, informs) {
             Some(answer) => {
                 parties.connect(place);
                 parties.push(Output::Ring(status, Some(answer)));
@@ -309,7 +312,10 @@ impl Ringing {
         let reply = match (heard, &parties.near) {
             (None, _) => None,
             (Some(_), Near::Room) => Some(None),
-            (Some(heard), Near::Party(_)) => self.answer_for_caller(parties, &heard).map(Some),
+            (Some(heard), Near::Party(_)) => {
+                let informs = fork_informs(parties, place);
+                self.answer_for_caller(parties, &heard, informs).map(Some)
+            }
         };
         let Some(reply) = reply else { return self.disagree(parties, ending, now, place) };
         if parties.rings_caller() {
@@ -337,7 +343,7 @@ impl Ringing {
         if !parties.is_ringing() {
             return;
         }
-        match self.answer_for_caller(parties, &awaited.settled) {
+        match self.answer_for_caller(parties, &awaited.settled, false) {
             Some(answer) => {
                 ending.far = Far { status: Some(200), cause: None, reply: None };
                 parties.drop_forks(None, HangupCause::LoseRace);
@@ -517,11 +523,12 @@ impl Ringing {
     }
 
     /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
-    /// offer.
+    /// offer. `informs`: whether the fork's party takes INFO.
     fn answer_for_caller(
         &mut self,
         parties: &mut Parties,
         heard: &SessionDescription,
+        informs: bool,
     ) -> Option<SessionDescription> {
         let is_requested = parties.requested.is_some();
         let Near::Party(caller) = &mut parties.near else { return None };
@@ -546,9 +553,17 @@ impl Ringing {
             let offer = sdp::offer(local, codecs, heard.direction_of(audio));
             return caller.leg.exchange.send_offer(offer).ok();
         };
-        let answer = answer_back(&offered, heard, local, &caller.leg.policy).ok()?;
+        let mut answer = answer_back(&offered, heard, local, &caller.leg.policy).ok()?;
+        if informs && !has_events(heard) {
+            answer_events(&mut answer, &offered);
+        }
         caller.leg.exchange.send_answer(answer).ok()
     }
+}
+
+/// Whether the party of a fork takes INFO.
+fn fork_informs(parties: &Parties, place: usize) -> bool {
+    parties.forks.get(place).is_some_and(|fork| fork.leg.informs())
 }
 
 /// Whether every fork has ended, except those that have sent no response at all.

@@ -1,20 +1,22 @@
 //! State that several parts of the switch use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sidetone_model::time::Now;
-use sidetone_sip::registrar::Registrar;
+use sidetone_sip::registrar::{Registrar, RegistrarConfig};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Reply, Ua};
 
 use crate::ids::Ids;
+use crate::phone_messages::PhoneMessages;
 use crate::routing::Directory;
 use crate::subscriptions::Subscriptions;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 
-/// Transactions and dialogs, bindings, the directory, access to trunks, ids, outputs and subscriptions. No
-/// calls.
+/// Transactions and dialogs, bindings, the directory, access to trunks, ids, outputs, subscriptions and messages of
+/// phones. No calls.
 pub(super) struct Shared {
     pub(super) ua: Ua,
     pub(super) registrar: Registrar,
@@ -23,9 +25,30 @@ pub(super) struct Shared {
     pub(super) ids: Ids,
     pub(super) outputs: Outputs,
     pub(super) subscriptions: Subscriptions,
+    pub(super) messages: PhoneMessages,
 }
 
 impl Shared {
+    /// With no bindings, subscriptions and messages; `qualify` is the interval of probes of registered phones.
+    pub(super) fn new(
+        ua: Ua,
+        qualify: Option<Duration>,
+        directory: Arc<Directory>,
+        trunks: TrunkAccess,
+        ids: Ids,
+    ) -> Self {
+        Shared {
+            ua,
+            registrar: Registrar::new(RegistrarConfig { qualify, ..RegistrarConfig::default() }),
+            directory,
+            trunks,
+            ids,
+            outputs: Outputs::new(),
+            subscriptions: Subscriptions::default(),
+            messages: PhoneMessages::default(),
+        }
+    }
+
     pub(super) fn respond(&mut self, now: Now, key: &ServerKey, reply: Reply) {
         // Fails when the transaction is over, for example because a CANCEL or BYE crossed.
         let _ = self.ua.respond(now.instant, key, reply);

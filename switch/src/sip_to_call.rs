@@ -9,10 +9,11 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Event, LegKey, Reply, Ua};
 
 use crate::call_table::CallTable;
+use crate::converted_keys::takes_info;
 use crate::dialog_credentials::{self, RepeatContext};
 use crate::diverting;
 use crate::io::{Input, Party};
-use crate::message_parts::{description, unresolved};
+use crate::message_parts::{answer_of, description, unresolved};
 use crate::outbound::{self, RefusedContext};
 use crate::reason;
 use crate::switch_io::Outputs;
@@ -35,19 +36,21 @@ impl SipToCall<'_> {
     pub(super) fn event(&mut self, event: Event) -> CallInput {
         match event {
             Event::Acked { leg, request } => {
-                let answer = description(request.headers(), request.body());
+                let answer = answer_of(request.headers(), request.body());
                 self.of_leg(leg, |party| Some(Input::Acknowledged(party, answer)))
             }
             Event::Answered { leg, response } => {
-                let answer = description(response.headers(), response.body());
+                self.note_info(leg, &response);
+                let answer = answer_of(response.headers(), response.body());
                 self.of_leg(leg, |party| match party {
                     Party::Callee(fork) => Some(Input::Answered(fork, answer)),
                     Party::Caller => None,
                 })
             }
             Event::Progress { leg, response } => {
-                let answer = description(response.headers(), response.body());
+                let answer = answer_of(response.headers(), response.body());
                 let status = response.status().as_u16();
+                self.note_info(leg, &response);
                 self.progressed(leg);
                 self.of_leg(leg, |party| match party {
                     Party::Callee(fork) => Some(Input::Provisional(fork, status, answer)),
@@ -86,6 +89,16 @@ impl SipToCall<'_> {
         }
     }
 
+    /// Records that the party of a leg takes INFO, if its response allows it.
+    fn note_info(&mut self, leg: LegKey, response: &Response) {
+        if takes_info(response.headers())
+            && let Some((id, party)) = self.calls.party_of(leg)
+            && let Some(live) = self.calls.get_mut(id)
+        {
+            live.call.takes_info(party);
+        }
+    }
+
     /// Records that a leg rings, so that its trunk keeps the call.
     fn progressed(&mut self, leg: LegKey) {
         if let Some((id, Party::Callee(fork))) = self.calls.party_of(leg)
@@ -121,7 +134,7 @@ impl SipToCall<'_> {
             }
         }
         let result = if response.status().is_success() {
-            Ok(description(response.headers(), response.body()))
+            Ok(answer_of(response.headers(), response.body()))
         } else {
             Err(response.status().as_u16())
         };

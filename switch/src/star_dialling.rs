@@ -73,11 +73,11 @@ pub(super) fn changed(
     else {
         return shared.respond(now, &invitation.key, Reply::new(StatusCode::FORBIDDEN));
     };
-    let Invitation { leg, key, source, offer, binding } = invitation;
+    let Invitation { leg, key, source, offer, informs, binding } = invitation;
     let limits = limits_of(control.limits, &shared.directory, &facts);
     let (session_id, keys) = (shared.ids.session(), shared.ids.keys());
     control.star_codes.confirming.insert(facts.call);
-    let sides = Sides::IntoRoom { caller: CallerSide { offer, policy, srtp, at: source } };
+    let sides = Sides::IntoRoom { caller: CallerSide { offer, policy, informs, srtp, at: source } };
     let new = NewCall {
         setup: Setup { facts, limits, sides, session_id, group: session_id, keys },
         caller: Some(Caller { invite: Some(key), key: leg, identity, binding }),

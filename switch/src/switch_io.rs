@@ -79,6 +79,8 @@ pub enum Input {
     Identified(Flow, Vec<String>),
     /// The journal has the answered call on disk.
     Journalled(CallId),
+    /// The party of a port pressed a key for so many milliseconds, after [`MediaCommand::WatchKeys`].
+    Key(PortId, char, u32),
     /// Remove our registrations with trunks: the engine is about to stop.
     LeaveTrunks,
     /// A message arrived on a stream connection.

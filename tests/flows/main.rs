@@ -20,6 +20,7 @@ mod callback;
 #[path = "../common/chosen.rs"]
 mod chosen;
 mod connections;
+mod converted_keys;
 #[path = "../common/database.rs"]
 mod database;
 #[path = "../common/device.rs"]
@@ -39,6 +40,7 @@ mod live_equals_offline;
 mod managed;
 mod media;
 mod merged;
+mod messages;
 mod metrics;
 mod money;
 mod name_server;

@@ -37,7 +37,8 @@ async fn amr_passes_untouched_with_its_parameters() {
     let record = site.record().await;
     assert_eq!([&record["codec_a"], &record["codec_b"]], [&json!("AMR-WB"), &json!("AMR-WB")]);
     assert_eq!(record["transcoded"], json!(false));
-    let (status, quality) = site.get(&format!("/cdrs/{}/quality", record["call_uuid"].as_str().unwrap())).await;
+    let (status, quality) =
+        site.get(&format!("/cdrs/{}/quality", record["call_uuid"].as_str().unwrap())).await;
     assert_eq!(status, 200, "{quality}");
     let inbound = &quality["legs"][0]["inbound"];
     assert!(inbound["packets"].as_u64().unwrap() > 60, "{inbound:#}");

@@ -10,12 +10,15 @@ use super::clock::{Clock, Sample};
 use super::counters::{Batch, Count};
 use super::guard::Guard;
 use super::handshakes::Job;
+use super::key_presses::KeyPresses;
+use super::key_watch::KeyWatch;
 use super::message::{PortId, Shaken};
 use super::pair::Pair;
 use super::presence::Presence;
 use super::protected::{Opened, Protected};
 use super::reports::Reports;
 use super::transcoding::Transcoding;
+use crate::dtmf::KeyPress;
 use crate::mix::MixId;
 use crate::rtcp::REPORT_BYTES_MAX;
 use crate::session::{Description, Disposition, Input, Reason, Session, Watch};
@@ -40,6 +43,8 @@ pub(super) struct Leg {
     pub(super) untold: Option<bool>,
     /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
+    /// Keys that are converted to or from telephone events. Most legs have none.
+    keys: Option<Box<Keys>>,
     /// Whether SDP has described the leg. Before that nothing is read: packets that overtake the answer wait
     /// in the socket, with their receive times, until their payload types are known.
     pub(super) described: bool,
@@ -57,6 +62,15 @@ pub(super) struct Leg {
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     rtcp_target: Option<SocketAddr>,
+}
+
+/// Keys of two parties of which only one has telephone events.
+#[derive(Default)]
+struct Keys {
+    /// Those that the party of the leg is sent.
+    presses: KeyPresses,
+    /// Those that the party of the leg sends and its peer gets by signalling.
+    watch: Option<KeyWatch>,
 }
 
 /// The destination of a leg's accepted packets.
@@ -99,6 +113,7 @@ impl Leg {
             talking: false,
             untold: None,
             beep: None,
+            keys: None,
             described: false,
             rtcp_mux: false,
             protected: None,
@@ -243,6 +258,10 @@ impl Leg {
                 Disposition::RelayRtcp => true,
             };
             self.presence.heard(at);
+            if let Some(watch) = self.keys.as_mut().filter(|_| !is_rtcp).and_then(|keys| keys.watch.as_mut())
+            {
+                watch.hear(at, datagram);
+            }
             let stale = sample.now.since(at) > STALE_US;
             if self.seat.is_some() && !stale {
                 // The mix knows the party's payload types; RTCP is not forwarded.
@@ -266,6 +285,7 @@ impl Leg {
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
             self.write_beep(wire, &picked.rtp);
+            self.write_keys(wire, &picked.rtp, now);
             let sealed;
             let rtp = match &mut self.protected {
                 None => &picked.rtp,
@@ -318,6 +338,13 @@ impl Leg {
             if beep.is_over() {
                 self.beep = None;
             }
+        }
+        let mut pressing;
+        if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) {
+            pressing = [0; DATAGRAM_BYTES_MAX];
+            let len = copied(&mut pressing, datagram);
+            let len = len.and_then(|len| keys.presses.write_over(&mut pressing, len, now));
+            datagram = len.and_then(|len| pressing.get(..len)).unwrap_or(datagram);
         }
         let sent = match &mut self.protected {
             None => wire.send_own(&self.rtp, to, datagram),
@@ -389,6 +416,35 @@ impl Leg {
         }
         if beep.is_over() {
             self.beep = None;
+        }
+    }
+
+    /// Queues a key that the party is to get as a telephone event; one too many is dropped.
+    pub(super) fn press(&mut self, key: KeyPress, now: Micros) {
+        self.keys.get_or_insert_default().presses.press(key, now);
+    }
+
+    /// Begins or ends reporting the party's telephone events, which have this payload type and clock.
+    pub(super) fn watch_keys(&mut self, events: Option<(u8, u32)>) {
+        if events.is_some() || self.keys.is_some() {
+            let watch = events.map(|(payload_type, clock_hz)| KeyWatch::new(payload_type, clock_hz));
+            self.keys.get_or_insert_default().watch = watch;
+        }
+    }
+
+    /// The next key that the party has pressed, and its duration in milliseconds.
+    pub(super) fn take_key(&mut self) -> Option<(char, u32)> {
+        self.keys.as_mut()?.watch.as_mut()?.take()
+    }
+
+    /// Writes keys over packets about to be sent.
+    fn write_keys(&mut self, wire: &mut Wire, picked: &Indices, now: Micros) {
+        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) else { return };
+        for index in picked.as_slice().iter().map(|index| usize::from(*index)) {
+            let Some((len, buffer)) = wire.buffer(index) else { break };
+            if let Some(len) = keys.presses.write_over(buffer, len, now) {
+                wire.resize(index, len);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::dtmf::KeyPress;
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig, Warning};
 use crate::srtp::SrtpKeys;
@@ -125,6 +126,8 @@ pub enum Command {
     /// SDP. A key or a handshake that stays the same continues. From then on packets that cannot be authenticated are
     /// discarded; with ICE and DTLS nothing is sent before there is a path and a key.
     Secure(Option<Box<Protection>>),
+    /// Sends the party a key as a telephone event, written over the audio that it is sent anyway. At most 16 keys wait.
+    Press(KeyPress),
     /// Passes a command to the leg's seat; ignored when it has none.
     Seat(SeatCommand),
     /// A new SDP result for this leg; replaces the earlier one.
@@ -155,6 +158,8 @@ pub enum Command {
         /// Seed of the stream's SSRC, first sequence number and first timestamp.
         seed: u64,
     },
+    /// Reports the party's telephone events with this payload type and clock in Hz by [`Notice::Key`], or ends that.
+    WatchKeys(Option<(u8, u32)>),
     /// Stops relaying what this leg receives; it is still measured.
     Unbridge,
 }
@@ -186,6 +191,15 @@ pub enum Notice {
         id: PortId,
         /// `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
+    },
+    /// The party pressed a key, as [`Command::WatchKeys`] asked for. Kept like a digit.
+    Key {
+        /// Which port.
+        id: PortId,
+        /// `0` to `9`, `*`, `#`, `A` to `D`.
+        digit: char,
+        /// For how long.
+        duration_ms: u32,
     },
     /// Packets are now sent to `remote`, the source of the party's own packets (symmetric RTP).
     Latched {

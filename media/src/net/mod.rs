@@ -21,6 +21,8 @@ mod gather;
 mod guard;
 mod handover;
 mod handshakes;
+mod key_presses;
+mod key_watch;
 mod leg;
 mod legs;
 mod message;

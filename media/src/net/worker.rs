@@ -196,6 +196,9 @@ impl Worker {
         }
         let (mix, peer) = (leg.seat, leg.forward.as_ref().map(|forward| forward.peer));
         let presence = leg.presence.look(sample.now);
+        while let Some((digit, duration_ms)) = leg.take_key() {
+            self.io.notify(Notice::Key { id, digit, duration_ms });
+        }
         self.tell_presence(id, presence);
         self.take_outputs(id);
         if let Some(mix) = mix {
@@ -301,6 +304,7 @@ impl Worker {
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),
             Command::Leave => self.unseat(id),
+            Command::Press(key) => leg.press(key, now),
             Command::Secure(to) => leg.secure(now, to.map(|to| *to), &self.io.shared.jobs),
             Command::Shaken(shaken) => {
                 leg.take_shaken(&mut self.io.wire, now, *shaken, &self.io.shared.guard);
@@ -326,6 +330,7 @@ impl Worker {
                 transcode_by(&self.io, &mut self.legs, id, plan.map(|plan| *plan), seed)
             }
             Command::Unbridge => leg.forward = None,
+            Command::WatchKeys(events) => leg.watch_keys(events),
         }
         self.take_outputs(id);
         self.io.current = None;

@@ -79,7 +79,13 @@ fn of_sides(sides: Sides) -> Setup {
 }
 
 fn calling(offer: Option<SessionDescription>) -> CallerSide {
-    CallerSide { offer, policy: CodecPolicy::ANY, srtp: SrtpRule::Off, at: "192.0.2.1".parse().unwrap() }
+    CallerSide {
+        offer,
+        policy: CodecPolicy::ANY,
+        informs: false,
+        srtp: SrtpRule::Off,
+        at: "192.0.2.1".parse().unwrap(),
+    }
 }
 
 fn called(callees: Callees) -> CalleeSide {
@@ -222,6 +228,8 @@ fn write_output(log: &mut String, output: &Output) {
                 if *muted { " muted" } else { "" }
             ),
             MediaCommand::Leave => format!("media {} leaves its mix", port.0),
+            MediaCommand::Press(key) => format!("media {} is sent key {}", port.0, key.code),
+            MediaCommand::WatchKeys(events) => format!("media {} reports keys {events:?}", port.0),
             MediaCommand::Mute(muted) => {
                 format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
             }

@@ -100,7 +100,7 @@ fn a_message_to_the_events_identity_is_its_devices() {
 #[test]
 fn a_message_to_anybody_else_or_of_another_kind_is_not_heard() {
     for (to, content_type, expected) in [
-        ("sip:1002@acme.test", JSON, "404 Not Found"),
+        ("sip:1002@acme.test", JSON, "404 Not Found"), // There is no such extension.
         ("sip:events@other.test", JSON, "404 Not Found"),
         ("sip:events@198.51.100.1", JSON, "404 Not Found"),
         (EVENTS, "text/plain", "415 Unsupported Media Type"),

@@ -33,8 +33,8 @@ pub struct ExtensionRecord {
     #[cfg_attr(feature = "openapi", schema(required, inline))]
     pub strict_source: Option<StrictSource>,
     /// Whether media is encrypted by SRTP: never (`off`), when the phone has it too (`optional`), always
-    /// (`required`), or by DTLS with ICE for contacts over WebSocket, which are browsers, and for other phones when they
-    /// have it too (`webrtc`).
+    /// (`required`), or by DTLS with ICE for contacts over WebSocket, which are browsers, and for other phones when
+    /// they have it too (`webrtc`).
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub srtp: Srtp,
     /// Where calls go instead of the extension's phones.

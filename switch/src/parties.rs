@@ -158,8 +158,8 @@ impl Parties {
         }
     }
 
-    /// Returns the SRTP of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an extension
-    /// that is set up for browsers has SRTP if it can.
+    /// Returns the SRTP of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an
+    /// extension that is set up for browsers has SRTP if it can.
     pub(super) fn srtp(&mut self, rule: SrtpRule, is_browser: bool) -> (SrtpRule, KeySeed) {
         let rule = match rule {
             _ if is_browser => SrtpRule::Webrtc,

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sidetone_media::srtp::{Inbound, Outbound};
@@ -20,6 +20,9 @@ pub struct Browser {
     repeats: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
+    ufrag: &'static str,
+    /// The other side, once it is known.
+    remote: Option<Arc<Mutex<Remote>>>,
 }
 
 /// What an answer or offer of the switch says about the transport.
@@ -30,6 +33,8 @@ pub struct Remote {
     pub address: SocketAddr,
     pub setup: String,
     fingerprint: [u8; 32],
+    /// The browser's own fragment.
+    theirs: &'static str,
 }
 
 impl Remote {
@@ -51,12 +56,13 @@ impl Remote {
             address: SocketAddr::new(words[4].parse().unwrap(), words[5].parse().unwrap()),
             setup: value("setup"),
             fingerprint: bytes.try_into().unwrap(),
+            theirs: UFRAG,
         }
     }
 
     /// A check that nominates, with any password.
     pub fn check(&self, serial: u64, password: &str) -> Vec<u8> {
-        let name = format!("{}:{UFRAG}", self.ufrag);
+        let name = format!("{}:{}", self.ufrag, self.theirs);
         let mut transaction = [1; 12];
         transaction[4..].copy_from_slice(&serial.to_be_bytes());
         let priority = 1_853_824_767_u32.to_be_bytes();
@@ -77,6 +83,8 @@ impl Browser {
             repeats: Arc::default(),
             stop: Arc::default(),
             task: None,
+            ufrag: UFRAG,
+            remote: None,
         }
     }
 
@@ -89,8 +97,9 @@ impl Browser {
     pub fn sdp_with(&self, setup: &str, fingerprint: [u8; 32]) -> String {
         let print: Vec<String> = fingerprint.iter().map(|byte| format!("{byte:02X}")).collect();
         let transport = format!(
-            "c=IN IP4 0.0.0.0\r\na=ice-ufrag:{UFRAG}\r\na=ice-pwd:{PASSWORD}\r\na=ice-options:trickle\r\n\
+            "c=IN IP4 0.0.0.0\r\na=ice-ufrag:{}\r\na=ice-pwd:{PASSWORD}\r\na=ice-options:trickle\r\n\
              a=fingerprint:sha-256 {}\r\na=setup:{setup}\r\na=rtcp-mux\r\n",
+            self.ufrag,
             print.join(":")
         );
         let video = match setup {
@@ -109,11 +118,15 @@ impl Browser {
 
     /// Checks, shakes hands and talks until it is dropped; as the DTLS client when `is_client`.
     pub fn connect(&mut self, remote: Remote, is_client: bool) {
+        let address = remote.address;
+        let remote = Arc::new(Mutex::new(remote));
+        self.remote = Some(Arc::clone(&remote));
         let media = Media {
             socket: Arc::clone(&self.socket),
             certificate: self.certificate.clone(),
             heard: Arc::clone(&self.heard),
             repeats: Arc::clone(&self.repeats),
+            address,
             remote,
             is_client,
             is_checked: false,
@@ -123,6 +136,18 @@ impl Browser {
             sent: 0,
         };
         self.task = Some(tokio::spawn(media.run(Arc::clone(&self.stop))));
+    }
+
+    /// Its description with a new fragment, which restarts ICE.
+    pub fn restarted(&mut self) -> String {
+        self.ufrag = "N3wB";
+        self.sdp("actpass")
+    }
+
+    /// Checks with the credentials of a restart.
+    pub fn use_restarted(&self, remote: Remote) {
+        let known = self.remote.as_ref().unwrap();
+        *known.lock().unwrap() = Remote { theirs: self.ufrag, ..remote };
     }
 
     /// Sends from the browser's own socket.
@@ -150,7 +175,8 @@ struct Media {
     certificate: Certificate,
     heard: Arc<AtomicU64>,
     repeats: Arc<AtomicU64>,
-    remote: Remote,
+    address: SocketAddr,
+    remote: Arc<Mutex<Remote>>,
     is_client: bool,
     is_checked: bool,
     handshake: Option<Handshake>,
@@ -169,13 +195,14 @@ impl Media {
             tokio::select! {
                 received = self.socket.recv_from(&mut buffer) => {
                     let Ok((len, source)) = received else { continue };
-                    assert_eq!(source, self.remote.address, "the only source");
+                    assert_eq!(source, self.address, "the only source");
                     self.receive(&mut buffer[..len]).await;
                 }
                 _ = talk.tick() => {
                     if Instant::now() >= next_check {
                         serial += 1;
-                        let check = self.remote.check(serial, &self.remote.password);
+                        let remote = self.remote.lock().unwrap().clone();
+                        let check = remote.check(serial, &remote.password);
                         self.send(&check).await;
                         next_check = Instant::now() + Duration::from_millis(if self.is_checked { 500 } else { 50 });
                     }
@@ -195,7 +222,7 @@ impl Media {
             0..=3 => {
                 assert_eq!(datagram[..2], [1, 1], "a success");
                 if !std::mem::replace(&mut self.is_checked, true) {
-                    let fingerprint = self.remote.fingerprint;
+                    let fingerprint = self.remote.lock().unwrap().fingerprint;
                     let handshake =
                         Handshake::new(Instant::now(), &self.certificate, fingerprint, self.is_client);
                     self.handshake = Some(handshake);
@@ -254,7 +281,7 @@ impl Media {
     }
 
     async fn send(&self, datagram: &[u8]) {
-        let _ = self.socket.send_to(datagram, self.remote.address).await;
+        let _ = self.socket.send_to(datagram, self.address).await;
     }
 }
 

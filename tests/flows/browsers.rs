@@ -11,10 +11,11 @@ use crate::site::{PASSWORD, Site, answering, calls, directory, open_end, until, 
 use crate::tunnel::Tunnel;
 use crate::wire::{Ask, Wire};
 
-/// An engine with a WebSocket listener, whose extension 1003 is set up for browsers.
+/// An engine with a WebSocket listener and a room, whose extension 1003 is set up for browsers.
 async fn site() -> Site {
     let line = "number = \"1003\"\n";
-    let text = directory().replace(line, &format!("{line}srtp = \"webrtc\"\n"));
+    let text = directory().replace(line, &format!("{line}srtp = \"webrtc\"\n"))
+        + "[[organisations.rooms]]\nname = \"Open\"\nnumber = \"200\"\n";
     Site::configured(&text, |config| {
         config.sip.listen.push(Listener { transport: Transport::Ws, address: ([127, 0, 0, 1], 0).into() });
     })
@@ -54,8 +55,19 @@ impl Call {
         Ok(Call { wire, invite, sdp })
     }
 
+    /// Sends an offer inside the call; the description in the answer.
+    async fn offer(&self, offer: &str) -> String {
+        let mut ask = within_dialog(&self.invite, "INVITE", 1);
+        ask.headers = vec![self.invite.headers[0].clone()];
+        let ask = ask.body("application/sdp", offer);
+        let response = self.wire.exchange(&ask).await;
+        assert_eq!(response.status().as_u16(), 200);
+        self.wire.send(&within_dialog(&self.invite, "ACK", 1)).await;
+        String::from_utf8(response.body().to_vec()).unwrap()
+    }
+
     async fn hang_up(&self) {
-        let response = self.wire.exchange(&within_dialog(&self.invite, "BYE", 1)).await;
+        let response = self.wire.exchange(&within_dialog(&self.invite, "BYE", 2)).await;
         assert_eq!(response.status().as_u16(), 200);
     }
 }
@@ -204,6 +216,36 @@ async fn a_wrong_fingerprint_is_heard_by_none() {
     let record = site.record().await;
     assert_eq!(record["media_verdict"], json!("no_inbound_media"), "{record:#}");
     assert_eq!(legs(&site, &record).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_talks_in_a_room_and_restarts_ice() {
+    let site = site().await;
+    let phone = site.phone("1002", answering()).await;
+    let (_tunnel, wire) = wire(&site).await;
+    let mut browser = Browser::open().await;
+    let (outcome, ()) = within("the calls", async {
+        tokio::join!(phone.call(open_end("200")), async {
+            let call = Call::place(wire, "200", &browser.sdp("actpass")).await;
+            let call = call.unwrap_or_else(|status| panic!("{status}"));
+            let before = Remote::read(&call.sdp);
+            browser.connect(before.clone(), true);
+            hear_more(&browser, &phone).await;
+            let after = Remote::read(&call.offer(&browser.restarted()).await);
+            assert_ne!((&before.ufrag, &before.password), (&after.ufrag, &after.password));
+            assert_eq!((before.address, &*after.setup), (after.address, "passive"), "the handshake stays");
+            browser.use_restarted(after);
+            hear_more(&browser, &phone).await;
+            hear_more(&browser, &phone).await;
+            call.hang_up().await;
+            phone.hang_up().await.unwrap();
+        })
+    })
+    .await;
+    assert_eq!(outcome.unwrap().status, 200);
+    for record in site.records(2).await {
+        assert_whole(&record);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

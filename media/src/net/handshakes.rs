@@ -13,30 +13,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use sidetone_wire::Waker;
 
+use super::job::{Begin, Job};
 use super::message::{Command, PortId, Shaken};
 use super::shared::Shared;
 use super::worker::Order;
 use crate::webrtc::{Certificate, Handshake, HandshakeInput, HandshakeOutput};
-
-/// An order of a worker.
-pub(super) enum Job {
-    /// Begin a handshake; one of the same leg before is forgotten.
-    Begin(PortId, Box<Begin>),
-    /// A datagram of the party.
-    Datagram(PortId, Box<[u8]>),
-    /// The relay ends.
-    Stop,
-}
-
-/// The terms of a handshake.
-pub(super) struct Begin {
-    /// Which handshake of the leg it is.
-    pub(super) round: u32,
-    /// The digest of the party's certificate.
-    pub(super) fingerprint: [u8; 32],
-    /// Whether we are the client.
-    pub(super) is_client: bool,
-}
 
 /// How one worker gets its commands.
 pub(super) type Inbox = (Sender<Order>, Arc<Waker>);
@@ -169,8 +150,6 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Jobs that wait for the thread.
-pub(super) const JOBS_MAX: usize = 4_096;
 /// Handshakes at once, those that may repeat their last flight included.
 const LEGS_MAX: usize = 4_096;
 /// Commands that wait for their workers.

@@ -9,7 +9,7 @@ use super::beep::Beep;
 use super::clock::{Clock, Sample};
 use super::counters::{Batch, Count};
 use super::guard::Guard;
-use super::handshakes::Job;
+use super::job::Job;
 use super::key_presses::KeyPresses;
 use super::key_watch::KeyWatch;
 use super::message::{PortId, Shaken};

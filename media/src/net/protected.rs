@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crossbeam_channel::Sender;
 
-use super::handshakes::Job;
+use super::job::Job;
 use super::message::PortId;
 use super::secured::Secured;
 use super::webrtc::{Heard, Web};

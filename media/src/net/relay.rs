@@ -12,7 +12,8 @@ use sidetone_wire::{Waker, Wire};
 
 use super::counters::{Count, Counters, sum};
 use super::handover::{Handover, Peer, worker_of};
-use super::handshakes::{Handshakes, JOBS_MAX, Job};
+use super::handshakes::Handshakes;
+use super::job::{JOBS_MAX, Job};
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
@@ -276,7 +277,12 @@ impl Relay {
         let inbox = |handle: &Handle| (handle.orders.clone(), Arc::clone(&handle.waker));
         let handshakes = Handshakes::new(certificate, self.workers.iter().map(inbox).collect());
         let shared = Arc::clone(&self.shared);
-        let work = move || handshakes.run(&jobs, &shared);
+        let work = move || {
+            // Without this thread no browser has audio: its end is that of a worker.
+            let watched = Watched(Arc::clone(&shared));
+            handshakes.run(&jobs, &shared);
+            drop(watched);
+        };
         let thread = thread::Builder::new().name("dtls".to_owned()).spawn(work)?;
         lock(&self.threads).push(thread);
         Ok(())

@@ -11,7 +11,7 @@ use super::clock::Clock;
 use super::counters::Tally;
 use super::guard::Guard;
 use super::handover::Peer;
-use super::handshakes::Job;
+use super::job::Job;
 use super::leg::Leg;
 use super::message::{Notice, OpenError, PortId, RelayConfig, RelayError};
 use super::notice_queue::NoticeChannel;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use crossbeam_channel::Sender;
 
-use super::handshakes::{Begin, Job};
+use super::job::{Begin, Job};
 use super::message::PortId;
 use crate::session::{Description, Reason, StrictSource};
 use crate::time::Micros;

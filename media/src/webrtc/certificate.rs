@@ -1,4 +1,5 @@
-//! The certificate that a node shows in DTLS: self-signed, and made once for a process, because SDP has its fingerprint.
+//! The certificate that a node shows in DTLS: self-signed, and made once for a process, because SDP has its
+//! fingerprint.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! ICE and DTLS-SRTP of a section, as browsers have them (RFC 8839, RFC 8842, RFC 8843).
 //!
-//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445 §2.5).
+//! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445
+//! §2.5).
 
 use std::fmt;
 use std::net::SocketAddr;

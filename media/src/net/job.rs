@@ -1,0 +1,26 @@
+//! Orders of the workers for the thread of the DTLS handshakes.
+
+use super::message::PortId;
+
+/// An order of a worker.
+pub(super) enum Job {
+    /// Begin a handshake; one of the same leg before is forgotten.
+    Begin(PortId, Box<Begin>),
+    /// A datagram of the party.
+    Datagram(PortId, Box<[u8]>),
+    /// The relay ends.
+    Stop,
+}
+
+/// The terms of a handshake.
+pub(super) struct Begin {
+    /// Which handshake of the leg it is.
+    pub(super) round: u32,
+    /// The digest of the party's certificate.
+    pub(super) fingerprint: [u8; 32],
+    /// Whether we are the client.
+    pub(super) is_client: bool,
+}
+
+/// Jobs that wait for the thread.
+pub(super) const JOBS_MAX: usize = 4_096;

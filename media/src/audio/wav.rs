@@ -188,6 +188,12 @@ impl Encoding {
 /// it can be overwritten while the file grows. From 4 GiB on it is an RF64 header, whose sizes have 64 bits;
 /// below that, their place is a chunk that readers skip.
 pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
+    header_of(rate_hz, 1, data_bytes)
+}
+
+/// The same for this number of channels.
+pub fn header_of(rate_hz: u32, channels: u16, data_bytes: u64) -> [u8; HEADER_LEN] {
+    let block = channels.saturating_mul(2);
     let riff_bytes = data_bytes + (HEADER_LEN as u64 - 8);
     let small = u32::try_from(riff_bytes).ok().zip(u32::try_from(data_bytes).ok());
     let (name, (riff, data)) = match small {
@@ -196,7 +202,7 @@ pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
     };
     let mut sizes = [0; 28];
     if small.is_none() {
-        let samples = data_bytes / 2;
+        let samples = data_bytes / u64::from(block.max(1));
         let parts = [riff_bytes.to_le_bytes(), data_bytes.to_le_bytes(), samples.to_le_bytes()];
         fill(&mut sizes, parts.as_flattened());
     }
@@ -211,10 +217,10 @@ pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
         b"fmt ",
         &16_u32.to_le_bytes(),
         &1_u16.to_le_bytes(),
-        &1_u16.to_le_bytes(),
+        &channels.to_le_bytes(),
         &rate_hz.to_le_bytes(),
-        &(rate_hz * 2).to_le_bytes(),
-        &2_u16.to_le_bytes(),
+        &(rate_hz * u32::from(block)).to_le_bytes(),
+        &block.to_le_bytes(),
         &16_u16.to_le_bytes(),
         b"data",
         &data.to_le_bytes(),

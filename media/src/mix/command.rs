@@ -1,7 +1,7 @@
 //! Commands to a mix. They run between two ticks and apply from the next packet on.
 
 use super::line::Line;
-use super::machine::Mix;
+use super::machine::{Mix, Recording};
 use super::player::Announcer;
 use super::words::{MixCommand, MixEvent, SeatCommand, SeatError, SeatKey};
 
@@ -48,7 +48,10 @@ impl Mix {
             MixCommand::Play(clips) => {
                 self.sounds.announcements.play(clips, None);
             }
-            MixCommand::Record(sink) => self.recording = Some(sink),
+            MixCommand::Record(sink) => self.recording = Some(Recording { sink, sides: None }),
+            MixCommand::RecordSides { sink, sides } => {
+                self.recording = Some(Recording { sink, sides: Some(sides) });
+            }
             MixCommand::StopRecording => self.recording = None,
         }
         self.refresh();

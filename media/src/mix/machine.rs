@@ -34,7 +34,7 @@ pub struct Mix {
     pub(super) sounds: Sounds,
     pub(super) needed: Needed,
     pub(super) shared: Vec<Shared>,
-    pub(super) recording: Option<Box<dyn FrameSink>>,
+    pub(super) recording: Option<Recording>,
     pub(super) events: Events,
     /// Seats that may be heard in this tick, with their loudness; empty between ticks.
     pub(super) candidates: Vec<(Level, usize)>,
@@ -50,6 +50,13 @@ pub struct Mix {
     pub(super) is_active: bool,
     pub(super) figures: MixFigures,
     datagram: Vec<u8>,
+}
+
+/// Where the frames of a mix go.
+pub(super) struct Recording {
+    pub(super) sink: Box<dyn FrameSink>,
+    /// The seats of the left and the right channel; `None` for the whole mix.
+    pub(super) sides: Option<[SeatKey; 2]>,
 }
 
 impl Mix {

@@ -1,7 +1,7 @@
 //! One tick: which parties talk, which are heard, what each seat hears, and the encodings.
 
 use super::line::{Line, Own, Want};
-use super::machine::Mix;
+use super::machine::{Mix, Recording};
 use super::member::Member;
 use super::ramp;
 use super::rate::{FRAME_MAX, Rate};
@@ -202,8 +202,21 @@ impl Mix {
     }
 
     fn record(&mut self, at: Micros) {
-        let Some(sink) = &mut self.recording else { return };
-        if !sink.frame(at, self.sounds.heard(Source::Mix, Rate::Wide)) {
+        let Some(Recording { sink, sides }) = &mut self.recording else { return };
+        let takes = match sides {
+            None => sink.frame(at, self.sounds.heard(Source::Mix, Rate::Wide)),
+            Some(sides) => {
+                let mut frame = [[0; 2]; WIDE_SAMPLES];
+                for (channel, seat) in sides.iter().enumerate() {
+                    let heard = self.sounds.voices.of(*seat, Rate::Wide).unwrap_or_default();
+                    for (samples, sample) in frame.iter_mut().zip(heard) {
+                        samples.get_mut(channel).into_iter().for_each(|place| *place = *sample);
+                    }
+                }
+                sink.frame(at, frame.as_flattened())
+            }
+        };
+        if !takes {
             self.recording = None;
             self.events.tell(MixEvent::RecordingEnded);
         }
@@ -242,6 +255,8 @@ impl Mix {
     }
 }
 
+/// 20 ms at 16 kHz.
+const WIDE_SAMPLES: usize = 320;
 /// Units of a tick.
 const TICK_UNITS: u64 = 2;
 /// Frames that are dropped one by one; the playout itself drops those that waited longer.

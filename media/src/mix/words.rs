@@ -110,6 +110,13 @@ pub enum MixCommand {
     Play(Vec<Arc<Clip>>),
     /// Sends every frame of the whole mix to this sink, which replaces an earlier one.
     Record(Box<dyn FrameSink>),
+    /// Sends the audio of two seats to this sink, each on a channel of its own; it replaces an earlier one.
+    RecordSides {
+        /// Receives frames of two channels, sample by sample in turn.
+        sink: Box<dyn FrameSink>,
+        /// The seats of the left and the right channel; a seat that does not exist is silent.
+        sides: [SeatKey; 2],
+    },
     /// Drops the sink.
     StopRecording,
 }
@@ -119,15 +126,16 @@ impl fmt::Debug for MixCommand {
         match self {
             MixCommand::Play(clips) => f.debug_tuple("Play").field(&clips.len()).finish(),
             MixCommand::Record(_) => f.write_str("Record"),
+            MixCommand::RecordSides { sides, .. } => f.debug_tuple("RecordSides").field(sides).finish(),
             MixCommand::StopRecording => f.write_str("StopRecording"),
         }
     }
 }
 
-/// Receives the frames of a whole mix; it must not block.
+/// Receives the frames of a whole mix, or of two seats; it must not block.
 pub trait FrameSink: Send {
-    /// Takes the 20 ms that began at `at`, mono at 16 kHz, also when silent. Returns `false` when the sink
-    /// has ended, as on a full disk: the mix then drops it and reports [`MixEvent::RecordingEnded`].
+    /// Takes the 20 ms that began at `at`, mono at 16 kHz or two channels in turn, also when silent. Returns `false`
+    /// when the sink has ended, as on a full disk: the mix then drops it and reports [`MixEvent::RecordingEnded`].
     fn frame(&mut self, at: Micros, pcm_16k: &[i16]) -> bool;
 }
 

@@ -177,7 +177,7 @@ impl Handovers {
 pub(super) fn place_of(id: PortId, command: &Command, workers: usize) -> Option<usize> {
     match command {
         Command::Bridge { peer, .. } => Some(id.worker().min(peer.worker())),
-        Command::Join { mix, .. } => Some(worker_of(*mix, workers)),
+        Command::Join { mix, .. } | Command::Listen { mix, .. } => Some(worker_of(*mix, workers)),
         _ => None,
     }
 }

@@ -33,8 +33,10 @@ pub(super) struct Leg {
     pub(super) rtp: Endpoint,
     pub(super) rtcp: Endpoint,
     pub(super) forward: Option<Forward>,
-    /// The mix in which it has a seat; while it has one, nothing is relayed from or to it.
+    /// The mix in which it has a seat; while it has one, nothing is relayed from or to it, unless the mix only listens.
     pub(super) seat: Option<MixId>,
+    /// Whether the mix only listens: packets are relayed as without a seat.
+    pub(super) listens: bool,
     /// Sender of RTCP reports about the stream that we make for the party.
     pub(super) reports: Option<Reports>,
     /// The mix reported that the party talks.
@@ -89,6 +91,15 @@ pub(super) struct Picked {
     pub(super) rtcp: Indices,
     /// Those that the peer's party receives in another codec.
     pub(super) transcoded: Indices,
+    /// Those that a mix listens to while they are relayed.
+    pub(super) listened: Option<Listened>,
+}
+
+/// Positions of packets that a mix hears before they are sent on, with their second octets as they were received.
+#[derive(Default)]
+pub(super) struct Listened {
+    pub(super) rtp: Indices,
+    pub(super) octets: [u8; BATCH],
 }
 
 /// A list of positions in a batch that does not allocate.
@@ -109,6 +120,7 @@ impl Leg {
             rtcp,
             forward: None,
             seat: None,
+            listens: false,
             reports: None,
             talking: false,
             untold: None,
@@ -124,6 +136,11 @@ impl Leg {
             rtp_target: None,
             rtcp_target: None,
         }
+    }
+
+    /// Whether what its peer receives is sent to it.
+    pub(super) fn is_relayed(&self) -> bool {
+        self.seat.is_none() || self.listens
     }
 
     /// The socket for which epoll reported an event.
@@ -218,7 +235,8 @@ impl Leg {
         sample: Sample,
         batch: &mut Batch,
     ) -> Picked {
-        let mut picked = Picked::default();
+        let listened = (self.seat.is_some() && self.listens).then(Listened::default);
+        let mut picked = Picked { listened, ..Picked::default() };
         let mut unauthenticated = 0;
         for index in 0..count {
             let Some((arrival, datagram)) = wire.datagram(index) else { break };
@@ -263,7 +281,9 @@ impl Leg {
                 watch.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;
-            if self.seat.is_some() && !stale {
+            if let Some(listened) = picked.listened.as_mut().filter(|_| !stale && !is_rtcp) {
+                listened.take(index, datagram);
+            } else if self.seat.is_some() && !self.listens && !stale {
                 // The mix knows the party's payload types; RTCP is not forwarded.
                 let taken = if is_rtcp { &mut picked.rtcp } else { &mut picked.rtp };
                 taken.push(index);
@@ -520,6 +540,15 @@ impl Picked {
     /// Number of packets, RTP and RTCP.
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.rtp.len + self.rtcp.len).unwrap_or(u32::MAX)
+    }
+}
+
+impl Listened {
+    fn take(&mut self, index: usize, datagram: &[u8]) {
+        if let (Some(kept), Some(octet)) = (self.octets.get_mut(self.rtp.len), datagram.get(1)) {
+            *kept = *octet;
+            self.rtp.push(index);
+        }
     }
 }
 

@@ -120,8 +120,18 @@ pub enum Command {
         /// The formats and settings of the seat.
         seat: Box<Seat>,
     },
-    /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party.
+    /// Removes the leg's seat: from now on received packets are measured, and nothing is sent to the party. After
+    /// [`Command::Listen`] the leg's bridge goes on.
     Leave,
+    /// Gives the leg a seat in a mix, as [`Command::Join`] does, but its bridge goes on: the party's packets are
+    /// relayed and mixed, and the party hears nothing of the mix. A recording of the mix hears a relayed call by
+    /// this.
+    Listen {
+        /// Which mix.
+        mix: MixId,
+        /// The formats and settings of the seat; it hears nothing.
+        seat: Box<Seat>,
+    },
     /// The protection that SDP settled, or none for plain RTP; send it before the [`Command::Describe`] of the same
     /// SDP. A key or a handshake that stays the same continues. From then on packets that cannot be authenticated are
     /// discarded; with ICE and DTLS nothing is sent before there is a path and a key.

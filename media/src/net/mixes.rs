@@ -5,12 +5,12 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::clock::{Clock, Sample};
 use super::counters::{Count, MixingCounts};
-use super::leg::Picked;
+use super::leg::{Listened, Picked};
 use super::legs::Legs;
 use super::message::{Notice, PortId};
 use super::reports::Reports;
 use super::worker_io::{At, WorkerIo};
-use crate::mix::{Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand};
+use crate::mix::{Hears, Mix, MixCommand, MixEvent, MixFigures, MixId, Seat, SeatCommand};
 use crate::rtp::RtpPacket;
 use crate::time::Micros;
 
@@ -112,6 +112,24 @@ impl Mixes {
         }))
     }
 
+    /// Gives a leg a seat by which a mix only listens; its bridge goes on, and its seat in another mix ends.
+    pub(super) fn seat_listener(
+        &mut self,
+        io: &mut WorkerIo,
+        legs: &mut Legs,
+        id: PortId,
+        mix: MixId,
+        seat: Seat,
+    ) {
+        let forward = legs.get_mut(id).and_then(|leg| leg.forward.take());
+        self.seat(io, legs, id, mix, Seat { hears: Hears::Nothing, ..seat });
+        if let Some(leg) = legs.get_mut(id) {
+            leg.forward = forward;
+            leg.listens = leg.seat.is_some();
+            leg.reports = None;
+        }
+    }
+
     /// Gives a leg a seat; its bridge and its seat in another mix end.
     pub(super) fn seat(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: PortId, mix: MixId, seat: Seat) {
         self.unseat(io, legs, id);
@@ -152,6 +170,7 @@ impl Mixes {
             self.seats = self.seats.saturating_sub(1);
         }
         leg.seat = None;
+        leg.listens = false;
         leg.reports = None;
         let talked = std::mem::take(&mut leg.talking);
         self.settle(io, legs, mix);
@@ -190,10 +209,10 @@ impl Mixes {
     pub(super) fn command_mix(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId, command: MixCommand) {
         io.current = Some(At::Mix(id));
         match command {
-            MixCommand::Record(sink) => match self.open(id) {
+            command @ (MixCommand::Record(_) | MixCommand::RecordSides { .. }) => match self.open(id) {
                 Some(entry) => {
                     entry.recording = true;
-                    entry.mix.mix_command(MixCommand::Record(sink));
+                    entry.mix.mix_command(command);
                 }
                 None => io.notify(Notice::RecordingEnded { mix: id }),
             },
@@ -226,6 +245,31 @@ impl Mixes {
             if let Ok(packet) = RtpPacket::parse(datagram) {
                 hearing.receive(sample.mono(arrival.stamp_us), id.seat(), &packet);
             }
+        }
+        self.settle(io, legs, mix);
+        io.current = None;
+    }
+
+    /// Feeds packets of a leg to a mix that listens, before they are sent on: as they were received.
+    pub(super) fn listen(
+        &mut self,
+        io: &mut WorkerIo,
+        legs: &mut Legs,
+        id: PortId,
+        mix: MixId,
+        listened: &Listened,
+        sample: Sample,
+    ) {
+        let Some(hearing) = self.get_mut(mix) else { return };
+        io.current = Some(At::Mix(mix));
+        for (index, octet) in listened.rtp.as_slice().iter().zip(&listened.octets) {
+            let Some((arrival, datagram)) = io.wire.datagram(usize::from(*index)) else { break };
+            let Some(place) = datagram.get_mut(1) else { continue };
+            let renumbered = std::mem::replace(place, *octet);
+            if let Ok(packet) = RtpPacket::parse(datagram) {
+                hearing.receive(sample.mono(arrival.stamp_us), id.seat(), &packet);
+            }
+            datagram.get_mut(1).into_iter().for_each(|place| *place = renumbered);
         }
         self.settle(io, legs, mix);
         io.current = None;

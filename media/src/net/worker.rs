@@ -201,13 +201,16 @@ impl Worker {
         }
         self.tell_presence(id, presence);
         self.take_outputs(id);
-        if let Some(mix) = mix {
+        if let (Some(mix), Some(listened)) = (mix, &picked.listened) {
+            self.mixes.listen(&mut self.io, &mut self.legs, id, mix, listened, sample);
+        }
+        if let Some(mix) = mix.filter(|_| picked.listened.is_none()) {
             self.mixes.receive(&mut self.io, &mut self.legs, id, mix, &picked, sample);
         } else if let Some(peer) = peer {
             self.io.current = Some(At::Leg(peer));
             match self.legs.get_mut(peer) {
                 // A leg that has joined a mix meanwhile hears only the mix.
-                Some(leg) if leg.seat.is_none() => {
+                Some(leg) if leg.is_relayed() => {
                     leg.send(&mut self.io.wire, &picked, sample.now, &mut self.io.batch);
                 }
                 _ => self.io.batch.add(Count::Held, picked.len()),
@@ -304,6 +307,9 @@ impl Worker {
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),
             Command::Leave => self.unseat(id),
+            Command::Listen { mix, seat } => {
+                self.mixes.seat_listener(&mut self.io, &mut self.legs, id, mix, *seat);
+            }
             Command::Press(key) => leg.press(key, now),
             Command::Secure(to) => leg.secure(now, to.map(|to| *to), &self.io.shared.jobs),
             Command::Shaken(shaken) => {

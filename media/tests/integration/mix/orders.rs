@@ -196,6 +196,36 @@ fn the_recording_holds_everyone_and_silence_too() {
     assert!(pcm[17_000..].iter().all(|sample| sample.abs() < 10));
 }
 
+/// A call's two sides: each on its channel, and a seat that left is silent on its own.
+#[test]
+fn two_seats_are_recorded_on_a_channel_each() {
+    let mut room = Room::new(vec![
+        Party::new(1, Codec::Pcmu, 500.0),
+        Party::new(2, Codec::G722, 900.0),
+        Party::new(3, Codec::Pcmu, 1_300.0),
+    ]);
+    for key in [1, 2, 3] {
+        room.order(key, SeatCommand::Hear(Hears::Nothing));
+    }
+    let kept = Kept(Arc::default(), 10_000);
+    let sides = [SeatKey(1), SeatKey(2)];
+    room.order_all(MixCommand::RecordSides { sink: Box::new(kept.clone()), sides });
+    room.play(1_000);
+    room.order(2, SeatCommand::Mute(true));
+    room.play(1_000);
+    let frames = kept.0.lock().unwrap();
+    assert_eq!(frames.len(), 100);
+    let pcm: Vec<i16> = frames.iter().flat_map(|(_, pcm)| pcm.clone()).collect();
+    let [left, right] = [0, 1].map(|side| pcm.iter().skip(side).step_by(2).copied().collect::<Vec<_>>());
+    assert_eq!((left.len(), right.len()), (32_000, 32_000));
+    for (side, own, other) in [(&left, 500.0, 900.0), (&right, 900.0, 500.0)] {
+        let level =
+            |hz: f64| 20.0 * (amplitude(&side[8_000..15_000], hz, 16_000) / super::room::LOUD).log10();
+        assert!(level(own).abs() < 1.0 && level(other) < -40.0 && level(1_300.0) < -40.0, "{own}");
+    }
+    assert!(right[17_000..].iter().all(|sample| sample.abs() < 10), "it is muted");
+}
+
 #[test]
 fn a_sink_that_ends_is_told_of_once() {
     let mut room = Room::new(vec![Party::silent(1, Codec::Pcmu)]);

@@ -273,6 +273,67 @@ fn a_recording_that_ends_is_told_of() {
     assert_eq!(*frames.lock().unwrap(), 20);
 }
 
+/// Loudness of each channel, summed over the frames.
+struct Stereo(Arc<Mutex<[u64; 2]>>);
+
+impl FrameSink for Stereo {
+    fn frame(&mut self, _at: Micros, pcm: &[i16]) -> bool {
+        assert_eq!(pcm.len(), 640);
+        let mut sums = self.0.lock().unwrap();
+        for pair in pcm.chunks_exact(2) {
+            sums.iter_mut().zip(pair).for_each(|(sum, sample)| *sum += u64::from(sample.unsigned_abs()));
+        }
+        true
+    }
+}
+
+/// The packets of a bridged call reach the other side renumbered, and a mix hears them as they came; without the mix
+/// the bridge goes on.
+#[test]
+fn a_mix_listens_to_a_bridge() {
+    let relay = start();
+    let mut members = [0, 1].map(|group| {
+        let phone = Phone::new(group + 1);
+        let port = relay.open(0, V4).unwrap();
+        describe(&relay, port, description(&phone));
+        relay.command(port.id, Command::Answered).unwrap();
+        (phone, port)
+    });
+    let mut map: [u8; 128] = std::array::from_fn(|number| number as u8);
+    map[0] = 100;
+    for (own, peer) in [(0, 1), (1, 0)] {
+        let payload_map = Some(Box::new(map));
+        relay.command(members[own].1.id, Command::Bridge { peer: members[peer].1.id, payload_map }).unwrap();
+        let listen = Command::Listen { mix: MixId(0), seat: pcmu_seat(own as u64) };
+        relay.command(members[own].1.id, listen).unwrap();
+    }
+    let sums = Arc::new(Mutex::new([0; 2]));
+    let sides = [members[0].1.id.seat(), members[1].1.id.seat()];
+    let sink = Box::new(Stereo(Arc::clone(&sums)));
+    relay.mix(MixId(0), MixCommand::RecordSides { sink, sides }).unwrap();
+    let mut encoder = Encoder::new(Codec::Pcmu).unwrap();
+    let tone: [i16; 160] = std::array::from_fn(|at| if at % 16 < 8 { 8_000 } else { -8_000 });
+    let mut relayed = 0;
+    // Only the first one talks.
+    while sums.lock().unwrap()[0] < 1_000_000 {
+        let mut packet = members[0].0.packet(false, 0);
+        encoder.encode(&tone, &mut packet[12..]).unwrap();
+        members[0].0.rtp.send_to(&packet, members[0].1.rtp).unwrap();
+        let (received, _) = members[1].0.receive();
+        assert_eq!((received[1] & 0x7f, &received[12..]), (100, &packet[12..]));
+        relayed += 1;
+    }
+    assert!(relayed > 10);
+    assert_eq!(sums.lock().unwrap()[1], 0, "the other is silent");
+    for (_, port) in &members {
+        relay.command(port.id, Command::Leave).unwrap();
+    }
+    let packet = members[0].0.packet(false, 0);
+    members[0].0.rtp.send_to(&packet, members[0].1.rtp).unwrap();
+    let (received, _) = members[1].0.receive();
+    assert_eq!(received[1] & 0x7f, 100, "the bridge goes on");
+}
+
 #[test]
 fn a_panic_in_a_mix_costs_its_legs_and_no_other() {
     let relay = start();

@@ -1,6 +1,7 @@
 //! The audio of rooms for the switch: prompts, music, and recordings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
@@ -9,6 +10,7 @@ use sidetone_model::prompt::Prompt;
 use sidetone_switch::mixing::{Recording, RecordingPlan};
 use tokio::sync::mpsc;
 
+use crate::call_recordings::CallRecordingEnds;
 use crate::driver::{ConferenceAudio, Handle, Request};
 use crate::prompts::Library;
 use crate::recorder::{Begins, Ended};
@@ -19,6 +21,8 @@ pub struct NodeAudio {
     pub library: Library,
     /// Starts recordings.
     pub recordings: Begins,
+    /// Takes the results of calls' recordings that could not begin.
+    pub ended: mpsc::Sender<Ended>,
 }
 
 impl ConferenceAudio for NodeAudio {
@@ -27,15 +31,45 @@ impl ConferenceAudio for NodeAudio {
     }
 
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String> {
-        let sink = self.recordings.begin(plan.organisation, plan.session);
-        sink.map(|sink| Box::new(sink) as Box<dyn FrameSink>).map_err(|busy| busy.to_string())
+        let RecordingPlan { organisation, session, sides } = plan;
+        let channels = if sides.is_some() { 2 } else { 1 };
+        let sink = self.recordings.begin_with(organisation, session, channels).map_err(|busy| {
+            let error = busy.to_string();
+            if sides.is_some() {
+                // A call's recording has a row already; with a full queue it is completed at the next start.
+                let ended = Ended { organisation, session, channels, bytes: 0, error: Some(error.clone()) };
+                let _ = self.ended.try_send(ended);
+            }
+            error
+        })?;
+        Ok(Box::new(sink))
     }
 }
 
 /// Reports the results of recordings to the switch, until the recorder ends; results that arrive after the
 /// end of the switch are added to `untold`.
-pub async fn pass_on_recordings(ended: &mut mpsc::Receiver<Ended>, untold: &mut Vec<Ended>, switch: &Handle) {
-    while let Some(told) = ended.recv().await {
+pub async fn pass_on_recordings(
+    ended: &mut mpsc::Receiver<Ended>,
+    untold: &mut Vec<Ended>,
+    of_calls: &mut CallRecordingEnds,
+    switch: &Handle,
+) {
+    loop {
+        let told = tokio::select! {
+            told = ended.recv() => told,
+            () = tokio::time::sleep(RETRY_AFTER), if of_calls.is_waiting() => {
+                of_calls.retry().await;
+                continue;
+            }
+        };
+        let Some(told) = told else { return of_calls.retry().await };
+        if told.channels == 2 {
+            let recording = Recording { bytes: told.bytes, error: told.error.clone() };
+            // The switch may be over; the call is, too.
+            switch.send(Request::Recorded(told.session, recording)).await;
+            of_calls.store(&told).await;
+            continue;
+        }
         let recording = Recording { bytes: told.bytes, error: told.error.clone() };
         if !switch.send(Request::Recorded(told.session, recording)).await {
             untold.push(told);
@@ -43,5 +77,7 @@ pub async fn pass_on_recordings(ended: &mut mpsc::Receiver<Ended>, untold: &mut 
     }
 }
 
+/// The pause before the database is asked again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Results of recordings that wait to be reported.
 pub const ENDED_LEN_MAX: usize = 1_024;

@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod app;
 pub mod call_info;
 pub mod call_log_texts;
+pub mod call_recordings;
 pub mod call_requests;
 pub mod cdr;
 pub mod cli;

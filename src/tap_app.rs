@@ -122,6 +122,7 @@ async fn ports(
     let (shared, metrics) = (Arc::new(store.clone()), Arc::new(metrics));
     Ok(Ports {
         ai_prices: Some(shared.clone()),
+        call_recordings: None,
         call_requests: None,
         cdrs: shared.clone(),
         conversations: Some(shared.clone()),

@@ -13,6 +13,8 @@
 mod away;
 #[path = "store/call_log.rs"]
 mod call_log;
+#[path = "store/call_recordings.rs"]
+mod call_recordings;
 #[path = "store/conversations.rs"]
 mod conversations;
 #[path = "common/database.rs"]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sidetone_model::ai_price::AiPrices;
+use sidetone_model::call_recording::CallRecordings;
 use sidetone_model::call_request::CallRequests;
 use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
@@ -44,6 +45,8 @@ use crate::auth::TokenKey;
 pub struct Ports {
     /// Prices of AI models.
     pub ai_prices: Option<Arc<dyn AiPrices>>,
+    /// Recordings of calls.
+    pub call_recordings: Option<Arc<dyn CallRecordings>>,
     /// Placing calls.
     pub call_requests: Option<Arc<dyn CallRequests>>,
     /// The call log.
@@ -105,6 +108,7 @@ impl Ports {
     pub fn of_log(cdrs: Arc<dyn CdrLog>, keys: Arc<dyn ApiKeys>, readiness: Arc<dyn Readiness>) -> Self {
         Self {
             ai_prices: None,
+            call_recordings: None,
             call_requests: None,
             cdrs,
             conversations: None,

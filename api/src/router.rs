@@ -40,8 +40,8 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, call_conference, call_operations, call_quality, call_requests, call_trace,
-    calls, cdr_export, cdrs, conference_controls, conference_member_controls, conference_people,
+    ai_prices, auth as login, call_conference, call_operations, call_quality, call_recordings, call_requests,
+    call_trace, calls, cdr_export, cdrs, conference_controls, conference_member_controls, conference_people,
     conference_rooms, conferences, conversation_list, conversations, docs, events, extensions, health, notes,
     numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
     room_sessions, start, totals, trunks,
@@ -81,8 +81,13 @@ pub fn openapi() -> Value {
 fn call_control() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(call_conference::merge))
+        .routes(routes!(call_operations::hold))
         .routes(routes!(call_operations::move_to_room))
         .routes(routes!(call_operations::transfer))
+        .routes(routes!(call_operations::unhold))
+        .routes(routes!(call_recordings::record))
+        .routes(routes!(call_recordings::list))
+        .routes(routes!(call_recordings::play))
 }
 
 /// What changes one member of a live room, beside mute and kick.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use sidetone_model::ai_price::AiPrices;
+use sidetone_model::call_recording::CallRecordings;
 use sidetone_model::call_request::CallRequests;
 use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
@@ -134,6 +135,11 @@ impl ApiState {
     /// Returns the traces of legs; `None` if there are none.
     pub(crate) fn leg_traces(&self) -> Option<&dyn LegTraces> {
         self.leg_traces.as_deref()
+    }
+
+    /// Recordings of calls.
+    pub(crate) fn call_recordings(&self) -> Result<&dyn CallRecordings, ApiError> {
+        self.call_recordings.as_deref().ok_or_else(|| ApiError::not_found("this process records no calls"))
     }
 
     /// Placing calls.

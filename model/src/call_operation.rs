@@ -1,15 +1,43 @@
 //! Operations of programs on live calls: what is ordered, and why it is refused.
 
-use crate::ids::{CallId, LegId, RoomId};
+use crate::ids::{CallId, CallRecordingId, LegId, RoomId};
 use crate::problem::{FieldProblem, Problem};
 
 /// An operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOperation {
+    /// Put a party on hold.
+    Hold(HoldOrder),
     /// Move parties into a room.
     MoveToRoom(MoveOrder),
+    /// Record the call.
+    Record(CallId, RecordStep),
     /// Transfer a party.
     Transfer(TransferOrder),
+    /// Resume a call that was put on hold.
+    Unhold(CallId),
+}
+
+/// A step of the recording of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordStep {
+    /// Records silence until it is resumed.
+    Pause,
+    /// Records both sides again.
+    Resume,
+    /// Begins a recording with this id.
+    Start(CallRecordingId),
+    /// Ends it.
+    Stop,
+}
+
+/// Puts the party that a leg talks to on hold, with music.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldOrder {
+    /// The call.
+    pub call: CallId,
+    /// The leg that holds; by default the phone of the extension that the call belongs to.
+    pub leg: Option<LegId>,
 }
 
 /// Transfers the party that a leg talks to.

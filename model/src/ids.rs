@@ -54,6 +54,8 @@ ids! {
     CallId;
     /// The request of a program to place a call.
     CallRequestId;
+    /// A recording of a call.
+    CallRecordingId;
     /// A campaign that places calls.
     CampaignId;
     /// A session of a conference room.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::access::Scope;
 use crate::call::{Direction, words};
 use crate::event::{Event, EventKind};
-use crate::ids::{AgentId, CallId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
+use crate::ids::{AgentId, CallId, CallRecordingId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use crate::media_quality::MediaWarning;
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
@@ -74,8 +74,25 @@ pub struct LiveCall {
     /// The trunk that carries the outside leg.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trunk_id: Option<TrunkId>,
+    /// The leg that a program let put the other party on hold; absent while none does. A hold by a phone itself is not
+    /// shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<LegId>,
+    /// The recording that a program has begun; absent while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<LiveRecording>,
     /// Its legs, the caller's first; a phone that stopped ringing has no leg.
     pub legs: Vec<LiveLeg>,
+}
+
+/// A recording under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LiveRecording {
+    /// The recording.
+    pub id: CallRecordingId,
+    /// Whether it is paused: it records silence.
+    pub paused: bool,
 }
 
 /// One party's side of a live call.

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use super::certificates::reload_tls;
 use super::switching::limits;
 use crate::accounts::hash::HashError;
+use crate::call_recordings::CallRecordingEnds;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::clock::wall_clock;
 use crate::conference_history::HistoryTasks;
@@ -84,6 +85,7 @@ pub(super) struct Recorded {
     pub(super) ended: mpsc::Receiver<Ended>,
     /// Results that arrived after the end of the switch.
     pub(super) untold: Vec<Ended>,
+    pub(super) of_calls: CallRecordingEnds,
     pub(super) switch: Handle,
 }
 
@@ -226,7 +228,7 @@ impl Engine {
 async fn store_completed(store: &Store, node: NodeId, completed: Vec<Ended>) {
     let recordings: Vec<RecordingRow> = completed
         .into_iter()
-        .map(|Ended { organisation: organisation_id, session, bytes, error }| RecordingRow {
+        .map(|Ended { organisation: organisation_id, session, bytes, error, .. }| RecordingRow {
             session,
             organisation_id,
             bytes,

@@ -26,6 +26,7 @@ use super::ports::{directory_ports, panel, rate_ports, room_history, rooms};
 use super::senders::Senders;
 use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
+use crate::call_recordings::{self, CallRecordingEnds, CallRecordingService};
 use crate::call_requests::{CallRequestService, CallbackCounters, CallbackSender};
 use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
@@ -377,18 +378,20 @@ impl Audio {
         let (recorded, ended) = mpsc::channel(ENDED_LEN_MAX);
         let disk = DataDisk::of(&config.node.data_dir);
         let reserve_bytes = config.recordings.reserve_bytes;
+        let refused = recorded.clone();
         let recorder = Recorder::start(disk, reserve_bytes, &base.supervisor, move |result| {
             // After the end of the engine there is no receiver.
             let _ = recorded.blocking_send(result);
         })
         .map_err(StartError::Recorder)?;
-        let passed_on = Recorded { ended, untold: Vec::new(), switch: handle.clone() };
+        let of_calls = CallRecordingEnds::new(base.store.clone(), Arc::new(wall_clock));
+        let passed_on = Recorded { ended, untold: Vec::new(), of_calls, switch: handle.clone() };
         let recorded = base.supervisor.keep_state(Task::Recordings, passed_on, |recorded| {
-            let Recorded { ended, untold, switch } = recorded;
-            Box::pin(pass_on_recordings(ended, untold, switch))
+            let Recorded { ended, untold, of_calls, switch } = recorded;
+            Box::pin(pass_on_recordings(ended, untold, of_calls, switch))
         });
         let library = Library::new();
-        let audio = NodeAudio { library: library.clone(), recordings: recorder.begins() };
+        let audio = NodeAudio { library: library.clone(), recordings: recorder.begins(), ended: refused };
         let driver = driver.sounding(audio, base.rng.random());
         let traces = start_traces(base)?;
         let driver = driver.traced(traces.begins());
@@ -427,7 +430,8 @@ impl Writers {
         let (event_sender, call_events) = call_events();
         let event_sender = event_sender.telling(move |call| call_info.answered(AnsweredCall::of(call)));
         let disk = DataDisk::of(&base.config.node.data_dir);
-        let recover = move |organisation, session| recover(&disk, organisation, session);
+        call_recordings::recover_all(store, *node, &disk, &clock).await?;
+        let recover = move |organisation, session| recover(&disk, organisation, session, 1);
         let (history, history_sender) =
             HistoryTasks::open(store, *node, clock, &recover, stopped.clone(), supervisor, letters).await?;
         let conference_notes = notes.from_conferences();
@@ -483,6 +487,7 @@ impl Served<'_> {
         let prompts = PromptService::new(base.store.clone(), self.audio.library.clone());
         Ok(Ports {
             ai_prices: Some(store.clone()),
+            call_recordings: Some(self.call_recordings(base)),
             call_requests: Some(self.call_requests(base)),
             cdrs: store.clone(),
             conversations: Some(store.clone()),
@@ -510,6 +515,18 @@ impl Served<'_> {
             tenants: store,
             webhooks: Some(self.senders.webhook_service.clone()),
             metrics: Arc::new(self.metrics(base)),
+        })
+    }
+
+    /// Records calls for programs.
+    fn call_recordings(&self, base: &Base<'_>) -> Arc<CallRecordingService> {
+        Arc::new(CallRecordingService {
+            store: base.store.clone(),
+            switch: self.handle.clone(),
+            node: base.node,
+            clock: Arc::new(wall_clock),
+            disk: DataDisk::of(&base.config.node.data_dir),
+            reserve_bytes: base.config.recordings.reserve_bytes,
         })
     }
 

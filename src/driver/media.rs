@@ -161,7 +161,14 @@ impl Media {
             }
             MixOrder::Record(plan) => {
                 let audio = self.audio.as_ref().ok_or("there is nothing to record with")?;
-                MixCommand::Record(audio.record(plan)?)
+                let sink = audio.record(plan)?;
+                let seat = |port: PortId| self.ids.get(&port).map(|known| known.id.seat());
+                match plan.sides.map(|sides| sides.map(seat)) {
+                    Some([Some(left), Some(right)]) => MixCommand::RecordSides { sink, sides: [left, right] },
+                    // A port that is closed already: the call is over, and so is its recording.
+                    Some(_) => return Ok(()),
+                    None => MixCommand::Record(sink),
+                }
             }
             MixOrder::StopRecording => MixCommand::StopRecording,
         };
@@ -226,6 +233,10 @@ impl Media {
                 net::Command::Join { mix, seat: Box::new(seat) }
             }
             MediaCommand::Leave => net::Command::Leave,
+            MediaCommand::Listen { mix, formats, muted } => {
+                let seat = Seat { formats: *formats, muted, hears: Hears::Nothing, seed: self.rng.random() };
+                net::Command::Listen { mix, seat: Box::new(seat) }
+            }
             MediaCommand::Mute(muted) => net::Command::Seat(SeatCommand::Mute(muted)),
             MediaCommand::Play { prompts, token, lead } => {
                 let mut clips = self.clips(known.organisation, &prompts);

@@ -164,6 +164,8 @@ mod tests {
             agent_id: None,
             team_id: None,
             trunk_id: None,
+            held_by: None,
+            recording: None,
             legs: Vec::new(),
         }
     }

@@ -96,12 +96,13 @@ pub fn recover(
     disk: &DataDisk,
     organisation: OrganisationId,
     session: ConferenceSessionId,
+    channels: u16,
 ) -> (u64, Option<String>) {
     let path = disk.path(organisation, session);
     let opened = existing(OpenOptions::new().read(true).write(true).open(&path));
     let made_whole = opened.and_then(|file| {
         let Some(file) = file else { return Ok(0) };
-        let mut file = WavFile::open(file)?;
+        let mut file = WavFile::open_with(file, channels)?;
         if file.is_empty() {
             std::fs::remove_file(&path)?;
             return Ok(0);

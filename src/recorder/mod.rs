@@ -1,5 +1,6 @@
 //! Recordings of rooms: the whole mix of a session in one WAV file, mono at 16 kHz, in
-//! `data_dir/recordings/<organisation>/<session>.wav`.
+//! `data_dir/recordings/<organisation>/<session>.wav`. Recordings of calls are beside them, with a channel for each
+//! side.
 //!
 //! A mix gives its frames to a [`RecordingSink`], which never waits: frames that a slow disk does not take
 //! are counted and become silence, so that the timing stays right. One thread ([`Recorder`]) writes the

@@ -17,6 +17,8 @@ use crate::recorder::wav_file::{Disk, WavFile};
 pub struct Begin {
     organisation: OrganisationId,
     session: ConferenceSessionId,
+    /// Channels of the file: one of a room, two of a call.
+    channels: u16,
     source: Source,
 }
 
@@ -25,8 +27,10 @@ pub struct Begin {
 pub struct Ended {
     /// The organisation it belongs to.
     pub organisation: OrganisationId,
-    /// The session.
+    /// The session; for a recording of two channels the id of a call's recording.
     pub session: ConferenceSessionId,
+    /// Channels of the file: one of a room, two of a call.
+    pub channels: u16,
     /// Length of the session's file, with all its recordings; 0 when there is none.
     pub bytes: u64,
     /// Why it ended early.
@@ -47,6 +51,7 @@ pub struct Recordings<D: Disk> {
 
 struct Recording<S> {
     organisation: OrganisationId,
+    channels: u16,
     file: WavFile<S>,
     /// The source of the mix, and later sources that came while the earlier one was being written.
     sources: VecDeque<Source>,
@@ -59,8 +64,18 @@ impl Begin {
         session: ConferenceSessionId,
         counters: &Arc<RecorderCounters>,
     ) -> (Begin, RecordingSink) {
-        let (sink, source) = pair(Arc::clone(counters));
-        (Begin { organisation, session, source }, sink)
+        Begin::with_channels(organisation, session, 1, counters)
+    }
+
+    /// The same with this number of channels.
+    pub fn with_channels(
+        organisation: OrganisationId,
+        session: ConferenceSessionId,
+        channels: u16,
+        counters: &Arc<RecorderCounters>,
+    ) -> (Begin, RecordingSink) {
+        let (sink, source) = pair(Arc::clone(counters), channels);
+        (Begin { organisation, session, channels, source }, sink)
     }
 }
 
@@ -74,22 +89,23 @@ impl<D: Disk> Recordings<D> {
 
     /// Starts a recording, after what the file of its session already contains.
     pub fn begin(&mut self, begin: Begin) {
-        let Begin { organisation, session, source } = begin;
+        let Begin { organisation, session, channels, source } = begin;
         if let Some(recording) = self.live.get_mut(&session) {
             recording.sources.push_back(source);
             return;
         }
-        let file = self.require_room().and_then(|()| WavFile::open(self.disk.open(organisation, session)?));
+        let opened = self.require_room().and_then(|()| self.disk.open(organisation, session));
+        let file = opened.and_then(|storage| WavFile::open_with(storage, channels));
         match file {
             Ok(file) => {
                 let sources = VecDeque::from([source]);
-                self.live.insert(session, Recording { organisation, file, sources });
+                self.live.insert(session, Recording { organisation, channels, file, sources });
                 self.counters.live.store(self.live.len() as u64, Relaxed);
             }
             Err(error) => {
                 source.over.store(true, Relaxed);
                 let bytes = self.left(organisation, session);
-                self.end(Ended { organisation, session, bytes, error: Some(words(&error)) });
+                self.end(Ended { organisation, session, channels, bytes, error: Some(words(&error)) });
             }
         }
     }
@@ -174,14 +190,14 @@ impl<D: Disk> Recordings<D> {
         let Some(recording) = self.live.remove(&session) else { return };
         self.counters.live.store(self.live.len() as u64, Relaxed);
         recording.sources.iter().for_each(|source| source.over.store(true, Relaxed));
-        let Recording { organisation, file, .. } = recording;
+        let Recording { organisation, channels, file, .. } = recording;
         let mut bytes = file.len();
         if file.is_empty() {
             bytes = 0;
             drop(file);
             self.remove(organisation, session);
         }
-        self.end(Ended { organisation, session, bytes, error });
+        self.end(Ended { organisation, session, channels, bytes, error });
     }
 
     fn end(&mut self, ended: Ended) {
@@ -193,7 +209,7 @@ impl<D: Disk> Recordings<D> {
                     conference.session = %ended.session,
                     bytes = ended.bytes,
                     error,
-                    "a conference is not recorded any more, the conference goes on"
+                    "a recording ended early, the conference or the call goes on"
                 );
             }
         }

@@ -29,7 +29,13 @@ impl Playback {
             beside(move || disk.remove(organisation, session)).await?;
             self.store().forget_recording((organisation, session)).await?;
         }
-        Ok(expired.len() == Store::RECORDING_PURGE_BATCH)
+        let of_calls = self.store().expired_call_recordings(node, now).await?;
+        for (organisation, recording) in &of_calls {
+            let (mut disk, organisation, recording) = (self.disk().clone(), *organisation, *recording);
+            beside(move || disk.remove(organisation, recording)).await?;
+            self.store().forget_call_recording((organisation, recording)).await?;
+        }
+        Ok(expired.len().max(of_calls.len()) == Store::RECORDING_PURGE_BATCH)
     }
 
     /// Deletes files that were last written before `before` and that belong to no session; returns how many.
@@ -46,7 +52,8 @@ impl Playback {
             if files.is_empty() {
                 break;
             }
-            let known = self.store().recordings_of_sessions(&files).await?;
+            let mut known = self.store().recordings_of_sessions(&files).await?;
+            known.extend(self.store().recordings_of_calls(&files).await?);
             for (organisation, session) in files.into_iter().filter(|file| !known.contains(file)) {
                 let mut disk = self.disk().clone();
                 beside(move || disk.remove(organisation, session)).await?;

@@ -15,6 +15,8 @@ pub struct RecordingSink {
     frames: Sender<Frame>,
     over: Arc<AtomicBool>,
     counters: Arc<RecorderCounters>,
+    /// Channels, whose samples come in turn.
+    channels: u16,
     /// Samples that did not fit since the last frame that was taken.
     lost: u32,
     /// When the next frame begins, unless the mix was empty meanwhile.
@@ -38,11 +40,11 @@ pub(super) struct Frame {
 }
 
 /// Returns both ends of a recording.
-pub(super) fn pair(counters: Arc<RecorderCounters>) -> (RecordingSink, Source) {
+pub(super) fn pair(counters: Arc<RecorderCounters>, channels: u16) -> (RecordingSink, Source) {
     let (frames, received) = crossbeam_channel::bounded(QUEUE_LEN_MAX);
     let over = Arc::new(AtomicBool::new(false));
     let source = Source { frames: received, over: Arc::clone(&over) };
-    (RecordingSink { frames, over, counters, lost: 0, next: None }, source)
+    (RecordingSink { frames, over, counters, channels: channels.max(1), lost: 0, next: None }, source)
 }
 
 impl FrameSink for RecordingSink {
@@ -56,7 +58,7 @@ impl FrameSink for RecordingSink {
                 return false;
             }
         }
-        self.next = Some(Micros(at.0 + samples_us(pcm_16k.len())));
+        self.next = Some(Micros(at.0 + samples_us(pcm_16k.len() / usize::from(self.channels))));
         true
     }
 }
@@ -65,7 +67,11 @@ impl RecordingSink {
     /// Samples for which the mix gave no frame. A frame that is a little late is not replaced by silence.
     fn pause(&self, at: Micros) -> u32 {
         let pause_us = self.next.map_or(0, |next| at.0.saturating_sub(next.0)).min(PAUSE_MAX_US);
-        if pause_us < PAUSE_MIN_US { 0 } else { u32::try_from(pause_us * 16 / 1_000).unwrap_or(0) }
+        if pause_us < PAUSE_MIN_US {
+            0
+        } else {
+            u32::try_from(pause_us * 16 / 1_000 * i64::from(self.channels)).unwrap_or(0)
+        }
     }
 
     fn send(&mut self, silent: u32, pcm: &[i16]) -> bool {
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn what_is_lost_is_silent_and_counted() {
         let counters = Arc::new(RecorderCounters::default());
-        let (mut sink, source) = pair(Arc::clone(&counters));
+        let (mut sink, source) = pair(Arc::clone(&counters), 1);
         for n in 0..QUEUE_LEN_MAX as i64 + 3 {
             assert!(sink.frame(Micros(n * 20_000), &[1; 320]));
         }
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_mix_is_silent_and_a_late_tick_is_not() {
-        let (mut sink, source) = pair(Arc::default());
+        let (mut sink, source) = pair(Arc::default(), 1);
         for at_us in [0, 20_000, 900_000, 920_000, 3_940_000] {
             assert!(sink.frame(Micros(at_us), &[1; 320]));
         }
@@ -146,13 +152,26 @@ mod tests {
     }
 
     #[test]
+    fn two_channels_stay_in_turn_over_a_pause() {
+        let (mut sink, source) = pair(Arc::default(), 2);
+        let frame: Vec<i16> = [1, 2].repeat(320);
+        for at_us in [0, 20_000, 1_040_000] {
+            assert!(sink.frame(Micros(at_us), &frame));
+        }
+        let heard = heard(&source);
+        assert_eq!(heard.len(), 3 * 640 + 2 * 16_000);
+        assert!(heard[2 * 640..2 * 640 + 32_000].iter().all(|sample| *sample == 0));
+        assert_eq!([&heard[..2], &heard[heard.len() - 2..]], [[1, 2], [1, 2]]);
+    }
+
+    #[test]
     fn nothing_is_taken_once_it_is_over() {
-        let (mut sink, source) = pair(Arc::default());
+        let (mut sink, source) = pair(Arc::default(), 1);
         assert!(sink.frame(Micros(0), &[1; 700]));
         assert_eq!(heard(&source).len(), 700);
         source.over.store(true, Relaxed);
         assert!(!sink.frame(Micros(20_000), &[1; 320]));
-        let (mut sink, source) = pair(Arc::default());
+        let (mut sink, source) = pair(Arc::default(), 1);
         drop(source);
         assert!(!sink.frame(Micros(0), &[1; 320]));
     }

@@ -168,7 +168,7 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     drop(sink);
     recordings.turn();
     let bytes = 3 * 32_000 + HEADER_LEN as u64;
-    let told = Ended { organisation: ACME, session: SESSION, bytes, error: None };
+    let told = Ended { organisation: ACME, session: SESSION, channels: 1, bytes, error: None };
     assert_eq!(ended(&mut recordings), [told]);
     // And again after it was complete.
     let mut sink = begin(&mut recordings, SESSION);
@@ -389,7 +389,7 @@ fn the_recorder_tells_what_became_of_each() {
     drop(sink);
     let bytes = 64_000 + HEADER_LEN as u64;
     let told = heard.recv().unwrap();
-    assert_eq!(told, Ended { organisation: ACME, session: SESSION, bytes, error: None });
+    assert_eq!(told, Ended { organisation: ACME, session: SESSION, channels: 1, bytes, error: None });
     let file = std::fs::read(disk.path(ACME, SESSION)).unwrap();
     assert_eq!(Clip::from_wav(&file).unwrap().samples(), [9; 32_000]);
     // A recording under way is completed when the engine stops.
@@ -423,7 +423,7 @@ fn the_recorder_tells_what_became_of_each() {
 fn what_a_crash_left_is_recovered() {
     let dir = crate_dir();
     let disk = DataDisk::new(dir.clone());
-    let (bytes, said) = recover(&disk, ACME, SESSION);
+    let (bytes, said) = recover(&disk, ACME, SESSION, 1);
     assert_eq!((bytes, said.is_some()), (0, true), "there is none");
     let mut recordings = Recordings::new(disk.clone(), 0, Arc::default());
     let mut sink = begin(&mut recordings, SESSION);
@@ -433,13 +433,19 @@ fn what_a_crash_left_is_recovered() {
     let mut left = std::fs::read(&path).unwrap();
     left.extend([7, 7, 7]);
     std::fs::write(&path, &left).unwrap();
-    let (bytes, _) = recover(&disk, ACME, SESSION);
+    let (bytes, _) = recover(&disk, ACME, SESSION, 1);
     assert_eq!(bytes, left.len() as u64 - 1);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!(Wav::parse(&whole).unwrap().frames(), (bytes - HEADER_LEN as u64) / 2);
+    // A file of two channels ends with both, and its header has them.
+    std::fs::write(&path, [&left[..], &[7; 2]].concat()).unwrap();
+    let (bytes, _) = recover(&disk, ACME, SESSION, 2);
+    assert_eq!((bytes - HEADER_LEN as u64) % 4, 0);
+    let whole = std::fs::read(&path).unwrap();
+    assert_eq!((Wav::parse(&whole).unwrap().frames(), whole[58]), ((bytes - HEADER_LEN as u64) / 4, 2));
     // A file without any samples counts as none.
     std::fs::write(&path, &left[..40]).unwrap();
-    assert_eq!(recover(&disk, ACME, SESSION).0, 0);
+    assert_eq!(recover(&disk, ACME, SESSION, 1).0, 0);
     assert!(!path.exists());
     std::fs::remove_dir_all(dir).unwrap();
 }

@@ -91,7 +91,20 @@ impl Begins {
         organisation: OrganisationId,
         session: ConferenceSessionId,
     ) -> Result<RecordingSink, RecorderBusy> {
-        let (begin, sink) = Begin::new(organisation, session, &self.counters);
+        self.begin_with(organisation, session, 1)
+    }
+
+    /// The same with this number of channels.
+    ///
+    /// # Errors
+    /// When too many wait already.
+    pub fn begin_with(
+        &self,
+        organisation: OrganisationId,
+        session: ConferenceSessionId,
+        channels: u16,
+    ) -> Result<RecordingSink, RecorderBusy> {
+        let (begin, sink) = Begin::with_channels(organisation, session, channels, &self.counters);
         self.orders.try_send(Order::Begin(begin)).map_err(|_| RecorderBusy)?;
         Ok(sink)
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use sidetone_media::audio::clip::Clip;
-use sidetone_media::audio::wav::{HEADER_LEN, header};
+use sidetone_media::audio::wav::{HEADER_LEN, header_of};
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 
 /// The storage of one file.
@@ -72,18 +72,27 @@ pub trait Disk: Send {
 #[derive(Debug)]
 pub struct WavFile<S> {
     storage: S,
+    channels: u16,
     data_bytes: u64,
     /// The length in the header.
     said_bytes: u64,
 }
 
 impl<S: Storage> WavFile<S> {
-    /// Opens a file for appending, after its content if it has any.
+    /// Opens a file with one channel for appending, after its content if it has any.
     ///
     /// # Errors
     /// Errors of the disk.
     pub fn open(storage: S) -> io::Result<WavFile<S>> {
-        let mut file = WavFile { storage, data_bytes: 0, said_bytes: 0 };
+        WavFile::open_with(storage, 1)
+    }
+
+    /// Opens a file with this number of channels.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn open_with(storage: S, channels: u16) -> io::Result<WavFile<S>> {
+        let mut file = WavFile { storage, channels: channels.max(1), data_bytes: 0, said_bytes: 0 };
         file.data_bytes = file.found()?;
         file.storage.truncate(if file.data_bytes == 0 { 0 } else { file.len() })?;
         file.write_header()?;
@@ -140,13 +149,14 @@ impl<S: Storage> WavFile<S> {
     }
 
     fn write_header(&mut self) -> io::Result<()> {
-        self.storage.write_at(0, &header(Clip::RATE_HZ, self.data_bytes))?;
+        self.storage.write_at(0, &header_of(Clip::RATE_HZ, self.channels, self.data_bytes))?;
         self.said_bytes = self.data_bytes;
         Ok(())
     }
 
     /// The bytes of whole samples after the header.
     fn found(&mut self) -> io::Result<u64> {
-        Ok(self.storage.size()?.saturating_sub(HEADER_LEN as u64) & !1)
+        let bytes = self.storage.size()?.saturating_sub(HEADER_LEN as u64);
+        Ok(bytes - bytes % (2 * u64::from(self.channels)))
     }
 }

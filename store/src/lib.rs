@@ -18,6 +18,7 @@ mod call_log;
 mod call_log_cursor;
 mod call_log_query;
 mod call_log_search;
+mod call_recordings;
 mod call_requests;
 mod cdr_counts;
 mod cdr_quality;

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use sidetone_call::record::Facts;
 use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call_operation::RecordStep;
 use sidetone_sip::sdp::{NegotiationError, SessionDescription};
 
 use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
@@ -26,6 +27,7 @@ use crate::io::{
 use crate::leg::Leg;
 use crate::link;
 use crate::negotiation::Negotiation;
+use crate::own_mix;
 use crate::parties::{Caller, Near, Parties, RequestPhase, State};
 use crate::requested_leg::offer_alone;
 use crate::ringing::Ringing;
@@ -107,7 +109,7 @@ impl Call {
         let lacks_srtp = offer.is_err();
         parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
         if lacks_srtp {
-            parties.why = Some("SRTP Required");
+            parties.lacks_srtp = true;
             return parties.refuse(NegotiationError::NoSrtp.status());
         }
         self.begin(now);
@@ -149,6 +151,11 @@ impl Call {
             Input::Failed(fork, status, cause) => {
                 ringing.failed(parties, ending, now, fork, status, Some((status, cause)));
             }
+            Input::Hold(holder) => {
+                if negotiation.is_idle() {
+                    own_mix::hold(parties, holder);
+                }
+            }
             Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
                 ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
             }
@@ -163,16 +170,9 @@ impl Call {
                     merge(parties, ending, now, without);
                 }
             }
-            Input::Offer(Party::Caller, offer) if parties.waits_for_target() => offer_alone(parties, offer),
-            Input::Offer(party, offer) if parties.is_linked(party) => link::offer(parties, party, offer),
-            Input::Offer(party, offer) => negotiation.offer(parties, party, offer),
-            Input::OfferDue(party) if parties.is_linked(party) => link::align(parties),
-            Input::OfferDue(party) if parties.is_for_a_room(party) => offer_due(parties, party),
-            Input::OfferDue(party) => negotiation.offer_due(parties, party),
-            Input::Offered(party, result) if parties.is_linked(party) => {
-                link::offered(parties, ending, now, party, result);
-            }
-            Input::Offered(party, result) => negotiation.offered(parties, ending, now, party, result),
+            Input::Offer(party, offer) => self.offer(party, offer),
+            Input::OfferDue(party) => self.offer_due(party),
+            Input::Offered(party, result) => self.offered(now, party, result),
             Input::Onward(onward) => self.go_on(now, onward),
             Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
             Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
@@ -180,6 +180,11 @@ impl Call {
             Input::PortOpened(port) => self.port_opened(now, port),
             Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),
             Input::Provisional(fork, status, answer) => ringing.provisional(parties, fork, status, answer),
+            Input::Record(step) => {
+                if negotiation.is_idle() || !matches!(step, RecordStep::Start(_)) {
+                    own_mix::record(parties, step);
+                }
+            }
             Input::Referring(by) => parties.referrer = by,
             Input::Refresh(party) => negotiation.refresh(parties, party),
             Input::Report(port, report) => ending.report(parties, now, port, &report),
@@ -267,6 +272,46 @@ impl Call {
         self.parties.takes_info(party);
     }
 
+    /// Handles an offer of a party inside its dialog.
+    fn offer(&mut self, party: Party, offer: Option<SessionDescription>) {
+        let Call { parties, negotiation, .. } = self;
+        if party == Party::Caller && parties.waits_for_target() {
+            offer_alone(parties, offer);
+        } else if parties.is_linked(party) {
+            link::offer(parties, party, offer);
+        } else if parties.own_mix.is_some() {
+            own_mix::offer(parties, party, offer);
+        } else {
+            negotiation.offer(parties, party, offer);
+        }
+    }
+
+    /// Repeats our offer to a party that clashed with one of the party.
+    fn offer_due(&mut self, party: Party) {
+        let Call { parties, negotiation, .. } = self;
+        if parties.is_linked(party) {
+            link::align(parties);
+        } else if parties.own_mix.is_some() {
+            own_mix::align(parties);
+        } else if parties.is_for_a_room(party) {
+            offer_due(parties, party);
+        } else {
+            negotiation.offer_due(parties, party);
+        }
+    }
+
+    /// Handles a party's answer to our offer inside its dialog, or its refusal.
+    fn offered(&mut self, now: Instant, party: Party, result: Result<Option<SessionDescription>, u16>) {
+        let Call { parties, negotiation, ending, .. } = self;
+        if parties.is_linked(party) {
+            link::offered(parties, ending, now, party, result);
+        } else if parties.own_mix.is_some() {
+            own_mix::offered(parties, ending, now, party, result);
+        } else {
+            negotiation.offered(parties, ending, now, party, result);
+        }
+    }
+
     /// The journal entry is written: answers the caller, and seats the parties that go into a room.
     fn journalled(&mut self, now: Instant) {
         let state = std::mem::replace(&mut self.parties.state, State::Over);
@@ -331,12 +376,15 @@ impl Call {
             // The usual ACK: our 2xx had the answer. An offer of ours may have waited for it.
             if parties.is_linked(party) {
                 link::align(parties);
+            } else if parties.own_mix.is_some() {
+                own_mix::align(parties);
             }
             return;
         }
         let settled = answer.is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok());
         match (settled, parties.callee()) {
             (true, _) if parties.is_linked(party) => link::settled(parties, party),
+            (true, _) if parties.own_mix.is_some() => own_mix::settled(parties, party),
             (true, _) if parties.is_for_a_room(party) => settle_in_room(parties, party),
             (true, Some(_)) => negotiation.offer_taken(parties, party),
             (true, None) => {}

@@ -143,7 +143,8 @@ impl CallControl {
             other => HangupCause::from_sip_status(other),
         };
         let refused = Refused::of_call(status_code(status), cause, live.call.facts().clone());
-        let refused = Refused { why: live.call.parties().why, ..refused };
+        let why = live.call.parties().lacks_srtp.then_some("SRTP Required");
+        let refused = Refused { why, ..refused };
         self.refuse(now, &key, refused, shared);
     }
 
@@ -323,6 +324,7 @@ impl CallControl {
     /// Reports the progress of a call to the journal, the rooms and the transfers.
     fn report(&mut self, now: Now, id: CallId, output: io::Output, shared: &mut Shared) {
         match output {
+            io::Output::Mix(mix, order) => shared.outputs.push_back(Output::Mix(mix, order)),
             io::Output::Held(party, holds) => {
                 if let Some(leg) = self.calls.leg_id(id, party) {
                     self.conferences.handle_input(now, conference::Input::Held(leg, holds));

@@ -256,7 +256,7 @@ impl Conferences {
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Play { organisation, prompts }));
             }
             RoomOutput::Record(mix, session, organisation) => {
-                let plan = RecordingPlan { session, organisation };
+                let plan = RecordingPlan { session, organisation, sides: None };
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
             }
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),

@@ -58,6 +58,7 @@ pub(super) fn seat_who_came_for_a_room(parties: &mut Parties) {
 /// Ends the relaying between the parties and seats them, except `without`, which is hung up.
 pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, without: Option<Party>) {
     let Some(callee) = parties.winner.filter(|_| parties.can_merge()) else { return };
+    parties.leave_own_mix();
     parties.merged = true;
     let both = [Party::Caller, Party::Callee(callee)];
     for party in both.into_iter().filter(|party| Some(*party) != without) {
@@ -68,8 +69,10 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
         }
         seat(parties, party);
         // A party that is on hold, or that holds, is asked to send and receive again.
-        let is_held =
-            |leg: &Leg| leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv);
+        let is_held = |leg: &Leg| {
+            let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
+            waits || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
+        };
         if parties.leg(party).is_some_and(is_held) {
             resume(parties, party);
         }
@@ -123,11 +126,18 @@ pub(super) fn offered_in_room(
     if leg.exchange.local_offer().is_none() {
         return; // The call moved on: the answer belongs to nothing.
     }
+    // An offer from before the party came into the room, such as a hold, does not resume it.
+    let resumed = leg.exchange.local_offer().is_some_and(offers_both_ways);
     if let Ok(Some(answer)) = &result
         && leg.exchange.receive_answer(answer.clone()).is_ok()
     {
-        leg.resumes = false;
-        return settle_in_room(parties, party);
+        leg.resumes &= !resumed;
+        let resumes = leg.resumes;
+        settle_in_room(parties, party);
+        if resumes {
+            resume(parties, party);
+        }
+        return;
     }
     leg.exchange.roll_back();
     leg.resumes &= result == Err(491);
@@ -178,11 +188,15 @@ fn seat(parties: &mut Parties, party: Party) {
     }
 }
 
-/// Offers a party to send and receive.
+fn offers_both_ways(offer: &SessionDescription) -> bool {
+    offer.carried_audio().is_some_and(|(_, audio)| offer.direction_of(audio) == Direction::SendRecv)
+}
+
+/// Offers a party to send and receive; when an offer of ours waits for its answer, after that.
 fn resume(parties: &mut Parties, party: Party) {
     let Some(leg) = parties.leg_mut(party) else { return };
+    leg.resumes = true;
     if let Ok(offer) = leg.exchange.send_offer(leg.offer_to_room()) {
-        leg.resumes = true;
         parties.push(Output::Offer(party, offer));
     }
 }

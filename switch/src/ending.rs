@@ -190,6 +190,7 @@ impl Ending {
         if parties.has_peer() {
             parties.push(Output::Unlinked(cause));
         }
+        parties.end_recording();
         let ended_after = now.saturating_duration_since(parties.started);
         for place in 0..parties.forks.len() {
             parties.release_because(Party::Callee(place), cause);

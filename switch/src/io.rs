@@ -12,6 +12,7 @@ use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::HangupCause;
+use sidetone_model::call_operation::RecordStep;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
@@ -21,11 +22,8 @@ use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, Negotiated, SessionDescription, SrtpRule};
 
-use crate::mixing::SeatHears;
-
-/// A media port of the relay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(pub u64);
+use crate::mixing::{MixOrder, SeatHears};
+pub use crate::port_id::PortId;
 
 /// A media port and the address that SDP gives for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +120,17 @@ pub enum MediaCommand {
         /// What it hears.
         hears: SeatHears,
     },
-    /// Remove the leg's seat.
+    /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
+    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix.
+    Listen {
+        /// The mix; it is created with its first seat.
+        mix: MixId,
+        /// The negotiated formats.
+        formats: Box<Formats>,
+        /// Whether the party is muted.
+        muted: bool,
+    },
     /// Mute or unmute the party of the seat.
     Mute(bool),
     /// Play this to the party of the seat alone, after what is being played to it;
@@ -421,6 +428,8 @@ pub enum Input {
     Exhausted(u16, HangupCause),
     /// A fork ended with a final response of this status and cause.
     Failed(usize, u16, HangupCause),
+    /// Put the party that this one talks to on hold, with music; `None` resumes.
+    Hold(Option<Party>),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
     /// The journal entry that delays the answer is written.
@@ -453,6 +462,8 @@ pub enum Input {
     Provisional(usize, u16, Option<SessionDescription>),
     /// A transfer by this party is under way, or has failed: while one is, the other party waits if this one leaves.
     Referring(Option<Party>),
+    /// A step of the recording of the call.
+    Record(RecordStep),
     /// The dialog of a party must be refreshed by repeating the present SDP as an offer.
     Refresh(Party),
     /// A port was closed; its report.
@@ -499,6 +510,8 @@ pub enum Output {
     Left(Party, HangupCause),
     /// Send a command to a media port.
     Media(PortId, MediaCommand),
+    /// Send an order to the mix of the call's own.
+    Mix(MixId, MixOrder),
     /// The attempt failed with this status, but another trunk may succeed: feed [`Input::Attempt`] or
     /// [`Input::Exhausted`].
     NextAttempt(u16),

@@ -171,6 +171,11 @@ impl Leg {
         Some(Formats { speaks: formats.speaks && negotiated.direction.sends(), ..formats })
     }
 
+    /// Whether a mix has a codec in common with the party.
+    pub(super) fn is_mixable(&self) -> bool {
+        self.exchange.negotiated().and_then(media_plan::formats).is_some()
+    }
+
     /// Returns the offer of a room: the codecs that this party may use and a mix can handle.
     pub(super) fn offer_to_room(&self) -> SessionDescription {
         let mut codecs = self.policy.codecs();

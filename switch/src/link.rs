@@ -23,6 +23,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     if !parties.is_up() || own.is_none() {
         return;
     }
+    parties.leave_own_mix();
     let before = parties.link.take();
     let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
     if let Some(leg) = parties.leg_mut(party) {

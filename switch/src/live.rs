@@ -313,6 +313,8 @@ impl LiveCall {
             agent_id: facts.agent,
             team_id: facts.team,
             trunk_id: facts.trunk,
+            held_by: self.call.parties().holder().and_then(|party| Some(self.identity_of(party)?.id)),
+            recording: self.call.parties().recording(),
             legs: caller.into_iter().chain(callees).collect(),
         })
     }

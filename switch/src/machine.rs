@@ -193,6 +193,7 @@ impl Switch {
                 self.control
                     .conferences
                     .handle_input(now, conference::Input::Recorded { session, bytes, error });
+                operations::recorded(now, session, &mut self.control, &mut self.shared);
             }
             Input::Refused(flow, bytes) => {
                 self.shared.ua.handle_input(now.instant, ua::Input::Refused { flow, bytes });

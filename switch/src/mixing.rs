@@ -3,6 +3,8 @@
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use sidetone_model::prompt::Prompt;
 
+use crate::port_id::PortId;
+
 /// What a seated party hears while no prompt plays to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatHears {
@@ -36,10 +38,12 @@ pub enum MixOrder {
 /// Identifies a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingPlan {
-    /// The session.
+    /// The session; with `sides` the id of a call's recording.
     pub session: ConferenceSessionId,
     /// The organisation.
     pub organisation: OrganisationId,
+    /// The ports of the left and the right channel; `None` records the whole mix on one.
+    pub sides: Option<[PortId; 2]>,
 }
 
 /// A recording that is closed.

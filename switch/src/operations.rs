@@ -1,12 +1,13 @@
-//! Operations of programs on live calls: a transfer on behalf of an extension's phone, and the move into a room.
+//! Operations of programs on live calls: a transfer on behalf of an extension's phone, the move into a room,
+//! hold and recording.
 //!
 //! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
 //! plan of the extension and at its cost, and the phone stays until the target has answered.
 
 use sidetone_model::call_operation::{
-    CallOperation, MoveOrder, OperationRefused, TransferOrder, TransferTarget,
+    CallOperation, HoldOrder, MoveOrder, OperationRefused, RecordStep, TransferOrder, TransferTarget,
 };
-use sidetone_model::ids::{CallId, LegId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, LegId};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
@@ -30,8 +31,11 @@ pub(super) fn operate(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     match operation {
+        CallOperation::Hold(order) => hold(now, order, control, shared),
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
+        CallOperation::Record(call, step) => record(now, call, step, control, shared),
         CallOperation::Transfer(order) => transfer(now, order, control, shared),
+        CallOperation::Unhold(call) => unhold(now, call, control, shared),
     }
 }
 
@@ -93,6 +97,90 @@ fn move_to_room(
     }
     control.feed(now, call, Input::Merge(without), shared);
     Ok(call)
+}
+
+fn hold(
+    now: Now,
+    HoldOrder { call, leg }: HoldOrder,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let live = live(control, call)?;
+    may_mix(live)?;
+    let holder = party(live, leg)?;
+    if live.call.parties().holder().is_some_and(|present| present != holder) {
+        return Err(OperationRefused::Conflict("the other party holds the call: resume it first".to_owned()));
+    }
+    control.feed(now, call, Input::Hold(Some(holder)), shared);
+    Ok(call)
+}
+
+fn unhold(
+    now: Now,
+    call: CallId,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let live = live(control, call)?;
+    if live.call.parties().holder().is_none() {
+        return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
+    }
+    control.feed(now, call, Input::Hold(None), shared);
+    Ok(call)
+}
+
+fn record(
+    now: Now,
+    call: CallId,
+    step: RecordStep,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let live = live(control, call)?;
+    match (live.call.parties().recording(), step) {
+        (Some(_), RecordStep::Start(_)) => {
+            return Err(OperationRefused::Conflict("the call is recorded already".to_owned()));
+        }
+        (None, RecordStep::Start(_)) => may_mix(live)?,
+        (None, RecordStep::Pause | RecordStep::Resume | RecordStep::Stop) => {
+            return Err(OperationRefused::Conflict("the call is not recorded".to_owned()));
+        }
+        (Some(_), RecordStep::Pause | RecordStep::Resume | RecordStep::Stop) => {}
+    }
+    control.feed(now, call, Input::Record(step), shared);
+    Ok(call)
+}
+
+/// Handles the end of a recording: a call whose recording ended by itself, as on a full disk, is not recorded any more.
+pub(super) fn recorded(
+    now: Now,
+    recording: ConferenceSessionId,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) {
+    let is_of =
+        |live: &&LiveCall| live.call.parties().recording().is_some_and(|present| present.id.0 == recording.0);
+    let call = control.calls.iter().find(is_of).map(|live| live.call.facts().call);
+    if let Some(call) = call {
+        control.feed(now, call, Input::Record(RecordStep::Stop), shared);
+    }
+}
+
+/// Checks that the parties of a call may have seats in a mix of its own.
+fn may_mix(live: &LiveCall) -> Result<(), OperationRefused> {
+    let parties = live.call.parties();
+    let why = if live.goal.is_some() {
+        "the call is in a room: control it by the operations of the room"
+    } else if live.linked.is_some() {
+        "the call is linked with another call by a transfer"
+    } else if !live.call.can_merge() {
+        "both parties must have answered, and talk to each other in this call: try again"
+    } else if !parties.can_mix() {
+        "the codec of a party cannot be decoded here"
+    } else {
+        return Ok(());
+    };
+    Err(OperationRefused::Conflict(why.to_owned()))
 }
 
 fn live(control: &CallControl, call: CallId) -> Result<&LiveCall, OperationRefused> {

@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use sidetone_call::quality::{self as media_quality};
 use sidetone_call::record::Facts;
+use sidetone_media::mix::MixId;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::CallState;
+use sidetone_model::live_call::{CallState, LiveRecording};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
-use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
+use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, SessionDescription, SrtpRule};
 
 use crate::io::{Awaited, Limits, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::Leg;
+use crate::mixing::MixOrder;
 
 /// Both sides of a call.
 #[derive(Debug)]
@@ -31,8 +33,8 @@ pub(super) struct Parties {
     pub(super) group: u64,
     /// The source of the keys of its legs.
     keys: KeySeed,
-    /// Why its INVITE is refused, where the status is not specific enough.
-    pub(super) why: Option<&'static str>,
+    /// Whether its INVITE is refused because the caller offers no SRTP.
+    pub(super) lacks_srtp: bool,
     /// The fork that answered first.
     pub(super) winner: Option<usize>,
     pub(super) answered_after: Option<Duration>,
@@ -46,6 +48,8 @@ pub(super) struct Parties {
     pub(super) link: Option<Box<Link>>,
     /// The party of another call that a party of this one will be linked with.
     pub(super) awaiting: Option<Box<Awaited>>,
+    /// The mix of its own, once a program has put a party on hold.
+    pub(super) own_mix: Option<Box<OwnMix>>,
     /// The party whose transfer of the other is under way.
     pub(super) referrer: Option<Party>,
     pub(super) outputs: VecDeque<Output>,
@@ -128,6 +132,47 @@ pub(super) enum State {
     Up,
 }
 
+/// The seats of the parties in a mix of the call's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seats {
+    /// The mix listens to both, while they are relayed to each other.
+    Listened,
+    /// They have none.
+    None,
+    /// They hear only the mix.
+    Taken,
+}
+
+/// A mix in which the parties of one call have seats instead of being relayed to each other.
+#[derive(Debug)]
+pub(super) struct OwnMix {
+    /// The party that has put the other on hold.
+    pub(super) holder: Option<Party>,
+    /// The recording under way.
+    pub(super) recording: Option<LiveRecording>,
+    /// The seats of both parties.
+    pub(super) seats: Seats,
+    /// The direction that the caller and the callee were asked for last; `None` when it must be asked again.
+    pub(super) asked: [Option<Direction>; 2],
+}
+
+impl OwnMix {
+    /// Whether the parties hear only the mix.
+    pub(super) fn is_taken(&self) -> bool {
+        self.seats == Seats::Taken
+    }
+
+    pub(super) fn asked(&self, party: Party) -> Option<Direction> {
+        let [caller, callee] = self.asked;
+        if party == Party::Caller { caller } else { callee }
+    }
+
+    pub(super) fn asked_mut(&mut self, party: Party) -> &mut Option<Direction> {
+        let [caller, callee] = &mut self.asked;
+        if party == Party::Caller { caller } else { callee }
+    }
+}
+
 impl Parties {
     pub(super) fn new(
         now: Instant,
@@ -145,7 +190,7 @@ impl Parties {
             session_id,
             group,
             keys,
-            why: None,
+            lacks_srtp: false,
             winner: None,
             answered_after: None,
             far_answered_after: None,
@@ -153,6 +198,7 @@ impl Parties {
             requested: None,
             link: None,
             awaiting: None,
+            own_mix: None,
             referrer: None,
             outputs: VecDeque::new(),
         }
@@ -329,6 +375,11 @@ impl Parties {
         }
         self.describe(Party::Caller);
         self.describe(Party::Callee(place));
+        self.bridge(place);
+    }
+
+    /// Relays between both legs, which are described; codecs that the other side lacks are transcoded.
+    pub(super) fn bridge(&mut self, place: usize) {
         let (Some(caller), Some(fork)) = (self.caller(), self.forks.get(place)) else { return };
         let commands = [
             (Party::Caller, caller.bridge_to(&fork.leg)),
@@ -464,6 +515,47 @@ impl Parties {
             && callee.is_some_and(|callee| settled(callee) && settled(Party::Caller))
     }
 
+    /// Whether the parties may have seats in a mix of the call's own: they have answered and talk to each other here.
+    pub(super) fn can_mix(&self) -> bool {
+        let parties = [Some(Party::Caller), self.winner.map(Party::Callee)];
+        self.can_merge()
+            && parties.into_iter().flatten().all(|party| self.leg(party).is_some_and(Leg::is_mixable))
+    }
+
+    /// Ends the mix of the call's own. The parties hear nothing until they are relayed or get another seat.
+    pub(super) fn leave_own_mix(&mut self) {
+        let callee = self.winner.map(Party::Callee);
+        self.end_recording();
+        if self.own_mix.take().is_some_and(|mix| mix.seats != Seats::None) {
+            for party in std::iter::once(Party::Caller).chain(callee) {
+                self.tell(party, Some(MediaCommand::Leave));
+            }
+        }
+    }
+
+    /// Ends the recording of the call, if there is one.
+    pub(super) fn end_recording(&mut self) {
+        let recording = self.own_mix.as_mut().and_then(|mix| mix.recording.take());
+        if recording.is_some() {
+            self.push(Output::Mix(self.own_mix_id(), MixOrder::StopRecording));
+        }
+    }
+
+    /// Returns the id of the mix of the call's own.
+    pub(super) fn own_mix_id(&self) -> MixId {
+        MixId(self.session_id)
+    }
+
+    /// Returns the recording of the call.
+    pub(super) fn recording(&self) -> Option<LiveRecording> {
+        self.own_mix.as_ref().and_then(|mix| mix.recording)
+    }
+
+    /// Returns the party that a program let put the other on hold.
+    pub(super) fn holder(&self) -> Option<Party> {
+        self.own_mix.as_ref().and_then(|mix| mix.holder)
+    }
+
     /// Whether its parties talked to each other before they were moved into a room: then each leaves
     /// separately.
     pub(super) fn is_merged(&self) -> bool {
@@ -473,6 +565,7 @@ impl Parties {
     /// Lets a party of an answered call wait alone, because the other left while its transfer is under way.
     pub(super) fn await_peer(&mut self, party: Party) {
         let (from, to) = self.link.take().map_or((None, None), |before| (before.from, before.to));
+        self.leave_own_mix();
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;

@@ -139,8 +139,8 @@ impl Stay {
         let holds = |party: Option<Party>| party.and_then(|party| parties.leg(party)).is_some_and(is_on_hold);
         let terms = Terms {
             merged: parties.is_merged(),
-            caller_holds: holds(Some(Party::Caller)),
-            callee_holds: holds(parties.winner.map(Party::Callee)),
+            caller_holds: parties.holder().is_some() || holds(Some(Party::Caller)),
+            callee_holds: parties.holder().is_some() || holds(parties.winner.map(Party::Callee)),
         };
         if self.terms != terms {
             self.terms = terms;
@@ -161,7 +161,8 @@ impl Stay {
         }
         let (caller, callee) = (parties.leg(Party::Caller)?, parties.leg(callee)?);
         let since = caller.silent_since?.max(callee.silent_since?).max(self.terms_since?);
-        since.checked_add(self.silence_allowed(parties, is_on_hold(caller) || is_on_hold(callee))?)
+        let on_hold = parties.holder().is_some() || is_on_hold(caller) || is_on_hold(callee);
+        since.checked_add(self.silence_allowed(parties, on_hold)?)
     }
 
     fn seats_silent_until(&self, parties: &Parties) -> Option<Instant> {

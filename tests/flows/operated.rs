@@ -1,4 +1,4 @@
-//! Operations of programs on live calls over HTTP, on real sockets: transfer, and the move into a room.
+//! Operations of programs on live calls over HTTP, on real sockets: transfer, the move into a room, and hold.
 
 use std::sync::Arc;
 
@@ -112,6 +112,45 @@ async fn a_program_moves_a_call_into_a_room() {
     within("the caller", talk.call).await.unwrap();
     calls(&talk.callee, 0, 1).await;
     talk.callee.hang_up().await.unwrap();
+    let record = site.record().await;
+    assert_eq!(record["call_uuid"], talk.uuid);
+    site.idle().await;
+}
+
+/// The called party hears music and the caller nothing, until the program resumes the call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_puts_a_call_on_hold_with_music() {
+    let site = Site::start().await;
+    let talk = Talk::begin(&site).await;
+    hears(&talk.callee).await;
+    let (_, live) = site.get(&format!("/calls/{}", talk.uuid)).await;
+    let holder = live["legs"][0]["uuid"].clone();
+    assert_eq!(live.get("held_by"), None);
+    for (operation, body, status, names) in [
+        ("hold", json!({"leg": talk.uuid}), 422, "leg: "),
+        ("hold", json!({"leg": "x"}), 400, "leg: "),
+        ("unhold", json!({}), 409, "no program"),
+    ] {
+        let (answered, error) = talk.operate(&site, operation, body.clone()).await;
+        assert_eq!(answered, status, "{body}: {error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains(names), "{body}: {error}");
+    }
+    let (status, held) = talk.operate(&site, "hold", json!({})).await;
+    assert_eq!((status, &held["held_by"]), (200, &holder), "{held}");
+    let (_, live) = site.get(&format!("/calls/{}", talk.uuid)).await;
+    assert_eq!(live["held_by"], holder);
+    // What is heard now comes from the mix alone: the caller's packets end there.
+    let before = talk.caller.heard();
+    hears(&talk.callee).await;
+    hears(&talk.callee).await;
+    let since = talk.caller.heard() - before;
+    assert!(since < 50, "the caller heard {since} packets in two seconds of hold");
+    let (status, resumed) = talk.operate(&site, "unhold", json!({})).await;
+    assert_eq!((status, &resumed["held_by"]), (200, &Value::Null), "{resumed}");
+    hears(&talk.caller).await;
+    hears(&talk.callee).await;
+    talk.caller.hang_up().await.unwrap();
+    within("the caller", talk.call).await.unwrap();
     let record = site.record().await;
     assert_eq!(record["call_uuid"], talk.uuid);
     site.idle().await;

@@ -27,7 +27,7 @@ async fn site() -> (Site, RoomId) {
 }
 
 /// The status, the head and the bytes of `GET path`.
-async fn get_bytes(http: SocketAddr, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
+pub async fn get_bytes(http: SocketAddr, path: &str, headers: &str) -> (u16, String, Vec<u8>) {
     let request = format!(
         "GET /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n{headers}\
          Connection: close\r\n\r\n"

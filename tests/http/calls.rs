@@ -7,7 +7,9 @@ use sidetone_api::{ApiState, Ports};
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
 use sidetone_model::ids::{CallId, OrganisationId};
-use sidetone_model::live_call::{CallState, LegRole, LiveCall, LiveCallQuery, LiveCalls, LiveLeg};
+use sidetone_model::live_call::{
+    CallState, LegRole, LiveCall, LiveCallQuery, LiveCalls, LiveLeg, LiveRecording,
+};
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
@@ -84,6 +86,8 @@ fn call(number: u128, organisation: OrganisationId) -> LiveCall {
         agent_id: Some(id(12)),
         team_id: Some(id(13)),
         trunk_id: Some(id(14)),
+        held_by: Some(id(15)),
+        recording: Some(LiveRecording { id: id(16), paused: false }),
         legs: vec![LiveLeg {
             uuid: id(15),
             role: LegRole::Callee,
@@ -107,6 +111,8 @@ fn bare(number: u128, organisation: OrganisationId) -> LiveCall {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        held_by: None,
+        recording: None,
         legs: vec![LiveLeg {
             extension_id: None,
             number: None,
@@ -164,6 +170,8 @@ fn a_call_is_shown_with_every_field_that_has_a_value() {
         "agent_id": uuid(12),
         "team_id": uuid(13),
         "trunk_id": uuid(14),
+        "held_by": uuid(15),
+        "recording": {"id": uuid(16), "paused": false},
         "legs": [{
             "uuid": uuid(15),
             "role": "callee",

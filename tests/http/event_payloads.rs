@@ -71,6 +71,8 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         agent_id: None,
         team_id: Some(id(8)),
         trunk_id: None,
+        held_by: None,
+        recording: None,
         legs: vec![leg.clone(), LiveLeg { codec: None, answered_at: None, ..leg }],
     };
     let ringing = LiveCall { answered_at: None, ..call.clone() };

@@ -177,6 +177,9 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/calls/{uuid}/move-to-room", Act, "call.blue")
         .body_of(|tenant| json!({"room_id": tenant.id("room"), "leg": tenant.id("call.blue")}))
         .answers(422),
+    row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue").answers(409),
+    row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue").answers(409),
+    row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})).answers(409),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
@@ -191,6 +194,8 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/cdrs/export", List, ""),
     row("GET /api/v1/cdrs/{uuid}", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/quality", One, "cdr.blue"),
+    row("GET /api/v1/cdrs/{uuid}/recordings", One, "cdr.blue"),
+    row("GET /api/v1/cdrs/{uuid}/recordings/{rid}/audio", One, "cdr.blue call.blue").answers(404),
     row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":2"),
     // Conversations.

@@ -114,6 +114,8 @@ fn news(number: u128, caller: &str) -> CallEvent {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        held_by: None,
+        recording: None,
         legs: Vec::new(),
     })
 }

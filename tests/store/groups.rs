@@ -55,6 +55,8 @@ fn live(call: CallId) -> LiveCall {
         agent_id: None,
         team_id: None,
         trunk_id: None,
+        held_by: None,
+        recording: None,
         legs: Vec::new(),
     }
 }

@@ -83,6 +83,14 @@ impl NoBody {
     pub(crate) fn require(self) -> Result<(), ApiError> {
         self.0.map_or(Ok(()), |body| body.read(|_| Some(())))
     }
+
+    /// Reads optional fields with `take`; an empty body has none.
+    ///
+    /// # Errors
+    /// Like [`Body::read`].
+    pub(crate) fn read<T: Default>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
+        self.0.map_or_else(|| Ok(T::default()), |body| body.read(take))
+    }
 }
 
 impl FromRequest<ApiState> for NoBody {

@@ -4,8 +4,8 @@
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::guessing::GuessLimit;
 use sidetone_model::ids::{
-    AgentId, CallId, ConferenceSessionId, ContactId, ConversationId, ExtensionId, LegId, NoteId, RoomId,
-    TeamId, TrunkId,
+    AgentId, CallId, CallRecordingId, ConferenceSessionId, ContactId, ConversationId, ExtensionId, LegId,
+    NoteId, RoomId, TeamId, TrunkId,
 };
 use sidetone_model::media_quality::{LegSide, MediaChange};
 use sidetone_model::note::{NoteChannel, NoteLevel, NoteSource};
@@ -236,15 +236,21 @@ struct ConversationCompletedData {
     flags: Vec<CompletedFlag>,
 }
 
-/// A session of a room is over, and its recording can be played.
+/// A recording can be played: of a session of a room that is over, or of a call.
 #[derive(ToSchema)]
 struct RecordingReadyData {
-    /// The session.
-    session_id: ConferenceSessionId,
-    /// The stored room; absent for merged calls.
+    /// The session; absent for a call.
+    session_id: Option<ConferenceSessionId>,
+    /// The stored room; absent for merged calls and for a call.
     room_id: Option<RoomId>,
-    /// The switch's name of the room.
-    room: String,
+    /// The switch's name of the room; absent for a call.
+    room: Option<String>,
+    /// The call's recording; absent for a room.
+    recording_id: Option<CallRecordingId>,
+    /// The call; absent for a room.
+    call_uuid: Option<CallId>,
+    /// Why the recording of a call ended early; absent when it did not.
+    error: Option<String>,
     /// Bytes of the file.
     bytes: u64,
     /// Its duration in whole seconds.

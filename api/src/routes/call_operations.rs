@@ -1,4 +1,4 @@
-//! Operations on live calls: transfer, and the move into a conference room.
+//! Operations on live calls: transfer, the move into a conference room, and hold.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -6,15 +6,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
-use sidetone_model::call_operation::{CallOperation, MoveOrder, TransferOrder, TransferTarget};
+use sidetone_model::call_operation::{CallOperation, HoldOrder, MoveOrder, TransferOrder, TransferTarget};
 use sidetone_model::ids::{CallId, LegId, RoomId};
+use sidetone_model::live_call::LiveCall;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::room::RoomName;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::declare::{optional, required, text};
-use crate::body::{Body, Fields, body};
+use crate::body::{Body, Fields, NoBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::managed::seen;
 use crate::page;
@@ -42,6 +43,23 @@ body! {
         /// The leg that moves, a `uuid` of the call's `legs`, while the other is hung up; by default both move.
         leg: Option<LegId> = optional(Fields::uuid),
     }
+}
+
+body! {
+    /// Who puts the other party of a call on hold.
+    #[derive(Default)]
+    pub(crate) struct HoldBody {
+        /// The leg that holds, a `uuid` of the call's `legs`; by default the phone of the call's `extension_id`.
+        leg: Option<LegId> = optional(Fields::uuid),
+    }
+}
+
+/// Whether a call is on hold.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct HoldState {
+    /// The leg that holds; null when none does.
+    #[schema(required)]
+    held_by: Option<LegId>,
 }
 
 /// A transfer that has begun.
@@ -149,9 +167,88 @@ pub(crate) async fn move_to_room(
     Ok((StatusCode::ACCEPTED, Json(MovedToRoom { room: RoomName::Stored(room) })).into_response())
 }
 
+/// Put a call on hold
+///
+/// The party that the leg talks to hears the organisation's music (the prompt `hold-music`), and the leg hears
+/// nothing, from now on. Both phones are sent a re-INVITE that says so; a phone that refuses it is on hold all the
+/// same. Repeating the request changes nothing. The hold ends with `unhold`, with a transfer of the party, a move
+/// into a room or the end of the call; a phone cannot end it.
+///
+/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
+/// when the other leg holds, and when a party's codec cannot be decoded.
+#[utoipa::path(
+    post,
+    path = "/calls/{uuid}/hold",
+    operation_id = "holdCall",
+    tag = "Live calls",
+    params(("uuid" = CallId, Path, description = "The call's UUID.")),
+    request_body = Option<HoldBody>,
+    responses(
+        (status = 200, description = "The call is on hold.", body = HoldState),
+        (status = 409, description = "The call cannot be put on hold now (`conflict`).", body = ErrorBody),
+        (status = 422, description = "A field is wrong (`unprocessable`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn hold(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    body: NoBody,
+) -> Result<Json<HoldState>, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let call = page::path_id("uuid", &uuid)?;
+    let HoldBody { leg } = body.read(HoldBody::read)?;
+    require_visible(&caller, &state, call).await?;
+    state.call_requests()?.operate(CallOperation::Hold(HoldOrder { call, leg })).await?;
+    let held_by = state.live_calls()?.find(call).await?.and_then(|live| live.held_by);
+    Ok(Json(HoldState { held_by }))
+}
+
+/// Resume a call
+///
+/// The parties talk to each other again. A hold that a phone began itself is not affected.
+///
+/// 409 when no program has put the call on hold, and while the call is being changed.
+#[utoipa::path(
+    post,
+    path = "/calls/{uuid}/unhold",
+    operation_id = "unholdCall",
+    tag = "Live calls",
+    params(("uuid" = CallId, Path, description = "The call's UUID.")),
+    responses(
+        (status = 200, description = "The call goes on.", body = HoldState),
+        (status = 409, description = "No program has put the call on hold (`conflict`).", body = ErrorBody),
+        (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
+    ),
+    extensions(("x-permission" = json!("calls:control"))),
+)]
+pub(crate) async fn unhold(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(uuid): Path<String>,
+    body: NoBody,
+) -> Result<Json<HoldState>, ApiError> {
+    caller.require(Permission::CallsControl)?;
+    let call = page::path_id("uuid", &uuid)?;
+    body.require()?;
+    require_visible(&caller, &state, call).await?;
+    state.call_requests()?.operate(CallOperation::Unhold(call)).await?;
+    Ok(Json(HoldState { held_by: None }))
+}
+
 /// Checks that the caller may see a live call.
 async fn require_visible(caller: &Caller, state: &ApiState, call: CallId) -> Result<(), ApiError> {
+    visible(caller, state, call).await.map(drop)
+}
+
+/// Returns a live call that the caller may see.
+///
+/// # Errors
+/// 404 when there is none, 403 when it belongs to another organisation or team.
+pub(crate) async fn visible(caller: &Caller, state: &ApiState, call: CallId) -> Result<LiveCall, ApiError> {
     let found = state.live_calls()?.find(call).await?;
     let scope = caller.scope();
-    seen(found, "call that is up", |call| scope.covers(call.organisation_id, call.team_id)).map(drop)
+    seen(found, "call that is up", |call| scope.covers(call.organisation_id, call.team_id))
 }

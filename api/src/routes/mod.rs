@@ -8,6 +8,7 @@ pub(crate) mod auth;
 pub(crate) mod call_conference;
 pub(crate) mod call_operations;
 pub(crate) mod call_quality;
+pub(crate) mod call_recordings;
 pub(crate) mod call_requests;
 pub(crate) mod call_trace;
 pub(crate) mod calls;

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
+use sidetone_model::open_file::OpenFile;
 
 use crate::auth::Caller;
 use crate::byte_range::{Answer, Version};
@@ -84,8 +85,18 @@ pub(crate) async fn play(
     let room: RoomId = page::path_id("id", &id)?;
     let session: ConferenceSessionId = page::path_id("sid", &sid)?;
     let recording = state.recordings()?.open(caller.scope(), room, session).await?;
+    Ok(send(recording, &session.to_string(), &method, &headers))
+}
+
+/// Sends a recording, or the part of it that the headers request, as a file with this name.
+pub(crate) fn send(
+    recording: Box<dyn OpenFile>,
+    name: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Response {
     let version = Version::new(recording.bytes(), recording.modified_at());
-    let mut response = match version.answer(&headers, method == Method::HEAD) {
+    let mut response = match version.answer(headers, *method == Method::HEAD) {
         Answer::Full => {
             let mut response =
                 Body::from_stream(pieces(RECORDING, recording, 0, version.bytes)).into_response();
@@ -103,7 +114,7 @@ pub(crate) async fn play(
         Answer::Unsatisfiable => {
             let mut response = ApiError::range_not_satisfiable(version.bytes).into_response();
             put(&mut response, CONTENT_RANGE, format!("bytes */{}", version.bytes));
-            return Ok(response);
+            return response;
         }
     };
     put(&mut response, ETAG, version.etag.clone());
@@ -111,9 +122,9 @@ pub(crate) async fn play(
     if response.status() != StatusCode::NOT_MODIFIED {
         put(&mut response, ACCEPT_RANGES, "bytes".to_owned());
         put(&mut response, CONTENT_TYPE, "audio/wav".to_owned());
-        put(&mut response, CONTENT_DISPOSITION, format!("inline; filename=\"{session}.wav\""));
+        put(&mut response, CONTENT_DISPOSITION, format!("inline; filename=\"{name}.wav\""));
     }
-    Ok(response)
+    response
 }
 
 fn put(response: &mut Response, name: HeaderName, value: String) {

@@ -9,8 +9,9 @@ use sidetone_call::record::Facts;
 use sidetone_media::session::Report;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call_operation::RecordStep;
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, CallRecordingId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 use uuid::Uuid;
@@ -20,6 +21,7 @@ use crate::io::{
     Attempt, Awaited, CalleeAt, CalleeSide, Callees, CallerSide, Forwards, Input, Limits, MediaCommand,
     Onward, Output, Party, Port, PortId, Setup, Sides,
 };
+use crate::mixing::MixOrder;
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
 pub(crate) fn any_instant() -> Instant {
@@ -227,6 +229,13 @@ fn write_output(log: &mut String, output: &Output) {
                 formats.send.1.name(),
                 if *muted { " muted" } else { "" }
             ),
+            MediaCommand::Listen { mix, formats, muted } => format!(
+                "media {} is heard by mix {} in {}{}",
+                port.0,
+                mix.0,
+                formats.send.1.name(),
+                if *muted { " muted" } else { "" }
+            ),
             MediaCommand::Leave => format!("media {} leaves its mix", port.0),
             MediaCommand::Press(key) => format!("media {} is sent key {}", port.0, key.code),
             MediaCommand::WatchKeys(events) => format!("media {} reports keys {events:?}", port.0),
@@ -248,6 +257,8 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
             MediaCommand::Whisper(to) => format!("media {} whispers to {:?}", port.0, to.map(|to| to.0)),
         },
+        Output::Mix(mix, MixOrder::Record(plan)) => format!("record mix {} {:?}", mix.0, plan.sides),
+        Output::Mix(mix, order) => format!("mix {} {order:?}", mix.0),
         Output::NextAttempt(status) => format!("next after {status}"),
         Output::Offer(party, sdp) => format!("re-INVITE {} [{}]", name(party), summary(sdp)),
         Output::OfferResult(party, Ok(sdp)) => format!("re-INVITE {} 200 [{}]", name(party), summary(sdp)),
@@ -383,6 +394,7 @@ pub(super) fn input(what: &str) -> Input {
             let status = words[2].parse().unwrap();
             Input::Failed(words[1].parse().unwrap(), status, HangupCause::from_sip_status(status))
         }
+        "hold" => Input::Hold((words[1] != "-").then(|| party(words[1]))),
         "journalled" => Input::Journalled,
         "merge" => Input::Merge(words.get(2).map(|without| party(without))),
         "offer" => Input::Offer(party(words[1]), sdp(2)),
@@ -406,6 +418,12 @@ pub(super) fn input(what: &str) -> Input {
             Input::Silent(PortId(words[1].parse().unwrap()), Some(silent_for))
         }
         "ringing" => Input::Provisional(words[1].parse().unwrap(), words[2].parse().unwrap(), sdp(3)),
+        "record" => Input::Record(match words[1] {
+            "start" => RecordStep::Start(CallRecordingId(Uuid::from_u128(7))),
+            "pause" => RecordStep::Pause,
+            "resume" => RecordStep::Resume,
+            _ => RecordStep::Stop,
+        }),
         "report" => {
             let codec = words.get(2).map(|name| (*name).to_owned());
             Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report { codec, ..Report::default() }))

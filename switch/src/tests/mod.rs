@@ -28,6 +28,7 @@ pub(crate) mod network;
 mod news;
 mod notes;
 mod operations;
+mod own_mix;
 mod phone_messages;
 mod qualifying;
 mod registration;

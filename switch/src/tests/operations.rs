@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_operation::{
-    CallOperation, MoveOrder, OperationRefused, TransferOrder, TransferTarget,
+    CallOperation, HoldOrder, MoveOrder, OperationRefused, TransferOrder, TransferTarget,
 };
 use sidetone_model::ids::{CallId, LegId};
 use sidetone_model::live_call::{LiveCall, LiveCallQuery};
@@ -41,6 +41,24 @@ impl Net {
         to: TransferTarget,
     ) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::Transfer(TransferOrder { call, leg, to }))
+    }
+
+    fn hold(&mut self, call: CallId, leg: Option<LegId>) -> Result<CallId, OperationRefused> {
+        self.operate(CallOperation::Hold(HoldOrder { call, leg }))
+    }
+
+    fn unhold(&mut self, call: CallId) -> Result<CallId, OperationRefused> {
+        self.operate(CallOperation::Unhold(call))
+    }
+
+    /// The directions of the offers that the carrier got in its call.
+    fn offers_to_carrier(&self) -> Vec<&'static str> {
+        let direction = |body: &[u8]| {
+            let body = String::from_utf8_lossy(body).into_owned();
+            let words = ["sendonly", "recvonly", "inactive"];
+            words.into_iter().find(|word| body.contains(&format!("a={word}"))).unwrap_or("sendrecv")
+        };
+        self.carriers[&address(CARRIER)].of(&Method::Invite).iter().map(|one| direction(one.body())).collect()
     }
 
     fn move_to(&mut self, call: CallId, leg: Option<LegId>, room: u128) -> Result<CallId, OperationRefused> {
@@ -183,4 +201,69 @@ fn one_party_moves_and_the_other_is_hung_up() {
     let rooms = net.live_rooms();
     assert_eq!((rooms[0].members.len(), rooms[0].members[0].number.as_str()), (1, WORLD));
     assert!(net.carriers[&address(CARRIER)].of(&Method::Bye).is_empty());
+}
+
+/// A program holds for the phone and resumes; the carrier and the phone get re-INVITEs, and the call shows who holds.
+#[test]
+fn a_program_holds_and_resumes_a_call() {
+    let mut net = Net::new(with_rooms());
+    net.register();
+    net.carrier(CARRIER, [Plan::Accept]);
+    net.dial(WORLD);
+    let call = net.live().remove(0);
+    let (phone, carrier) = (call.legs[0].uuid, call.legs[1].uuid);
+    assert_eq!(refused(net.unhold(call.uuid)), "conflict");
+    assert_eq!(net.hold(call.uuid, None), Ok(call.uuid));
+    assert_eq!(net.live()[0].held_by, Some(phone));
+    assert_eq!((net.offers_to_carrier(), net.reinvited.len()), (vec!["sendrecv", "sendonly"], 1));
+    // Again changes nothing; the other leg must resume first.
+    assert_eq!(net.hold(call.uuid, Some(phone)), Ok(call.uuid));
+    assert_eq!(refused(net.hold(call.uuid, Some(carrier))), "conflict");
+    assert_eq!((net.offers_to_carrier().len(), net.reinvited.len()), (2, 1));
+    // A call on hold is not over after a minute of silence.
+    for port in [1, 2] {
+        net.silent(port, Duration::from_secs(5));
+    }
+    net.wait(Duration::from_secs(120));
+    assert_eq!(net.unhold(call.uuid), Ok(call.uuid));
+    assert_eq!(net.live()[0].held_by, None);
+    assert_eq!(net.offers_to_carrier(), ["sendrecv", "sendonly", "sendrecv"]);
+    assert_eq!(net.reinvited.len(), 2);
+    // The carrier's leg may hold too.
+    assert_eq!(net.hold(call.uuid, Some(carrier)), Ok(call.uuid));
+    assert_eq!(net.live()[0].held_by, Some(carrier));
+    assert_eq!(net.offers_to_carrier().last(), Some(&"inactive"));
+    // And the call moves into a room, where both talk again.
+    assert_eq!(net.move_to(call.uuid, None, 52), Ok(call.uuid));
+    assert_eq!(net.live()[0].held_by, None);
+    assert_eq!(net.offers_to_carrier().last(), Some(&"sendrecv"));
+    assert_eq!(refused(net.hold(call.uuid, None)), "conflict");
+}
+
+/// The party on hold is transferred: it hears the target, and is asked to send again.
+#[test]
+fn a_held_party_is_transferred() {
+    let mut desk = Desk::new([Plan::Accept]);
+    let call = desk.net.live()[0].uuid;
+    desk.net.hold(call, None).unwrap();
+    desk.net.transfer(call, None, number(BOB)).unwrap();
+    assert!(desk.bridges().ends_with(&[(2, 3), (3, 2)]), "{:?}", desk.bridges());
+    assert_eq!(refused(desk.net.hold(call, None)), "conflict", "its party is in another call now");
+    desk.end();
+}
+
+#[test]
+fn what_cannot_be_held_is_refused() {
+    let mut net = Net::new(with_rooms());
+    net.register();
+    net.carrier(CARRIER, [Plan::Ring]);
+    net.dial(WORLD);
+    let call = net.live()[0].uuid;
+    let unknown = LegId(Uuid::from_u128(9));
+    assert_eq!(refused(net.hold(CallId(Uuid::from_u128(9)), None)), "gone");
+    assert_eq!(refused(net.hold(call, None)), "conflict", "it rings");
+    let mut desk = Desk::new([]);
+    let call = desk.net.live()[0].uuid;
+    assert_eq!(refused(desk.net.hold(call, Some(unknown))), "leg");
+    desk.end();
 }

@@ -1,0 +1,109 @@
+//! Recordings of calls: reported once when they can be played, kept for their organisation's time, and never taken for
+//! files without an owner.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+use sidetone::recorder::{DataDisk, Playback};
+use sidetone_model::call_recording::{CallRecording, CallRecordingEnd};
+use sidetone_model::event::EventKind;
+use sidetone_model::ids::{CallId, CallRecordingId, ConferenceSessionId, OrganisationId};
+use sidetone_model::organisation::{OrganisationChange, Organisations};
+use sidetone_store::Store;
+use uuid::Uuid;
+
+use crate::records::{TempDir, at};
+use crate::sessions::{EVERYTHING, NODE, events, home};
+use crate::with_store;
+
+const CALL: CallId = CallId(Uuid::from_u128(0xCA11));
+
+fn id(number: u128) -> CallRecordingId {
+    CallRecordingId(Uuid::from_u128(number))
+}
+
+async fn begin(store: &Store, owner: OrganisationId, number: u128) {
+    let recording = CallRecording {
+        id: id(number),
+        call_uuid: CALL,
+        organisation_id: owner,
+        team_id: None,
+        started_at: at(number as i64),
+        ended_at: None,
+        bytes: 0,
+        seconds: 0,
+        error: None,
+    };
+    store.begin_call_recording(NODE, &recording).await.unwrap();
+}
+
+async fn end(store: &Store, owner: OrganisationId, number: u128, bytes: u64, error: Option<&str>) {
+    let error = error.map(str::to_owned);
+    let end = CallRecordingEnd { id: id(number), organisation_id: owner, bytes, error, at: at(60) };
+    // A commit whose answer is lost is tried again.
+    for _ in 0..2 {
+        store.complete_call_recording(&end).await.unwrap();
+    }
+}
+
+#[test]
+fn a_recording_of_a_call_is_reported_once_and_by_its_owner_alone() {
+    with_store(async |store| {
+        let owner = home(store).await.owner;
+        let nobody = OrganisationId(Uuid::from_u128(0xDEAD));
+        for number in 1..=4 {
+            begin(store, owner, number).await;
+        }
+        let open = async || store.unfinished_call_recordings(NODE).await.unwrap().len();
+        store.discard_call_recording(nobody, id(4)).await.unwrap();
+        assert_eq!(open().await, 4, "another organisation's");
+        store.discard_call_recording(owner, id(4)).await.unwrap();
+        end(store, nobody, 1, 64_080, None).await;
+        assert_eq!(open().await, 3);
+        end(store, owner, 1, 192_080, None).await;
+        end(store, owner, 2, 64_080, Some("the disk of recordings is full")).await;
+        end(store, owner, 3, 0, Some("the disk of recordings is full")).await;
+        assert_eq!(open().await, 0);
+        let ready = events(store, EventKind::RecordingReady).await;
+        let expected = [
+            json!({"recording_id": id(1), "call_uuid": CALL, "bytes": 192_080, "seconds": 3}),
+            json!({"recording_id": id(2), "call_uuid": CALL, "bytes": 64_080, "seconds": 1,
+                "error": "the disk of recordings is full"}),
+        ];
+        assert_eq!(ready, expected.map(|data| (owner, data)));
+        let found = store.recordings_of_call(CALL).await.unwrap();
+        let found: Vec<_> = found.iter().map(|one| (one.id, one.bytes, one.ended_at)).collect();
+        assert_eq!(found, [1, 2, 3].map(|n| (id(n), [192_080, 64_080, 0][n as usize - 1], Some(at(60)))));
+        assert!(store.recordings_of_call(CallId(Uuid::nil())).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn recordings_of_calls_are_deleted_after_their_time_and_are_no_strays() {
+    with_store(async |store| {
+        let (dir, owner) = (TempDir::new(), home(store).await.owner);
+        let disk = DataDisk::of(dir.path());
+        let path = |number| disk.path(owner, ConferenceSessionId(id(number).0));
+        std::fs::create_dir_all(path(1).parent().unwrap()).unwrap();
+        for number in [1, 2, 3] {
+            std::fs::write(path(number), [0; 1_044]).unwrap();
+        }
+        // 1 is complete, 2 is written, and 3 is no one's.
+        begin(store, owner, 1).await;
+        begin(store, owner, 2).await;
+        end(store, owner, 1, 1_044, None).await;
+        let playback = Playback::new(store.clone(), disk.clone());
+        let later = SystemTime::now() + Duration::from_secs(60);
+        assert_eq!(playback.purge_strays(later).await.unwrap(), 1);
+        assert_eq!([1, 2, 3].map(|number| path(number).exists()), [true, true, false]);
+        let change =
+            OrganisationChange { recording_retention_days: Some(30), ..OrganisationChange::default() };
+        Organisations::change(store, EVERYTHING, owner, change, at(0)).await.unwrap();
+        let month = 30 * 86_400;
+        playback.purge(NODE, at(60 + month).plus_micros(-1)).await.unwrap();
+        assert!(path(1).exists(), "not yet");
+        playback.purge(NODE, at(60 + month)).await.unwrap();
+        assert_eq!([1, 2].map(|number| path(number).exists()), [false, true], "a recording under way stays");
+        assert_eq!(store.recordings_of_call(CALL).await.unwrap()[0].bytes, 0);
+    });
+}

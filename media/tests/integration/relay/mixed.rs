@@ -314,8 +314,11 @@ fn a_mix_listens_to_a_bridge() {
     let mut encoder = Encoder::new(Codec::Pcmu).unwrap();
     let tone: [i16; 160] = std::array::from_fn(|at| if at % 16 < 8 { 8_000 } else { -8_000 });
     let mut relayed = 0;
+    // A member of the mix, whose packets give the time.
+    let mut third = Member::join(&relay, 0, 0);
     // Only the first one talks.
     while sums.lock().unwrap()[0] < 1_000_000 {
+        third.hear(1_000.0);
         let mut packet = members[0].0.packet(false, 0);
         encoder.encode(&tone, &mut packet[12..]).unwrap();
         members[0].0.rtp.send_to(&packet, members[0].1.rtp).unwrap();

@@ -177,9 +177,9 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/calls/{uuid}/move-to-room", Act, "call.blue")
         .body_of(|tenant| json!({"room_id": tenant.id("room"), "leg": tenant.id("call.blue")}))
         .answers(422),
-    row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue").answers(409),
-    row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue").answers(409),
-    row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})).answers(409),
+    row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue"),
+    row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue"),
+    row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),

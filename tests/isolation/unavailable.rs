@@ -23,6 +23,8 @@ const WITHOUT_THE_DATABASE: &[&str] = &[
     "GET /api/v1/calls/{uuid}/quality",
     "POST /api/v1/calls/{uuid}/conference",
     "POST /api/v1/calls/{uuid}/transfer",
+    "POST /api/v1/calls/{uuid}/hold",
+    "POST /api/v1/calls/{uuid}/unhold",
     "DELETE /api/v1/calls/{uuid}",
     "GET /api/v1/registrations",
     "GET /api/v1/conferences",

@@ -317,7 +317,7 @@ fn a_mix_listens_to_a_bridge() {
     // A member of the mix, whose packets give the time.
     let mut third = Member::join(&relay, 0, 0);
     // Only the first one talks.
-    while sums.lock().unwrap()[0] < 1_000_000 {
+    while sums.lock().unwrap()[0] < 50_000_000 {
         third.hear(1_000.0);
         let mut packet = members[0].0.packet(false, 0);
         encoder.encode(&tone, &mut packet[12..]).unwrap();

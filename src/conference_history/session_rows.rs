@@ -162,9 +162,10 @@ impl Session {
             RoomChange::Ended => self.end(event.at),
             RoomChange::Invited(invite) => self.invite(invite),
             RoomChange::Joined(person) => self.join(person.clone()),
-            RoomChange::Left { member, .. } => {
+            RoomChange::Left { member, talked_ms, .. } => {
                 if let Some(person) = self.people.get_mut(member) {
                     person.row.left_at = Some(event.at);
+                    person.row.talked_ms = *talked_ms;
                     person.is_stored = false;
                 }
             }
@@ -188,7 +189,7 @@ impl Session {
     fn join(&mut self, person: Person) {
         let (session, organisation_id) = (self.row.id, self.row.organisation_id);
         let member = person.member;
-        let row = PersonRow { session, organisation_id, person, left_at: None };
+        let row = PersonRow { session, organisation_id, person, left_at: None, talked_ms: 0 };
         self.people.insert(member, Row { row, is_stored: false });
         let here = self.people.values().filter(|person| person.row.left_at.is_none()).count();
         self.row.peak_members = self.row.peak_members.max(u32::try_from(here).unwrap_or(u32::MAX));
@@ -317,7 +318,7 @@ mod tests {
         for (revision, what) in [
             joined(1),
             joined(2),
-            RoomChange::Left { member: 1, cause: HangupCause::NormalClearing },
+            RoomChange::Left { member: 1, cause: HangupCause::NormalClearing, talked_ms: 2_500 },
             RoomChange::Recording(true),
             RoomChange::Recording(false),
             joined(3),
@@ -333,6 +334,7 @@ mod tests {
         assert_eq!((session.room_name.as_str(), session.events, session.revision), ("Board", 6, 7));
         assert_eq!(rows.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         assert_eq!(left(&rows), [(1, Some(at(4))), (2, None), (3, None)]);
+        assert_eq!(rows.people.iter().map(|row| row.talked_ms).collect::<Vec<_>>(), [2_500, 0, 0]);
         assert!(session_rows.take().is_empty(), "nothing is stored twice");
         session_rows.fold(event(8, RoomChange::Ended));
         session_rows.fold(event(9, joined(4)));
@@ -416,10 +418,13 @@ mod tests {
     #[test]
     fn an_event_that_there_is_no_room_for_changes_nothing_else() {
         let (mut loud, mut silent) = (opened(), opened());
-        for (revision, what) in
-            [joined(1), joined(2), RoomChange::Left { member: 2, cause: HangupCause::NormalClearing }]
-                .into_iter()
-                .enumerate()
+        for (revision, what) in [
+            joined(1),
+            joined(2),
+            RoomChange::Left { member: 2, cause: HangupCause::NormalClearing, talked_ms: 2_500 },
+        ]
+        .into_iter()
+        .enumerate()
         {
             loud.fold(event(revision as u64, what.clone()));
             silent.fold_silently(event(revision as u64, what));

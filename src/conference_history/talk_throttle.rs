@@ -259,8 +259,8 @@ mod tests {
         room.talking(1, true);
         room.talking(2, true);
         room.talking(3, true);
-        room.take(RoomChange::Left { member: 3, cause: HangupCause::NormalClearing });
-        room.take(RoomChange::Left { member: 1, cause: HangupCause::NormalClearing });
+        room.take(RoomChange::Left { member: 3, cause: HangupCause::NormalClearing, talked_ms: 0 });
+        room.take(RoomChange::Left { member: 1, cause: HangupCause::NormalClearing, talked_ms: 0 });
         room.talking(2, false);
         room.pass(5_000);
         assert_eq!(room.told[2..], [(1_000, 2, false, vec![])]);

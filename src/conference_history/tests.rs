@@ -177,7 +177,7 @@ async fn too_much_to_wait_costs_events_and_nothing_else() {
         let what = if revision % 2 == 0 {
             joined(member)
         } else {
-            RoomChange::Left { member, cause: HangupCause::NormalClearing }
+            RoomChange::Left { member, cause: HangupCause::NormalClearing, talked_ms: 0 }
         };
         sender.send(event(1, revision, what));
         if revision % 4_096 == 0 {

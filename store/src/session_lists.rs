@@ -206,6 +206,7 @@ fn member(row: &Row) -> Result<SessionMember, StoreError> {
         call_uuid: parsed(row, "call_uuid")?,
         joined_at: instant(row, "joined_at_us")?,
         left_at: instant_opt(row, "left_at_us")?,
+        talk_seconds: number::<u64>(row, "talked_ms")? / 1_000,
     })
 }
 

@@ -120,7 +120,7 @@ async fn upsert_sessions(
 async fn upsert_people(connection: &mut Connection, people: &[PersonRow]) -> Result<(), StoreError> {
     let mut statement = Statement::new(
         "INSERT INTO conference_people (session_id, organisation_id, member, name, number, role, extension_id,
-         call_uuid, leg, joined_at_us, left_at_us) VALUES ",
+         call_uuid, leg, joined_at_us, left_at_us, talked_ms) VALUES ",
     );
     statement.rows(people.iter().map(|row| {
         let person = &row.person;
@@ -136,12 +136,13 @@ async fn upsert_people(connection: &mut Connection, people: &[PersonRow]) -> Res
             person.leg.to_string().into(),
             person.joined_at.as_micros().into(),
             row.left_at.map(Timestamp::as_micros).into(),
+            whole(row.talked_ms).into(),
         ]
     }));
     // A phone that takes its old seat keeps its row; the row then shows the later call.
     statement.push(
         " ON CONFLICT (session_id, member) DO UPDATE SET left_at_us = excluded.left_at_us,
-         role = excluded.role, call_uuid = excluded.call_uuid, leg = excluded.leg",
+         talked_ms = excluded.talked_ms, role = excluded.role, call_uuid = excluded.call_uuid, leg = excluded.leg",
     );
     statement.query().execute(connection).await?;
     Ok(())

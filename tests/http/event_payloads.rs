@@ -113,7 +113,7 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         RoomChange::AllMuted(true),
         RoomChange::Ended,
         RoomChange::Joined(ada),
-        RoomChange::Left { member: 3, cause: HangupCause::NormalClearing },
+        RoomChange::Left { member: 3, cause: HangupCause::NormalClearing, talked_ms: 0 },
         RoomChange::Locked(true),
         RoomChange::Locked(false),
         RoomChange::Merged { calls: [CallId(Uuid::nil()); 2], by },

@@ -442,7 +442,7 @@ fn session(room: RoomId, organisation_id: OrganisationId, name: &str) -> Rows {
         leg: LegId(Uuid::from_u128(room.0.as_u128() ^ 3)),
         joined_at: at(0),
     };
-    let person = PersonRow { session: id, organisation_id, person, left_at: Some(at(60)) };
+    let person = PersonRow { session: id, organisation_id, person, left_at: Some(at(60)), talked_ms: 0 };
     Rows { sessions: vec![session], people: vec![person], ..Rows::default() }
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn person_on(home: Home, number: u128, member: u32, call_uuid: CallId
             joined_at: at(i64::from(member)),
         },
         left_at: None,
+        talked_ms: 0,
     }
 }
 
@@ -159,9 +160,10 @@ fn a_session_is_read_as_it_was_stored() {
             "members": [
                 {"member": 1, "name": "Person 1", "number": "101", "role": "moderator",
                  "extension_id": Uuid::from_u128(0xE1), "call_uuid": Uuid::from_u128(1), "joined_at": at(1),
-                 "left_at": null},
+                 "left_at": null, "talk_seconds": 0},
                 {"member": 2, "name": "Person 2", "number": "102", "role": "participant", "extension_id": null,
-                 "call_uuid": Uuid::from_u128(2), "joined_at": at(2), "left_at": null},
+                 "call_uuid": Uuid::from_u128(2), "joined_at": at(2), "left_at": null,
+                 "talk_seconds": 0},
             ],
             "invites": [
                 {"extension_id": Uuid::from_u128(0xE0), "number": "200", "name": "", "state": "joined", "last_reason": ""},
@@ -174,7 +176,7 @@ fn a_session_is_read_as_it_was_stored() {
         // What changes replaces what was there; a recording comes when it is complete.
         let ended = SessionRow { ended_at: Some(at(61)), is_recorded: true, peak_members: 3, ..row(home, 1) };
         // The phone of member 2 called again and took its old seat.
-        let mut left = PersonRow { left_at: Some(at(61)), ..person(home, 1, 2) };
+        let mut left = PersonRow { left_at: Some(at(61)), talked_ms: 12_999, ..person(home, 1, 2) };
         left.person.call_uuid = CallId(Uuid::from_u128(22));
         let recording = RecordingRow {
             session: session(1),
@@ -192,6 +194,7 @@ fn a_session_is_read_as_it_was_stored() {
         let found = store.session(EVERYTHING, room, session(1), at(100)).await.unwrap();
         assert_eq!((found.ended_at, found.duration_seconds, found.peak_members), (Some(at(61)), 60, 3));
         assert_eq!((found.members[0].left_at, found.members[1].left_at), (None, Some(at(61))));
+        assert_eq!((found.members[0].talk_seconds, found.members[1].talk_seconds), (0, 12));
         assert_eq!(found.members[1].call_uuid, CallId(Uuid::from_u128(22)));
         assert_eq!((found.has_recording, found.recording_bytes), (true, 1044));
         assert_eq!(found.recording_error.as_deref(), Some("the disk is full"));

@@ -92,6 +92,8 @@ pub enum RoomChange {
         member: u32,
         /// Why: `MEDIA_TIMEOUT` when the phone was gone.
         cause: HangupCause,
+        /// How long the member talked, in milliseconds.
+        talked_ms: u64,
     },
     /// The room was locked, or unlocked.
     Locked(bool),
@@ -315,7 +317,7 @@ impl RoomChange {
                 put("role", person.role.as_str().into());
                 put("call_uuid", person.call_uuid.to_string().into());
             }
-            RoomChange::Left { member, cause } => {
+            RoomChange::Left { member, cause, .. } => {
                 put("member", (*member).into());
                 put("cause", cause.as_str().into());
             }
@@ -394,7 +396,7 @@ mod tests {
                     "call_uuid": "00000000-0000-0000-0000-000000000004"}),
             ),
             (
-                RoomChange::Left { member: 3, cause: HangupCause::MediaTimeout },
+                RoomChange::Left { member: 3, cause: HangupCause::MediaTimeout, talked_ms: 1_500 },
                 "left",
                 json!({"member": 3, "cause": "MEDIA_TIMEOUT"}),
             ),

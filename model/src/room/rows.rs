@@ -75,6 +75,8 @@ pub struct PersonRow {
     pub person: Person,
     /// When they left.
     pub left_at: Option<Timestamp>,
+    /// How long the person talked, in milliseconds; known when it has left.
+    pub talked_ms: u64,
 }
 
 /// A default member of a session.

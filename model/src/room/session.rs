@@ -62,6 +62,8 @@ pub struct SessionMember {
     /// When the member left; null while the member is in the room.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub left_at: Option<Timestamp>,
+    /// Whole seconds in which the member talked, counted when the member leaves: 0 while the member is in the room.
+    pub talk_seconds: u64,
 }
 
 /// The sessions of rooms.

@@ -68,6 +68,10 @@ pub(super) struct Member {
     /// Muted by "mute all", and therefore unmuted with it.
     pub(super) by_all: bool,
     pub(super) talking: bool,
+    /// How long it talked, without the present time.
+    talked: Duration,
+    /// When it began to talk.
+    talks_since: Option<Instant>,
     pub(super) held: bool,
     /// Sends neither RTP nor RTCP.
     pub(super) silent: bool,
@@ -175,6 +179,8 @@ impl Live {
             muted,
             by_all: muted,
             talking: false,
+            talked: Duration::ZERO,
+            talks_since: None,
             held: false,
             silent: who.is_silent,
             device: who.device,
@@ -251,9 +257,11 @@ impl Live {
         cause: HangupCause,
         outputs: &mut Outputs,
     ) -> Option<Member> {
-        let member = self.members.remove(&id)?;
+        let mut member = self.members.remove(&id)?;
+        member.talks(now.instant, false);
         self.moderators -= usize::from(member.role == Role::Moderator);
-        self.tell(now, RoomChange::Left { member: id, cause }, outputs);
+        let talked_ms = u64::try_from(member.talked.as_millis()).unwrap_or(u64::MAX);
+        self.tell(now, RoomChange::Left { member: id, cause, talked_ms }, outputs);
         Some(member)
     }
 
@@ -268,7 +276,7 @@ impl Live {
         member.id = self.last_member;
         member.role = Role::Moderator;
         member.joined_at = now.wall;
-        member.talking = false;
+        member.talked = Duration::ZERO;
         // A moderator joins unmuted. A member who was muted individually stays muted, and that is published.
         let was_muted = std::mem::take(&mut member.muted) && !member.by_all;
         member.by_all = false;
@@ -359,7 +367,7 @@ impl Live {
             .values_mut()
             .filter(silent)
             .map(|member| {
-                member.talking = false;
+                member.talks(now.instant, false);
                 member.id
             })
             .collect();
@@ -446,7 +454,7 @@ impl Live {
         if talking && !member.is_heard(waits) || member.talking == talking {
             return;
         }
-        member.talking = talking;
+        member.talks(now.instant, talking);
         self.tell(now, RoomChange::Talking { member: id, talking }, outputs);
     }
 
@@ -566,6 +574,15 @@ impl Live {
 }
 
 impl Member {
+    /// Counts the time that it talks.
+    fn talks(&mut self, now: Instant, talking: bool) {
+        self.talking = talking;
+        if let Some(since) = self.talks_since.take() {
+            self.talked += now.saturating_duration_since(since);
+        }
+        self.talks_since = talking.then_some(now);
+    }
+
     /// Returns the member as the news show it.
     pub(super) fn person(&self) -> Person {
         Person {

@@ -17,6 +17,9 @@ pub(super) fn room_news(what: &RoomChange) -> String {
         RoomChange::Invited(invite) => {
             format!("news invite {} {} {}", invite.number, invite.state, invite.last_reason)
         }
+        RoomChange::Left { member, cause, talked_ms: 0 } => {
+            format!("news Left {{ member: {member}, cause: {cause:?} }}")
+        }
         RoomChange::Merged { .. } => "news merged".into(),
         other => format!("news {other:?}"),
     }

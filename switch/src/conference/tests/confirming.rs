@@ -53,7 +53,31 @@ fn a_mailbox_is_never_seated() {
             far heard
             show
         ",
-        expect![""],
+        expect![[r#"
+            ada dials
+                news 1: opened Board
+                news 2: ada joined as participant 1
+                ada joins mix 1, hears room
+                ada is told alone
+            dial +442079460000 participant confirm
+                = +442079460000
+                dial 1 external +442079460000 participant as 200 Board
+            far answers 1
+                far joins mix 2, hears room
+                far is told confirm-join
+            wait 4s
+            far heard
+            wait 32s
+              after 10000 ms
+                far is told confirm-join
+              after 26000 ms
+                far is told no more
+                far is told goodbye
+            far heard
+                far hung up
+            show
+                Board [] 36 s, revision 2: 1=ada participant;
+        "#]],
     );
 }
 

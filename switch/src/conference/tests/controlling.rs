@@ -488,3 +488,77 @@ fn a_phone_that_calls_again_has_its_controls_again() {
         "#]],
     );
 }
+
+/// The time that a member talked counts to the moment in which the room stops to hear it.
+#[test]
+fn the_time_that_each_member_talked_is_published_when_it_leaves() {
+    check(
+        "
+            room mod=9876
+            ada dials
+            bob dials
+            cy dials
+            ada talks
+            wait 2s
+            ada stops
+            bob talks
+            wait 500ms
+            ada talks
+            wait 1s
+            mute 1
+            wait 5s
+            ada gone
+            bob keys 9876#
+            bob talks
+            wait 3s
+            bob gone
+            cy gone
+        ",
+        expect![[r#"
+            ada dials
+                news 1: opened Board
+                news 2: ada joined as participant 1
+                ada joins mix 1, hears room
+                ada is told alone
+            bob dials
+                mix 1 is told joined
+                news 3: bob joined as participant 2
+                bob joins mix 1, hears room
+            cy dials
+                news 4: cy joined as participant 3
+                cy joins mix 1, hears room
+            ada talks
+                news 5: 1 talking true
+            wait 2s
+            ada stops
+                news 6: 1 talking false
+            bob talks
+                news 7: 2 talking true
+            wait 500ms
+            ada talks
+                news 8: 1 talking true
+            wait 1s
+            mute 1
+                news 9: 1 muted true
+                news 10: 1 talking false
+                ada is muted
+                ada is told muted
+            wait 5s
+            ada gone
+                news 11: 1 left, talked 3000 ms
+                mix 1 is told left
+            bob keys 9876#
+                news 12: 2 left, talked 6500 ms
+                news 13: bob joined as moderator 4
+            bob talks
+                news 14: 4 talking true
+            wait 3s
+            bob gone
+                news 15: 4 left, talked 3000 ms
+                mix 1 is told left
+            cy gone
+                news 16: 3 left
+                news 17: ended
+        "#]],
+    );
+}

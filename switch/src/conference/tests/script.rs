@@ -277,8 +277,12 @@ fn change(what: &RoomChange) -> String {
         RoomChange::Joined(person) => {
             format!("{} joined as {} {}", World::name(person.leg), person.role, person.member)
         }
-        RoomChange::Left { member, cause: HangupCause::NormalClearing } => format!("{member} left"),
-        RoomChange::Left { member, cause } => format!("{member} left {cause}"),
+        RoomChange::Left { member, cause, talked_ms } => {
+            let cause =
+                if *cause == HangupCause::NormalClearing { String::new() } else { format!(" {cause}") };
+            let talked = if *talked_ms > 0 { format!(", talked {talked_ms} ms") } else { String::new() };
+            format!("{member} left{cause}{talked}")
+        }
         RoomChange::Locked(on) => format!("locked {on}"),
         RoomChange::Member { member, change } => match change {
             MemberChange::Deaf(on) => format!("{member} deaf {on}"),

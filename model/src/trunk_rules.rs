@@ -190,6 +190,6 @@ mod tests {
         let mut check = codec_of_list();
         assert_eq!(check("pcma").as_deref(), Ok("PCMA"));
         assert_eq!(check("PCMA"), Err("PCMA is named twice".to_owned()));
-        assert!(check("speex").is_err());
+        assert!(check("speexx").is_err());
     }
 }

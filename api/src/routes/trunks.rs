@@ -164,9 +164,7 @@ impl Whole<'_> {
         let wrong: Vec<FieldProblem> = wrong.chain(tenants.into_iter().flatten()).collect();
         for FieldProblem { field, message } in wrong {
             let depends = |name: &&str| message.contains(*name) && fields.is_refused(name);
-            if !fields.is_refused(&field)
-                && !["address", "country_code", "username"].iter().any(|name| depends(&name))
-            {
+            if !fields.is_refused(&field) && !["address", "country_code", "username"].iter().any(depends) {
                 fields.refuse::<()>(&field, message);
             }
         }

@@ -10,6 +10,7 @@ use sidetone_model::ports::PortFuture;
 
 use crate::extensions::forwards_nowhere;
 use crate::sql::{Connection, sql};
+use crate::transaction::Held;
 use crate::{Store, StoreError};
 
 impl FieldChecks for Store {
@@ -24,43 +25,55 @@ impl Store {
         resource: Checked,
         checks: &[FieldCheck],
     ) -> Result<Vec<Option<ValueFault>>, StoreError> {
-        let mut transaction = self.readers().begin_read().await?;
-        // Of an organisation that does not exist only the field that names it is wrong.
-        let resource = match resource.organisation {
-            Some(organisation) if !exists(&mut transaction, organisation).await? => {
-                Checked { organisation: None, ..resource }
-            }
-            _ => resource,
-        };
-        // A list may name a thousand extensions.
-        let extensions = match resource.organisation {
-            Some(own) if checks.iter().any(|check| check.rule == StoredRule::Extension) => {
-                extensions(&mut transaction, own).await?
-            }
-            _ => HashSet::new(),
-        };
-        let mut faults = Vec::with_capacity(checks.len());
-        for check in checks {
-            faults.push(match (&check.rule, resource.organisation) {
-                (StoredRule::Extension, None) => None,
-                (StoredRule::Extension, Some(_)) => {
-                    let known = extensions.contains(&check.value);
-                    (!known).then(|| ValueFault::Wrong("the organisation has no such extension".to_owned()))
-                }
-                (StoredRule::ForwardTarget(_), None) => None,
-                (StoredRule::ForwardTarget(number), Some(organisation)) => {
-                    let nowhere =
-                        forwards_nowhere(&mut transaction, organisation, number, &check.value).await?;
-                    nowhere.map(|message| ValueFault::Wrong(message.to_owned()))
-                }
-                (rule, organisation) => match Lookup::of(rule) {
-                    Lookup { within: true, .. } if organisation.is_none() => None,
-                    lookup => lookup.fault(&mut transaction, resource, &check.value).await?,
-                },
-            });
+        // A request that is executed once holds a connection already: two of them would wait for each other.
+        let mut held = Held::take();
+        match held.as_mut().and_then(Held::connection) {
+            Some(unit) => faults(unit, resource, checks).await,
+            None => faults(&mut *self.readers().begin_read().await?, resource, checks).await,
         }
-        Ok(faults)
     }
+}
+
+/// Returns what is wrong with each value, as of one transaction.
+async fn faults(
+    connection: &mut Connection,
+    resource: Checked,
+    checks: &[FieldCheck],
+) -> Result<Vec<Option<ValueFault>>, StoreError> {
+    // Of an organisation that does not exist only the field that names it is wrong.
+    let resource = match resource.organisation {
+        Some(organisation) if !exists(connection, organisation).await? => {
+            Checked { organisation: None, ..resource }
+        }
+        _ => resource,
+    };
+    // A list may name a thousand extensions.
+    let extensions = match resource.organisation {
+        Some(own) if checks.iter().any(|check| check.rule == StoredRule::Extension) => {
+            extensions(connection, own).await?
+        }
+        _ => HashSet::new(),
+    };
+    let mut found = Vec::with_capacity(checks.len());
+    for check in checks {
+        found.push(match (&check.rule, resource.organisation) {
+            (StoredRule::Extension, None) => None,
+            (StoredRule::Extension, Some(_)) => {
+                let known = extensions.contains(&check.value);
+                (!known).then(|| ValueFault::Wrong("the organisation has no such extension".to_owned()))
+            }
+            (StoredRule::ForwardTarget(_), None) => None,
+            (StoredRule::ForwardTarget(number), Some(organisation)) => {
+                let nowhere = forwards_nowhere(connection, organisation, number, &check.value).await?;
+                nowhere.map(|message| ValueFault::Wrong(message.to_owned()))
+            }
+            (rule, organisation) => match Lookup::of(rule) {
+                Lookup { within: true, .. } if organisation.is_none() => None,
+                lookup => lookup.fault(connection, resource, &check.value).await?,
+            },
+        });
+    }
+    Ok(found)
 }
 
 async fn exists(connection: &mut Connection, organisation: OrganisationId) -> Result<bool, StoreError> {

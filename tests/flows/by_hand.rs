@@ -1,6 +1,6 @@
 //! A call between two devices that a test plays by hand: SDP and media of any kind.
 
-use sidetone_sip::message::{Method, Request, Response};
+use sidetone_sip::message::{Method, Response};
 use tokio::net::UdpSocket;
 
 use crate::device::Device;
@@ -103,27 +103,6 @@ impl HandCall {
             body: String::new(),
             ..self.invite.clone()
         }
-    }
-
-    /// The caller offers these media lines anew; `answer` is what the callee does with its re-INVITE. Returns the
-    /// re-INVITE, and the response to the caller.
-    pub async fn offers_anew(&mut self, offer: &str, answer: Result<&str, u16>) -> (Request, Response) {
-        let sdp = self.sdp(0, offer);
-        let ask = self.in_dialog("INVITE", None).body("application/sdp", &sdp);
-        self.caller.send(&ask).await;
-        let invite = self.callee.request(&Method::Invite).await;
-        match answer {
-            Ok(media) => {
-                let sdp = self.sdp(1, media);
-                self.callee.reply(&invite, 200, &sdp).await;
-            }
-            Err(status) => self.callee.reply(&invite, status, "").await,
-        }
-        let response = self.final_response(&ask).await;
-        let ack = self.in_dialog("ACK", Some(ask.cseq));
-        let branch = if response.status().is_success() { ack.branch.clone() } else { ask.branch.clone() };
-        self.caller.send(&Ask { branch, ..ack }).await;
-        (invite, response)
     }
 
     /// The caller hangs up.

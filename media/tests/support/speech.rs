@@ -5,6 +5,7 @@
 //! each, among the eleven vowels of Peterson and Barney (1952), scaled by 0.85 to 1.3 for men, women and children; one
 //! vowel in twenty is held for a second, as in "ehm" and singing. Between vowels there are fricatives (filtered
 //! noise) and stops (silence of 30 to 90 ms). A phrase lasts 0.5 to 3 s and a pause 0.2 to 1 s, with room noise.
+#![allow(clippy::indexing_slicing, reason = "a test may stop where it fails")]
 
 use sidetone_media::simulate::Random;
 

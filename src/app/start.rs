@@ -158,11 +158,7 @@ impl Engine {
         let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
         let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
         let followers = Followers {
-            calls: (
-                base.callbacks(&outbound).counted_by(reported.callbacks),
-                Arc::clone(&base.load),
-                Arc::clone(&relay),
-            ),
+            calls: base.calls(&outbound, reported.callbacks, &relay),
             clock: reported.clock,
             database_away: reported.database_away,
             directory: revisions,
@@ -271,10 +267,16 @@ impl<'c> Base<'c> {
         Ok(Self { config, rng, supervisor, store, node, letters, load, tls, stopped })
     }
 
-    /// Builds the sender of the callbacks of requested calls; it does not run yet.
-    fn callbacks(&mut self, outbound: &Client) -> CallbackSender {
+    /// Builds the sender of the callbacks of requested calls, which does not run yet, beside what the load is measured by.
+    fn calls(
+        &mut self,
+        outbound: &Client,
+        counters: Arc<CallbackCounters>,
+        relay: &Arc<Relay>,
+    ) -> (CallbackSender, Arc<Load>, Arc<Relay>) {
         let (carrier, rng) = (Arc::new(outbound.clone()), StdRng::from_rng(&mut self.rng));
-        CallbackSender::new(self.store.clone(), self.node, carrier, Arc::new(wall_clock), rng)
+        let sender = CallbackSender::new(self.store.clone(), self.node, carrier, Arc::new(wall_clock), rng);
+        (sender.counted_by(counters), Arc::clone(&self.load), Arc::clone(relay))
     }
 }
 

@@ -98,8 +98,8 @@ async fn extensions(
 
 /// A statement that finds the value of a rule.
 struct Lookup {
-    /// Parameters: the value, the resource's own id, which is never found, and its organisation if `within`. The column `name` is the owner's
-    /// name where the message contains it.
+    /// Parameters: the value, the resource's own id, which is never found, and its organisation if `within`. The
+    /// column `name` is the owner's name where the message contains it.
     statement: &'static str,
     /// Whether the third parameter is there.
     within: bool,

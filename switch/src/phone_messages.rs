@@ -201,6 +201,11 @@ fn content_of(request: &Request) -> Result<Content, Reply> {
     if request.body().len() > MESSAGE_BYTES_MAX {
         return Err(Reply::new(StatusCode::ENTITY_TOO_LARGE));
     }
+    // Only the engine sends notes: what one phone sends must not look like one on another.
+    if request.headers().is_content_type(NOTE_TYPE) {
+        let reply = Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        return Err(reply.header(Name::Accept.as_str(), "text/plain, message/cpim"));
+    }
     match request.header(Name::ContentType) {
         Some(kind) if !request.body().is_empty() => Ok(Content::new(kind, request.body().clone())),
         _ => Err(Reply::new(StatusCode::BAD_REQUEST).reason("Missing Content-Type Or Body")),
@@ -214,6 +219,8 @@ fn from_of(own: &Extension, organisation: &Organisation) -> String {
     if own.name.is_empty() { address.to_string() } else { address.with_display(&own.name).to_string() }
 }
 
+/// The type of a note in a MESSAGE.
+const NOTE_TYPE: &str = "application/json";
 /// Headers that reach the called phone as they are; they describe the content.
 const CARRIED: [&str; 5] = ["Content-Disposition", "Content-Encoding", "Content-Language", "Date", "Subject"];
 /// How long a sender waits: less than the 32 s of its timer F, so that it gets a response.

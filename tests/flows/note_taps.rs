@@ -149,9 +149,9 @@ async fn s5_an_acknowledgement_without_a_digest_is_none() {
     assert_eq!(send(&stranger, bare(None)).await, 401);
     assert_eq!(send(&phone, bare(None)).await, 401);
     assert_eq!(acked(&site).await, Vec::<Value>::new());
-    // To anybody but the events identity it is no acknowledgement either.
+    // To another phone it is no acknowledgement either, and the phone is not shown what looks like a note.
     let elsewhere = Parcel { to: "1002".to_owned(), ..forged(Channel::Message, &id) };
-    assert_eq!(send(&phone, elsewhere).await, 404);
+    assert_eq!(send(&phone, elsewhere).await, 415);
     assert_eq!(acked(&site).await, Vec::<Value>::new());
 
     assert_eq!(within("an answer", phone.acknowledge(&id)).await.unwrap(), 200);

@@ -281,12 +281,7 @@ impl Leg {
                 watch.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;
-            if let Some(listened) = picked.listened.as_mut().filter(|_| !stale && !is_rtcp) {
-                listened.take(index, datagram);
-            } else if self.seat.is_some() && !self.listens && !stale {
-                // The mix knows the party's payload types; RTCP is not forwarded.
-                let taken = if is_rtcp { &mut picked.rtcp } else { &mut picked.rtp };
-                taken.push(index);
+            if !stale && self.pass_to_mix((index, is_rtcp), datagram, &mut picked) {
                 continue;
             }
             let Some(forward) = self.forward.as_ref().filter(|_| !stale) else {
@@ -299,6 +294,21 @@ impl Leg {
             self.session.handle_input(sample.now, Input::Unauthenticated { packets: unauthenticated });
         }
         picked
+    }
+
+    /// Picks a datagram for the mix in which the leg has a seat. Returns whether it goes nowhere else.
+    fn pass_to_mix(&self, (index, is_rtcp): (usize, bool), datagram: &[u8], picked: &mut Picked) -> bool {
+        if let Some(listened) = picked.listened.as_mut().filter(|_| !is_rtcp) {
+            listened.take(index, datagram);
+            return false;
+        }
+        let is_seated = self.seat.is_some() && !self.listens;
+        if is_seated {
+            // The mix knows the party's payload types; RTCP is not forwarded.
+            let taken = if is_rtcp { &mut picked.rtcp } else { &mut picked.rtp };
+            taken.push(index);
+        }
+        is_seated
     }
 
     /// Sends the packets that the peer received and picked to this leg's party, from the receive buffers.

@@ -266,10 +266,23 @@ fn a_call_on_hold_is_resumed_in_a_room_also_while_an_offer_waits() {
 fn what_cannot_be_mixed_is_not_held() {
     check(
         "call 4000 G729 sendrecv -> 1
-         100 hold caller",
+         200 answered 0 5000 G729 sendrecv
+         210 journalled
+         300 hold caller",
         expect![[r#"
-        stillborn 488 ports 2
-    "#]],
+                      INVITE fork 0 [20002 G729 sendrecv v1]
+            200 answered 0 5000 G729 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            210 journalled
+                      media 0 answered
+                      200 caller [20000 G729 sendrecv v1]
+            300 hold caller
+        "#]],
     );
     check(
         "call 4000 PCMU sendrecv -> 1

@@ -151,6 +151,16 @@ fn who_cannot_be_reached_and_what_is_no_message_is_refused() {
 }
 
 #[test]
+fn a_message_that_looks_like_a_note_of_the_engine_reaches_no_phone() {
+    for kind in ["application/json", "Application/JSON; charset=utf-8"] {
+        let mut net = with_devices(1);
+        net.message("sip:1002@acme.test", kind, r#"{"title":"Evacuate"}"#);
+        assert_eq!(net.heard, ["415 Unsupported Media Type"], "{kind}");
+        assert!(net.delivered().is_empty());
+    }
+}
+
+#[test]
 fn an_unknown_sender_is_challenged_and_reaches_no_phone() {
     let mut net = with_devices(1);
     let text = format!(

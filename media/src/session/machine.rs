@@ -535,10 +535,14 @@ impl Session {
     ) -> Result<(), Reason> {
         let usable = negotiated && packet.payload_len > 0;
         let settled = self.packets.settled();
+        let before = settled.source.accepted();
         let admission = settled.source.admit_other(now, source, packet, usable);
+        let is_new = settled.source.accepted() != before;
         let received = settled.stream.received();
         let sent = self.state.counters.sent;
         match admission {
+            // The address in SDP is where the party is, and so no dead end.
+            Admission::Accepted if is_new => self.set_clocks(now),
             Admission::Accepted => {}
             Admission::Held | Admission::Rejected => {
                 let is_foreign = admission == Admission::Rejected;

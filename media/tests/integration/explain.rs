@@ -310,6 +310,25 @@ fn audio_from_elsewhere_is_said_in_plain_words() {
     "#]].assert_eq(&text);
 }
 
+/// The party's audio comes from the address in its SDP, so ours reaches it there: a private network may be routed to, and
+/// a browser's address is one that ICE has tried.
+#[test]
+fn a_private_address_that_the_audio_comes_from_is_no_dead_end() {
+    let mut leg = default_leg();
+    leg.describe(|sdp| {
+        sdp.remote = Some(addr("192.168.1.20:4000"));
+        sdp.signalling = Some(ip("203.0.113.7"));
+    });
+    leg.answer();
+    leg.source = addr("192.168.1.20:4000");
+    for _ in 0..100 {
+        // Ours is sent before the first packet arrives.
+        leg.session.sent(leg.now(), 5, addr("192.168.1.20:4000"));
+        leg.talk(5);
+    }
+    assert_eq!(leg.close().verdict, Some(Verdict::Ok));
+}
+
 #[test]
 fn what_a_party_reports_itself_is_told() {
     let mut silent = played("no-inbound");

@@ -285,7 +285,7 @@ impl Default for Config {
                 digest: vec![Algorithm::Md5, Algorithm::Sha256],
                 // baresip 1.0 fails on a challenge that contains SHA-256 at all ("Function not implemented"),
                 // although RFC 8760 §2.4 requires it to use the one it supports.
-                md5_only: vec!["baresip v0".to_owned(), "baresip v1".to_owned()],
+                md5_only: ["baresip v0", "baresip v1", "JsSIP", "SIP.js"].map(str::to_owned).to_vec(),
                 allow_trunk_addresses: Vec::new(),
                 dns: Vec::new(),
                 websocket_origins: Vec::new(),

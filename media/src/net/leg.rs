@@ -158,7 +158,7 @@ impl Leg {
         }
     }
 
-    /// Applies an SDP result. With ICE, the address is that of the nominated pair.
+    /// Applies an SDP result. With ICE, the address is that of the path that ICE has found.
     pub(super) fn describe(&mut self, now: Micros, description: Description, guard: &Guard) {
         self.rtcp_mux = description.rtcp_mux;
         self.party = description.signalling;

@@ -1,6 +1,6 @@
 //! ICE and DTLS of one leg on the wire: which datagrams are checks and handshakes, and where packets may be sent.
 //!
-//! The party's address is that of its nominated pair, and SDP's is ignored. Until the handshake is complete nothing is
+//! The party's address is that of the path that ICE has found, and SDP's is ignored. Until the handshake is complete nothing is
 //! sent and nothing is heard.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(super) struct Web {
     jobs: Sender<Job>,
     /// The last SDP result.
     description: Option<Box<Description>>,
-    /// Where packets may be sent: the nominated pair, while the party consents.
+    /// Where packets may be sent: the path of ICE, while the party consents.
     remote: Option<SocketAddr>,
     /// Whether the path changed since [`Web::has_moved`] was asked.
     has_moved: bool,

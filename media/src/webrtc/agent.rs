@@ -1,7 +1,8 @@
 //! The ICE-lite agent of a leg (RFC 8445 §2.5, RFC 7675): answers checks, and learns the party's address from them.
 //!
 //! A check that is not authentic changes nothing and is not answered, so that the port reflects nothing. The path is
-//! that of the nominated pair. The party consents to be sent to as long as its checks come; §5.1 of RFC 7675 lets a
+//! that of the nominated pair, and before a nomination that of the first pair that was checked: a browser sends audio
+//! as soon as a pair works, which may be half a second before it nominates one (RFC 8445 §12). The party consents to be sent to as long as its checks come; §5.1 of RFC 7675 lets a
 //! lite agent count them instead of checks of its own.
 
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ struct Path {
     remote: SocketAddr,
     /// The priority of the party's candidate.
     priority: u32,
-    /// Whether the party has nominated the pair; before, only the DTLS handshake uses it.
+    /// Whether the party has nominated the pair; before, it gives way to any pair that is.
     is_nominated: bool,
     /// Whether the last check of the pair nominated it. A party that nominates all pairs means that of the highest
     /// priority; one that nominates one pair after the other means the last.
@@ -83,20 +84,20 @@ impl Agent {
         Ok(Answer { response, has_moved })
     }
 
-    /// The party's address for RTP; `None` before a pair is nominated, and after 30 seconds without a check of it.
+    /// The party's address for RTP; `None` before the first check, and after 30 seconds without a check of the path.
     pub fn remote(&self, now: Micros) -> Option<SocketAddr> {
-        let path = self.path.filter(|path| path.is_nominated && now < path.checked_at + CONSENT_US)?;
+        let path = self.path.filter(|path| now < path.checked_at + CONSENT_US)?;
         Some(path.remote)
     }
 
-    /// The party's address for DTLS: a pair serves before it is nominated, because a party may wait for the handshake.
+    /// The party's address for DTLS, whether or not it still consents to audio.
     pub fn checked(&self) -> Option<SocketAddr> {
         self.path.map(|path| path.remote)
     }
 
-    /// When the party's consent ends, unless it checks again; `None` without a nominated pair.
+    /// When the party's consent ends, unless it checks again; `None` before the first check.
     pub fn next_timeout(&self) -> Option<Micros> {
-        self.path.filter(|path| path.is_nominated).map(|path| path.checked_at + CONSENT_US)
+        self.path.map(|path| path.checked_at + CONSENT_US)
     }
 
     /// Applies an authentic check; returns whether the path changed.
@@ -111,7 +112,7 @@ impl Agent {
         match &mut self.path {
             Some(path) if path.remote == source => {
                 // Consent that had ended begins again, as if the path were new.
-                let has_returned = path.is_nominated && now >= path.checked_at + CONSENT_US;
+                let has_returned = now >= path.checked_at + CONSENT_US;
                 let is_new = check.nominates && !path.is_nominated;
                 *path = Path { is_nominated: path.is_nominated || check.nominates, ..fresh };
                 is_new || has_returned
@@ -195,8 +196,9 @@ mod tests {
     fn the_nominated_pair_is_the_path() {
         let mut agent = agent();
         assert!(check(&mut agent, 0, 1, 10, false));
-        assert_eq!((remote(&agent, 0), agent.checked()), (None, Some(at(1))), "checked, not nominated");
+        assert_eq!(remote(&agent, 0), Some(1), "a browser sends audio before it nominates");
         assert!(!check(&mut agent, 0, 2, 20, false));
+        assert_eq!(remote(&agent, 0), Some(1), "until a pair is nominated");
         assert!(check(&mut agent, 0, 2, 20, true));
         assert_eq!(remote(&agent, 0), Some(2));
         // One that nominates every pair means the pair of the highest priority.

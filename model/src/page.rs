@@ -20,7 +20,7 @@ pub struct Page<T> {
     pub offset: u64,
     /// Only on a page by cursor: the `cursor` of the next page, or null on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, nullable))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, extensions(("x-nullable" = json!(true)))))]
     pub next_cursor: Option<Option<Cursor>>,
 }
 

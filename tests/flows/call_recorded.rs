@@ -16,7 +16,7 @@ use crate::site::{Site, calls, directory, found, post, within};
 use crate::tones::{hears, holds_somewhere};
 
 /// Neither is a harmonic of the other.
-const TONES: [u32; 2] = [430, 941];
+const TONES: [u32; 2] = [617, 430];
 
 async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (Arc<Phone>, Heard) {
     let heard = Heard::new();

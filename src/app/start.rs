@@ -267,7 +267,8 @@ impl<'c> Base<'c> {
         Ok(Self { config, rng, supervisor, store, node, letters, load, tls, stopped })
     }
 
-    /// Builds the sender of the callbacks of requested calls, which does not run yet, beside what the load is measured by.
+    /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and
+    /// the relay that the load is measured at.
     fn calls(
         &mut self,
         outbound: &Client,

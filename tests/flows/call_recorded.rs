@@ -123,7 +123,7 @@ async fn both_sides_of_a_call_are_recorded_apart() {
     store.close().await;
 }
 
-/// Nothing is recorded when the disk has no room, and the program is told why.
+/// Nothing is recorded when the disk has no room, and the 409 names the setting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_a_conflict() {
     let listening = directory().replace("\"margin:read\"", "\"margin:read\", \"recordings:listen\"");

@@ -30,7 +30,7 @@ async fn a_message_reaches_the_other_phone_and_its_answer_comes_back() {
         });
         assert_eq!(answer.status().as_u16(), status);
     }
-    // Whose password is not known reaches nobody.
+    // A sender that does not authenticate reaches no phone.
     let forged = wire.ask("MESSAGE", "1003", &uri).body("text/plain", "forged");
     assert_eq!(wire.exchange(&forged).await.status().as_u16(), 401);
     let last = wire.ask("MESSAGE", "1001", &uri).body("text/plain", "last");

@@ -125,7 +125,11 @@ fn an_offer_without_what_a_browser_must_have_is_refused() {
         assert_eq!(answered(&mut dialog(), &offered), Err(NegotiationError::NoSrtp.into()), "{name}");
     }
     let lite = OFFER.replace("t=0 0\n", "t=0 0\na=ice-lite\n");
-    assert_eq!(answered(&mut dialog(), &lite), Err(NegotiationError::NoSrtp.into()), "nobody would check");
+    assert_eq!(
+        answered(&mut dialog(), &lite),
+        Err(NegotiationError::NoSrtp.into()),
+        "neither side would check"
+    );
     let sha1 = OFFER.replace("PRINT", "sha-1 00:01");
     assert_eq!(answered(&mut dialog(), &sha1), Err(NegotiationError::NoSrtp.into()));
     // A node without a certificate.

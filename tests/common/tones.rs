@@ -22,8 +22,9 @@ pub fn levels(pcm: &[i16], rate_hz: u32, tones: &[u32]) -> Vec<f64> {
 }
 
 /// Waits until the last [`WINDOW_MS`] that were heard hold these of `tones` as loud as they were said, and of the
-/// others nothing.
+/// others nothing. What was heard before does not count.
 pub async fn hears(heard: &Heard, tones: &[u32], these: &[u32]) {
+    heard.clear();
     let mut last = Vec::new();
     let holds = async {
         found("what is to be heard", async || {
@@ -35,7 +36,9 @@ pub async fn hears(heard: &Heard, tones: &[u32], these: &[u32]) {
         .await;
     };
     if tokio::time::timeout(PATIENCE, holds).await.is_err() {
-        panic!("to be heard of {tones:?}: {these:?}; but their levels are {last:.1?} dB");
+        panic!(
+            "to be heard of {tones:?}: {these:?}; but their levels are {last:.1?} dB (none: no audio came)"
+        );
     }
 }
 

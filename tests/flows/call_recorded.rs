@@ -50,10 +50,20 @@ fn channels(file: &[u8]) -> [Vec<i16>; 2] {
 /// Both have PCMU: their packets are relayed untouched, and the recorder decodes both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_sides_of_a_call_are_recorded_apart() {
+    recorded(["PCMU", "PCMU"]).await;
+}
+
+/// The relay transcodes between both parties while the recorder hears what each of them sends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_sides_of_a_transcoded_call_are_recorded_apart() {
+    recorded(["PCMU", "G722"]).await;
+}
+
+async fn recorded(codecs: [&str; 2]) {
     let listening = directory().replace("\"margin:read\"", "\"margin:read\", \"recordings:listen\"");
     let site = Site::with(&listening).await;
     let ((caller, caller_heard), (callee, callee_heard)) =
-        (saying(&site, "1001", "PCMU", TONES[0]).await, saying(&site, "1002", "PCMU", TONES[1]).await);
+        (saying(&site, "1001", codecs[0], TONES[0]).await, saying(&site, "1002", codecs[1], TONES[1]).await);
     let phone = Arc::clone(&caller);
     let plan = CallPlan { talk_time: None, ..CallPlan::to("1002") };
     let talk = tokio::spawn(async move { phone.call(plan).await.unwrap() });

@@ -121,12 +121,15 @@ impl Mixes {
         mix: MixId,
         seat: Seat,
     ) {
-        let forward = legs.get_mut(id).and_then(|leg| leg.forward.take());
+        // A relayed party is still sent the relayed stream, or our transcoded one with its reports.
+        let kept = legs.get_mut(id).map(|leg| {
+            let reports = leg.is_relayed().then(|| leg.reports.take()).flatten();
+            (leg.forward.take(), reports)
+        });
         self.seat(io, legs, id, mix, Seat { hears: Hears::Nothing, ..seat });
-        if let Some(leg) = legs.get_mut(id) {
-            leg.forward = forward;
+        if let Some((leg, (forward, reports))) = legs.get_mut(id).zip(kept) {
+            (leg.forward, leg.reports) = (forward, reports);
             leg.listens = leg.seat.is_some();
-            leg.reports = None;
         }
     }
 
@@ -170,8 +173,9 @@ impl Mixes {
             self.seats = self.seats.saturating_sub(1);
         }
         leg.seat = None;
-        leg.listens = false;
-        leg.reports = None;
+        if !std::mem::take(&mut leg.listens) {
+            leg.reports = None;
+        }
         let talked = std::mem::take(&mut leg.talking);
         self.settle(io, legs, mix);
         io.current = Some(At::Leg(id));

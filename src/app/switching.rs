@@ -61,6 +61,11 @@ pub(super) fn start_relay(
         }),
     )?;
     relay.warn(true);
+    if config.media.real_time
+        && let Err(error) = relay.run_in_real_time()
+    {
+        tracing::warn!(%error, "the RTP threads have no real-time priority (LimitRTPRIO=10, or [media] real_time = false)");
+    }
     Ok(relay)
 }
 

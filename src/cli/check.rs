@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
+use sidetone_media::net::try_real_time;
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::transport::UdpTransport;
 use sidetone_store::{Location, Schema, SrtpParties, Store};
@@ -95,6 +96,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     findings.extend(review(&config.tls, wall_clock()).into_iter().map(Finding::from));
     findings.extend(media(config, engine));
     findings.push(open_files(config));
+    findings.extend(real_time(config));
     findings.extend(authorities(config));
     findings
 }
@@ -328,6 +330,17 @@ fn open_files(config: &Config) -> Finding {
         )),
         Err(error) => Finding::Warning(format!("open files: the limit cannot be read ({error})")),
     }
+}
+
+/// Whether the RTP threads get the priority that the configuration asks for.
+fn real_time(config: &Config) -> Option<Finding> {
+    config.media.real_time.then(|| match try_real_time() {
+        Ok(()) => Finding::Well("RTP threads get real-time priority".to_owned()),
+        Err(error) => Finding::Warning(format!(
+            "[media] real_time: the system refuses it ({error}), so other programs on this host may delay audio; allow \
+             it (LimitRTPRIO=10 in systemd, ulimit -r 10), or set it to false"
+        )),
+    })
 }
 
 /// Returns what prevents writing to `path`: itself, or the nearest existing directory above it.

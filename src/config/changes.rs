@@ -92,6 +92,7 @@ impl Reload<'_> {
             workers,
             strict_source,
             verdict,
+            real_time,
             audio_evidence,
             trace,
             trace_days,
@@ -101,6 +102,7 @@ impl Reload<'_> {
         let old = &self.old.media;
         self.cold("[media] ports", *ports == old.ports);
         self.cold("[media] workers", *workers == old.workers);
+        self.cold("[media] real_time", *real_time == old.real_time);
         self.cold("[media] audio_evidence", *audio_evidence == old.audio_evidence);
         let media = &mut self.config.media;
         media.strict_source = *strict_source;

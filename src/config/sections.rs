@@ -367,6 +367,9 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     if let Some(rule) = fields.checked("strict_source", rules::strict_source) {
         media.strict_source = rule;
     }
+    if let Some(real_time) = fields.boolean("real_time") {
+        media.real_time = real_time;
+    }
     if let Some(audio_evidence) = fields.boolean("audio_evidence") {
         media.audio_evidence = audio_evidence;
     }

@@ -224,6 +224,8 @@ pub struct Media {
     pub strict_source: StrictSource,
     /// Thresholds of the verdicts; the file contains those that differ from their defaults.
     pub verdict: Thresholds,
+    /// Whether the threads of the relay ask for real-time priority.
+    pub real_time: bool,
     /// Whether samples of G.711 are decoded, so that silence in intact packets is detected.
     pub audio_evidence: bool,
     /// Whether legs are traced: headers and times of their packets, on disk.
@@ -300,6 +302,7 @@ impl Default for Config {
                 workers: None,
                 strict_source: StrictSource::Signalling,
                 verdict: Thresholds::default(),
+                real_time: true,
                 audio_evidence: false,
                 trace: false,
                 trace_days: 7,

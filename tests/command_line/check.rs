@@ -35,7 +35,7 @@ fn port() -> u16 {
 fn config(media: u16) -> String {
     format!(
         "[node]\ndata_dir = \"data\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\"]\n[http]\nlisten = \"127.0.0.1:0\"\n\
-         [media]\nports = \"{media}-{}\"\n",
+         [media]\nports = \"{media}-{}\"\nreal_time = false\n",
         media + 1
     )
 }
@@ -51,6 +51,17 @@ fn a_machine_that_is_fit_is_said_to_be() {
     assert_eq!(things, ["data_dir", "database", "sip", "recordings", "http", "media", "open", "ok"], "{out}");
     assert!(out.contains("will be created at the first start"), "{out}");
     assert!(!dir.path().join("data").exists(), "nothing is made");
+}
+
+/// The child has the privileges of this process.
+#[test]
+fn real_time_priority_is_tried() {
+    let dir = TempDir::new();
+    let (_, out, err) = check(dir.path(), &config(port()).replace("real_time = false", "real_time = true"));
+    let (granted, refused) =
+        (out.contains("RTP threads get real-time priority"), err.contains("[media] real_time"));
+    let is_granted = sidetone_media::net::try_real_time().is_ok();
+    assert_eq!((granted, refused), (is_granted, !is_granted), "{out}{err}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod pair;
 mod ports;
 mod presence;
 mod protected;
+mod real_time;
 mod relay;
 mod reports;
 mod secured;
@@ -47,4 +48,5 @@ pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
 pub use message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError, Shaken,
 };
+pub use real_time::try_real_time;
 pub use relay::Relay;

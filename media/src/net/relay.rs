@@ -17,6 +17,7 @@ use super::job::{JOBS_MAX, Job};
 use super::message::{
     Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
 };
+use super::real_time;
 use super::shared::{Shared, lock};
 use super::worker::{Order, Worker};
 use crate::mix::{MixCommand, MixId};
@@ -210,6 +211,15 @@ impl Relay {
     /// The SHA-256 digest of the certificate that the relay shows in DTLS, for `a=fingerprint` of SDP.
     pub fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
+    }
+
+    /// Gives the workers real-time priority, so that other programs do not delay packets and ticks.
+    ///
+    /// # Errors
+    /// The system's error; the workers go on without it. See [`try_real_time`](super::try_real_time).
+    pub fn run_in_real_time(&self) -> io::Result<()> {
+        // The thread of the handshakes is the last one: it may take long, and nobody hears it.
+        lock(&self.threads).iter().take(self.workers.len()).try_for_each(real_time::prefer)
     }
 
     /// Totals since the start.

@@ -11,14 +11,16 @@ use std::time::Duration;
 use sidetone_api::SharedSettings;
 use sidetone_call::media_plan;
 use sidetone_media::net::{Relay, RelayError};
-use sidetone_model::ids::NodeId;
+use sidetone_model::ids::{CallId, NodeId};
 use sidetone_model::room::rows::{RecordingRow, Rows};
 use sidetone_sip::flow::Protocol;
 use sidetone_sip::transport::BindError;
 use sidetone_store::{Store, StoreError};
 use sidetone_switch::machine::Settings;
+use sidetone_switch::queries::PhonesOnCall;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::certificates::reload_tls;
 use super::switching::limits;
@@ -155,6 +157,11 @@ impl Engine {
     /// The owner of the engine's tasks.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
+    }
+
+    /// Whether the switch answers a question within two seconds.
+    pub async fn answers(&self) -> bool {
+        self.switch.ask(PhonesOnCall(CallId(Uuid::nil()))).await.is_ok()
     }
 
     /// Returns the number of live calls.

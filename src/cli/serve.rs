@@ -10,6 +10,7 @@ use crate::app::Engine;
 use crate::cli::{EXIT_FAILED, task_failed, wrong_config};
 use crate::config::{Config, ConfigError};
 use crate::log::Log;
+use crate::service_manager;
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -57,6 +58,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
         }
     };
     announce(&engine, &config);
+    service_manager::ready();
     loop {
         let asked = tokio::select! {
             asked = signals.next() => asked,
@@ -64,6 +66,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
                 crate::cli::tell!("{}", task_failed(task));
                 return ExitCode::from(EXIT_FAILED);
             }
+            () = service_manager::feed_watchdog(&engine) => continue,
         };
         match asked {
             Asked::Stop => break,
@@ -72,6 +75,7 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
             Asked::Panic => inject(&engine),
         }
     }
+    service_manager::stopping(config.node.drain);
     let calls = engine.live_calls();
     tracing::info!(calls, seconds = config.node.drain.as_secs(), "draining: no new calls");
     tokio::select! {
@@ -86,6 +90,13 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
 
 /// Reads the configuration again and applies what is possible during calls; an invalid one changes nothing.
 async fn reload(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) -> Config {
+    service_manager::reloading();
+    let config = apply(args, config, engine, log).await;
+    service_manager::ready();
+    config
+}
+
+async fn apply(args: &ServeArgs, config: Config, engine: &Engine, log: &Log) -> Config {
     let new = match load(args) {
         Ok(new) => new,
         Err(error) => {

@@ -22,12 +22,14 @@ mod fail2ban;
 mod full_disk;
 mod idempotency;
 mod migrations;
+mod package;
 mod probes;
 #[path = "../common/records.rs"]
 mod records;
 mod reload;
 mod secrets;
 mod served;
+mod service_manager;
 #[path = "../common/site.rs"]
 mod site;
 mod tasks;

@@ -88,6 +88,7 @@ fn call_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(call_recordings::record))
         .routes(routes!(call_recordings::list))
         .routes(routes!(call_recordings::play))
+        .routes(routes!(call_recordings::delete))
 }
 
 /// What changes one member of a live room, beside mute and kick.
@@ -139,6 +140,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
         .routes(routes!(recordings::play))
+        .routes(routes!(recordings::delete))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(conference_controls::end))

@@ -143,7 +143,7 @@ impl Engine {
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
         let followed = caught_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
-        let playback = Playback::new(base.store.clone(), DataDisk::of(&config.node.data_dir));
+        let playback = Playback::new(base.node, base.store.clone(), DataDisk::of(&config.node.data_dir));
         let served = Served {
             handle: &handle,
             relay: &relay,
@@ -164,7 +164,6 @@ impl Engine {
             directory: revisions,
             events: (senders.events.clone(), senders.listener),
             handle: handle.clone(),
-            node: base.node,
             playback,
             registrations: kept_registrations(config),
             sounds: (audio.library, followed),

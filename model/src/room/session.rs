@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId};
+use crate::ids::{CallId, ConferenceSessionId, ExtensionId, NodeId, OrganisationId, RoomId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::room::{Invite, Role};
@@ -107,4 +107,6 @@ pub struct SessionRecording {
     pub is_live: bool,
     /// Its length once it is complete.
     pub bytes: Option<u64>,
+    /// The node that has the file.
+    pub node: NodeId,
 }

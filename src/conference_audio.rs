@@ -7,6 +7,7 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
+use sidetone_model::sound_name::SoundName;
 use sidetone_switch::mixing::{Recording, RecordingPlan};
 use tokio::sync::mpsc;
 
@@ -28,6 +29,10 @@ pub struct NodeAudio {
 impl ConferenceAudio for NodeAudio {
     fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
         self.library.clip(organisation, prompt)
+    }
+
+    fn sound(&self, organisation: OrganisationId, name: SoundName) -> Option<Arc<Clip>> {
+        self.library.sound(organisation, name)
     }
 
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::ids::OrganisationId;
 use crate::ports::PortFuture;
+use crate::sound_name::SoundName;
 use crate::time::Timestamp;
 
 macro_rules! prompts {
@@ -93,7 +94,7 @@ impl std::fmt::Display for Prompt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptRecord {
     /// Which.
-    pub prompt: Prompt,
+    pub name: SoundName,
     /// When the organisation's own was stored; `None` where the built-in one is played.
     pub own_since: Option<Timestamp>,
     /// How long it plays.
@@ -106,7 +107,7 @@ impl PromptRecord {
     /// The prompt as callers see it.
     pub fn view(&self) -> PromptView {
         PromptView {
-            name: self.prompt.as_str(),
+            name: self.name,
             own: self.own_since.is_some(),
             duration_ms: self.duration_ms,
             bytes: self.bytes,
@@ -119,8 +120,9 @@ impl PromptRecord {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Prompt))]
 pub struct PromptView {
-    /// Its name, such as `enter-pin`.
-    name: &'static str,
+    /// Its name, such as `enter-pin`, or `own-` and the organisation's name of the sound.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    name: SoundName,
     /// Whether it is the organisation's own sound, not the built-in one.
     own: bool,
     /// The duration in milliseconds.
@@ -134,11 +136,18 @@ pub struct PromptView {
 
 /// The prompts that organisations use.
 pub trait Prompts: Send + Sync {
-    /// Every prompt, by name: the organisation's own or the built-in one.
+    /// Every prompt, by name: the organisation's own or the built-in one; and the sounds that only it has.
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
 
-    /// Returns the WAV file of one prompt.
-    fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>>;
+    /// Returns the WAV file of one sound.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no such sound.
+    fn wav(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Vec<u8>>;
+
+    /// Makes a sound playable on this node at once; returns its duration in milliseconds, `None` when the organisation
+    /// has no such sound.
+    fn ready(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Option<u64>>;
 
     /// Stores `wav` as the organisation's own; every node plays it within two seconds.
     ///
@@ -148,16 +157,16 @@ pub trait Prompts: Send + Sync {
     fn put(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
         wav: Vec<u8>,
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord>;
 
-    /// Restores the built-in prompt.
+    /// Restores the built-in prompt, or removes a sound that only the organisation has.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no prompt of its own.
-    fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()>;
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no such sound of its own.
+    fn remove(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, ()>;
 }
 
 #[cfg(test)]

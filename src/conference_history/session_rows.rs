@@ -181,6 +181,8 @@ impl Session {
             | RoomChange::Merged { .. }
             | RoomChange::Muted { .. }
             | RoomChange::Opened { .. }
+            | RoomChange::Played { .. }
+            | RoomChange::Playing(_)
             | RoomChange::Recorded { .. }
             | RoomChange::Talking { .. } => {}
         }

@@ -14,6 +14,7 @@ use sidetone_media::net::{self, Relay};
 use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::Prompt;
+use sidetone_model::sound_name::SoundName;
 use sidetone_sip::transport::Routes;
 use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
@@ -22,6 +23,9 @@ use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 pub trait ConferenceAudio: Send {
     /// Returns the organisation's clip for a prompt.
     fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip>;
+
+    /// Returns the organisation's clip of this name; `None` when it was removed.
+    fn sound(&self, organisation: OrganisationId, name: SoundName) -> Option<Arc<Clip>>;
 
     /// Begins a recording, which reports its end to the switch itself
     /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
@@ -159,6 +163,10 @@ impl Media {
             MixOrder::Play { organisation, prompts } => {
                 MixCommand::Play(self.clips(Some(organisation), &prompts))
             }
+            MixOrder::PlaySound { organisation, sound } => match self.named(Some(organisation), sound) {
+                Some(clip) => MixCommand::PlaySound(clip),
+                None => return Ok(()),
+            },
             MixOrder::Record(plan) => {
                 let audio = self.audio.as_ref().ok_or("there is nothing to record with")?;
                 let sink = audio.record(plan)?;
@@ -171,6 +179,7 @@ impl Media {
                 }
             }
             MixOrder::StopRecording => MixCommand::StopRecording,
+            MixOrder::StopSound => MixCommand::StopSound,
         };
         self.orders.push_back(Order::Mix(mix, command));
         Ok(())
@@ -209,7 +218,7 @@ impl Media {
         Some(port)
     }
 
-    /// Translates a command for the relay; `None` when its peer no longer exists.
+    /// Translates a command for the relay; `None` when its peer or its sound no longer exists.
     fn command(&mut self, port: PortId, known: Known, command: MediaCommand) -> Option<net::Command> {
         Some(match command {
             MediaCommand::Answered => net::Command::Answered,
@@ -245,10 +254,14 @@ impl Media {
                 }
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
+            MediaCommand::PlaySound(sound) => {
+                net::Command::Seat(SeatCommand::PlaySound(self.named(known.organisation, sound)?))
+            }
             MediaCommand::Press(key) => net::Command::Press(key),
             MediaCommand::Secure(keys) => net::Command::Secure(keys),
             MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
+            MediaCommand::StopSound => net::Command::Seat(SeatCommand::StopSound),
             MediaCommand::Tone => net::Command::Tone,
             MediaCommand::Whisper(to) => {
                 // A listener that is gone mutes the party: the whisper is for no one else.
@@ -278,6 +291,10 @@ impl Media {
     /// Returns the clips of these prompts; without a audio there are none, and playing ends at once.
     fn clips(&self, organisation: Option<OrganisationId>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
         prompts.iter().filter_map(|prompt| self.clip(organisation, *prompt)).collect()
+    }
+
+    fn named(&self, organisation: Option<OrganisationId>, name: SoundName) -> Option<Arc<Clip>> {
+        self.audio.as_ref()?.sound(organisation?, name)
     }
 
     fn clip(&self, organisation: Option<OrganisationId>, prompt: Prompt) -> Option<Arc<Clip>> {

@@ -255,6 +255,14 @@ impl Conferences {
             RoomOutput::PlayAll(mix, organisation, prompts) => {
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Play { organisation, prompts }));
             }
+            RoomOutput::PlaySound { mix, leg: None, organisation, sound } => {
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::PlaySound { organisation, sound }));
+            }
+            RoomOutput::PlaySound { leg: Some(leg), sound, .. } => media(leg, MediaCommand::PlaySound(sound)),
+            RoomOutput::StopSound(mix, None) => {
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopSound));
+            }
+            RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
             RoomOutput::Record(mix, session, organisation) => {
                 let plan = RecordingPlan { session, organisation, sides: None };
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));

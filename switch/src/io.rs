@@ -18,6 +18,7 @@ use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::rating::Price;
+use sidetone_model::sound_name::SoundName;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, Negotiated, SessionDescription, SrtpRule};
@@ -143,6 +144,8 @@ pub enum MediaCommand {
         /// The silence before the first prompt.
         lead: Duration,
     },
+    /// Play this sound to the party of the seat alone, in place of an earlier one and beside the prompts.
+    PlaySound(SoundName),
     /// Send the party this key as a telephone event.
     Press(KeyPress),
     /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
@@ -151,6 +154,8 @@ pub enum MediaCommand {
     Snapshot,
     /// Stop the prompts that play to the party only; their end is not reported.
     StopPlaying,
+    /// End the sound that plays to the party only.
+    StopSound,
     /// Play a tone into the audio sent to the party.
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.

@@ -2,6 +2,7 @@
 
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use sidetone_model::prompt::Prompt;
+use sidetone_model::sound_name::SoundName;
 
 use crate::port_id::PortId;
 
@@ -28,11 +29,20 @@ pub enum MixOrder {
         /// The prompts, in order.
         prompts: Vec<Prompt>,
     },
+    /// Play this sound to all seats, in place of an earlier one and beside the prompts.
+    PlaySound {
+        /// The organisation of the sound.
+        organisation: OrganisationId,
+        /// The sound.
+        sound: SoundName,
+    },
     /// Record it until [`MixOrder::StopRecording`]; then, or when the recording ends by itself,
     /// [`Input::Recorded`](crate::machine::Input::Recorded) reports its file.
     Record(RecordingPlan),
     /// Stop recording.
     StopRecording,
+    /// End the sound.
+    StopSound,
 }
 
 /// Identifies a recording.

@@ -71,6 +71,29 @@ fn one_is_stored_listed_heard_replaced_and_removed() {
 }
 
 #[test]
+fn an_organisation_has_sounds_under_names_of_its_own() {
+    let desk = Desk::start();
+    let builtin = desk.get(As::Rooms, &path(&desk, "")).items("name").len();
+    for number in 1..=20 {
+        let (status, stored) = put(&desk, As::Rooms, &format!("/own-{number}"), &wav(7, 1_600));
+        assert_eq!((status, &stored["name"]), (200, &Value::from(format!("own-{number}"))), "{stored}");
+    }
+    let list = desk.get(As::Rooms, &path(&desk, ""));
+    let names = list.items("name");
+    assert_eq!((names.len(), names.is_sorted()), (builtin + 20, true), "{names:?}");
+    let (status, refused) = put(&desk, As::Rooms, "/own-21", &wav(7, 1_600));
+    assert_eq!((status, refused["error"]["code"].as_str()), (409, Some("conflict")), "{refused}");
+    // One of them is replaced, and one makes room.
+    assert_eq!(put(&desk, As::Rooms, "/own-20", &wav(8, 3_200)).1["duration_ms"], 200);
+    assert_eq!(desk.delete(As::Rooms, &path(&desk, "/own-1")).status, 204);
+    assert_eq!(put(&desk, As::Rooms, "/own-21", &wav(7, 1_600)).0, 200);
+    for gone in ["/own-1", "/own-22", "/own-A", "/own-"] {
+        assert_eq!(desk.get(As::Rooms, &path(&desk, gone)).status, 404, "{gone}");
+    }
+    assert_eq!(desk.delete(As::Rooms, &path(&desk, "/own-1")).status, 404);
+}
+
+#[test]
 fn what_cannot_be_played_says_why() {
     let desk = Desk::start();
     let mut surround = wav(0, 100);
@@ -163,7 +186,7 @@ async fn every_node_plays_what_was_stored() {
     let desk = Arc::new(prompts::PromptService::new(ground.store.clone(), nodes[0].0.clone()));
     let builtin = nodes[0].0.clip(acme, Prompt::Joined);
     for sample in [5, 6] {
-        desk.put(acme, Prompt::Joined, wav(sample, 320), at(1)).await.unwrap();
+        desk.put(acme, Prompt::Joined.into(), wav(sample, 320), at(1)).await.unwrap();
         for (library, followed) in &mut nodes {
             followed.catch_up(&ground.store, library).await.unwrap();
             assert_eq!(library.clip(acme, Prompt::Joined).samples(), [sample; 320]);
@@ -175,7 +198,7 @@ async fn every_node_plays_what_was_stored() {
     let (late, mut followed) = (Library::new(), Followed::default());
     followed.catch_up(&ground.store, &late).await.unwrap();
     assert_eq!(late.clip(acme, Prompt::Joined).samples(), [6; 320]);
-    desk.remove(acme, Prompt::Joined).await.unwrap();
+    desk.remove(acme, Prompt::Joined.into()).await.unwrap();
     followed.catch_up(&ground.store, &late).await.unwrap();
     assert_eq!(late.clip(acme, Prompt::Joined), builtin);
     ground.store.close().await;

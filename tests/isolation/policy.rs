@@ -335,6 +335,10 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/conferences/{room}/record", Act, "live_room")
         .answers(204)
         .body_of(|_| json!({"on": true})),
+    row("POST /api/v1/conferences/{room}/play", Act, "live_room")
+        .answers(422)
+        .body_of(|_| json!({"prompt": "own-none"})),
+    row("POST /api/v1/conferences/{room}/stop-playing", Act, "live_room").answers(204),
     row("POST /api/v1/conferences/{room}/members/{id}/kick", Act, "live_room member").answers(204),
     row("POST /api/v1/conferences/{room}/end", Act, "live_room").answers(204),
     // Who is let in, and their teams.

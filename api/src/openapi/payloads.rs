@@ -191,8 +191,12 @@ struct ConferenceUpdatedData {
     automatic_gain: Option<bool>,
     /// With `gain-member`: the fixed gain in decibels.
     gain_db: Option<i8>,
+    /// With `playing` and `played`: the sound.
+    prompt: Option<String>,
     /// With `recording`: what it is now.
     recording: Option<bool>,
+    /// With `played`: whether the sound ended early.
+    stopped: Option<bool>,
     /// With `start-talking` and `stop-talking`: all members who are speaking.
     talking: Option<Vec<u32>>,
     /// With `whisper-member`: the only member that hears it.

@@ -28,6 +28,19 @@ impl Mix {
                     self.events.tell(MixEvent::Played { seat: key, token });
                 }
             }
+            SeatCommand::PlaySound(clip) => {
+                let sound = member.sound.get_or_insert_with(|| Box::new(Announcer::new()));
+                sound.player().stop();
+                sound.player().play(vec![clip], None);
+            }
+            SeatCommand::StopSound => {
+                if let Some(sound) = &mut member.sound {
+                    sound.player().stop();
+                    if let Line::Own(own) = &mut member.line {
+                        own.cut();
+                    }
+                }
+            }
             SeatCommand::StopPlaying => {
                 if let Some(announcer) = &mut member.announcer {
                     announcer.player().stop();
@@ -48,11 +61,16 @@ impl Mix {
             MixCommand::Play(clips) => {
                 self.sounds.announcements.play(clips, None);
             }
+            MixCommand::PlaySound(clip) => {
+                self.sounds.sound.stop();
+                self.sounds.sound.play(vec![clip], None);
+            }
             MixCommand::Record(sink) => self.recording = Some(Recording { sink, sides: None }),
             MixCommand::RecordSides { sink, sides } => {
                 self.recording = Some(Recording { sink, sides: Some(sides) });
             }
             MixCommand::StopRecording => self.recording = None,
+            MixCommand::StopSound => self.sounds.sound.fade_out(),
         }
         self.refresh();
     }

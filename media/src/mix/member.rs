@@ -33,6 +33,8 @@ pub(super) struct Member {
     pub(super) sender: Sender,
     /// The clips that play for this seat only.
     pub(super) announcer: Option<Box<Announcer>>,
+    /// The clip that was chosen for this seat only; prompts do not end it.
+    pub(super) sound: Option<Box<Announcer>>,
 }
 
 impl Member {
@@ -56,6 +58,7 @@ impl Member {
             line: Line::Idle,
             sender: Sender::new(seed, formats.send),
             announcer: None,
+            sound: None,
             formats,
         })
     }
@@ -98,16 +101,21 @@ impl Member {
 
     /// What it is to be sent in this tick.
     pub(super) fn wants(&self) -> Want {
-        match (self.formats.hears, self.source, &self.announcer) {
-            (false, ..) | (true, None, None) => Want::Nothing,
-            (true, source, Some(_)) => Want::Own(source.unwrap_or(Source::Silence)),
-            (true, Some(Source::Mix), None) if self.hears_apart => Want::Own(Source::Mix),
-            (true, Some(source), None) => Want::Shared(source),
+        match (self.formats.hears, self.source, self.has_clips()) {
+            (false, ..) | (true, None, false) => Want::Nothing,
+            (true, source, true) => Want::Own(source.unwrap_or(Source::Silence)),
+            (true, Some(Source::Mix), false) if self.hears_apart => Want::Own(Source::Mix),
+            (true, Some(source), false) => Want::Shared(source),
         }
+    }
+
+    /// Whether clips play for this seat only.
+    fn has_clips(&self) -> bool {
+        self.announcer.is_some() || self.sound.is_some()
     }
 
     /// Whether every tick has work to do for this seat.
     pub(super) fn needs_ticks(&self) -> bool {
-        self.announcer.is_some() || (self.formats.hears && self.source.is_some())
+        self.has_clips() || (self.formats.hears && self.source.is_some())
     }
 }

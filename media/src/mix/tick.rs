@@ -231,22 +231,24 @@ impl Mix {
         }
         let mut frame = [0; FRAME_MAX];
         for member in members.iter_mut() {
-            let Member { key, line, announcer, coding, hears_apart, .. } = member;
+            let Member { key, line, announcer, sound, coding, hears_apart, .. } = member;
             let Some(pcm) = frame.get_mut(..coding.rate.samples()) else { continue };
             let source = match line {
                 Line::Own(own) => own.source,
-                _ if announcer.is_none() => continue,
+                _ if announcer.is_none() && sound.is_none() => continue,
                 _ => Source::Silence,
             };
             sounds.write(*key, source, coding.rate, pcm);
             let mut alike = !*hears_apart || source != Source::Mix;
-            if let Some(clips) = announcer {
+            // The prompts come second: the sound is lowered under them, and not they under the sound.
+            for clips in [sound, announcer] {
+                let Some(playing) = clips else { continue };
                 let lowered = if source == Source::Mix { ramp::WHOLE / 4 } else { 0 };
-                clips.speak(*key, pcm, (coding.rate, lowered), events);
+                playing.speak(*key, pcm, (coding.rate, lowered), events);
                 alike = false;
-            }
-            if announcer.as_ref().is_some_and(|clips| clips.is_over()) {
-                *announcer = None;
+                if playing.is_over() {
+                    *clips = None;
+                }
             }
             if let Line::Own(own) = line {
                 figures.encoded_packets += own.feed(pcm, alike) as u64;

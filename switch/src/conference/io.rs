@@ -11,6 +11,7 @@ use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::{MergedBy, RoomEvent};
 use sidetone_model::room::{DialKind, MemberGain, Role, RoomName};
+use sidetone_model::sound_name::SoundName;
 
 use crate::conference::RoomDirectory;
 
@@ -191,12 +192,25 @@ pub enum Output {
     Play(LegId, Vec<Prompt>, u64),
     /// Play prompts to every leg in a mix.
     PlayAll(MixId, OrganisationId, Vec<Prompt>),
+    /// Play a sound to every leg in a mix, or to one, in place of an earlier one and beside the prompts.
+    PlaySound {
+        /// The mix.
+        mix: MixId,
+        /// The only leg that hears it.
+        leg: Option<LegId>,
+        /// The organisation of the sound.
+        organisation: OrganisationId,
+        /// The sound.
+        sound: SoundName,
+    },
     /// Record a mix; append to the session's file.
     Record(MixId, ConferenceSessionId, OrganisationId),
     /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].
     StopRecording(MixId),
+    /// End the sound that plays in a mix, or to one leg.
+    StopSound(MixId, Option<LegId>),
     /// Let only one other leg of the mix hear a leg; `None` lets all hear it, as when it joins a mix.
     Whisper(LegId, Option<LegId>),
 }

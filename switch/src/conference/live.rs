@@ -11,7 +11,8 @@ use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, Organ
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::{MemberChange, Person, RoomChange, RoomEvent};
 use sidetone_model::room::{
-    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, MemberGain, Role, RoomName,
+    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, MemberGain, PlayingSound, Role,
+    RoomName,
 };
 use sidetone_model::time::{Now, Timestamp};
 
@@ -43,6 +44,8 @@ pub(super) struct Live {
     announced: [Option<Instant>; 2],
     /// Recordings that were started and whose end is not reported yet.
     pub(super) recordings: usize,
+    /// The sound that a program plays.
+    pub(super) playing: Option<PlayingSound>,
 }
 
 /// Settings of the stored room that stay fixed while the room is live.
@@ -136,6 +139,7 @@ impl Live {
             invites: Vec::new(),
             announced: [None; 2],
             recordings: 0,
+            playing: None,
         };
         room.tell(now, RoomChange::Opened { room_name: title }, outputs);
         room
@@ -257,6 +261,7 @@ impl Live {
         cause: HangupCause,
         outputs: &mut Outputs,
     ) -> Option<Member> {
+        self.stop_sound_of(now, id, outputs);
         let mut member = self.members.remove(&id)?;
         member.talks(now.instant, false);
         self.moderators -= usize::from(member.role == Role::Moderator);
@@ -499,6 +504,7 @@ impl Live {
             locked: self.locked,
             recording: self.recording,
             all_muted: self.all_muted,
+            playing: self.playing,
             run_seconds: u64::try_from(now.since(self.started_at) / 1_000_000).unwrap_or(0),
             revision: self.revision,
             members: self.members.values().map(|member| member.view(self.waits())).collect(),

@@ -54,7 +54,9 @@ impl Live {
             | Control::Lock
             | Control::Mute(_)
             | Control::MuteAll
+            | Control::Play { .. }
             | Control::Record(_)
+            | Control::StopSound
             | Control::Unlock
             | Control::Unmute(_) => {}
         }

@@ -250,6 +250,7 @@ impl LiveRooms {
     pub(super) fn close(&mut self, now: Now, name: RoomName, outputs: &mut Outputs) {
         let Some(mut room) = self.rooms.remove(&name) else { return };
         outputs.clear(Alarm::Alone(name));
+        room.stop_sound(now, outputs);
         room.record(now, false, outputs);
         room.tell(now, RoomChange::Ended, outputs);
         if room.recordings > 0 {

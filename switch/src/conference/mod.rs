@@ -45,6 +45,7 @@ mod notes;
 mod outputs;
 mod pin_attempts;
 mod pins;
+mod playing;
 mod returning;
 
 pub use directory::RoomDirectory;

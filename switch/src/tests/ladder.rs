@@ -245,6 +245,8 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::Play { prompts, token, .. } => {
                 format!("media {} plays {prompts:?} as {token}", port.0)
             }
+            MediaCommand::PlaySound(sound) => format!("media {} plays sound {sound}", port.0),
+            MediaCommand::StopSound => format!("media {} plays no sound", port.0),
             MediaCommand::Secure(keys) => {
                 let suite = match keys.as_deref() {
                     None => "nothing",

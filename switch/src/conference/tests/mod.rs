@@ -8,6 +8,7 @@ mod invites;
 mod laws;
 mod moderating;
 mod pin_attempts;
+mod playing;
 mod races;
 pub(crate) mod reader;
 mod script;

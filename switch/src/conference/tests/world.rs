@@ -289,7 +289,10 @@ impl World {
             Output::StopPlaying(leg) => drop(self.told(*leg)),
             Output::Record(_, session, _) => self.recording.push(*session),
             Output::PinGuessing(guessing) => self.guessed.push(guessing.clone()),
-            Output::PlayAll(..) | Output::StopRecording(_) => {}
+            Output::PlayAll(..)
+            | Output::PlaySound { .. }
+            | Output::StopRecording(_)
+            | Output::StopSound(..) => {}
         }
     }
 

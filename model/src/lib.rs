@@ -52,7 +52,6 @@ pub mod recording;
 pub mod registration;
 pub mod room;
 pub mod rules;
-pub mod sound_name;
 pub mod switch_event;
 pub mod team;
 pub mod time;

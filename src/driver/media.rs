@@ -13,8 +13,7 @@ use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand
 use sidetone_media::net::{self, Relay};
 use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
-use sidetone_model::sound_name::SoundName;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_sip::transport::Routes;
 use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
@@ -169,12 +168,14 @@ impl Media {
             },
             MixOrder::Record(plan) => {
                 let audio = self.audio.as_ref().ok_or("there is nothing to record with")?;
+                let channels = plan.channels;
                 let sink = audio.record(plan)?;
                 let seat = |port: PortId| self.ids.get(&port).map(|known| known.id.seat());
                 match plan.sides.map(|sides| sides.map(seat)) {
                     Some([Some(left), Some(right)]) => MixCommand::RecordSides { sink, sides: [left, right] },
                     // A port that is closed already: the call is over, and so is its recording.
                     Some(_) => return Ok(()),
+                    None if channels == 2 => MixCommand::RecordChannels(sink),
                     None => MixCommand::Record(sink),
                 }
             }
@@ -241,6 +242,7 @@ impl Media {
                 let seat = Seat { formats: *formats, muted, hears, seed: self.rng.random() };
                 net::Command::Join { mix, seat: Box::new(seat) }
             }
+            MediaCommand::Left(left) => net::Command::Seat(SeatCommand::Left(left)),
             MediaCommand::Leave => net::Command::Leave,
             MediaCommand::Listen { mix, formats, muted } => {
                 let seat = Seat { formats: *formats, muted, hears: Hears::Nothing, seed: self.rng.random() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::sound_name::SoundName;
+use sidetone_model::prompt::SoundName;
 use sidetone_store::{Store, StoreError, StoredPrompt};
 use tokio::sync::watch;
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
-use sidetone_model::sound_name::SoundName;
+use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::prompts::builtin;
 

@@ -4,8 +4,7 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
-use sidetone_model::prompt::{Prompt, PromptRecord, Prompts};
-use sidetone_model::sound_name::{OwnSound, SoundName};
+use sidetone_model::prompt::{OwnSound, Prompt, PromptRecord, Prompts, SoundName};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 

@@ -3,8 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::PromptRecord;
-use sidetone_model::sound_name::{OwnSound, SoundName};
+use sidetone_model::prompt::{OwnSound, PromptRecord, SoundName};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, number, parsed, word};

@@ -192,6 +192,7 @@ fn record(
         invites,
         has_recording: bytes.is_some_and(|bytes| bytes > 0),
         recording_bytes: bytes.unwrap_or(0),
+        recording_channels: number(row, "recording_channels")?,
         recording_error: row.try_get("recording_error")?,
     })
 }

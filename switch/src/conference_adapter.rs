@@ -264,9 +264,14 @@ impl Conferences {
             }
             RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
             RoomOutput::Record(mix, session, organisation) => {
-                let plan = RecordingPlan { session, organisation, sides: None };
+                let plan = RecordingPlan { session, organisation, sides: None, channels: 1 };
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
             }
+            RoomOutput::RecordChannels(mix, session, organisation) => {
+                let plan = RecordingPlan { session, organisation, sides: None, channels: 2 };
+                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
+            }
+            RoomOutput::Left(leg, left) => media(leg, MediaCommand::Left(left)),
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
             RoomOutput::StopRecording(mix) => {
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopRecording));

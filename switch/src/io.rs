@@ -16,9 +16,8 @@ use sidetone_model::call_operation::RecordStep;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
-use sidetone_model::prompt::Prompt;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::rating::Price;
-use sidetone_model::sound_name::SoundName;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, Negotiated, SessionDescription, SrtpRule};
@@ -121,6 +120,8 @@ pub enum MediaCommand {
         /// What it hears.
         hears: SeatHears,
     },
+    /// Put the party of the seat on the left channel of a recording with two, or on the right.
+    Left(bool),
     /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
     /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix.

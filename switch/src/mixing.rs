@@ -1,8 +1,7 @@
 //! Orders of the switch to the mixes of the media engine: seats, prompts by name, recordings.
 
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
-use sidetone_model::prompt::Prompt;
-use sidetone_model::sound_name::SoundName;
+use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::port_id::PortId;
 
@@ -52,8 +51,10 @@ pub struct RecordingPlan {
     pub session: ConferenceSessionId,
     /// The organisation.
     pub organisation: OrganisationId,
-    /// The ports of the left and the right channel; `None` records the whole mix on one.
+    /// The ports of the left and the right channel; `None` records the whole mix.
     pub sides: Option<[PortId; 2]>,
+    /// Channels of the file: two with `sides`, one or two for a whole mix.
+    pub channels: u16,
 }
 
 /// A recording that is closed.

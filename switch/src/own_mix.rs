@@ -55,7 +55,7 @@ pub(super) fn record(parties: &mut Parties, step: RecordStep) {
             let ports = [Party::Caller, Party::Callee(callee)].map(|party| parties.leg(party).map(Leg::port));
             if let [Some(left), Some(right)] = ports {
                 let (session, organisation) = (ConferenceSessionId(id.0), parties.facts.organisation);
-                let plan = RecordingPlan { session, organisation, sides: Some([left, right]) };
+                let plan = RecordingPlan { session, organisation, sides: Some([left, right]), channels: 2 };
                 parties.push(Output::Mix(parties.own_mix_id(), MixOrder::Record(plan)));
             }
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sidetone_media::audio::wav::{Wav, header};
-use sidetone_model::sound_name::SoundName;
+use sidetone_model::prompt::SoundName;
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 use tokio::sync::Mutex;

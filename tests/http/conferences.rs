@@ -8,12 +8,11 @@ use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::{
     Control, ControlDone, ControlRefused, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
     MemberGain, PlayingSound, Requester, Role, RoomName, RoomViewer,
 };
-use sidetone_model::sound_name::SoundName;
 use uuid::Uuid;
 
 use crate::desk::{As, Desk};
@@ -241,6 +240,7 @@ fn controls_reach_the_switch_and_are_answered() {
         ("record", Some(json!({"on": true})), 204, Control::Record(true)),
         ("record", Some(json!({"on": false})), 204, Control::Record(false)),
         ("stop-playing", None, 204, Control::StopSound),
+        ("record", Some(json!({"on": false, "channels": 2})), 204, Control::Record(false)),
         ("end", None, 204, Control::End),
     ];
     for (path, body, status, control) in cases {
@@ -256,6 +256,12 @@ fn controls_reach_the_switch_and_are_answered() {
     assert_eq!(post("record", None).status, 400);
     assert_eq!(post("record", Some(json!({"on": 1}))).message(), "on: must be true or false, not a number");
     assert_eq!(post("record", Some(json!({}))).message(), "on: is required");
+    let three = post("record", Some(json!({"on": true, "channels": 3})));
+    assert_eq!((three.status, three.message()), (400, "channels: must be between 1 and 2"));
+    assert_eq!(post("record", Some(json!({"on": true, "channels": 2}))).status, 204);
+    let ordered: Vec<Control> =
+        desk.party().controls.lock().unwrap().drain(..).map(|(_, control)| control).collect();
+    assert_eq!(ordered, [Control::RecordChannels(2), Control::Record(true)]);
     let wrong = [
         ("members/3/gain", json!({}), "gain_db: is required, or automatic_gain"),
         ("members/3/gain", json!({"gain_db": 25}), "gain_db: must be between -24 and 24"),
@@ -278,6 +284,11 @@ fn controls_reach_the_switch_and_are_answered() {
     }
     assert_eq!(desk.party().controls.lock().unwrap().len(), 0);
     let refusals = [
+        (
+            ControlRefused::Channels(1),
+            409,
+            "the recordings of a session are in one file, and its file has 1 channels: leave channels out",
+        ),
         (ControlRefused::NoHearer, 400, "member: must be a member of the room"),
         (
             ControlRefused::Playing(Prompt::Alone.into()),

@@ -129,6 +129,7 @@ async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: true,
+        record_channels: 1,
         max_members: 0,
         minutes_email: String::new(),
     };
@@ -164,6 +165,7 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
         peak_members: 1,
         is_recorded,
         is_recording: is_recorded && [LIVE, WRITTEN_OUT].contains(&number),
+        recording_channels: 1,
         events: 0,
         revision: 1,
     };

@@ -48,7 +48,7 @@ fn a_recording_is_told_of_once_when_it_can_be_played() {
         put(store, vec![SessionRow { ended_at: Some(at(60)), ..recording }], vec![]).await;
         assert_eq!((bytes().await, told().await), (None, 0), "it is being written out");
         put(store, vec![], vec![complete(home, 1, 96_080)]).await;
-        let expected = json!({"session_id": session(1), "room_id": home.room, "bytes": 96_080, "seconds": 3,
+        let expected = json!({"session_id": session(1), "room_id": home.room, "bytes": 96_080, "channels": 1, "seconds": 3,
             "room": format!("svc-room-{}", home.room)});
         assert_eq!(events(store, EventKind::RecordingReady).await, [(home.owner, expected)]);
 

@@ -257,6 +257,8 @@ struct RecordingReadyData {
     error: Option<String>,
     /// Bytes of the file.
     bytes: u64,
+    /// The channels of a room's recording; absent for a call, which has two.
+    channels: Option<u16>,
     /// Its duration in whole seconds.
     seconds: u64,
 }

@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use sidetone_model::access::Permission;
 use sidetone_model::problem::FieldProblem;
+use sidetone_model::prompt::SoundName;
 use sidetone_model::room::{Control, PlayingSound};
-use sidetone_model::sound_name::SoundName;
 
 use crate::auth::Caller;
 use crate::body::declare::{integer, optional, parsed, required};

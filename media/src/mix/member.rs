@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) loudness: Loudness,
     /// The only seat that hears it; `None` for all.
     pub(super) whispers_to: Option<SeatKey>,
+    /// Whether it is on the left channel of a recording with two.
+    pub(super) left: bool,
     /// Whether it is among the parties that are decoded in this tick.
     pub(super) chosen: bool,
     /// Whether it hears something else than the sum in this tick: its own audio is in the sum, or another party
@@ -53,6 +55,7 @@ impl Member {
             talk: Talk::new(),
             loudness: Loudness::new(),
             whispers_to: None,
+            left: false,
             chosen: false,
             hears_apart: false,
             line: Line::Idle,

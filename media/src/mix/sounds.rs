@@ -113,6 +113,12 @@ impl Sounds {
         }
     }
 
+    /// Writes the audio that all hear, without the voices that `leaves_out` names.
+    pub(super) fn without_voices(&self, rate: Rate, leaves_out: impl Fn(SeatKey) -> bool, pcm: &mut [i16]) {
+        let voices = self.voices.public_seats(rate).filter(|(seat, _)| leaves_out(*seat));
+        self.sum.without_all(rate, voices.map(|(_, voice)| voice), pcm);
+    }
+
     /// Writes the audio for `seat`: without its own voice, and with the voices that only it hears.
     pub(super) fn write(&self, seat: SeatKey, source: Source, rate: Rate, pcm: &mut [i16]) {
         match (source, self.voices.of(seat, rate)) {

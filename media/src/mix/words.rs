@@ -87,6 +87,8 @@ pub enum SeatCommand {
     Gain(Gain),
     /// Changes what it hears.
     Hear(Hears),
+    /// Puts its audio on the left channel of a recording by [`MixCommand::RecordChannels`], or on the right.
+    Left(bool),
     /// Mutes it, or ends the muting.
     Mute(bool),
     /// Plays these clips to this seat only, after those already queued; [`MixEvent::Played`] reports the end.
@@ -118,6 +120,9 @@ pub enum MixCommand {
     PlaySound(Arc<Clip>),
     /// Sends every frame of the whole mix to this sink, which replaces an earlier one.
     Record(Box<dyn FrameSink>),
+    /// Sends every frame of the mix on two channels to this sink, which replaces an earlier one: seats that are
+    /// [`SeatCommand::Left`] on the left, all others on the right, and clips for all seats on both.
+    RecordChannels(Box<dyn FrameSink>),
     /// Sends the audio of two seats to this sink, each on a channel of its own; it replaces an earlier one.
     RecordSides {
         /// Receives frames of two channels, sample by sample in turn.
@@ -137,6 +142,7 @@ impl fmt::Debug for MixCommand {
             MixCommand::Play(clips) => f.debug_tuple("Play").field(&clips.len()).finish(),
             MixCommand::PlaySound(clip) => f.debug_tuple("PlaySound").field(&clip.duration_ms()).finish(),
             MixCommand::Record(_) => f.write_str("Record"),
+            MixCommand::RecordChannels(_) => f.write_str("RecordChannels"),
             MixCommand::RecordSides { sides, .. } => f.debug_tuple("RecordSides").field(sides).finish(),
             MixCommand::StopRecording => f.write_str("StopRecording"),
             MixCommand::StopSound => f.write_str("StopSound"),

@@ -145,6 +145,8 @@ pub enum RoomChange {
     },
     /// The recording started or ended.
     Recording(bool),
+    /// The recordings of the session have so many channels; comes before the first one starts.
+    RecordingChannels(u16),
     /// A member started or stopped talking.
     Talking {
         /// Their member id.
@@ -321,7 +323,8 @@ impl RoomChange {
             RoomChange::Invited(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
-            | RoomChange::Recorded { .. } => return None,
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => return None,
         })
     }
 
@@ -373,7 +376,8 @@ impl RoomChange {
             | RoomChange::Locked(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
-            | RoomChange::Recorded { .. } => {}
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => {}
         }
     }
 }
@@ -384,8 +388,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::prompt::Prompt;
-    use crate::sound_name::SoundName;
+    use crate::prompt::{Prompt, SoundName};
 
     const ROOM: &str = "svc-room-00000000-0000-0000-0000-000000000009";
 

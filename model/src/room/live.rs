@@ -12,8 +12,8 @@ use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomI
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
+use crate::prompt::SoundName;
 use crate::room::{Role, RoomName};
-use crate::sound_name::SoundName;
 use crate::time::Timestamp;
 
 /// A live room.
@@ -291,6 +291,8 @@ pub enum Control {
     },
     /// Starts or stops the recording.
     Record(bool),
+    /// Chooses the channels of the recording: 1 with the whole mix, 2 with the moderators on the left.
+    RecordChannels(u16),
     /// Ends the sound that is played into the room.
     StopSound,
     /// Lets everyone join.
@@ -316,6 +318,9 @@ pub enum ControlRefused {
     /// The node has reached its limit of calls.
     #[error("the node is overloaded")]
     Busy,
+    /// A recording of the session has so many channels.
+    #[error("the recordings of a session are in one file, and its file has {0} channels: leave channels out")]
+    Channels(u16),
     /// The room has reached its limit of members.
     #[error("the room is full: it holds max_members already")]
     Full,
@@ -361,9 +366,8 @@ impl From<ControlRefused> for Problem {
     fn from(refused: ControlRefused) -> Self {
         use ControlRefused::*;
         match refused {
-            Full | Locked | NoCredit | NoRoute(_) | Playing(_) | Seated(_) | Unregistered(_) => {
-                Problem::Conflict(refused.to_string())
-            }
+            Channels(_) | Full | Locked | NoCredit | NoRoute(_) | Playing(_) | Seated(_)
+            | Unregistered(_) => Problem::Conflict(refused.to_string()),
             Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
             NoExtension(_) => invalid("target", &refused),
             NoHearer => invalid("member", &refused),

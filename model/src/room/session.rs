@@ -34,6 +34,8 @@ pub struct SessionRecord {
     pub has_recording: bool,
     /// The length of the recording's file; 0 when there is none.
     pub recording_bytes: u64,
+    /// The channels of the recording: 1 with the whole mix, or 2, the moderators on the left.
+    pub recording_channels: u16,
     /// Why the recording stopped early, such as a full disk; absent when it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,

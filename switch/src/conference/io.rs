@@ -8,10 +8,9 @@ use sidetone_model::ids::{
     CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, TeamId, TrunkId,
 };
 use sidetone_model::pin_guessing::PinGuessing;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::event::{MergedBy, RoomEvent};
 use sidetone_model::room::{DialKind, MemberGain, Role, RoomName};
-use sidetone_model::sound_name::SoundName;
 
 use crate::conference::RoomDirectory;
 
@@ -180,6 +179,8 @@ pub enum Output {
         /// What it hears.
         hears: Hears,
     },
+    /// Put a leg on the left channel of a recording with two, or on the right. A leg that joins a mix is on the right.
+    Left(LegId, bool),
     /// Mute or unmute a leg.
     Mute(LegId, bool),
     /// Something changed in a live room.
@@ -205,6 +206,8 @@ pub enum Output {
     },
     /// Record a mix; append to the session's file.
     Record(MixId, ConferenceSessionId, OrganisationId),
+    /// The same with two channels: legs on the left and legs on the right.
+    RecordChannels(MixId, ConferenceSessionId, OrganisationId),
     /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].

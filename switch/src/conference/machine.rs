@@ -141,6 +141,7 @@ impl Rooms {
             Control::MuteAll => return Ok(ControlDone::AllMuted(room.mute_all(now, outputs))),
             Control::Play { sound, duration_ms } => room.play_sound(now, sound, duration_ms, outputs)?,
             Control::Record(on) => room.record(now, on, outputs),
+            Control::RecordChannels(channels) => room.choose_channels(channels, outputs)?,
             Control::StopSound => room.stop_sound(now, outputs),
             Control::Unlock => room.lock(now, false, outputs),
             Control::Unmute(member) => self.live.mute(now, name, member, false, outputs)?,

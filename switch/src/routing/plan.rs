@@ -315,6 +315,7 @@ mod tests {
             wait_for_moderator: false,
             end_when_moderator_leaves: false,
             record: false,
+            record_channels: 1,
             max_members: 0,
             exemptions: Vec::new(),
             members: Vec::new(),

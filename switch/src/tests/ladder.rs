@@ -236,6 +236,7 @@ fn write_output(log: &mut String, output: &Output) {
                 formats.send.1.name(),
                 if *muted { " muted" } else { "" }
             ),
+            MediaCommand::Left(left) => format!("media {} on the left: {left}", port.0),
             MediaCommand::Leave => format!("media {} leaves its mix", port.0),
             MediaCommand::Press(key) => format!("media {} is sent key {}", port.0, key.code),
             MediaCommand::WatchKeys(events) => format!("media {} reports keys {events:?}", port.0),

@@ -53,6 +53,48 @@ fn a_sound_for_all_is_heard_beside_the_parties_and_recorded() {
     }
 }
 
+/// The sides of a recording with two channels, of the last second of it.
+fn sides(kept: &Kept) -> [Vec<i16>; 2] {
+    let pcm = kept.0.lock().unwrap();
+    let last = &pcm[pcm.len() - 32_000..];
+    [0, 1].map(|side| last.iter().skip(side).step_by(2).copied().collect())
+}
+
+#[test]
+fn a_recording_with_two_channels_has_the_seats_on_their_sides_and_clips_on_both() {
+    let tones = [500.0, 800.0, 1_300.0];
+    let mut room = Room::new(vec![
+        Party::new(1, Codec::Pcmu, tones[0]),
+        Party::new(2, Codec::G722, tones[1]),
+        Party::new(3, L16, tones[2]),
+    ]);
+    room.play(500);
+    let kept = Kept::default();
+    room.order(1, SeatCommand::Left(true));
+    room.order_all(MixCommand::RecordChannels(Box::new(kept.clone())));
+    room.order_all(MixCommand::PlaySound(clip(1_900.0, 5_000)));
+    let is_on = |side: &[i16], hz| {
+        let level = 20.0 * (amplitude(side, hz, 16_000) / LOUD).max(1e-6).log10();
+        assert!(level.abs() < 1.0 || level < -40.0, "{hz} Hz: {level:.1} dB");
+        level > -20.0
+    };
+    for left in [[true, false, false], [true, false, true], [false, false, true], [false; 3]] {
+        for (key, left) in (1..).zip(left) {
+            room.order(key, SeatCommand::Left(left));
+        }
+        room.play(1_200);
+        let [on_left, on_right] = sides(&kept);
+        for (hz, left) in tones.into_iter().zip(left) {
+            assert_eq!((is_on(&on_left, hz), is_on(&on_right, hz)), (left, !left), "{hz} Hz, {left}");
+        }
+        assert!(is_on(&on_left, 1_900.0) && is_on(&on_right, 1_900.0), "the sound is on both");
+    }
+    // Not more and not fewer samples than the mix had ticks.
+    let before = kept.0.lock().unwrap().len();
+    room.play(1_000);
+    assert_eq!(kept.0.lock().unwrap().len() - before, 2 * 16_000);
+}
+
 #[test]
 fn a_new_sound_takes_the_place_of_the_old_one_and_ends_by_itself() {
     let mut room = room(Codec::Pcmu);

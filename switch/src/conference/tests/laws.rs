@@ -9,7 +9,7 @@ use sidetone_model::ids::{ExtensionId, LegId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::MergedBy;
 use sidetone_model::room::{
-    Control, DialKind, DialRequest, GainChange, PlayingSound, Role, RoomConfig, RoomName,
+    Control, ControlRefused, DialKind, DialRequest, GainChange, PlayingSound, Role, RoomConfig, RoomName,
 };
 
 use crate::conference::tests::world::{ROOM, STAFF, World, exempt, extension, pin, plain};
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (any::<u8>(), 0..5_u8).prop_map(|(who, goal)| Step::Arrive(who, goal)),
         2 => any::<Index>().prop_map(Step::Answer),
-        4 => (0..17_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
+        4 => (0..18_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
         1 => (any::<u8>(), any::<bool>()).prop_map(|(who, role)| Step::Dial(who, role)),
         2 => (any::<Index>(), end).prop_map(|(dial, end)| Step::DialEnds(dial, end)),
         1 => any::<u8>().prop_map(Step::Free),
@@ -163,9 +163,11 @@ fn play(world: &mut World, step: Step, count: usize) {
                     Control::Play { sound, duration_ms: 4_000 }
                 }
                 15 => Control::StopSound,
+                16 => Control::RecordChannels(1 + u16::from(index.index(2) > 0)),
                 _ => Control::Unlock,
             };
-            world.control(name, control).unwrap();
+            let done = world.control(name, control);
+            assert!(done.is_ok() || matches!(done, Err(ControlRefused::Channels(_))), "{done:?}");
         }
         Step::Dial(who, moderates) => {
             let target =

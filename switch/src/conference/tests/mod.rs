@@ -1,5 +1,6 @@
 //! Tests of the rooms by their inputs and outputs.
 
+mod channels;
 mod claiming;
 mod confirming;
 mod controlling;

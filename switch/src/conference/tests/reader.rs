@@ -165,7 +165,8 @@ impl Mirror {
             RoomChange::Ended
             | RoomChange::Invited(_)
             | RoomChange::Merged { .. }
-            | RoomChange::Recorded { .. } => {}
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => {}
             RoomChange::Opened { .. } => panic!("opened twice"),
         }
     }

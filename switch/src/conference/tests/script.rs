@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use expect_test::Expect;
 use sidetone_model::call::HangupCause;
+use sidetone_model::prompt::SoundName;
 use sidetone_model::room::event::{MemberChange, MergedBy, RoomChange};
 use sidetone_model::room::{
     Control, DialKind, DialRequest, GainChange, MemberGain, PlayingSound, Role, RoomConfig, RoomName,
 };
-use sidetone_model::sound_name::SoundName;
 
 use crate::conference::tests::world::{ACME, ROOM, World, directory, exempt, extension, pin, plain};
 use crate::conference::{DeviceId, DialEnd, DialId, Goal, Hears, Input, Output, RoomsConfig};
@@ -48,6 +48,7 @@ pub(super) fn room(text: &str) -> RoomConfig {
             ("mod", digits) => room.moderator_pin = pin(digits),
             ("waits", _) => room.wait_for_moderator = true,
             ("ends", _) => room.end_when_moderator_leaves = true,
+            ("record", "2") => (room.record, room.record_channels) = (true, 2),
             ("record", _) => room.record = true,
             ("notes", _) => {}
             ("max", most) => room.max_members = most.parse().unwrap(),
@@ -83,6 +84,11 @@ impl Scene {
             ["unlock"] => self.control(Control::Unlock),
             ["mute-all"] => self.control(Control::MuteAll),
             ["end"] => self.control(Control::End),
+            ["record", "on", channels] => {
+                self.control(Control::RecordChannels(channels.parse().unwrap()));
+                self.write();
+                self.control(Control::Record(true));
+            }
             ["record", on] => self.control(Control::Record(*on == "on")),
             ["mute", id] => self.control(Control::Mute(id.parse().unwrap())),
             ["unmute", id] => self.control(Control::Unmute(id.parse().unwrap())),
@@ -208,7 +214,7 @@ impl Scene {
     fn session(&self) -> sidetone_model::ids::ConferenceSessionId {
         let mut texts = self.text.lines().rev().filter_map(|line| line.trim().strip_prefix("record mix"));
         let session = texts.find_map(|line| line.split_once(" session ")).expect("something was recorded");
-        session.1.parse().unwrap()
+        session.1.split(' ').next().unwrap().parse().unwrap()
     }
 
     fn mix(&mut self, mix: u64) -> usize {
@@ -271,6 +277,12 @@ impl Scene {
             Output::StopSound(mix, None) => format!("mix {} hears no sound", self.mix(mix.0)),
             Output::StopSound(_, Some(leg)) => format!("{} hears no sound", World::name(*leg)),
             Output::Record(mix, session, _) => format!("record mix {} session {session}", self.mix(mix.0)),
+            Output::RecordChannels(mix, session, _) => {
+                format!("record mix {} session {session} on two channels", self.mix(mix.0))
+            }
+            Output::Left(leg, left) => {
+                format!("{} is on the {}", World::name(*leg), if *left { "left" } else { "right" })
+            }
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),
             Output::Whisper(leg, to) => {
@@ -316,6 +328,7 @@ fn change(what: &RoomChange) -> String {
             format!("playing {}{to}", sound.prompt)
         }
         RoomChange::Recorded { bytes, error } => format!("recorded {bytes} {error:?}"),
+        RoomChange::RecordingChannels(channels) => format!("recorded on {channels} channels"),
         RoomChange::Recording(on) => format!("recording {on}"),
         RoomChange::Talking { member, talking } => format!("{member} talking {talking}"),
     }

@@ -209,7 +209,8 @@ async fn a_sound_is_played_to_all_or_to_one() {
     assert_eq!(order("play", json!({"prompt": "own-note"})).await, 204);
     assert_eq!(order("play", json!({"prompt": "hold-music"})).await, 409, "one at a time");
     assert_eq!(site.get(&room).await.1["playing"], json!({"prompt": "own-note"}));
-    tokio::join!(hears(&ada.heard, tones, &[TONES[1], note]), hears(&bob.heard, tones, &[TONES[0], note]));
+    let with_note = [[TONES[1], note], [TONES[0], note]];
+    tokio::join!(hears(&ada.heard, tones, &with_note[0]), hears(&bob.heard, tones, &with_note[1]));
     assert_eq!(order("stop-playing", json!({})).await, 204);
     assert_eq!(order("stop-playing", json!({})).await, 204);
     assert_eq!(site.get(&room).await.1.get("playing"), None);

@@ -8,7 +8,6 @@ use serde_json::json;
 use sidetone::recorder::{DataDisk, Playback};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::{NodeId, OrganisationId};
-use sidetone_model::open_file::OpenFile as _;
 use sidetone_model::organisation::{OrganisationChange, Organisations};
 use sidetone_model::problem::Problem;
 use sidetone_model::recording::Recordings as _;

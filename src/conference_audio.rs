@@ -6,6 +6,7 @@ use std::time::Duration;
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_switch::mixing::{Recording, RecordingPlan};
 use tokio::sync::mpsc;
@@ -26,12 +27,12 @@ pub struct NodeAudio {
 }
 
 impl ConferenceAudio for NodeAudio {
-    fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
-        self.library.clip(organisation, prompt)
+    fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.library.clip(organisation, language, prompt)
     }
 
-    fn sound(&self, organisation: OrganisationId, name: SoundName) -> Option<Arc<Clip>> {
-        self.library.sound(organisation, name)
+    fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>> {
+        self.library.sound(organisation, language, name)
     }
 
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String> {

@@ -106,6 +106,11 @@ fn member_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(conference_sounds::stop))
 }
 
+/// The recordings of rooms.
+fn room_recordings() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default().routes(routes!(recordings::play)).routes(routes!(recordings::delete))
+}
+
 /// The routes of the API, under `/api/v1`.
 fn v1() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
@@ -141,8 +146,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
-        .routes(routes!(recordings::play))
-        .routes(routes!(recordings::delete))
+        .merge(room_recordings())
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(conference_controls::end))

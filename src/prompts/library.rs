@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::prompts::builtin;
@@ -13,7 +14,7 @@ use crate::prompts::builtin;
 /// Every prompt that can be played; clones share the library.
 #[derive(Clone)]
 pub struct Library {
-    builtin: Arc<HashMap<Prompt, Arc<Clip>>>,
+    builtin: Arc<HashMap<(Language, Prompt), Arc<Clip>>>,
     own: Arc<RwLock<Own>>,
 }
 
@@ -28,20 +29,28 @@ struct Own {
 impl Library {
     /// A library with only the built-in prompts.
     pub fn new() -> Library {
-        let builtin = Prompt::ALL.iter().map(|prompt| (*prompt, Arc::new(read(*prompt)))).collect();
+        let languages = Language::ALL.iter().map(|(language, _)| *language);
+        let all = languages.flat_map(|language| Prompt::ALL.iter().map(move |prompt| (language, *prompt)));
+        let builtin = all.map(|(language, prompt)| ((language, prompt), Arc::new(read(language, prompt))));
+        let builtin = builtin.collect();
         Library { builtin: Arc::new(builtin), own: Arc::default() }
     }
 
-    /// Returns what callers of the organisation hear: its own prompt or the built-in one.
-    pub fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
-        self.own(organisation, prompt.into()).unwrap_or_else(|| self.builtin(prompt))
+    /// Returns what callers of the organisation hear: its own prompt, or the built-in one in this language.
+    pub fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.own(organisation, prompt.into()).unwrap_or_else(|| self.builtin(language, prompt))
     }
 
     /// Returns the organisation's sound of this name; `None` when it has no such sound.
-    pub fn sound(&self, organisation: OrganisationId, name: SoundName) -> Option<Arc<Clip>> {
+    pub fn sound(
+        &self,
+        organisation: OrganisationId,
+        language: Language,
+        name: SoundName,
+    ) -> Option<Arc<Clip>> {
         match name {
             SoundName::Own(_) => self.own(organisation, name),
-            SoundName::Prompt(prompt) => Some(self.clip(organisation, prompt)),
+            SoundName::Prompt(prompt) => Some(self.clip(organisation, language, prompt)),
         }
     }
 
@@ -51,8 +60,8 @@ impl Library {
     }
 
     /// Returns the built-in prompt.
-    pub(super) fn builtin(&self, prompt: Prompt) -> Arc<Clip> {
-        self.builtin.get(&prompt).map_or_else(silence, Arc::clone)
+    pub(super) fn builtin(&self, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.builtin.get(&(language, prompt)).map_or_else(silence, Arc::clone)
     }
 
     /// Checks whether [`Library::put`] would accept the sound now.
@@ -139,8 +148,8 @@ pub(super) enum LibraryFull {
 }
 
 #[expect(clippy::expect_used, reason = "a test reads every file that is built in")]
-fn read(prompt: Prompt) -> Clip {
-    Clip::from_wav(builtin::wav(prompt)).expect("what is built in can be played")
+fn read(language: Language, prompt: Prompt) -> Clip {
+    Clip::from_wav(builtin::wav(language, prompt)).expect("what is built in can be played")
 }
 
 fn silence() -> Arc<Clip> {
@@ -162,19 +171,21 @@ mod tests {
 
     use super::*;
 
+    const EN: Language = Language::English;
+
     #[test]
     fn an_organisation_hears_its_own_sounds_and_nobody_else_does() {
         let library = Library::new();
         let [acme, bolt] = [1, 2].map(|n| OrganisationId(Uuid::from_u128(n)));
-        let builtin = library.clip(acme, Prompt::Alone);
+        let builtin = library.clip(acme, EN, Prompt::Alone);
         assert!(builtin.duration_ms() > 0);
         let own = Clip::new([1, 2, 3]);
         library.put(acme, Prompt::Alone.into(), own.clone()).unwrap();
-        assert_eq!(*library.clone().clip(acme, Prompt::Alone), own);
-        assert_eq!(library.clip(bolt, Prompt::Alone), builtin);
-        assert_ne!(library.clip(acme, Prompt::Full), builtin);
+        assert_eq!(*library.clone().clip(acme, EN, Prompt::Alone), own);
+        assert_eq!(library.clip(bolt, EN, Prompt::Alone), builtin);
+        assert_ne!(library.clip(acme, EN, Prompt::Full), builtin);
         library.remove(acme, Prompt::Alone.into());
-        assert_eq!(library.clip(acme, Prompt::Alone), builtin);
+        assert_eq!(library.clip(acme, EN, Prompt::Alone), builtin);
     }
 
     #[test]
@@ -204,10 +215,27 @@ mod tests {
         let refused = library.put(acme, name("own-c"), Clip::new([0]));
         assert!(matches!(refused, Err(LibraryFull::Organisation)));
         library.put(bolt, name("own-a"), Clip::new([7])).unwrap();
-        assert_eq!(library.sound(bolt, name("own-a")).unwrap().samples(), [7]);
-        assert_eq!(library.sound(bolt, name("own-b")), None, "another organisation's");
+        assert_eq!(library.sound(bolt, EN, name("own-a")).unwrap().samples(), [7]);
+        assert_eq!(library.sound(bolt, EN, name("own-b")), None, "another organisation's");
         library.remove(acme, name("own-a"));
         library.put(acme, name("own-c"), Clip::new([0])).unwrap();
-        assert_eq!(library.sound(bolt, name("alone")), Some(library.clip(bolt, Prompt::Alone)));
+        assert_eq!(library.sound(bolt, EN, name("alone")), Some(library.clip(bolt, EN, Prompt::Alone)));
+    }
+
+    #[test]
+    fn every_prompt_is_spoken_in_every_language_and_an_own_one_in_all() {
+        let library = Library::new();
+        let acme = OrganisationId(Uuid::from_u128(1));
+        for prompt in Prompt::ALL {
+            let [english, german] =
+                [EN, Language::German].map(|language| library.clip(acme, language, *prompt));
+            let is_tune = matches!(prompt, Prompt::HoldMusic | Prompt::Joined | Prompt::Left);
+            assert!(german.duration_ms() > 0, "{prompt}");
+            assert_eq!(english == german, is_tune, "{prompt}");
+        }
+        library.put(acme, Prompt::Alone.into(), Clip::new([1, 2])).unwrap();
+        for (language, _) in Language::ALL {
+            assert_eq!(library.clip(acme, *language, Prompt::Alone).samples(), [1, 2], "{language}");
+        }
     }
 }

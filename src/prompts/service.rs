@@ -2,6 +2,8 @@
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
+use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::prompt::{OwnSound, Prompt, PromptRecord, Prompts, SoundName};
@@ -23,12 +25,18 @@ impl PromptService {
         PromptService { store, library }
     }
 
-    fn builtin(&self, prompt: Prompt) -> PromptRecord {
+    /// The language of the organisation's built-in prompts.
+    async fn language_of(&self, organisation: OrganisationId) -> Result<Language, Problem> {
+        let found = Organisations::find(&self.store, organisation).await?;
+        Ok(found.map(|found| found.language).unwrap_or_default())
+    }
+
+    fn builtin(&self, language: Language, prompt: Prompt) -> PromptRecord {
         PromptRecord {
             name: prompt.into(),
             own_since: None,
-            duration_ms: self.library.builtin(prompt).duration_ms(),
-            bytes: builtin::wav(prompt).len() as u64,
+            duration_ms: self.library.builtin(language, prompt).duration_ms(),
+            bytes: builtin::wav(language, prompt).len() as u64,
         }
     }
 }
@@ -37,9 +45,10 @@ impl Prompts for PromptService {
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>> {
         Box::pin(async move {
             let own = self.store.own_prompts(organisation).await?;
+            let language = self.language_of(organisation).await?;
             let played = |prompt: &Prompt| {
                 let own = own.iter().find(|own| own.name == (*prompt).into()).copied();
-                own.unwrap_or_else(|| self.builtin(*prompt))
+                own.unwrap_or_else(|| self.builtin(language, *prompt))
             };
             let named = own.iter().filter(|own| matches!(own.name, SoundName::Own(_))).copied();
             let mut all: Vec<PromptRecord> = Prompt::ALL.iter().map(played).chain(named).collect();
@@ -52,7 +61,9 @@ impl Prompts for PromptService {
         Box::pin(async move {
             match (self.store.own_prompt(organisation, name).await?, name) {
                 (Some(own), _) => Ok(own),
-                (None, SoundName::Prompt(prompt)) => Ok(builtin::wav(prompt).to_vec()),
+                (None, SoundName::Prompt(prompt)) => {
+                    Ok(builtin::wav(self.language_of(organisation).await?, prompt).to_vec())
+                }
                 (None, SoundName::Own(_)) => {
                     Err(Problem::NotFound(format!("the organisation has no sound {name}")))
                 }
@@ -62,7 +73,8 @@ impl Prompts for PromptService {
 
     fn ready(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Option<u64>> {
         Box::pin(async move {
-            if let Some(clip) = self.library.sound(organisation, name) {
+            let language = self.language_of(organisation).await?;
+            if let Some(clip) = self.library.sound(organisation, language, name) {
                 return Ok(Some(clip.duration_ms()));
             }
             // One that was stored a moment ago; the library is told of it within two seconds.

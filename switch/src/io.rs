@@ -16,6 +16,7 @@ use sidetone_model::call_operation::RecordStep;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::rating::Price;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -113,6 +114,8 @@ pub enum MediaCommand {
         mix: MixId,
         /// The organisation whose prompts and music the party hears.
         organisation: OrganisationId,
+        /// The language of the built-in prompts.
+        language: Language,
         /// The negotiated formats.
         formats: Box<Formats>,
         /// Whether the party is muted.

@@ -1,6 +1,7 @@
 //! Orders of the switch to the mixes of the media engine: seats, prompts by name, recordings.
 
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
+use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::port_id::PortId;
@@ -25,6 +26,8 @@ pub enum MixOrder {
     Play {
         /// The organisation of the prompts.
         organisation: OrganisationId,
+        /// The language of the built-in ones.
+        language: Language,
         /// The prompts, in order.
         prompts: Vec<Prompt>,
     },
@@ -32,6 +35,8 @@ pub enum MixOrder {
     PlaySound {
         /// The organisation of the sound.
         organisation: OrganisationId,
+        /// The language of a built-in prompt.
+        language: Language,
         /// The sound.
         sound: SoundName,
     },

@@ -14,6 +14,7 @@ use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
 use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::language::Language;
 use sidetone_model::live_call::LiveRecording;
 use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
@@ -250,6 +251,8 @@ fn seat(parties: &mut Parties, callee: usize) {
             (_, Seats::Taken) => formats.map(|formats| MediaCommand::Join {
                 mix: id,
                 organisation,
+                // Music has no words.
+                language: Language::default(),
                 formats,
                 muted: true,
                 hears,

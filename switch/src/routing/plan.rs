@@ -183,6 +183,7 @@ mod tests {
             numbering: Numbering::default(),
             max_outbound_calls: None,
             max_call_seconds: None,
+            language: Default::default(),
         }
     }
 
@@ -200,6 +201,7 @@ mod tests {
             srtp: Srtp::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
+            language: None,
         }
     }
 

@@ -96,16 +96,25 @@ impl CallRecordings for CallRecordingService {
         Box::pin(async move { Ok(self.store.recordings_of_call(call).await?) })
     }
 
+    fn delete<'a>(&'a self, recording: &'a CallRecording) -> PortFuture<'a, ()> {
+        Box::pin(async move {
+            require_complete(recording)?;
+            let place = (recording.organisation_id, recording.id.0.into());
+            let node = self.store.node_of_call_recording(place).await?;
+            if let Some(node) = node.filter(|node| *node != self.node) {
+                return Err(Problem::Conflict(format!("the recording is on node {node}: delete it there")));
+            }
+            // The file first: after a crash in between, the deletion can be repeated.
+            let mut disk = self.disk.clone();
+            open_file::beside(HOLDS, move || disk.remove(place.0, place.1)).await?;
+            Ok(self.store.forget_call_recording(place).await?)
+        })
+    }
+
     fn open<'a>(&'a self, recording: &'a CallRecording) -> PortFuture<'a, Box<dyn OpenFile>> {
         Box::pin(async move {
-            if recording.ended_at.is_none() {
-                let text = "the recording is still being written: it can be played once it has ended";
-                return Err(Problem::Conflict(text.to_owned()));
-            }
+            require_complete(recording)?;
             let none = |text: &str| Problem::NotFound(text.to_owned());
-            if recording.bytes == 0 {
-                return Err(none("the recording has no file, or its retention time is over"));
-            }
             // Owner and id come from the database, never from the request.
             let path = self.disk.path(recording.organisation_id, recording.id.0.into());
             let opened = open_file::beside(HOLDS, move || match File::open(path) {
@@ -120,6 +129,19 @@ impl CallRecordings for CallRecordingService {
             Ok(Box::new(opened) as Box<dyn OpenFile>)
         })
     }
+}
+
+/// Fails while a recording is written, and when it has no file.
+fn require_complete(recording: &CallRecording) -> Result<(), Problem> {
+    if recording.ended_at.is_none() {
+        let text = "the recording is still being written: it can be played or deleted once it has ended";
+        return Err(Problem::Conflict(text.to_owned()));
+    }
+    if recording.bytes == 0 {
+        let text = "the recording has no file, is deleted, or its retention time is over";
+        return Err(Problem::NotFound(text.to_owned()));
+    }
+    Ok(())
 }
 
 /// Stores the ends of calls' recordings, and keeps those that the database does not take.

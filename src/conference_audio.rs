@@ -6,14 +6,15 @@ use std::time::Duration;
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::language::Language;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_switch::mixing::{Recording, RecordingPlan};
 use tokio::sync::mpsc;
 
 use crate::call_recordings::CallRecordingEnds;
 use crate::driver::{ConferenceAudio, Handle, Request};
 use crate::prompts::Library;
-use crate::recorder::{Begins, Ended};
+use crate::recorder::{Begins, Ended, RecordingKind};
 
 /// The prompts and the recorder of a node.
 pub struct NodeAudio {
@@ -26,18 +27,26 @@ pub struct NodeAudio {
 }
 
 impl ConferenceAudio for NodeAudio {
-    fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
-        self.library.clip(organisation, prompt)
+    fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.library.clip(organisation, language, prompt)
+    }
+
+    fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>> {
+        self.library.sound(organisation, language, name)
     }
 
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String> {
-        let RecordingPlan { organisation, session, sides } = plan;
-        let channels = if sides.is_some() { 2 } else { 1 };
-        let sink = self.recordings.begin_with(organisation, session, channels).map_err(|busy| {
+        let RecordingPlan { organisation, session, sides, channels } = plan;
+        let kind = match (sides, channels) {
+            (Some(_), _) => RecordingKind::Call,
+            (None, 2) => RecordingKind::RoomChannels,
+            (None, _) => RecordingKind::Room,
+        };
+        let sink = self.recordings.begin_kind(organisation, session, kind).map_err(|busy| {
             let error = busy.to_string();
-            if sides.is_some() {
+            if kind == RecordingKind::Call {
                 // A call's recording has a row already; with a full queue it is completed at the next start.
-                let ended = Ended { organisation, session, channels, bytes: 0, error: Some(error.clone()) };
+                let ended = Ended { organisation, session, kind, bytes: 0, error: Some(error.clone()) };
                 let _ = self.ended.try_send(ended);
             }
             error
@@ -63,7 +72,7 @@ pub async fn pass_on_recordings(
             }
         };
         let Some(told) = told else { return of_calls.retry().await };
-        if told.channels == 2 {
+        if told.kind == RecordingKind::Call {
             let recording = Recording { bytes: told.bytes, error: told.error.clone() };
             // The switch may be over; the call is, too.
             switch.send(Request::Recorded(told.session, recording)).await;

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use sidetone_api::HttpServer;
 use sidetone_media::net::Relay;
-use sidetone_model::ids::NodeId;
 use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
 
@@ -37,8 +36,6 @@ pub struct Followers {
     pub events: (Bus, Listener),
     /// The switch.
     pub handle: Handle,
-    /// This node.
-    pub node: NodeId,
     /// Recordings.
     pub playback: Playback,
     /// The file of registrations.
@@ -57,7 +54,7 @@ impl Followers {
     /// Starts every task; each ends once `stopped` turns true.
     pub fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
         let stop = || stopped.clone();
-        let Followers { clock, database_away, directory, events, handle, node, playback, .. } = self;
+        let Followers { clock, database_away, directory, events, handle, playback, .. } = self;
         let (store, sounds, sweeper, webhooks) = (self.store, self.sounds, self.sweeper, self.webhooks);
         let (callbacks, load, relay) = self.calls;
         let (callbacks, load) = ((callbacks, stop()), (load, relay, stop()));
@@ -89,7 +86,7 @@ impl Followers {
                 Box::pin(registrations.run(switch, wall_clock, stop.clone()))
             }),
             supervisor.keep(Task::Retention, (playback, stop()), move |(playback, stop)| {
-                Box::pin(retain(playback.clone(), node, wall_clock, stop.clone()))
+                Box::pin(retain(playback.clone(), wall_clock, stop.clone()))
             }),
             supervisor.keep(Task::Sounds, (store, sounds, stop()), |(store, (library, followed), stop)| {
                 Box::pin(prompts::follow(store, library, followed, stop.clone()))

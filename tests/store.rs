@@ -56,6 +56,7 @@ use sidetone_model::forwarding::{ForwardReason, Forwarding};
 use sidetone_model::ids::{
     AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
 };
+use sidetone_model::language::Language;
 use sidetone_model::money::Amount;
 use sidetone_model::page::Window;
 use sidetone_model::ports::{ApiKeys, CdrLog, CdrSink};
@@ -236,6 +237,7 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         srtp: Srtp::Required,
         forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
         do_not_disturb: Some(true),
+        language: Some(Language::German),
     }
 }
 
@@ -331,6 +333,7 @@ fn the_directory_is_what_was_declared() {
             strict_source: None,
             forwarding: None,
             do_not_disturb: None,
+            language: None,
             ..line(organisation, Some(team))
         };
         assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);

@@ -42,9 +42,9 @@ use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks
 use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_quality, call_recordings, call_requests,
     call_trace, calls, cdr_export, cdrs, conference_controls, conference_member_controls, conference_people,
-    conference_rooms, conferences, conversation_list, conversations, docs, events, extensions, health, notes,
-    numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
-    room_sessions, start, totals, trunks,
+    conference_rooms, conference_sounds, conferences, conversation_list, conversations, docs, events,
+    extensions, health, notes, numbers, openapi as reference, organisations, prompts, rates, recordings,
+    registrations, room_meetings, room_sessions, start, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -88,9 +88,10 @@ fn call_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(call_recordings::record))
         .routes(routes!(call_recordings::list))
         .routes(routes!(call_recordings::play))
+        .routes(routes!(call_recordings::delete))
 }
 
-/// What changes one member of a live room, beside mute and kick.
+/// What changes one member of a live room, beside mute and kick, and the sounds that are played into it.
 fn member_control() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(conference_member_controls::deaf))
@@ -101,6 +102,13 @@ fn member_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(conference_member_controls::unhold))
         .routes(routes!(conference_member_controls::unwhisper))
         .routes(routes!(conference_member_controls::whisper))
+        .routes(routes!(conference_sounds::play))
+        .routes(routes!(conference_sounds::stop))
+}
+
+/// The recordings of rooms.
+fn room_recordings() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default().routes(routes!(recordings::play)).routes(routes!(recordings::delete))
 }
 
 /// The routes of the API, under `/api/v1`.
@@ -138,7 +146,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
-        .routes(routes!(recordings::play))
+        .merge(room_recordings())
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(conference_controls::end))

@@ -103,4 +103,10 @@ pub trait CallRecordings: Send + Sync {
     /// [`NotFound`](crate::problem::Problem::NotFound) when there is none,
     /// [`Conflict`](crate::problem::Problem::Conflict) while it is written.
     fn open<'a>(&'a self, recording: &'a CallRecording) -> PortFuture<'a, Box<dyn OpenFile>>;
+
+    /// Deletes the file of a recording. The entry remains; an open file can be read to its end.
+    ///
+    /// # Errors
+    /// As [`CallRecordings::open`], and [`Conflict`](crate::problem::Problem::Conflict) when another node has the file.
+    fn delete<'a>(&'a self, recording: &'a CallRecording) -> PortFuture<'a, ()>;
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::call::words;
 use crate::forwarding::Forwarding;
 use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId, TrunkId};
+use crate::language::Language;
 use crate::money::Currency;
 pub use crate::numbering::Numbering;
 use crate::room::RoomConfig;
@@ -29,6 +30,8 @@ pub struct Organisation {
     pub max_outbound_calls: Option<u32>,
     /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
+    /// The language of its prompts.
+    pub language: Language,
 }
 
 /// A user's line: it registers, calls and is called.
@@ -58,6 +61,8 @@ pub struct Extension {
     pub forwarding: Forwarding,
     /// Whether it refuses calls.
     pub do_not_disturb: bool,
+    /// The language of its prompts; `None` is the organisation's.
+    pub language: Option<Language>,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.

@@ -6,6 +6,7 @@ use crate::access::Scope;
 use crate::directory::{Secret, Srtp, StrictSource};
 use crate::forwarding::{Forwarding, ForwardingChange};
 use crate::ids::{ExtensionId, OrganisationId, TeamId, UserId};
+use crate::language::Language;
 use crate::listing::Listing;
 use crate::page::Page;
 use crate::ports::PortFuture;
@@ -42,6 +43,9 @@ pub struct ExtensionRecord {
     /// Whether calls are refused with 480, or go to `forwarding.busy`. Calls of the extension and its notes are not
     /// affected.
     pub do_not_disturb: bool,
+    /// The language of the built-in prompts that the extension hears; null for the organisation's.
+    #[cfg_attr(feature = "openapi", schema(required, inline))]
+    pub language: Option<Language>,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -71,6 +75,8 @@ pub struct NewExtension {
     pub forwarding: Forwarding,
     /// See [`ExtensionRecord`].
     pub do_not_disturb: bool,
+    /// See [`ExtensionRecord`].
+    pub language: Option<Language>,
 }
 
 /// The changes of an extension; `None` keeps the stored value.
@@ -94,6 +100,8 @@ pub struct ExtensionChange {
     pub forwarding: Option<ForwardingChange>,
     /// Whether it refuses calls from now on.
     pub do_not_disturb: Option<bool>,
+    /// Another language, or the organisation's.
+    pub language: Option<Option<Language>>,
 }
 
 impl ExtensionChange {

@@ -26,6 +26,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod json;
 pub mod key;
+pub mod language;
 pub mod leg_trace;
 pub mod line_limit;
 pub mod listing;

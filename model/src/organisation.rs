@@ -6,6 +6,7 @@ use crate::access::Scope;
 use crate::call_info::CallInfoTarget;
 use crate::directory::{Numbering, Secret};
 use crate::ids::OrganisationId;
+use crate::language::Language;
 use crate::listing::Listing;
 use crate::money::{Amount, Currency};
 use crate::page::Page;
@@ -42,6 +43,8 @@ pub struct OrganisationRecord {
     pub has_callback_secret: bool,
     /// Days that its recordings are kept; 0 means for ever.
     pub recording_retention_days: u32,
+    /// The language of its prompts.
+    pub language: Language,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -72,6 +75,7 @@ impl OrganisationRecord {
             has_call_info_secret: self.has_call_info_secret,
             has_callback_secret: self.has_callback_secret,
             recording_retention_days: self.recording_retention_days,
+            language: self.language,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -119,6 +123,9 @@ pub struct OrganisationView<'a> {
     has_callback_secret: bool,
     /// Days that recordings of rooms are kept after the session; 0 means without limit.
     recording_retention_days: u32,
+    /// The language of the built-in prompts for callers, except for extensions that have another one.
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    language: Language,
     /// When it was made.
     created_at: Timestamp,
     /// The last change.
@@ -148,6 +155,8 @@ pub struct NewOrganisation {
     pub callback_secret: Secret,
     /// See [`OrganisationRecord`].
     pub recording_retention_days: u32,
+    /// See [`OrganisationRecord`].
+    pub language: Language,
 }
 
 /// The changes of an organisation; `None` keeps the stored value.
@@ -179,6 +188,8 @@ pub struct OrganisationChange {
     pub callback_secret: Option<Secret>,
     /// Another number of days.
     pub recording_retention_days: Option<u32>,
+    /// Another language.
+    pub language: Option<Language>,
 }
 
 impl OrganisationChange {
@@ -260,6 +271,7 @@ impl OrganisationChange {
             recording_retention_days: self
                 .recording_retention_days
                 .unwrap_or(before.recording_retention_days),
+            language: self.language.unwrap_or(before.language),
             updated_at: now,
             ..before
         }

@@ -1,6 +1,9 @@
-//! The prompts that callers hear, by name, and the organisations' own versions.
+//! The prompts that callers hear, by name, and the organisations' own versions; and the sounds that an organisation can
+//! play into a room, which are the prompts and sounds under names that it chooses.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
 
 use crate::ids::OrganisationId;
 use crate::ports::PortFuture;
@@ -83,9 +86,93 @@ impl Prompt {
     pub const WAV_BYTES_MAX: usize = 4 * 1024 * 1024;
 }
 
-impl std::fmt::Display for Prompt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// The name of a sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SoundName {
+    /// A sound that only the organisation has.
+    Own(OwnSound),
+    /// A prompt: the organisation's version, or the built-in one.
+    Prompt(Prompt),
+}
+
+/// The name of a sound that only one organisation has: `own-` and 1 to [`OwnSound::LEN_MAX`] lower-case letters, digits
+/// and hyphens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnSound {
+    /// The text after `own-`, then zeros.
+    text: [u8; Self::LEN_MAX],
+}
+
+impl SoundName {
+    /// The sound of that name; `None` when no sound can have it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        OwnSound::from_name(name)
+            .map(SoundName::Own)
+            .or_else(|| Prompt::from_name(name).map(SoundName::Prompt))
+    }
+}
+
+impl OwnSound {
+    /// The longest text after `own-`.
+    pub const LEN_MAX: usize = 32;
+    /// Sounds of its own that an organisation may have.
+    pub const COUNT_MAX: usize = 20;
+    /// The beginning of every name.
+    const PREFIX: &'static str = "own-";
+
+    /// The sound of that name; `None` when it is no such name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix(Self::PREFIX)?.as_bytes();
+        let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+        if rest.is_empty() || !rest.iter().all(is_plain) {
+            return None;
+        }
+        let mut text = [0; Self::LEN_MAX];
+        text.get_mut(..rest.len())?.copy_from_slice(rest);
+        Some(OwnSound { text })
+    }
+}
+
+impl From<Prompt> for SoundName {
+    fn from(prompt: Prompt) -> Self {
+        SoundName::Prompt(prompt)
+    }
+}
+
+impl fmt::Display for SoundName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SoundName::Own(own) => own.fmt(f),
+            SoundName::Prompt(prompt) => prompt.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for OwnSound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::PREFIX)?;
+        self.text
+            .iter()
+            .take_while(|byte| **byte != 0)
+            .try_for_each(|byte| write!(f, "{}", char::from(*byte)))
+    }
+}
+
+impl fmt::Debug for OwnSound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for SoundName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -93,7 +180,7 @@ impl std::fmt::Display for Prompt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptRecord {
     /// Which.
-    pub prompt: Prompt,
+    pub name: SoundName,
     /// When the organisation's own was stored; `None` where the built-in one is played.
     pub own_since: Option<Timestamp>,
     /// How long it plays.
@@ -106,7 +193,7 @@ impl PromptRecord {
     /// The prompt as callers see it.
     pub fn view(&self) -> PromptView {
         PromptView {
-            name: self.prompt.as_str(),
+            name: self.name,
             own: self.own_since.is_some(),
             duration_ms: self.duration_ms,
             bytes: self.bytes,
@@ -119,8 +206,9 @@ impl PromptRecord {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Prompt))]
 pub struct PromptView {
-    /// Its name, such as `enter-pin`.
-    name: &'static str,
+    /// Its name, such as `enter-pin`, or `own-` and the organisation's name of the sound.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    name: SoundName,
     /// Whether it is the organisation's own sound, not the built-in one.
     own: bool,
     /// The duration in milliseconds.
@@ -134,11 +222,18 @@ pub struct PromptView {
 
 /// The prompts that organisations use.
 pub trait Prompts: Send + Sync {
-    /// Every prompt, by name: the organisation's own or the built-in one.
+    /// Every prompt, by name: the organisation's own or the built-in one; and the sounds that only it has.
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>>;
 
-    /// Returns the WAV file of one prompt.
-    fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>>;
+    /// Returns the WAV file of one sound.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no such sound.
+    fn wav(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Vec<u8>>;
+
+    /// Makes a sound playable on this node at once; returns its duration in milliseconds, `None` when the organisation
+    /// has no such sound.
+    fn ready(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Option<u64>>;
 
     /// Stores `wav` as the organisation's own; every node plays it within two seconds.
     ///
@@ -148,16 +243,16 @@ pub trait Prompts: Send + Sync {
     fn put(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
         wav: Vec<u8>,
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord>;
 
-    /// Restores the built-in prompt.
+    /// Restores the built-in prompt, or removes a sound that only the organisation has.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no prompt of its own.
-    fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()>;
+    /// [`NotFound`](crate::problem::Problem::NotFound) when the organisation has no such sound of its own.
+    fn remove(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, ()>;
 }
 
 #[cfg(test)]
@@ -171,5 +266,20 @@ mod tests {
         }
         assert!(Prompt::ALL.is_sorted_by_key(|prompt| prompt.as_str()));
         assert_eq!(Prompt::from_name("../../etc/passwd"), None);
+    }
+
+    #[test]
+    fn names_of_sounds_round_trip() {
+        let long = format!("own-{}", "x".repeat(OwnSound::LEN_MAX));
+        for name in ["own-welcome", "own-2-am", "own-a", "hold-music", long.as_str()] {
+            assert_eq!(SoundName::from_name(name).unwrap().to_string(), name);
+        }
+        let longer = format!("{long}x");
+        for name in
+            ["own-", "own", "own-A", "own-ä", "own-a b", "own-../x", "own-\0", "louder", "", longer.as_str()]
+        {
+            assert_eq!(SoundName::from_name(name), None, "{name}");
+        }
+        assert_eq!(SoundName::from_name("alone"), Some(Prompt::Alone.into()));
     }
 }

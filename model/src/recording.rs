@@ -19,13 +19,15 @@ pub struct RecordingReady {
     pub room: String,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Its channels.
+    pub channels: u16,
     /// Its duration, in whole seconds.
     pub seconds: u64,
 }
 
-/// The duration of a recording of `bytes` bytes: 16-bit samples at 16 kHz after a header of 80 bytes.
-pub fn seconds(bytes: u64) -> u64 {
-    bytes.saturating_sub(80) / 32_000
+/// The duration of a recording of `bytes` bytes: 16-bit samples at 16 kHz on each channel, after a header of 80 bytes.
+pub fn seconds(bytes: u64, channels: u16) -> u64 {
+    bytes.saturating_sub(80) / (32_000 * u64::from(channels.max(1)))
 }
 
 /// The stored recordings.
@@ -42,4 +44,10 @@ pub trait Recordings: Send + Sync {
         room: RoomId,
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>>;
+
+    /// Deletes the complete recording of a session of a room. The session remains; an open file can be read to its end.
+    ///
+    /// # Errors
+    /// As [`Recordings::open`], and [`Conflict`](crate::problem::Problem::Conflict) when another node has the file.
+    fn delete(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, ()>;
 }

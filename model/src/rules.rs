@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 
 use crate::directory::{Network, Srtp, StrictSource};
+use crate::language::Language;
 use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
 use crate::trunk_address::TrunkAddress;
@@ -83,6 +84,14 @@ pub fn srtp(text: &str) -> Result<Srtp, Rule> {
         let words: Vec<&str> = Srtp::WORDS.iter().map(|(word, _)| *word).collect();
         format!("must be one of {}", words.join(", "))
     })
+}
+
+/// Reads the language of prompts.
+///
+/// # Errors
+/// Which languages there are.
+pub fn language(text: &str) -> Result<Language, Rule> {
+    Language::from_name(text).ok_or_else(|| "must be de or en".to_owned())
 }
 
 /// Reads whether the media of a trunk is encrypted. No carrier is a browser.

@@ -47,7 +47,7 @@ use crate::outbound_http::Client;
 use crate::process;
 use crate::prompts::{Followed, Library, PromptService};
 use crate::readiness::EngineReadiness;
-use crate::recorder::{DataDisk, Playback, Recorder, recover};
+use crate::recorder::{DataDisk, Playback, Recorder, channels_of, recover};
 use crate::registrations::KeptRegistrations;
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
@@ -143,7 +143,7 @@ impl Engine {
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
         let followed = caught_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
-        let playback = Playback::new(base.store.clone(), DataDisk::of(&config.node.data_dir));
+        let playback = Playback::new(base.node, base.store.clone(), DataDisk::of(&config.node.data_dir));
         let served = Served {
             handle: &handle,
             relay: &relay,
@@ -164,7 +164,6 @@ impl Engine {
             directory: revisions,
             events: (senders.events.clone(), senders.listener),
             handle: handle.clone(),
-            node: base.node,
             playback,
             registrations: kept_registrations(config),
             sounds: (audio.library, followed),
@@ -434,7 +433,10 @@ impl Writers {
         let event_sender = event_sender.telling(move |call| call_info.answered(AnsweredCall::of(call)));
         let disk = DataDisk::of(&base.config.node.data_dir);
         call_recordings::recover_all(store, *node, &disk, &clock).await?;
-        let recover = move |organisation, session| recover(&disk, organisation, session, 1);
+        let recover = move |organisation, session| {
+            let channels = channels_of(&disk, organisation, session).unwrap_or(1);
+            recover(&disk, organisation, session, channels)
+        };
         let (history, history_sender) =
             HistoryTasks::open(store, *node, clock, &recover, stopped.clone(), supervisor, letters).await?;
         let conference_notes = notes.from_conferences();

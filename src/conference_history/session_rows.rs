@@ -140,6 +140,7 @@ impl Session {
             peak_members: 0,
             is_recorded: false,
             is_recording: false,
+            recording_channels: 1,
             events: 0,
             revision: event.revision,
         };
@@ -174,6 +175,7 @@ impl Session {
                 self.row.is_recorded |= *on;
                 self.row.is_recording |= *on;
             }
+            RoomChange::RecordingChannels(channels) => self.row.recording_channels = *channels,
             // These are read from the live room only.
             RoomChange::AllMuted(_)
             | RoomChange::Locked(_)
@@ -181,6 +183,8 @@ impl Session {
             | RoomChange::Merged { .. }
             | RoomChange::Muted { .. }
             | RoomChange::Opened { .. }
+            | RoomChange::Played { .. }
+            | RoomChange::Playing(_)
             | RoomChange::Recorded { .. }
             | RoomChange::Talking { .. } => {}
         }

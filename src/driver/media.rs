@@ -13,15 +13,19 @@ use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand
 use sidetone_media::net::{self, Relay};
 use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::language::Language;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_sip::transport::Routes;
 use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
 /// The source of prompts and the target of recordings. Its functions must not wait for a disk.
 pub trait ConferenceAudio: Send {
-    /// Returns the organisation's clip for a prompt.
-    fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip>;
+    /// Returns the organisation's clip for a prompt, or the built-in one in this language.
+    fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip>;
+
+    /// Returns the organisation's clip of this name; `None` when it was removed.
+    fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>>;
 
     /// Begins a recording, which reports its end to the switch itself
     /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
@@ -56,9 +60,12 @@ pub(super) struct Media {
 #[derive(Clone, Copy)]
 struct Known {
     id: net::PortId,
-    /// The organisation whose prompts the party hears, once it has joined a mix.
-    organisation: Option<OrganisationId>,
+    /// The organisation whose prompts the party hears, and in which language, once it has joined a mix.
+    spoken: Option<Spoken>,
 }
+
+/// The organisation and the language of prompts.
+type Spoken = (OrganisationId, Language);
 
 /// A command that waits for a worker.
 enum Order {
@@ -80,7 +87,7 @@ impl Media {
         };
         let id = PortId(self.next);
         self.next = self.next.wrapping_add(1);
-        self.ids.insert(id, Known { id: port.id, organisation: None });
+        self.ids.insert(id, Known { id: port.id, spoken: None });
         self.keys.insert(port.id, id);
         if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
             self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
@@ -156,21 +163,30 @@ impl Media {
     /// For an order to record: why there will be no recording.
     pub(super) fn order_mix(&mut self, mix: MixId, order: MixOrder) -> Result<(), String> {
         let command = match order {
-            MixOrder::Play { organisation, prompts } => {
-                MixCommand::Play(self.clips(Some(organisation), &prompts))
+            MixOrder::Play { organisation, language, prompts } => {
+                MixCommand::Play(self.clips(Some((organisation, language)), &prompts))
+            }
+            MixOrder::PlaySound { organisation, language, sound } => {
+                match self.named(Some((organisation, language)), sound) {
+                    Some(clip) => MixCommand::PlaySound(clip),
+                    None => return Ok(()),
+                }
             }
             MixOrder::Record(plan) => {
                 let audio = self.audio.as_ref().ok_or("there is nothing to record with")?;
+                let channels = plan.channels;
                 let sink = audio.record(plan)?;
                 let seat = |port: PortId| self.ids.get(&port).map(|known| known.id.seat());
                 match plan.sides.map(|sides| sides.map(seat)) {
                     Some([Some(left), Some(right)]) => MixCommand::RecordSides { sink, sides: [left, right] },
                     // A port that is closed already: the call is over, and so is its recording.
                     Some(_) => return Ok(()),
+                    None if channels == 2 => MixCommand::RecordChannels(sink),
                     None => MixCommand::Record(sink),
                 }
             }
             MixOrder::StopRecording => MixCommand::StopRecording,
+            MixOrder::StopSound => MixCommand::StopSound,
         };
         self.orders.push_back(Order::Mix(mix, command));
         Ok(())
@@ -209,7 +225,7 @@ impl Media {
         Some(port)
     }
 
-    /// Translates a command for the relay; `None` when its peer no longer exists.
+    /// Translates a command for the relay; `None` when its peer or its sound no longer exists.
     fn command(&mut self, port: PortId, known: Known, command: MediaCommand) -> Option<net::Command> {
         Some(match command {
             MediaCommand::Answered => net::Command::Answered,
@@ -222,16 +238,18 @@ impl Media {
             MediaCommand::Format(formats) => net::Command::Seat(SeatCommand::Format(formats)),
             MediaCommand::Gain(gain) => net::Command::Seat(SeatCommand::Gain(gain)),
             MediaCommand::Hear(hears) => {
-                net::Command::Seat(SeatCommand::Hear(self.hears(known.organisation, hears)))
+                net::Command::Seat(SeatCommand::Hear(self.hears(known.spoken, hears)))
             }
-            MediaCommand::Join { mix, organisation, formats, muted, hears } => {
+            MediaCommand::Join { mix, organisation, language, formats, muted, hears } => {
+                let spoken = Some((organisation, language));
                 if let Some(known) = self.ids.get_mut(&port) {
-                    known.organisation = Some(organisation);
+                    known.spoken = spoken;
                 }
-                let hears = self.hears(Some(organisation), hears);
+                let hears = self.hears(spoken, hears);
                 let seat = Seat { formats: *formats, muted, hears, seed: self.rng.random() };
                 net::Command::Join { mix, seat: Box::new(seat) }
             }
+            MediaCommand::Left(left) => net::Command::Seat(SeatCommand::Left(left)),
             MediaCommand::Leave => net::Command::Leave,
             MediaCommand::Listen { mix, formats, muted } => {
                 let seat = Seat { formats: *formats, muted, hears: Hears::Nothing, seed: self.rng.random() };
@@ -239,16 +257,20 @@ impl Media {
             }
             MediaCommand::Mute(muted) => net::Command::Seat(SeatCommand::Mute(muted)),
             MediaCommand::Play { prompts, token, lead } => {
-                let mut clips = self.clips(known.organisation, &prompts);
+                let mut clips = self.clips(known.spoken, &prompts);
                 if !clips.is_empty() && !lead.is_zero() {
                     clips.insert(0, Arc::new(Clip::silence(lead)));
                 }
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
+            MediaCommand::PlaySound(sound) => {
+                net::Command::Seat(SeatCommand::PlaySound(self.named(known.spoken, sound)?))
+            }
             MediaCommand::Press(key) => net::Command::Press(key),
             MediaCommand::Secure(keys) => net::Command::Secure(keys),
             MediaCommand::Snapshot => net::Command::Snapshot,
             MediaCommand::StopPlaying => net::Command::Seat(SeatCommand::StopPlaying),
+            MediaCommand::StopSound => net::Command::Seat(SeatCommand::StopSound),
             MediaCommand::Tone => net::Command::Tone,
             MediaCommand::Whisper(to) => {
                 // A listener that is gone mutes the party: the whisper is for no one else.
@@ -263,9 +285,9 @@ impl Media {
         })
     }
 
-    fn hears(&self, organisation: Option<OrganisationId>, hears: SeatHears) -> Hears {
+    fn hears(&self, spoken: Option<Spoken>, hears: SeatHears) -> Hears {
         match hears {
-            SeatHears::Music => match self.clip(organisation, Prompt::HoldMusic) {
+            SeatHears::Music => match self.clip(spoken, Prompt::HoldMusic) {
                 Some(music) => Hears::Music(music),
                 None => Hears::Nothing,
             },
@@ -276,11 +298,17 @@ impl Media {
     }
 
     /// Returns the clips of these prompts; without a audio there are none, and playing ends at once.
-    fn clips(&self, organisation: Option<OrganisationId>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
-        prompts.iter().filter_map(|prompt| self.clip(organisation, *prompt)).collect()
+    fn clips(&self, spoken: Option<Spoken>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
+        prompts.iter().filter_map(|prompt| self.clip(spoken, *prompt)).collect()
     }
 
-    fn clip(&self, organisation: Option<OrganisationId>, prompt: Prompt) -> Option<Arc<Clip>> {
-        Some(self.audio.as_ref()?.clip(organisation?, prompt))
+    fn named(&self, spoken: Option<Spoken>, name: SoundName) -> Option<Arc<Clip>> {
+        let (organisation, language) = spoken?;
+        self.audio.as_ref()?.sound(organisation, language, name)
+    }
+
+    fn clip(&self, spoken: Option<Spoken>, prompt: Prompt) -> Option<Arc<Clip>> {
+        let (organisation, language) = spoken?;
+        Some(self.audio.as_ref()?.clip(organisation, language, prompt))
     }
 }

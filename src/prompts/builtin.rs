@@ -1,9 +1,18 @@
 //! The built-in prompts; `sound/README.md` describes how they are made.
 
+use sidetone_model::language::Language;
 use sidetone_model::prompt::Prompt;
 
-/// The WAV file of a prompt.
-pub(super) fn wav(prompt: Prompt) -> &'static [u8] {
+/// The WAV file of a prompt in a language.
+pub(super) fn wav(language: Language, prompt: Prompt) -> &'static [u8] {
+    match language {
+        Language::English => english(prompt),
+        Language::German => german(prompt),
+    }
+}
+
+/// The English one; tunes have no words.
+fn english(prompt: Prompt) -> &'static [u8] {
     match prompt {
         Prompt::AllMuted => include_bytes!("../../sound/en/all-muted.wav"),
         Prompt::AllUnmuted => include_bytes!("../../sound/en/all-unmuted.wav"),
@@ -31,6 +40,33 @@ pub(super) fn wav(prompt: Prompt) -> &'static [u8] {
     }
 }
 
+/// The German one; the tunes are those of all languages.
+fn german(prompt: Prompt) -> &'static [u8] {
+    match prompt {
+        Prompt::AllMuted => include_bytes!("../../sound/de/all-muted.wav"),
+        Prompt::AllUnmuted => include_bytes!("../../sound/de/all-unmuted.wav"),
+        Prompt::Alone => include_bytes!("../../sound/de/alone.wav"),
+        Prompt::ConfirmJoin => include_bytes!("../../sound/de/confirm-join.wav"),
+        Prompt::Ended => include_bytes!("../../sound/de/ended.wav"),
+        Prompt::EnterPin => include_bytes!("../../sound/de/enter-pin.wav"),
+        Prompt::EnterRoom => include_bytes!("../../sound/de/enter-room.wav"),
+        Prompt::Full => include_bytes!("../../sound/de/full.wav"),
+        Prompt::Goodbye => include_bytes!("../../sound/de/goodbye.wav"),
+        Prompt::Kicked => include_bytes!("../../sound/de/kicked.wav"),
+        Prompt::Locked => include_bytes!("../../sound/de/locked.wav"),
+        Prompt::Muted => include_bytes!("../../sound/de/muted.wav"),
+        Prompt::NoSuchRoom => include_bytes!("../../sound/de/no-such-room.wav"),
+        Prompt::OthersLeft => include_bytes!("../../sound/de/others-left.wav"),
+        Prompt::RecordingOff => include_bytes!("../../sound/de/recording-off.wav"),
+        Prompt::RecordingOn => include_bytes!("../../sound/de/recording-on.wav"),
+        Prompt::Unlocked => include_bytes!("../../sound/de/unlocked.wav"),
+        Prompt::Unmuted => include_bytes!("../../sound/de/unmuted.wav"),
+        Prompt::WaitForModerator => include_bytes!("../../sound/de/wait-for-moderator.wav"),
+        Prompt::WrongPin => include_bytes!("../../sound/de/wrong-pin.wav"),
+        Prompt::HoldMusic | Prompt::Joined | Prompt::Left => english(prompt),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use sidetone_media::audio::clip::Clip;
@@ -44,22 +80,29 @@ mod tests {
 
     #[test]
     fn every_prompt_can_be_played_and_heard() {
-        let mut bytes = 0;
-        for prompt in Prompt::ALL {
-            let clip = Clip::from_wav(wav(*prompt)).unwrap();
-            let level = power_db(clip.samples());
-            assert!((-32.0..=-18.0).contains(&level), "{prompt}: {level} dB below full scale");
-            assert!((400..=20_000).contains(&clip.duration_ms()), "{prompt}: {} ms", clip.duration_ms());
-            bytes += wav(*prompt).len();
+        for (language, _) in Language::ALL {
+            let mut bytes = 0;
+            for prompt in Prompt::ALL {
+                let clip = Clip::from_wav(wav(*language, *prompt)).unwrap();
+                let level = power_db(clip.samples());
+                assert!((-32.0..=-18.0).contains(&level), "{prompt}: {level} dB below full scale");
+                assert!((400..=20_000).contains(&clip.duration_ms()), "{prompt}: {} ms", clip.duration_ms());
+                // The tunes are in the binary once.
+                let is_shared = *language != Language::English
+                    && wav(Language::English, *prompt) == wav(*language, *prompt);
+                bytes += if is_shared { 0 } else { wav(*language, *prompt).len() };
+            }
+            assert!(bytes < 1 << 20, "{language}: {bytes} bytes are in the binary");
         }
-        assert!(bytes < 1 << 20, "{bytes} bytes are in the binary");
     }
 
     /// Speech and chimes begin and end in silence; music ends where it begins, so that it can be repeated.
     #[test]
     fn none_of_them_clicks() {
-        for prompt in Prompt::ALL {
-            let clip = Clip::from_wav(wav(*prompt)).unwrap();
+        for (language, prompt) in
+            Language::ALL.iter().flat_map(|(language, _)| Prompt::ALL.iter().map(move |one| (*language, one)))
+        {
+            let clip = Clip::from_wav(wav(language, *prompt)).unwrap();
             let samples = clip.samples();
             let (first, last) = (i32::from(samples[0]), i32::from(samples[samples.len() - 1]));
             let steepest = samples.windows(2).map(|pair| i32::from(pair[0]).abs_diff(i32::from(pair[1])));

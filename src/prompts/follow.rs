@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::prompt::SoundName;
 use sidetone_store::{Store, StoreError, StoredPrompt};
 use tokio::sync::watch;
 
@@ -16,7 +16,7 @@ use crate::prompts::Library;
 pub struct Followed {
     revision: Option<i64>,
     /// The revision of each prompt that was read, whether it can be played or not.
-    read: HashMap<(OrganisationId, Prompt), i64>,
+    read: HashMap<(OrganisationId, SoundName), i64>,
 }
 
 impl Followed {
@@ -31,21 +31,21 @@ impl Followed {
             return Ok(());
         }
         let stored = store.stored_prompts().await?;
-        self.read.retain(|(organisation, prompt), _| {
-            let still = stored.iter().any(|s| s.organisation == *organisation && s.prompt == *prompt);
+        self.read.retain(|(organisation, name), _| {
+            let still = stored.iter().any(|s| s.organisation == *organisation && s.name == *name);
             if !still {
-                library.remove(*organisation, *prompt);
+                library.remove(*organisation, *name);
             }
             still
         });
-        for StoredPrompt { organisation, prompt, revision } in stored {
-            if self.read.get(&(organisation, prompt)) == Some(&revision) {
+        for StoredPrompt { organisation, name, revision } in stored {
+            if self.read.get(&(organisation, name)) == Some(&revision) {
                 continue;
             }
             // A prompt that was removed meanwhile is handled in the next pass.
-            let Some(wav) = store.own_prompt(organisation, prompt).await? else { continue };
-            play(library, organisation, prompt, wav).await;
-            self.read.insert((organisation, prompt), revision);
+            let Some(wav) = store.own_prompt(organisation, name).await? else { continue };
+            play(library, organisation, name, wav).await;
+            self.read.insert((organisation, name), revision);
         }
         self.revision = Some(revision);
         Ok(())
@@ -75,17 +75,17 @@ pub async fn follow(
     }
 }
 
-async fn play(library: &Library, organisation: OrganisationId, prompt: Prompt, wav: Vec<u8>) {
+async fn play(library: &Library, organisation: OrganisationId, name: SoundName, wav: Vec<u8>) {
     let clip = tokio::task::spawn_blocking(move || Clip::from_wav(&wav)).await;
     let put = match clip {
-        Ok(Ok(clip)) => library.put(organisation, prompt, clip).map_err(|error| error.to_string()),
+        Ok(Ok(clip)) => library.put(organisation, name, clip).map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = put {
-        library.remove(organisation, prompt);
-        tracing::error!(organisation.id = %organisation, prompt = %prompt, error,
-            "a sound of an organisation cannot be played, the built-in one is used");
+        library.remove(organisation, name);
+        tracing::error!(organisation.id = %organisation, prompt = %name, error,
+            "a sound of an organisation cannot be played, a built-in one is used if there is one");
     }
 }
 

@@ -6,21 +6,22 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::language::Language;
+use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::prompts::builtin;
 
 /// Every prompt that can be played; clones share the library.
 #[derive(Clone)]
 pub struct Library {
-    builtin: Arc<HashMap<Prompt, Arc<Clip>>>,
+    builtin: Arc<HashMap<(Language, Prompt), Arc<Clip>>>,
     own: Arc<RwLock<Own>>,
 }
 
 /// The organisations' own prompts.
 #[derive(Default)]
 struct Own {
-    clips: HashMap<(OrganisationId, Prompt), Arc<Clip>>,
+    clips: HashMap<(OrganisationId, SoundName), Arc<Clip>>,
     /// Bytes of their samples.
     bytes: usize,
 }
@@ -28,60 +29,104 @@ struct Own {
 impl Library {
     /// A library with only the built-in prompts.
     pub fn new() -> Library {
-        let builtin = Prompt::ALL.iter().map(|prompt| (*prompt, Arc::new(read(*prompt)))).collect();
+        let languages = Language::ALL.iter().map(|(language, _)| *language);
+        let all = languages.flat_map(|language| Prompt::ALL.iter().map(move |prompt| (language, *prompt)));
+        let builtin = all.map(|(language, prompt)| ((language, prompt), Arc::new(read(language, prompt))));
+        let builtin = builtin.collect();
         Library { builtin: Arc::new(builtin), own: Arc::default() }
     }
 
-    /// Returns what callers of the organisation hear: its own prompt or the built-in one.
-    pub fn clip(&self, organisation: OrganisationId, prompt: Prompt) -> Arc<Clip> {
-        let own = self.own.read().clips.get(&(organisation, prompt)).map(Arc::clone);
-        own.unwrap_or_else(|| self.builtin(prompt))
+    /// Returns what callers of the organisation hear: its own prompt, or the built-in one in this language.
+    pub fn clip(&self, organisation: OrganisationId, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.own(organisation, prompt.into()).unwrap_or_else(|| self.builtin(language, prompt))
+    }
+
+    /// Returns the organisation's sound of this name; `None` when it has no such sound.
+    pub fn sound(
+        &self,
+        organisation: OrganisationId,
+        language: Language,
+        name: SoundName,
+    ) -> Option<Arc<Clip>> {
+        match name {
+            SoundName::Own(_) => self.own(organisation, name),
+            SoundName::Prompt(prompt) => Some(self.clip(organisation, language, prompt)),
+        }
+    }
+
+    /// Returns the organisation's own sound of this name.
+    fn own(&self, organisation: OrganisationId, name: SoundName) -> Option<Arc<Clip>> {
+        self.own.read().clips.get(&(organisation, name)).map(Arc::clone)
     }
 
     /// Returns the built-in prompt.
-    pub(super) fn builtin(&self, prompt: Prompt) -> Arc<Clip> {
-        self.builtin.get(&prompt).map_or_else(silence, Arc::clone)
+    pub(super) fn builtin(&self, language: Language, prompt: Prompt) -> Arc<Clip> {
+        self.builtin.get(&(language, prompt)).map_or_else(silence, Arc::clone)
     }
 
-    /// Returns whether [`Library::put`] would accept the prompt now.
-    pub(super) fn has_room(&self, organisation: OrganisationId, prompt: Prompt, clip: &Clip) -> bool {
-        self.own.read().bytes_with(organisation, prompt, clip) <= OWN_BYTES_MAX
-    }
-
-    /// Uses the organisation's own prompt from now on.
+    /// Checks whether [`Library::put`] would accept the sound now.
     ///
     /// # Errors
-    /// When the prompts of all organisations would take more than [`OWN_BYTES_MAX`]: nothing changes then.
+    /// As [`Library::put`].
+    pub(super) fn has_room(
+        &self,
+        organisation: OrganisationId,
+        name: SoundName,
+        clip: &Clip,
+    ) -> Result<usize, LibraryFull> {
+        self.own.read().bytes_after(organisation, name, clip)
+    }
+
+    /// Uses the organisation's own sound from now on.
+    ///
+    /// # Errors
+    /// When all sounds would take more than [`OWN_BYTES_MAX`], or those that only the organisation has more than
+    /// [`NAMED_BYTES_MAX`]: nothing changes then.
     pub(super) fn put(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
         clip: Clip,
     ) -> Result<(), LibraryFull> {
         let mut own = self.own.write();
-        let after = own.bytes_with(organisation, prompt, &clip);
-        if after > OWN_BYTES_MAX {
-            return Err(LibraryFull);
-        }
-        own.bytes = after;
-        own.clips.insert((organisation, prompt), Arc::new(clip));
+        own.bytes = own.bytes_after(organisation, name, &clip)?;
+        own.clips.insert((organisation, name), Arc::new(clip));
         Ok(())
     }
 
-    /// Uses the built-in prompt again.
-    pub(super) fn remove(&self, organisation: OrganisationId, prompt: Prompt) {
+    /// Uses the built-in prompt again, or no sound of this name.
+    pub(super) fn remove(&self, organisation: OrganisationId, name: SoundName) {
         let mut own = self.own.write();
-        if let Some(clip) = own.clips.remove(&(organisation, prompt)) {
+        if let Some(clip) = own.clips.remove(&(organisation, name)) {
             own.bytes -= bytes(&clip);
         }
     }
 }
 
 impl Own {
-    /// Bytes of all samples if this were the organisation's prompt.
-    fn bytes_with(&self, organisation: OrganisationId, prompt: Prompt, clip: &Clip) -> usize {
-        let before = self.clips.get(&(organisation, prompt)).map_or(0, |clip| bytes(clip));
-        self.bytes - before + bytes(clip)
+    /// Bytes of all samples if this were the organisation's sound.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    fn bytes_after(
+        &self,
+        organisation: OrganisationId,
+        name: SoundName,
+        clip: &Clip,
+    ) -> Result<usize, LibraryFull> {
+        let is_named = |name: &SoundName| matches!(name, SoundName::Own(_));
+        if is_named(&name) {
+            let beside = |(owner, other): &(OrganisationId, SoundName)| {
+                *owner == organisation && is_named(other) && *other != name
+            };
+            let named = self.clips.iter().filter(|(place, _)| beside(place));
+            if named.map(|(_, clip)| bytes(clip)).sum::<usize>() + bytes(clip) > NAMED_BYTES_MAX {
+                return Err(LibraryFull::Organisation);
+            }
+        }
+        let before = self.clips.get(&(organisation, name)).map_or(0, |clip| bytes(clip));
+        let after = self.bytes - before + bytes(clip);
+        if after > OWN_BYTES_MAX { Err(LibraryFull::Node) } else { Ok(after) }
     }
 }
 
@@ -91,14 +136,20 @@ impl Default for Library {
     }
 }
 
-/// The uploaded prompts have reached their memory limit.
+/// The uploaded sounds have reached a limit of memory.
 #[derive(Debug, thiserror::Error)]
-#[error("the sounds of all organisations would take more than {} MiB of memory", OWN_BYTES_MAX >> 20)]
-pub(super) struct LibraryFull;
+pub(super) enum LibraryFull {
+    /// Those of all organisations.
+    #[error("the sounds of all organisations would take more than {} MiB of memory", OWN_BYTES_MAX >> 20)]
+    Node,
+    /// Those that only one organisation has.
+    #[error("the sounds own-… of the organisation would take more than {} MiB of memory", NAMED_BYTES_MAX >> 20)]
+    Organisation,
+}
 
 #[expect(clippy::expect_used, reason = "a test reads every file that is built in")]
-fn read(prompt: Prompt) -> Clip {
-    Clip::from_wav(builtin::wav(prompt)).expect("what is built in can be played")
+fn read(language: Language, prompt: Prompt) -> Clip {
+    Clip::from_wav(builtin::wav(language, prompt)).expect("what is built in can be played")
 }
 
 fn silence() -> Arc<Clip> {
@@ -111,6 +162,8 @@ fn bytes(clip: &Clip) -> usize {
 
 /// About two hours of audio.
 pub(super) const OWN_BYTES_MAX: usize = 256 << 20;
+/// About 17 minutes of audio, for the sounds that only one organisation has.
+pub(super) const NAMED_BYTES_MAX: usize = 32 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -118,19 +171,21 @@ mod tests {
 
     use super::*;
 
+    const EN: Language = Language::English;
+
     #[test]
     fn an_organisation_hears_its_own_sounds_and_nobody_else_does() {
         let library = Library::new();
         let [acme, bolt] = [1, 2].map(|n| OrganisationId(Uuid::from_u128(n)));
-        let builtin = library.clip(acme, Prompt::Alone);
+        let builtin = library.clip(acme, EN, Prompt::Alone);
         assert!(builtin.duration_ms() > 0);
         let own = Clip::new([1, 2, 3]);
-        library.put(acme, Prompt::Alone, own.clone()).unwrap();
-        assert_eq!(*library.clone().clip(acme, Prompt::Alone), own);
-        assert_eq!(library.clip(bolt, Prompt::Alone), builtin);
-        assert_ne!(library.clip(acme, Prompt::Full), builtin);
-        library.remove(acme, Prompt::Alone);
-        assert_eq!(library.clip(acme, Prompt::Alone), builtin);
+        library.put(acme, Prompt::Alone.into(), own.clone()).unwrap();
+        assert_eq!(*library.clone().clip(acme, EN, Prompt::Alone), own);
+        assert_eq!(library.clip(bolt, EN, Prompt::Alone), builtin);
+        assert_ne!(library.clip(acme, EN, Prompt::Full), builtin);
+        library.remove(acme, Prompt::Alone.into());
+        assert_eq!(library.clip(acme, EN, Prompt::Alone), builtin);
     }
 
     #[test]
@@ -139,12 +194,48 @@ mod tests {
         let organisation = |n| OrganisationId(Uuid::from_u128(n));
         let long = Clip::new(vec![0; OWN_BYTES_MAX / 8]);
         for n in 0..4 {
-            library.put(organisation(n), Prompt::HoldMusic, long.clone()).unwrap();
+            library.put(organisation(n), Prompt::HoldMusic.into(), long.clone()).unwrap();
         }
-        library.put(organisation(3), Prompt::HoldMusic, long.clone()).unwrap();
-        assert!(library.put(organisation(4), Prompt::HoldMusic, Clip::new([0])).is_err());
-        library.remove(organisation(0), Prompt::HoldMusic);
-        library.remove(organisation(0), Prompt::HoldMusic);
-        library.put(organisation(4), Prompt::HoldMusic, long).unwrap();
+        library.put(organisation(3), Prompt::HoldMusic.into(), long.clone()).unwrap();
+        assert!(library.put(organisation(4), Prompt::HoldMusic.into(), Clip::new([0])).is_err());
+        library.remove(organisation(0), Prompt::HoldMusic.into());
+        library.remove(organisation(0), Prompt::HoldMusic.into());
+        library.put(organisation(4), Prompt::HoldMusic.into(), long).unwrap();
+    }
+
+    #[test]
+    fn one_organisation_cannot_fill_the_memory_with_named_sounds() {
+        let library = Library::new();
+        let [acme, bolt] = [1, 2].map(|n| OrganisationId(Uuid::from_u128(n)));
+        let name = |name: &str| SoundName::from_name(name).unwrap();
+        let half = Clip::new(vec![1; NAMED_BYTES_MAX / 4]);
+        library.put(acme, name("own-a"), half.clone()).unwrap();
+        library.put(acme, name("own-b"), half.clone()).unwrap();
+        library.put(acme, name("own-b"), half.clone()).unwrap();
+        let refused = library.put(acme, name("own-c"), Clip::new([0]));
+        assert!(matches!(refused, Err(LibraryFull::Organisation)));
+        library.put(bolt, name("own-a"), Clip::new([7])).unwrap();
+        assert_eq!(library.sound(bolt, EN, name("own-a")).unwrap().samples(), [7]);
+        assert_eq!(library.sound(bolt, EN, name("own-b")), None, "another organisation's");
+        library.remove(acme, name("own-a"));
+        library.put(acme, name("own-c"), Clip::new([0])).unwrap();
+        assert_eq!(library.sound(bolt, EN, name("alone")), Some(library.clip(bolt, EN, Prompt::Alone)));
+    }
+
+    #[test]
+    fn every_prompt_is_spoken_in_every_language_and_an_own_one_in_all() {
+        let library = Library::new();
+        let acme = OrganisationId(Uuid::from_u128(1));
+        for prompt in Prompt::ALL {
+            let [english, german] =
+                [EN, Language::German].map(|language| library.clip(acme, language, *prompt));
+            let is_tune = matches!(prompt, Prompt::HoldMusic | Prompt::Joined | Prompt::Left);
+            assert!(german.duration_ms() > 0, "{prompt}");
+            assert_eq!(english == german, is_tune, "{prompt}");
+        }
+        library.put(acme, Prompt::Alone.into(), Clip::new([1, 2])).unwrap();
+        for (language, _) in Language::ALL {
+            assert_eq!(library.clip(acme, *language, Prompt::Alone).samples(), [1, 2], "{language}");
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
+use sidetone_model::organisation::Organisations;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
-use sidetone_model::prompt::{Prompt, PromptRecord, Prompts};
+use sidetone_model::prompt::{OwnSound, Prompt, PromptRecord, Prompts, SoundName};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 
@@ -23,12 +25,18 @@ impl PromptService {
         PromptService { store, library }
     }
 
-    fn builtin(&self, prompt: Prompt) -> PromptRecord {
+    /// The language of the organisation's built-in prompts.
+    async fn language_of(&self, organisation: OrganisationId) -> Result<Language, Problem> {
+        let found = Organisations::find(&self.store, organisation).await?;
+        Ok(found.map(|found| found.language).unwrap_or_default())
+    }
+
+    fn builtin(&self, language: Language, prompt: Prompt) -> PromptRecord {
         PromptRecord {
-            prompt,
+            name: prompt.into(),
             own_since: None,
-            duration_ms: self.library.builtin(prompt).duration_ms(),
-            bytes: builtin::wav(prompt).len() as u64,
+            duration_ms: self.library.builtin(language, prompt).duration_ms(),
+            bytes: builtin::wav(language, prompt).len() as u64,
         }
     }
 }
@@ -37,25 +45,54 @@ impl Prompts for PromptService {
     fn list(&self, organisation: OrganisationId) -> PortFuture<'_, Vec<PromptRecord>> {
         Box::pin(async move {
             let own = self.store.own_prompts(organisation).await?;
+            let language = self.language_of(organisation).await?;
             let played = |prompt: &Prompt| {
-                let own = own.iter().find(|own| own.prompt == *prompt).copied();
-                own.unwrap_or_else(|| self.builtin(*prompt))
+                let own = own.iter().find(|own| own.name == (*prompt).into()).copied();
+                own.unwrap_or_else(|| self.builtin(language, *prompt))
             };
-            Ok(Prompt::ALL.iter().map(played).collect())
+            let named = own.iter().filter(|own| matches!(own.name, SoundName::Own(_))).copied();
+            let mut all: Vec<PromptRecord> = Prompt::ALL.iter().map(played).chain(named).collect();
+            all.sort_by_cached_key(|one| one.name.to_string());
+            Ok(all)
         })
     }
 
-    fn wav(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, Vec<u8>> {
+    fn wav(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async move {
-            let own = self.store.own_prompt(organisation, prompt).await?;
-            Ok(own.unwrap_or_else(|| builtin::wav(prompt).to_vec()))
+            match (self.store.own_prompt(organisation, name).await?, name) {
+                (Some(own), _) => Ok(own),
+                (None, SoundName::Prompt(prompt)) => {
+                    Ok(builtin::wav(self.language_of(organisation).await?, prompt).to_vec())
+                }
+                (None, SoundName::Own(_)) => {
+                    Err(Problem::NotFound(format!("the organisation has no sound {name}")))
+                }
+            }
+        })
+    }
+
+    fn ready(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, Option<u64>> {
+        Box::pin(async move {
+            let language = self.language_of(organisation).await?;
+            if let Some(clip) = self.library.sound(organisation, language, name) {
+                return Ok(Some(clip.duration_ms()));
+            }
+            // One that was stored a moment ago; the library is told of it within two seconds.
+            let Some(wav) = self.store.own_prompt(organisation, name).await? else { return Ok(None) };
+            let clip = tokio::task::spawn_blocking(move || Clip::from_wav(&wav)).await;
+            let clip = clip.map_err(|error| Problem::Internal(error.to_string()))?;
+            let clip = clip.map_err(|error| Problem::Internal(error.to_string()))?;
+            let duration_ms = clip.duration_ms();
+            let put = self.library.put(organisation, name, clip);
+            put.map_err(|error| Problem::Conflict(format!("{error}: remove one")))?;
+            Ok(Some(duration_ms))
         })
     }
 
     fn put(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
         wav: Vec<u8>,
         now: Timestamp,
     ) -> PortFuture<'_, PromptRecord> {
@@ -70,27 +107,31 @@ impl Prompts for PromptService {
                     message: format!("cannot be played: {error}"),
                 }])
             })?;
-            if !self.library.has_room(organisation, prompt, &clip) {
-                return Err(Problem::Conflict(
-                    "the sounds of all organisations take the memory that there is for them: remove one, or \
-                     make this one shorter"
-                        .to_owned(),
-                ));
+            if let Err(full) = self.library.has_room(organisation, name, &clip) {
+                return Err(Problem::Conflict(format!("{full}: remove one, or make this one shorter")));
             }
             let duration_ms = clip.duration_ms();
-            self.store.put_prompt(organisation, prompt, &wav, duration_ms, now).await?;
-            Ok(PromptRecord { prompt, own_since: Some(now), duration_ms, bytes: wav.len() as u64 })
+            if !self.store.put_prompt(organisation, name, &wav, duration_ms, now).await? {
+                return Err(Problem::Conflict(format!(
+                    "the organisation has {} sounds of its own: remove one",
+                    OwnSound::COUNT_MAX
+                )));
+            }
+            Ok(PromptRecord { name, own_since: Some(now), duration_ms, bytes: wav.len() as u64 })
         })
     }
 
-    fn remove(&self, organisation: OrganisationId, prompt: Prompt) -> PortFuture<'_, ()> {
+    fn remove(&self, organisation: OrganisationId, name: SoundName) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            if self.store.remove_prompt(organisation, prompt).await? {
+            if self.store.remove_prompt(organisation, name).await? {
                 return Ok(());
             }
-            Err(Problem::NotFound(format!(
-                "the organisation has no sound of its own for {prompt}; the built-in one is played"
-            )))
+            Err(Problem::NotFound(match name {
+                SoundName::Own(_) => format!("the organisation has no sound {name}"),
+                SoundName::Prompt(_) => {
+                    format!("the organisation has no sound of its own for {name}; the built-in one is played")
+                }
+            }))
         })
     }
 }

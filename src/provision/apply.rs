@@ -106,7 +106,11 @@ impl<R: CryptoRng> Work<'_, R> {
             Some(days) => self.write.declare_recording_retention(id, days, self.now).await?,
             None => Change::Unchanged,
         };
-        let changes = [change, asked, signed, kept];
+        let spoken = match declared.language {
+            Some(language) => self.write.declare_language(id, language, self.now).await?,
+            None => Change::Unchanged,
+        };
+        let changes = [change, asked, signed, kept, spoken];
         let change = changes.into_iter().find(|change| *change != Change::Unchanged).unwrap_or(change);
         self.report.count(change, format_args!("organisation {}", declared.name), None);
         let shown = self.shown(id, change);
@@ -184,6 +188,7 @@ impl<R: CryptoRng> Work<'_, R> {
             srtp: declared.srtp,
             forwarding: declared.forwarding.clone(),
             do_not_disturb: declared.do_not_disturb,
+            language: declared.language,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);

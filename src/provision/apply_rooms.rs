@@ -42,6 +42,7 @@ impl<R: CryptoRng> Work<'_, R> {
             wait_for_moderator: declared.wait_for_moderator,
             end_when_moderator_leaves: declared.end_when_moderator_leaves,
             record: declared.record,
+            record_channels: declared.record_channels,
             max_members: declared.max_members,
             minutes_email: declared.minutes_email.clone(),
             members,

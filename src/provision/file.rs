@@ -7,6 +7,7 @@ use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource};
 use sidetone_model::forwarding::{
     Forwarding, NO_ANSWER_SECONDS_DEFAULT, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
 };
+use sidetone_model::language::Language;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::OutgoingUrls;
 use sidetone_model::rules;
@@ -48,6 +49,8 @@ pub(super) struct Organisation {
     pub(super) callback_secret: Option<Secret>,
     /// `None` keeps what is stored.
     pub(super) recording_retention_days: Option<u32>,
+    /// `None` keeps what is stored.
+    pub(super) language: Option<Language>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) users: Vec<User>,
@@ -70,6 +73,8 @@ pub(super) struct Extension {
     pub(super) forwarding: Option<Forwarding>,
     /// `None` keeps what is stored.
     pub(super) do_not_disturb: Option<bool>,
+    /// `None` keeps what is stored.
+    pub(super) language: Option<Language>,
 }
 
 #[derive(Debug)]
@@ -163,6 +168,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let call_info = declared_call_info(&mut fields);
     let callback_secret = declared_callback_secret(&mut fields);
     let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
+    let language = fields.checked("language", rules::language);
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
@@ -194,6 +200,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         call_info,
         callback_secret,
         recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
+        language,
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         users,
@@ -221,6 +228,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let strict_source = fields.checked("strict_source", rules::strict_source);
     let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
     let do_not_disturb = fields.boolean("do_not_disturb");
+    let language = fields.checked("language", rules::language);
     let forwarding = fields.table("forwarding");
     fields.finish();
     let forwarding = forwarding.map(|(path, table)| forwarding_of(path, table, problems));
@@ -235,6 +243,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
         srtp,
         forwarding,
         do_not_disturb,
+        language,
     })
 }
 

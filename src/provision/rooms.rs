@@ -18,6 +18,7 @@ pub(super) struct Room {
     pub(super) wait_for_moderator: bool,
     pub(super) end_when_moderator_leaves: bool,
     pub(super) record: bool,
+    pub(super) record_channels: u16,
     pub(super) max_members: u32,
     pub(super) minutes_email: String,
     /// Extensions by their numbers; `None` leaves who is stored.
@@ -45,6 +46,7 @@ pub(super) fn room(path: String, table: Table, problems: &mut Vec<Problem>) -> O
     let wait_for_moderator = fields.boolean("wait_for_moderator").unwrap_or_default();
     let end_when_moderator_leaves = fields.boolean("end_when_moderator_leaves").unwrap_or_default();
     let record = fields.boolean("record").unwrap_or_default();
+    let record_channels = fields.integer("record_channels", 1..=2).unwrap_or(1);
     let max_members =
         fields.integer("max_members", 0..=i64::from(rules::MAX_MEMBERS_MAX)).unwrap_or_default();
     let minutes_email = fields.checked("minutes_email", rules::minutes_email).unwrap_or_default();
@@ -70,6 +72,7 @@ pub(super) fn room(path: String, table: Table, problems: &mut Vec<Problem>) -> O
         wait_for_moderator,
         end_when_moderator_leaves,
         record,
+        record_channels: u16::try_from(record_channels).unwrap_or(1),
         max_members: u32::try_from(max_members).unwrap_or_default(),
         minutes_email,
         members,

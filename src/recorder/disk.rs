@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
+use sidetone_media::audio::wav::{HEADER_LEN, channels_in};
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 
 use crate::recorder::wav_file::{Disk, Storage, WavFile};
@@ -117,6 +118,18 @@ pub fn recover(
             (0, Some(format!("the node stopped while it was recorded, and the file cannot be read: {error}")))
         }
     }
+}
+
+/// Returns the channels of a session's file as its header names them; `None` when there is no such file or no header.
+pub fn channels_of(
+    disk: &DataDisk,
+    organisation: OrganisationId,
+    session: ConferenceSessionId,
+) -> Option<u16> {
+    let file = File::open(disk.path(organisation, session)).ok()?;
+    let mut header = [0; HEADER_LEN];
+    file.read_exact_at(&mut header, 0).ok()?;
+    channels_in(&header)
 }
 
 /// Returns `None` for a file that does not exist.

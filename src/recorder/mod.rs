@@ -1,4 +1,4 @@
-//! Recordings of rooms: the whole mix of a session in one WAV file, mono at 16 kHz, in
+//! Recordings of rooms: the whole mix of a session in one WAV file, at 16 kHz with one channel or two, in
 //! `data_dir/recordings/<organisation>/<session>.wav`. Recordings of calls are beside them, with a channel for each
 //! side.
 //!
@@ -22,9 +22,9 @@ mod thread;
 mod wav_file;
 
 pub use counters::RecorderCounters;
-pub use disk::{DataDisk, recover};
+pub use disk::{DataDisk, channels_of, recover};
 pub use playback::Playback;
-pub use recordings::{Begin, Ended, Recordings};
+pub use recordings::{Begin, Ended, RecordingKind, Recordings};
 pub use retention::retain;
 pub use sink::RecordingSink;
 pub use thread::{Begins, Recorder, RecorderBusy};

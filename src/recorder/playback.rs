@@ -3,27 +3,35 @@
 use std::fs::File;
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{ConferenceSessionId, RoomId};
+use sidetone_model::ids::{ConferenceSessionId, NodeId, RoomId};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::recording::Recordings;
-use sidetone_store::Store;
+use sidetone_model::room::session::SessionRecording;
+use sidetone_store::{RecordingPlace, Store};
 
 use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
+use crate::recorder::wav_file::Disk as _;
 
 /// The recordings of this node.
 #[derive(Clone, Debug)]
 pub struct Playback {
+    node: NodeId,
     store: Store,
     disk: DataDisk,
 }
 
 impl Playback {
-    /// The recordings of `store` on this disk.
-    pub fn new(store: Store, disk: DataDisk) -> Playback {
-        Playback { store, disk }
+    /// The recordings of `store` that are on this node, whose disk is `disk`.
+    pub fn new(node: NodeId, store: Store, disk: DataDisk) -> Playback {
+        Playback { node, store, disk }
+    }
+
+    /// This node.
+    pub(super) fn node(&self) -> NodeId {
+        self.node
     }
 
     /// The database.
@@ -34,6 +42,36 @@ impl Playback {
     /// The files.
     pub(super) fn disk(&self) -> &DataDisk {
         &self.disk
+    }
+
+    /// Deletes the file of a session, then its entry. A file that is missing counts as deleted.
+    pub(super) async fn remove(&self, (organisation, session): RecordingPlace) -> Result<(), Problem> {
+        let mut disk = self.disk.clone();
+        beside(move || disk.remove(organisation, session)).await?;
+        Ok(self.store.forget_recording((organisation, session)).await?)
+    }
+
+    /// Returns the recording of a session that is complete and has a length.
+    async fn complete(
+        &self,
+        scope: Scope,
+        room: RoomId,
+        session: ConferenceSessionId,
+    ) -> Result<SessionRecording, Problem> {
+        let found = self.store.session_recording(scope, room, session).await?;
+        if !found.is_recorded || (!found.is_live && found.bytes == Some(0)) {
+            return Err(Problem::NotFound(
+                "the session was not recorded, or its recording is deleted".to_owned(),
+            ));
+        }
+        if found.is_live || found.bytes.is_none() {
+            return Err(Problem::Conflict(
+                "the session is still being recorded: its recording can be played or deleted once the room is \
+                 empty"
+                    .to_owned(),
+            ));
+        }
+        Ok(found)
     }
 }
 
@@ -46,17 +84,7 @@ impl Recordings for Playback {
     ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {
             // The owner comes from the database, never from the request; so does the path.
-            let found = self.store.session_recording(scope, room, session).await?;
-            let none = || Problem::NotFound("the session was not recorded".to_owned());
-            if !found.is_recorded || (!found.is_live && found.bytes == Some(0)) {
-                return Err(none());
-            }
-            if found.is_live || found.bytes.is_none() {
-                return Err(Problem::Conflict(
-                    "the session is still being recorded: its recording can be played once the room is empty"
-                        .to_owned(),
-                ));
-            }
+            let found = self.complete(scope, room, session).await?;
             let path = self.disk.path(found.organisation_id, session);
             let opened = beside(move || {
                 let file = existing(File::open(path))?;
@@ -69,6 +97,17 @@ impl Recordings for Playback {
                 )
             })?;
             Ok(Box::new(opened) as Box<dyn OpenFile>)
+        })
+    }
+
+    fn delete(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            let found = self.complete(scope, room, session).await?;
+            if found.node != self.node {
+                let text = format!("the recording is on node {}: delete it there", found.node);
+                return Err(Problem::Conflict(text));
+            }
+            self.remove((found.organisation_id, session)).await
         })
     }
 }

@@ -17,9 +17,29 @@ use crate::recorder::wav_file::{Disk, WavFile};
 pub struct Begin {
     organisation: OrganisationId,
     session: ConferenceSessionId,
-    /// Channels of the file: one of a room, two of a call.
-    channels: u16,
+    kind: RecordingKind,
     source: Source,
+}
+
+/// What is recorded, and on how many channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingKind {
+    /// Both parties of a call, each on a channel.
+    Call,
+    /// The mix of a room on one channel.
+    Room,
+    /// The mix of a room on two channels.
+    RoomChannels,
+}
+
+impl RecordingKind {
+    /// Channels of the file.
+    pub fn channels(self) -> u16 {
+        match self {
+            RecordingKind::Room => 1,
+            RecordingKind::Call | RecordingKind::RoomChannels => 2,
+        }
+    }
 }
 
 /// The result of a recording.
@@ -27,10 +47,10 @@ pub struct Begin {
 pub struct Ended {
     /// The organisation it belongs to.
     pub organisation: OrganisationId,
-    /// The session; for a recording of two channels the id of a call's recording.
+    /// The session; for a call the id of its recording.
     pub session: ConferenceSessionId,
-    /// Channels of the file: one of a room, two of a call.
-    pub channels: u16,
+    /// What was recorded.
+    pub kind: RecordingKind,
     /// Length of the session's file, with all its recordings; 0 when there is none.
     pub bytes: u64,
     /// Why it ended early.
@@ -51,7 +71,7 @@ pub struct Recordings<D: Disk> {
 
 struct Recording<S> {
     organisation: OrganisationId,
-    channels: u16,
+    kind: RecordingKind,
     file: WavFile<S>,
     /// The source of the mix, and later sources that came while the earlier one was being written.
     sources: VecDeque<Source>,
@@ -64,18 +84,18 @@ impl Begin {
         session: ConferenceSessionId,
         counters: &Arc<RecorderCounters>,
     ) -> (Begin, RecordingSink) {
-        Begin::with_channels(organisation, session, 1, counters)
+        Begin::of_kind(organisation, session, RecordingKind::Room, counters)
     }
 
-    /// The same with this number of channels.
-    pub fn with_channels(
+    /// The same for a recording of this kind.
+    pub fn of_kind(
         organisation: OrganisationId,
         session: ConferenceSessionId,
-        channels: u16,
+        kind: RecordingKind,
         counters: &Arc<RecorderCounters>,
     ) -> (Begin, RecordingSink) {
-        let (sink, source) = pair(Arc::clone(counters), channels);
-        (Begin { organisation, session, channels, source }, sink)
+        let (sink, source) = pair(Arc::clone(counters), kind.channels());
+        (Begin { organisation, session, kind, source }, sink)
     }
 }
 
@@ -89,23 +109,23 @@ impl<D: Disk> Recordings<D> {
 
     /// Starts a recording, after what the file of its session already contains.
     pub fn begin(&mut self, begin: Begin) {
-        let Begin { organisation, session, channels, source } = begin;
+        let Begin { organisation, session, kind, source } = begin;
         if let Some(recording) = self.live.get_mut(&session) {
             recording.sources.push_back(source);
             return;
         }
         let opened = self.require_room().and_then(|()| self.disk.open(organisation, session));
-        let file = opened.and_then(|storage| WavFile::open_with(storage, channels));
+        let file = opened.and_then(|storage| WavFile::open_with(storage, kind.channels()));
         match file {
             Ok(file) => {
                 let sources = VecDeque::from([source]);
-                self.live.insert(session, Recording { organisation, channels, file, sources });
+                self.live.insert(session, Recording { organisation, kind, file, sources });
                 self.counters.live.store(self.live.len() as u64, Relaxed);
             }
             Err(error) => {
                 source.over.store(true, Relaxed);
                 let bytes = self.left(organisation, session);
-                self.end(Ended { organisation, session, channels, bytes, error: Some(words(&error)) });
+                self.end(Ended { organisation, session, kind, bytes, error: Some(words(&error)) });
             }
         }
     }
@@ -190,14 +210,14 @@ impl<D: Disk> Recordings<D> {
         let Some(recording) = self.live.remove(&session) else { return };
         self.counters.live.store(self.live.len() as u64, Relaxed);
         recording.sources.iter().for_each(|source| source.over.store(true, Relaxed));
-        let Recording { organisation, channels, file, .. } = recording;
+        let Recording { organisation, kind, file, .. } = recording;
         let mut bytes = file.len();
         if file.is_empty() {
             bytes = 0;
             drop(file);
             self.remove(organisation, session);
         }
-        self.end(Ended { organisation, session, channels, bytes, error });
+        self.end(Ended { organisation, session, kind, bytes, error });
     }
 
     fn end(&mut self, ended: Ended) {

@@ -7,7 +7,7 @@ use std::fs::{DirEntry, ReadDir};
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use sidetone_store::{RecordingPlace, Store};
@@ -22,12 +22,11 @@ impl Playback {
     ///
     /// # Errors
     /// When the disk or the database fails; earlier deletions remain.
-    pub async fn purge(&self, node: NodeId, now: Timestamp) -> Result<bool, Problem> {
+    pub async fn purge(&self, now: Timestamp) -> Result<bool, Problem> {
+        let node = self.node();
         let expired = self.store().expired_recordings(node, now).await?;
-        for (organisation, session) in &expired {
-            let (mut disk, organisation, session) = (self.disk().clone(), *organisation, *session);
-            beside(move || disk.remove(organisation, session)).await?;
-            self.store().forget_recording((organisation, session)).await?;
+        for place in &expired {
+            self.remove(*place).await?;
         }
         let of_calls = self.store().expired_call_recordings(node, now).await?;
         for (organisation, recording) in &of_calls {
@@ -67,12 +66,7 @@ impl Playback {
 }
 
 /// Deletes until it is stopped.
-pub async fn retain(
-    playback: Playback,
-    node: NodeId,
-    clock: fn() -> Timestamp,
-    mut stop: watch::Receiver<bool>,
-) {
+pub async fn retain(playback: Playback, clock: fn() -> Timestamp, mut stop: watch::Receiver<bool>) {
     let mut looks: u64 = 0;
     let mut pause = LOOK_EVERY;
     loop {
@@ -80,7 +74,7 @@ pub async fn retain(
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(pause) => {}
         }
-        let purged = playback.purge(node, clock()).await;
+        let purged = playback.purge(clock()).await;
         pause = if matches!(purged, Ok(true)) { BATCH_PAUSE } else { LOOK_EVERY };
         let strays = if looks.is_multiple_of(STRAYS_EVERY_LOOKS) && pause == LOOK_EVERY {
             playback.purge_strays(time_of(clock()) - STRAY_AGE).await.map(drop)

@@ -13,8 +13,8 @@ use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use uuid::Uuid;
 
 use crate::recorder::{
-    Begin, DataDisk, Disk, Ended, Recorder, RecorderCounters, RecordingSink, Recordings, Storage, WavFile,
-    recover,
+    Begin, DataDisk, Disk, Ended, Recorder, RecorderCounters, RecordingKind, RecordingSink, Recordings,
+    Storage, WavFile, channels_of, recover,
 };
 use crate::supervise::Supervisor;
 
@@ -168,7 +168,7 @@ fn a_session_is_one_file_however_often_it_is_recorded() {
     drop(sink);
     recordings.turn();
     let bytes = 3 * 32_000 + HEADER_LEN as u64;
-    let told = Ended { organisation: ACME, session: SESSION, channels: 1, bytes, error: None };
+    let told = Ended { organisation: ACME, session: SESSION, kind: RecordingKind::Room, bytes, error: None };
     assert_eq!(ended(&mut recordings), [told]);
     // And again after it was complete.
     let mut sink = begin(&mut recordings, SESSION);
@@ -389,7 +389,10 @@ fn the_recorder_tells_what_became_of_each() {
     drop(sink);
     let bytes = 64_000 + HEADER_LEN as u64;
     let told = heard.recv().unwrap();
-    assert_eq!(told, Ended { organisation: ACME, session: SESSION, channels: 1, bytes, error: None });
+    assert_eq!(
+        told,
+        Ended { organisation: ACME, session: SESSION, kind: RecordingKind::Room, bytes, error: None }
+    );
     let file = std::fs::read(disk.path(ACME, SESSION)).unwrap();
     assert_eq!(Clip::from_wav(&file).unwrap().samples(), [9; 32_000]);
     // A recording under way is completed when the engine stops.
@@ -443,9 +446,12 @@ fn what_a_crash_left_is_recovered() {
     assert_eq!((bytes - HEADER_LEN as u64) % 4, 0);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!((Wav::parse(&whole).unwrap().frames(), whole[58]), ((bytes - HEADER_LEN as u64) / 4, 2));
+    // A later start of the process reads there how many there are.
+    assert_eq!(channels_of(&disk, ACME, SESSION), Some(2));
     // A file without any samples counts as none.
     std::fs::write(&path, &left[..40]).unwrap();
     assert_eq!(recover(&disk, ACME, SESSION, 1).0, 0);
     assert!(!path.exists());
+    assert_eq!(channels_of(&disk, ACME, SESSION), None);
     std::fs::remove_dir_all(dir).unwrap();
 }

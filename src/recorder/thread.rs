@@ -10,7 +10,7 @@ use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 
 use crate::recorder::counters::RecorderCounters;
 use crate::recorder::disk::DataDisk;
-use crate::recorder::recordings::{Begin, Ended, Recordings};
+use crate::recorder::recordings::{Begin, Ended, RecordingKind, Recordings};
 use crate::recorder::sink::RecordingSink;
 use crate::supervise::{Beat, Supervisor, Task};
 
@@ -91,20 +91,20 @@ impl Begins {
         organisation: OrganisationId,
         session: ConferenceSessionId,
     ) -> Result<RecordingSink, RecorderBusy> {
-        self.begin_with(organisation, session, 1)
+        self.begin_kind(organisation, session, RecordingKind::Room)
     }
 
-    /// The same with this number of channels.
+    /// The same for a recording of this kind.
     ///
     /// # Errors
     /// When too many wait already.
-    pub fn begin_with(
+    pub fn begin_kind(
         &self,
         organisation: OrganisationId,
         session: ConferenceSessionId,
-        channels: u16,
+        kind: RecordingKind,
     ) -> Result<RecordingSink, RecorderBusy> {
-        let (begin, sink) = Begin::with_channels(organisation, session, channels, &self.counters);
+        let (begin, sink) = Begin::of_kind(organisation, session, kind, &self.counters);
         self.orders.try_send(Order::Begin(begin)).map_err(|_| RecorderBusy)?;
         Ok(sink)
     }

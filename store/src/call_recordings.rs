@@ -134,6 +134,22 @@ impl Store {
         rows.iter().map(place).collect()
     }
 
+    /// Returns the node that has the file of a call's recording, if the recording exists.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn node_of_call_recording(
+        &self,
+        (organisation, id): RecordingPlace,
+    ) -> Result<Option<NodeId>, StoreError> {
+        let row = sql("SELECT node_id FROM call_recordings WHERE id = $1 AND organisation_id = $2")
+            .bind(id.to_string())
+            .bind(organisation.to_string())
+            .fetch_optional(self.readers())
+            .await?;
+        row.map(|row| parsed(&row, "node_id")).transpose()
+    }
+
     /// Marks the recording of a call as deleted.
     ///
     /// # Errors

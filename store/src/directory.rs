@@ -3,6 +3,7 @@
 use sidetone_model::directory::{
     DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Srtp, StrictSource, Trunk,
 };
+use sidetone_model::language::Language;
 
 use crate::columns::{items, networks, number, number_opt, parsed, parsed_opt, word, word_opt};
 use crate::extensions::forwarding;
@@ -46,7 +47,7 @@ impl Store {
 async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>, StoreError> {
     let rows =
         sql("SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
-         max_outbound_calls, max_call_seconds FROM organisations ORDER BY name")
+         max_outbound_calls, max_call_seconds, language FROM organisations ORDER BY name")
         .fetch_all(connection)
         .await?;
     let organisation = |row: &Row| {
@@ -62,6 +63,7 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
             },
             max_outbound_calls: number_opt(row, "max_outbound_calls")?,
             max_call_seconds: number_opt(row, "max_call_seconds")?,
+            language: word(row, "language", Language::from_name)?,
         })
     };
     rows.iter().map(organisation).collect()
@@ -71,7 +73,7 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
          codecs, strict_source, srtp, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
-         forward_unregistered, do_not_disturb FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         forward_unregistered, do_not_disturb, language FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
          ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
@@ -89,6 +91,7 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             srtp: word(row, "srtp", Srtp::from_name)?,
             forwarding: forwarding(row)?,
             do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
+            language: word_opt(row, "language", Language::from_name)?,
         })
     };
     rows.iter().map(extension).collect()

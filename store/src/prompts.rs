@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::{Prompt, PromptRecord};
+use sidetone_model::prompt::{OwnSound, PromptRecord, SoundName};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, number, parsed, word};
@@ -15,8 +15,8 @@ use crate::{Store, StoreError};
 pub struct StoredPrompt {
     /// The organisation it belongs to.
     pub organisation: OrganisationId,
-    /// Which prompt it replaces.
-    pub prompt: Prompt,
+    /// Which prompt it replaces, or its own name.
+    pub name: SoundName,
     /// Grows whenever it is stored again.
     pub revision: i64,
 }
@@ -34,14 +34,14 @@ impl Store {
         .await?;
         let record = |row: &Row| {
             Ok(PromptRecord {
-                prompt: word(row, "name", Prompt::from_name)?,
+                name: word(row, "name", SoundName::from_name)?,
                 own_since: Some(instant(row, "updated_at_us")?),
                 duration_ms: number(row, "duration_ms")?,
                 bytes: number(row, "bytes")?,
             })
         };
         // A prompt name of a later version is not played here.
-        let known = |row: &&Row| row.try_get("name").is_ok_and(|name| Prompt::from_name(name).is_some());
+        let known = |row: &&Row| row.try_get("name").is_ok_and(|name| SoundName::from_name(name).is_some());
         rows.iter().filter(known).map(record).collect()
     }
 
@@ -52,11 +52,11 @@ impl Store {
     pub async fn own_prompt(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let query = sql("SELECT wav FROM prompts WHERE organisation_id = $1 AND name = $2")
             .bind(organisation.to_string())
-            .bind(prompt.as_str());
+            .bind(name.to_string());
         let wav = |row: &Row| {
             let text: &str = row.try_get("wav")?;
             STANDARD.decode(text).map_err(|_| StoreError::Corrupt { column: "wav" })
@@ -64,27 +64,33 @@ impl Store {
         self.one(query, wav).await
     }
 
-    /// Stores `wav` as the organisation's own prompt.
+    /// Stores `wav` as the organisation's own prompt, or as a sound that only it has; returns whether there was room:
+    /// of the latter it has at most [`OwnSound::COUNT_MAX`].
     ///
     /// # Errors
     /// When the database fails.
     pub async fn put_prompt(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
         wav: &[u8],
         duration_ms: u64,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         let revision = next_revision(&mut transaction).await?;
+        if matches!(name, SoundName::Own(_))
+            && others(&mut transaction, organisation, name).await? >= OwnSound::COUNT_MAX
+        {
+            return Ok(false);
+        }
         sql("INSERT INTO prompts (organisation_id, name, wav, bytes, duration_ms, revision, updated_at_us)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (organisation_id, name) DO UPDATE SET wav = excluded.wav, bytes = excluded.bytes,
              duration_ms = excluded.duration_ms, revision = excluded.revision,
              updated_at_us = excluded.updated_at_us")
         .bind(organisation.to_string())
-        .bind(prompt.as_str())
+        .bind(name.to_string())
         .bind(STANDARD.encode(wav))
         .bind(i64::try_from(wav.len()).unwrap_or(i64::MAX))
         .bind(i64::try_from(duration_ms).unwrap_or(i64::MAX))
@@ -93,7 +99,7 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes the organisation's own prompt; returns whether there was one.
@@ -103,13 +109,13 @@ impl Store {
     pub async fn remove_prompt(
         &self,
         organisation: OrganisationId,
-        prompt: Prompt,
+        name: SoundName,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         next_revision(&mut transaction).await?;
         let done = sql("DELETE FROM prompts WHERE organisation_id = $1 AND name = $2")
             .bind(organisation.to_string())
-            .bind(prompt.as_str())
+            .bind(name.to_string())
             .execute(&mut *transaction)
             .await?;
         if done.rows_affected() == 0 {
@@ -138,19 +144,35 @@ impl Store {
             .fetch_all(self.readers())
             .await?;
         let known = rows.iter().filter_map(|row| {
-            let prompt = row.try_get("name").map(Prompt::from_name);
-            prompt.map_err(StoreError::from).transpose().map(|prompt| (row, prompt))
+            let name = row.try_get("name").map(SoundName::from_name);
+            name.map_err(StoreError::from).transpose().map(|name| (row, name))
         });
         known
-            .map(|(row, prompt)| {
+            .map(|(row, name)| {
                 Ok(StoredPrompt {
                     organisation: parsed(row, "organisation_id")?,
-                    prompt: prompt?,
+                    name: name?,
                     revision: row.try_get("revision")?,
                 })
             })
             .collect()
     }
+}
+
+/// The number of sounds that only the organisation has, without this one.
+async fn others(
+    transaction: &mut Transaction,
+    organisation: OrganisationId,
+    name: SoundName,
+) -> Result<usize, StoreError> {
+    let row = sql("SELECT COUNT(*) AS total FROM prompts
+         WHERE organisation_id = $1 AND name LIKE 'own-%' AND name <> $2")
+    .bind(organisation.to_string())
+    .bind(name.to_string())
+    .fetch_one(&mut **transaction)
+    .await?;
+    let total: i64 = row.try_get("total")?;
+    Ok(usize::try_from(total).unwrap_or(usize::MAX))
 }
 
 /// Writers run one after the other: a node that saw a revision has seen everything up to it.

@@ -109,19 +109,21 @@ pub(super) async fn announce_recording(
 ) -> Result<(), StoreError> {
     let row = sql("UPDATE conference_sessions SET is_recording_told = 1
          WHERE id = $1 AND organisation_id = $2 AND ended_at_us IS NOT NULL AND recording_bytes > 0
-         AND is_recording_told = 0 RETURNING room, room_id, recording_bytes, ended_at_us")
+         AND is_recording_told = 0 RETURNING room, room_id, recording_bytes, recording_channels,
+         ended_at_us")
     .bind(session.to_string())
     .bind(organisation.to_string())
     .fetch_optional(&mut **transaction)
     .await?;
     let Some(row) = row else { return Ok(()) };
-    let bytes = number(&row, "recording_bytes")?;
+    let (bytes, channels) = (number(&row, "recording_bytes")?, number(&row, "recording_channels")?);
     let data = RecordingReady {
         session_id: session,
         room_id: parsed_opt(&row, "room_id")?,
         room: row.try_get("room")?,
         bytes,
-        seconds: seconds(bytes),
+        channels,
+        seconds: seconds(bytes, channels),
     };
     let at = instant(&row, "ended_at_us")?;
     insert_event(transaction, &Event::of(EventKind::RecordingReady, organisation, None, at, &data)).await

@@ -74,7 +74,7 @@ impl Store {
         session: ConferenceSessionId,
     ) -> Result<SessionRecording, Problem> {
         let organisation = self.owner_of_room(scope, room).await?;
-        let query = sql("SELECT id, organisation_id, ended_at_us, is_recorded, recording_bytes
+        let query = sql("SELECT id, organisation_id, node_id, ended_at_us, is_recorded, recording_bytes
              FROM conference_sessions WHERE id = $1 AND organisation_id = $2 AND room_id = $3")
         .bind(session.to_string())
         .bind(organisation.to_string())
@@ -192,6 +192,7 @@ fn record(
         invites,
         has_recording: bytes.is_some_and(|bytes| bytes > 0),
         recording_bytes: bytes.unwrap_or(0),
+        recording_channels: number(row, "recording_channels")?,
         recording_error: row.try_get("recording_error")?,
     })
 }
@@ -227,6 +228,7 @@ fn recording(row: &Row) -> Result<SessionRecording, StoreError> {
         is_recorded: row.try_get::<i64>("is_recorded")? != 0,
         is_live: instant_opt(row, "ended_at_us")?.is_none(),
         bytes: number_opt(row, "recording_bytes")?,
+        node: parsed(row, "node_id")?,
     })
 }
 

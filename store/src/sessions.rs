@@ -84,7 +84,8 @@ async fn upsert_sessions(
 ) -> Result<(), StoreError> {
     let mut statement = Statement::new(
         "INSERT INTO conference_sessions (id, organisation_id, node_id, room, room_id, room_name, started_at_us,
-         ended_at_us, seen_at_us, peak_members, is_recorded, is_recording, events, revision) VALUES ",
+         ended_at_us, seen_at_us, peak_members, is_recorded, is_recording, recording_channels, events,
+         revision) VALUES ",
     );
     statement.rows(sessions.iter().map(|session| {
         [
@@ -100,6 +101,7 @@ async fn upsert_sessions(
             i64::from(session.peak_members).into(),
             session.is_recorded.into(),
             session.is_recording.into(),
+            i64::from(session.recording_channels).into(),
             whole(session.events).into(),
             whole(session.revision).into(),
         ]
@@ -110,7 +112,7 @@ async fn upsert_sessions(
          ended_at_us = COALESCE(conference_sessions.ended_at_us, excluded.ended_at_us),
          seen_at_us = excluded.seen_at_us, peak_members = excluded.peak_members,
          is_recorded = excluded.is_recorded,
-         is_recording = excluded.is_recording, recording_bytes = CASE WHEN excluded.is_recording = 1 THEN NULL
+         is_recording = excluded.is_recording, recording_channels = excluded.recording_channels, recording_bytes = CASE WHEN excluded.is_recording = 1 THEN NULL
          ELSE conference_sessions.recording_bytes END, events = excluded.events, revision = excluded.revision",
     );
     statement.query().execute(connection).await?;

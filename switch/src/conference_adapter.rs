@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use sidetone_media::mix::{Gain, MixId};
 use sidetone_model::call::HangupCause;
-use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
+use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId, RoomId};
+use sidetone_model::language::Language;
 use sidetone_model::room::MemberGain;
 use sidetone_model::time::Now;
 
@@ -34,6 +35,8 @@ pub(super) struct Conferences {
     pub(super) seats: HashMap<LegId, Seat>,
     /// Calls placed by rooms, until they are answered or over.
     pub(super) dials: HashMap<DialId, CallId>,
+    /// The language of each organisation, unless it is the default.
+    languages: HashMap<OrganisationId, Language>,
 }
 
 /// A leg that belongs to the rooms.
@@ -47,6 +50,8 @@ pub(super) struct Seat {
     sends_tones: bool,
     /// Whether it sent a digit by INFO.
     sends_info: bool,
+    /// The language of its prompts.
+    language: Language,
 }
 
 /// What remains to be done with a call after an output of the rooms.
@@ -67,7 +72,12 @@ impl Seat {
 
 impl Conferences {
     pub(super) fn new(config: RoomsConfig, seed: u64) -> Self {
-        Conferences { rooms: Rooms::new(config, seed), seats: HashMap::new(), dials: HashMap::new() }
+        Conferences {
+            rooms: Rooms::new(config, seed),
+            seats: HashMap::new(),
+            dials: HashMap::new(),
+            languages: HashMap::new(),
+        }
     }
 
     /// Returns when [`conference::Input::Timeout`] is due.
@@ -82,6 +92,8 @@ impl Conferences {
 
     /// Passes the stored rooms of a new directory to the rooms.
     pub(super) fn replace_directory(&mut self, now: Now, directory: &Directory) {
+        let spoken = directory.organisations().iter().map(|one| (one.id, one.language));
+        self.languages = spoken.filter(|(_, language)| *language != Language::default()).collect();
         self.handle_input(now, conference::Input::Directory(book(directory)));
     }
 
@@ -104,6 +116,10 @@ impl Conferences {
             keys: Keys::default(),
             sends_tones: formats.is_some_and(|formats| formats.event_receive.is_none()),
             sends_info: false,
+            language: arrival
+                .extension
+                .and_then(|id| directory.extension(id)?.language)
+                .unwrap_or_else(|| self.language_of(arrival.organisation)),
         };
         self.seats.insert(arrival.leg, seat);
         if let conference::Goal::Dialled { dial } = &arrival.goal {
@@ -235,7 +251,8 @@ impl Conferences {
                     return self.dismiss(leg, HangupCause::IncompatibleDestination);
                 };
                 let (mix, hears, formats) = (MixId(mix.0), seat_hears(hears), Box::new(formats));
-                media(leg, MediaCommand::Join { mix, organisation, formats, muted, hears });
+                let language = seat.language;
+                media(leg, MediaCommand::Join { mix, organisation, language, formats, muted, hears });
             }
             RoomOutput::Mute(leg, muted) => media(leg, MediaCommand::Mute(muted)),
             RoomOutput::Event(event) => outputs.push_back(Output::RoomEvent(Box::new(event))),
@@ -252,20 +269,49 @@ impl Conferences {
                 });
                 media(leg, MediaCommand::Play { prompts, token, lead });
             }
-            RoomOutput::PlayAll(mix, organisation, prompts) => {
-                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Play { organisation, prompts }));
-            }
-            RoomOutput::Record(mix, session, organisation) => {
-                let plan = RecordingPlan { session, organisation, sides: None };
-                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
-            }
+            RoomOutput::PlaySound { leg: Some(leg), sound, .. } => media(leg, MediaCommand::PlaySound(sound)),
+            RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
+            RoomOutput::Left(leg, left) => media(leg, MediaCommand::Left(left)),
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
-            RoomOutput::StopRecording(mix) => {
-                outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopRecording));
-            }
+            RoomOutput::PlayAll(..)
+            | RoomOutput::PlaySound { leg: None, .. }
+            | RoomOutput::Record(..)
+            | RoomOutput::RecordChannels(..)
+            | RoomOutput::StopRecording(_)
+            | RoomOutput::StopSound(_, None) => outputs.extend(self.mix_order(output)),
             RoomOutput::Whisper(leg, to) => media(leg, self.whisper(to, calls)),
         }
         None
+    }
+
+    /// Returns the order to a mix for an output that is for all its legs.
+    fn mix_order(&self, output: conference::Output) -> Option<Output> {
+        use conference::Output as RoomOutput;
+        let record = |session, organisation, channels| {
+            MixOrder::Record(RecordingPlan { session, organisation, sides: None, channels })
+        };
+        let (mix, order) = match output {
+            RoomOutput::PlayAll(mix, organisation, prompts) => {
+                let language = self.language_of(organisation);
+                (mix, MixOrder::Play { organisation, language, prompts })
+            }
+            RoomOutput::PlaySound { mix, organisation, sound, .. } => {
+                let language = self.language_of(organisation);
+                (mix, MixOrder::PlaySound { organisation, language, sound })
+            }
+            RoomOutput::Record(mix, session, organisation) => (mix, record(session, organisation, 1)),
+            RoomOutput::RecordChannels(mix, session, organisation) => (mix, record(session, organisation, 2)),
+            RoomOutput::StopRecording(mix) => (mix, MixOrder::StopRecording),
+            RoomOutput::StopSound(mix, _) => (mix, MixOrder::StopSound),
+            // The others are for legs and calls.
+            _ => return None,
+        };
+        Some(Output::Mix(MixId(mix.0), order))
+    }
+
+    /// The language of what all members of a room hear.
+    fn language_of(&self, organisation: OrganisationId) -> Language {
+        self.languages.get(&organisation).copied().unwrap_or_default()
     }
 
     /// Returns the command that directs a whisper. Where the listener is gone, and the rooms have not heard of it yet, no

@@ -16,7 +16,8 @@ use sidetone_model::call_operation::RecordStep;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
-use sidetone_model::prompt::Prompt;
+use sidetone_model::language::Language;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::rating::Price;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::flow::{Flow, Protocol};
@@ -113,6 +114,8 @@ pub enum MediaCommand {
         mix: MixId,
         /// The organisation whose prompts and music the party hears.
         organisation: OrganisationId,
+        /// The language of the built-in prompts.
+        language: Language,
         /// The negotiated formats.
         formats: Box<Formats>,
         /// Whether the party is muted.
@@ -120,6 +123,8 @@ pub enum MediaCommand {
         /// What it hears.
         hears: SeatHears,
     },
+    /// Put the party of the seat on the left channel of a recording with two, or on the right.
+    Left(bool),
     /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
     /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix.
@@ -143,6 +148,8 @@ pub enum MediaCommand {
         /// The silence before the first prompt.
         lead: Duration,
     },
+    /// Play this sound to the party of the seat alone, in place of an earlier one and beside the prompts.
+    PlaySound(SoundName),
     /// Send the party this key as a telephone event.
     Press(KeyPress),
     /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
@@ -151,6 +158,8 @@ pub enum MediaCommand {
     Snapshot,
     /// Stop the prompts that play to the party only; their end is not reported.
     StopPlaying,
+    /// End the sound that plays to the party only.
+    StopSound,
     /// Play a tone into the audio sent to the party.
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.

@@ -1,7 +1,8 @@
 //! Orders of the switch to the mixes of the media engine: seats, prompts by name, recordings.
 
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
-use sidetone_model::prompt::Prompt;
+use sidetone_model::language::Language;
+use sidetone_model::prompt::{Prompt, SoundName};
 
 use crate::port_id::PortId;
 
@@ -25,14 +26,27 @@ pub enum MixOrder {
     Play {
         /// The organisation of the prompts.
         organisation: OrganisationId,
+        /// The language of the built-in ones.
+        language: Language,
         /// The prompts, in order.
         prompts: Vec<Prompt>,
+    },
+    /// Play this sound to all seats, in place of an earlier one and beside the prompts.
+    PlaySound {
+        /// The organisation of the sound.
+        organisation: OrganisationId,
+        /// The language of a built-in prompt.
+        language: Language,
+        /// The sound.
+        sound: SoundName,
     },
     /// Record it until [`MixOrder::StopRecording`]; then, or when the recording ends by itself,
     /// [`Input::Recorded`](crate::machine::Input::Recorded) reports its file.
     Record(RecordingPlan),
     /// Stop recording.
     StopRecording,
+    /// End the sound.
+    StopSound,
 }
 
 /// Identifies a recording.
@@ -42,8 +56,10 @@ pub struct RecordingPlan {
     pub session: ConferenceSessionId,
     /// The organisation.
     pub organisation: OrganisationId,
-    /// The ports of the left and the right channel; `None` records the whole mix on one.
+    /// The ports of the left and the right channel; `None` records the whole mix.
     pub sides: Option<[PortId; 2]>,
+    /// Channels of the file: two with `sides`, one or two for a whole mix.
+    pub channels: u16,
 }
 
 /// A recording that is closed.

@@ -14,6 +14,7 @@ use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
 use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::language::Language;
 use sidetone_model::live_call::LiveRecording;
 use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
@@ -55,7 +56,7 @@ pub(super) fn record(parties: &mut Parties, step: RecordStep) {
             let ports = [Party::Caller, Party::Callee(callee)].map(|party| parties.leg(party).map(Leg::port));
             if let [Some(left), Some(right)] = ports {
                 let (session, organisation) = (ConferenceSessionId(id.0), parties.facts.organisation);
-                let plan = RecordingPlan { session, organisation, sides: Some([left, right]) };
+                let plan = RecordingPlan { session, organisation, sides: Some([left, right]), channels: 2 };
                 parties.push(Output::Mix(parties.own_mix_id(), MixOrder::Record(plan)));
             }
             return;
@@ -250,6 +251,8 @@ fn seat(parties: &mut Parties, callee: usize) {
             (_, Seats::Taken) => formats.map(|formats| MediaCommand::Join {
                 mix: id,
                 organisation,
+                // Music has no words.
+                language: Language::default(),
                 formats,
                 muted: true,
                 hears,

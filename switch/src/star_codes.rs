@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sidetone_media::mix::MixId;
 use sidetone_model::ids::{CallId, ExtensionId};
+use sidetone_model::language::Language;
 use sidetone_model::prompt::Prompt;
 
 use crate::incoming::Invitation;
@@ -38,6 +39,8 @@ impl StarCodes {
         let join = MediaCommand::Join {
             mix: MixId(live.call.group()),
             organisation: facts.organisation,
+            // A chime has no words.
+            language: Language::default(),
             formats: Box::new(formats),
             muted: true,
             hears: SeatHears::Room,

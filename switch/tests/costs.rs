@@ -399,6 +399,7 @@ fn directory() -> DirectorySnapshot {
             numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
             max_outbound_calls: None,
             max_call_seconds: None,
+            language: Default::default(),
         }],
         extensions: vec![Extension {
             id: id(11).into(),
@@ -416,6 +417,7 @@ fn directory() -> DirectorySnapshot {
             srtp: Srtp::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
+            language: None,
         }],
         numbers: vec![Number {
             id: id(31).into(),

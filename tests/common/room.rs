@@ -44,6 +44,7 @@ pub async fn make(dir: &Path, number: &str, change: impl FnOnce(&mut NewRoom)) -
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: false,
+        record_channels: 1,
         max_members: 0,
         minutes_email: String::new(),
     };

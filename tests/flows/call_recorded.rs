@@ -12,7 +12,7 @@ use sidetone_store::Store;
 use crate::chosen::database_in;
 use crate::recorded::get_bytes;
 use crate::room::events;
-use crate::site::{Site, calls, directory, found, post, within};
+use crate::site::{Site, calls, directory, found, post, send, within};
 use crate::tones::{hears, holds_somewhere};
 
 /// Neither is a harmonic of the other.
@@ -60,7 +60,8 @@ async fn both_sides_of_a_transcoded_call_are_recorded_apart() {
 }
 
 async fn recorded(codecs: [&str; 2]) {
-    let listening = directory().replace("\"margin:read\"", "\"margin:read\", \"recordings:listen\"");
+    let listening = directory()
+        .replace("\"margin:read\"", "\"margin:read\", \"recordings:delete\", \"recordings:listen\"");
     let site = Site::with(&listening).await;
     let ((caller, caller_heard), (callee, callee_heard)) =
         (saying(&site, "1001", codecs[0], TONES[0]).await, saying(&site, "1002", codecs[1], TONES[1]).await);
@@ -112,6 +113,12 @@ async fn recorded(codecs: [&str; 2]) {
     // The next one ends with the call.
     let (_, second) = record("start").await;
     grown(&site, &second, 64_000).await;
+    let path = |rid: &Value| format!("/cdrs/{call}/recordings/{}", rid.as_str().unwrap());
+    assert_eq!(delete(&site, &path(&second["recording_id"])).await, 409, "it is written");
+    assert_eq!(delete(&site, &path(&begun["recording_id"])).await, 204);
+    assert_eq!(delete(&site, &path(&begun["recording_id"])).await, 404, "it is gone");
+    assert_eq!(get_bytes(site.http, &audio, "Range: bytes=0-79\r\n").await.0, 404);
+    assert_eq!(recordings(&site, &call).await[0]["bytes"], 0);
     caller.hang_up().await.unwrap();
     within("the caller", talk).await.unwrap();
     let ended = found("both recordings", async || {
@@ -157,6 +164,10 @@ async fn a_full_disk_is_a_conflict() {
     within("the caller", talk).await.unwrap();
     site.record().await;
     assert_eq!(recordings(&site, &call).await, Vec::<Value>::new(), "nothing of it is left");
+}
+
+async fn delete(site: &Site, path: &str) -> u16 {
+    send(site.http, "DELETE", path, &Value::Null).await.0
 }
 
 /// Waits until the file of a recording has grown by so many bytes.

@@ -142,8 +142,62 @@ async fn a_tone_is_recorded_in_one_file_and_read_by_range() {
     let store = Store::open(&database_in(dir.path())).await.unwrap();
     let ready = events(&store, EventKind::RecordingReady).await;
     let expected = json!({"session_id": over["id"], "room_id": room, "room": format!("svc-room-{room}"),
-        "bytes": size, "seconds": (size - 80) / 32_000});
+        "bytes": size, "channels": 1, "seconds": (size - 80) / 32_000});
     assert_eq!(ready, [expected]);
+    store.close().await;
+}
+
+/// The first member is on the left while there is no moderator, and what it says is not on the right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_channels_keep_two_people_apart() {
+    let dir = TempDir::new();
+    declare(dir.path(), &directory(1006)).await;
+    let room = make(dir.path(), "200", |room| (room.record, room.record_channels) = (true, 2)).await;
+    let site = Site::reopen(dir).await;
+    let (ada, bob) =
+        (Arc::new(site.phone("1001", answering()).await), Arc::new(site.phone("1002", answering()).await));
+    let silent = CallPlan { talk: None, ..open_end("200") };
+    let mut placed = Vec::new();
+    for (phone, plan) in [(&ada, open_end("200")), (&bob, silent)] {
+        let caller = Arc::clone(phone);
+        placed.push(tokio::spawn(async move { caller.call(plan).await.unwrap() }));
+        calls(phone, 0, 1).await;
+    }
+    let live = session(site.http, room, |session| session["members"].as_array().unwrap().len() == 2).await;
+    grown(&site, &live, 4 * 64_000).await;
+    let control = format!("/conferences/svc-room-{room}/record");
+    for (body, expected) in
+        [("{\"on\":false}", 204), ("{\"on\":true,\"channels\":1}", 409), ("{\"on\":true}", 204)]
+    {
+        let (status, said) = post_empty(site.http, &control, body).await;
+        assert_eq!(status, expected, "{body}: {said}");
+    }
+    grown(&site, &live, 2 * 64_000).await;
+    for phone in [&ada, &bob] {
+        phone.hang_up().await.unwrap();
+    }
+    for call in placed {
+        call.await.unwrap();
+    }
+    let over = session(site.http, room, |session| session["has_recording"] == true).await;
+    assert_eq!(over["recording_channels"], 2, "{over}");
+    let audio = format!("/conference-rooms/{room}/sessions/{}/recording/audio", over["id"].as_str().unwrap());
+    let (status, _, file) = get_bytes(site.http, &audio, "").await;
+    assert_eq!((status, file[58], over["recording_bytes"].as_u64()), (200, 2, Some(file.len() as u64)));
+    assert_eq!(Wav::parse(&file).unwrap().frames(), (file.len() as u64 - 80) / 4);
+    let samples: Vec<i16> =
+        file[80..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
+    let [left, right] =
+        [0, 1].map(|side| samples.iter().skip(side).step_by(2).copied().collect::<Vec<i16>>());
+    assert!(fifths_of_tone(&left) >= 10, "{}", fifths_of_tone(&left));
+    assert_eq!(fifths_of_tone(&right), 0);
+    let dir = site.stop(Duration::ZERO).await;
+    let store = Store::open(&database_in(dir.path())).await.unwrap();
+    let ready = events(&store, EventKind::RecordingReady).await;
+    assert_eq!(
+        (&ready[0]["channels"], &ready[0]["seconds"]),
+        (&json!(2), &json!((file.len() - 80) / 64_000))
+    );
     store.close().await;
 }
 

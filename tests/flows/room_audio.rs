@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-use sidetone_media::audio::wav::Wav;
+use serde_json::{Value, json};
+use sidetone_media::audio::wav::{Wav, header};
+use sidetone_model::prompt::SoundName;
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::{CodecPolicy, Direction};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
+use crate::records::at;
 use crate::room::directory;
 use crate::site::{Site, calls, found, post, within};
 use crate::tones::{hears, holds_somewhere, level};
@@ -182,6 +184,63 @@ async fn the_recording_of_a_session_holds_everyone() {
     }
     site.idle().await;
     found("a recording of all three", async || holds().then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sound_is_played_to_all_or_to_one() {
+    let _turn = TURN.lock().await;
+    let site = site().await;
+    let ada = Member::joins(&site, "1001", "200", "PCMU", TONES[0]).await;
+    let bob = Member::joins(&site, "1002", "200", "G722", TONES[1]).await;
+    let room = path(&site, "200").await;
+    let (tones, note) = (&TONES[..3], TONES[2]);
+    let store = site.engine().store.clone();
+    let organisation = store.directory().await.unwrap().organisations[0].id;
+    let name = SoundName::from_name("own-note").unwrap();
+    store.put_prompt(organisation, name, &minute_of(note), 60_000, at(0)).await.unwrap();
+    let order = async |what: &str, body: Value| {
+        let (status, _) = post(site.http, &format!("{room}/{what}"), "", &body.to_string()).await;
+        status
+    };
+    hears(&ada.heard, tones, &TONES[1..2]).await;
+    assert_eq!(order("play", json!({"prompt": "own-nothing"})).await, 422);
+    assert_eq!(order("play", json!({"prompt": "own-note", "member": 77})).await, 400);
+    assert_eq!(order("record", json!({"on": true})).await, 204);
+    assert_eq!(order("play", json!({"prompt": "own-note"})).await, 204);
+    assert_eq!(order("play", json!({"prompt": "hold-music"})).await, 409, "one at a time");
+    assert_eq!(site.get(&room).await.1["playing"], json!({"prompt": "own-note"}));
+    let with_note = [[TONES[1], note], [TONES[0], note]];
+    tokio::join!(hears(&ada.heard, tones, &with_note[0]), hears(&bob.heard, tones, &with_note[1]));
+    assert_eq!(order("stop-playing", json!({})).await, 204);
+    assert_eq!(order("stop-playing", json!({})).await, 204);
+    assert_eq!(site.get(&room).await.1.get("playing"), None);
+    hears(&ada.heard, tones, &TONES[1..2]).await;
+    let second = member(&site, &room, "1002").await;
+    assert_eq!(order("play", json!({"prompt": "own-note", "member": second})).await, 204);
+    // The room is quieter for the one who hears the sound alone.
+    found("the sound for one", async || {
+        let (pcm, rate_hz) = bob.heard.lately(400)?;
+        (level(&pcm, rate_hz, note).abs() < 1.0 && level(&pcm, rate_hz, TONES[0]) < -9.0).then_some(())
+    })
+    .await;
+    hears(&ada.heard, tones, &TONES[1..2]).await;
+    let folder = site.dir.path().join("recordings").join(organisation.to_string());
+    for member in [bob, ada] {
+        member.leaves().await;
+    }
+    site.idle().await;
+    found("a recording of the sound", async || {
+        let files = recordings(&folder);
+        files.iter().any(|(pcm, rate)| holds_somewhere(pcm, *rate, tones, tones)).then_some(())
+    })
+    .await;
+}
+
+/// A minute of a tone, as loud as phones say theirs.
+fn minute_of(hz: u32) -> Vec<u8> {
+    let sample = |n: u32| 5_000.0 * (std::f64::consts::TAU * f64::from(hz * (n % 16_000)) / 16_000.0).sin();
+    let data: Vec<u8> = (0..16_000 * 60).flat_map(|n| (sample(n) as i16).to_le_bytes()).collect();
+    [header(16_000, data.len() as u64).as_slice(), &data].concat()
 }
 
 /// The samples and the rate of every recording in a folder that can be played.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{As, Desk, hold_the_rules_for};
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "created_at",
     "end_when_moderator_leaves",
     "exemptions",
@@ -19,6 +19,7 @@ const FIELDS: [&str; 16] = [
     "organisation_id",
     "participant_pin",
     "record",
+    "record_channels",
     "updated_at",
     "wait_for_moderator",
 ];
@@ -105,7 +106,7 @@ fn every_wrong_field_is_named() {
              wait_for_moderator: must be true or false, not a string; max_members: must be between 0 and 1000; \
              minutes_email: must be an address such as minutes@acme.test, or empty; colour: is not a field here, \
              the fields are organisation_id, name, number, participant_pin, moderator_pin, wait_for_moderator, \
-             end_when_moderator_leaves, record, max_members, minutes_email"
+             end_when_moderator_leaves, record, record_channels, max_members, minutes_email"
         ),
     );
     for wrong in ["123456789", "2a", "", "+20", "２０"] {

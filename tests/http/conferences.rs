@@ -3,13 +3,15 @@
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
+use sidetone_media::audio::wav::header;
 use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::{
     Control, ControlDone, ControlRefused, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
-    MemberGain, Requester, Role, RoomName, RoomViewer,
+    MemberGain, PlayingSound, Requester, Role, RoomName, RoomViewer,
 };
 use uuid::Uuid;
 
@@ -101,6 +103,7 @@ impl Party {
             recording: true,
             all_muted: false,
             run_seconds: 99,
+            playing: Some(PlayingSound { prompt: Prompt::Alone.into(), member: Some(3) }),
             revision: 12,
             members: vec![LiveMember {
                 id: 3,
@@ -139,7 +142,7 @@ fn a_live_room_is_shown_with_its_members() {
         "room": room.to_string(), "room_id": Uuid::from_u128(1), "room_name": "Stand-up",
         "organisation_id": desk.organisation("Acme"), "session_id": Uuid::from_u128(7),
         "started_at": at(1).to_string(), "locked": false, "recording": true, "all_muted": false,
-        "run_seconds": 99, "revision": 12, "can_control": true,
+        "playing": {"prompt": "alone", "member": 3}, "run_seconds": 99, "revision": 12, "can_control": true,
         "members": [{
             "id": 3, "call_uuid": Uuid::from_u128(42), "number": "1001", "name": "", "role": "moderator",
             "muted": false, "mute_locked": false, "deaf": false, "on_hold": true, "waiting": false,
@@ -236,6 +239,8 @@ fn controls_reach_the_switch_and_are_answered() {
         ("mute-all", None, 200, Control::MuteAll),
         ("record", Some(json!({"on": true})), 204, Control::Record(true)),
         ("record", Some(json!({"on": false})), 204, Control::Record(false)),
+        ("stop-playing", None, 204, Control::StopSound),
+        ("record", Some(json!({"on": false, "channels": 2})), 204, Control::Record(false)),
         ("end", None, 204, Control::End),
     ];
     for (path, body, status, control) in cases {
@@ -251,6 +256,12 @@ fn controls_reach_the_switch_and_are_answered() {
     assert_eq!(post("record", None).status, 400);
     assert_eq!(post("record", Some(json!({"on": 1}))).message(), "on: must be true or false, not a number");
     assert_eq!(post("record", Some(json!({}))).message(), "on: is required");
+    let three = post("record", Some(json!({"on": true, "channels": 3})));
+    assert_eq!((three.status, three.message()), (400, "channels: must be between 1 and 2"));
+    assert_eq!(post("record", Some(json!({"on": true, "channels": 2}))).status, 204);
+    let ordered: Vec<Control> =
+        desk.party().controls.lock().unwrap().drain(..).map(|(_, control)| control).collect();
+    assert_eq!(ordered, [Control::RecordChannels(2), Control::Record(true)]);
     let wrong = [
         ("members/3/gain", json!({}), "gain_db: is required, or automatic_gain"),
         ("members/3/gain", json!({"gain_db": 25}), "gain_db: must be between -24 and 24"),
@@ -273,6 +284,17 @@ fn controls_reach_the_switch_and_are_answered() {
     }
     assert_eq!(desk.party().controls.lock().unwrap().len(), 0);
     let refusals = [
+        (
+            ControlRefused::Channels(1),
+            409,
+            "the recordings of a session are in one file, and its file has 1 channels: leave channels out",
+        ),
+        (ControlRefused::NoHearer, 400, "member: must be a member of the room"),
+        (
+            ControlRefused::Playing(Prompt::Alone.into()),
+            409,
+            "alone is being played: stop it first, or wait for its end",
+        ),
         (ControlRefused::NotLive, 404, "the room is not live"),
         (ControlRefused::NoMember, 404, "there is no such member in the room"),
         (ControlRefused::NoListener, 400, "to: must be another member of the room"),
@@ -283,6 +305,60 @@ fn controls_reach_the_switch_and_are_answered() {
         let answer = post("members/9/kick", None);
         assert_eq!((answer.status, answer.message()), (status, said));
     }
+}
+
+#[test]
+fn a_sound_of_the_rooms_organisation_is_played() {
+    let desk = Desk::start();
+    let (room, foreign) = (stored(1), stored(2));
+    desk.party().open(&desk, "Acme", room, None);
+    desk.party().open(&desk, "Bolt", foreign, None);
+    let play = |who: As, room: RoomName, body: Value| {
+        desk.send(who, "POST", &format!("/conferences/{room}/play"), Some(body))
+    };
+    let data: Vec<u8> = 7_i16.to_le_bytes().repeat(8_000);
+    let file = [header(16_000, data.len() as u64).as_slice(), &data].concat();
+    let path = format!("/organisations/{}/prompts/own-news", desk.organisation("Acme"));
+    assert_eq!(desk.raw(As::Rooms, "PUT", &path, "Content-Type: audio/wav\r\n", &file).status, 200);
+    let sound = |name: &str, member| PlayingSound { prompt: SoundName::from_name(name).unwrap(), member };
+    // At once after it was stored, without waiting for the library.
+    assert_eq!(play(As::Rooms, room, json!({"prompt": "own-news", "member": 3})).status, 204);
+    let played = desk.party().controls.lock().unwrap().pop();
+    let control = Control::Play { sound: sound("own-news", Some(3)), duration_ms: 500 };
+    assert_eq!(played, Some((room, control)));
+    assert_eq!(play(As::Rooms, room, json!({"prompt": "alone"})).status, 204);
+    let played = desk.party().controls.lock().unwrap().pop().unwrap().1;
+    assert!(
+        matches!(played, Control::Play { sound: PlayingSound { member: None, .. }, duration_ms } if duration_ms > 500)
+    );
+    let cases = [
+        (As::Rooms, room, json!({}), 400, "prompt: is required"),
+        (As::Rooms, room, json!({"prompt": "louder"}), 400, "must be the name of a prompt"),
+        (As::Rooms, room, json!({"prompt": "own-news", "member": 0}), 400, "member: must be between"),
+        (
+            As::Rooms,
+            room,
+            json!({"prompt": "own-other"}),
+            422,
+            "prompt: the organisation has no sound own-other",
+        ),
+        (
+            As::Bolt,
+            foreign,
+            json!({"prompt": "own-news"}),
+            422,
+            "prompt: the organisation has no sound own-news",
+        ),
+        (As::Bolt, room, json!({"prompt": "own-news"}), 403, ""),
+        (As::Listener, room, json!({"prompt": "own-news"}), 403, "conferences:control"),
+        (As::Rooms, stored(9), json!({"prompt": "own-news"}), 404, "the room is not live"),
+    ];
+    for (who, room, body, status, said) in cases {
+        let answer = play(who, room, body.clone());
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+        assert!(answer.message().contains(said), "{body}: {}", answer.message());
+    }
+    assert_eq!(desk.party().controls.lock().unwrap().len(), 0, "what is refused does not reach the switch");
 }
 
 #[test]

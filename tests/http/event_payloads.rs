@@ -11,9 +11,10 @@ use sidetone_model::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, Le
 use sidetone_model::live_call::{CallEvent, CallState, LegRole, LiveCall, LiveLeg};
 use sidetone_model::media_quality::{LegSide, MediaChange, MediaWarning};
 use sidetone_model::pin_guessing::{PinGuessing, PinLimit};
+use sidetone_model::prompt::Prompt;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::room::event::{MemberChange, MergedBy, Person, RoomChange, RoomEvent};
-use sidetone_model::room::{MemberGain, Role};
+use sidetone_model::room::{MemberGain, PlayingSound, Role};
 use uuid::Uuid;
 
 use crate::engine::Engine;
@@ -123,6 +124,11 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
             change: MemberChange::Gain(MemberGain { gain_db: 6, automatic_gain: true }),
         },
         RoomChange::Muted { member: 3, muted: true },
+        RoomChange::Playing(PlayingSound { prompt: Prompt::Alone.into(), member: Some(3) }),
+        RoomChange::Played {
+            sound: PlayingSound { prompt: Prompt::Alone.into(), member: None },
+            stopped: true,
+        },
         RoomChange::Recording(false),
     ];
     let mut events: Vec<Event> = changes.into_iter().map(|what| room(what).event(1).unwrap()).collect();

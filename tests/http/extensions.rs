@@ -4,12 +4,13 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "codec_string",
     "created_at",
     "do_not_disturb",
     "forwarding",
     "id",
+    "language",
     "name",
     "number",
     "organisation_id",
@@ -59,6 +60,11 @@ fn one_is_made_read_changed_and_removed() {
         (wrong.status, wrong.message()),
         (400, "srtp: must be one of off, optional, required, webrtc")
     );
+    let german = desk.patch(As::Acme, &path, json!({"language": "de"}));
+    assert_eq!((&made.body["language"], &german.body["language"]), (&json!(null), &json!("de")));
+    let wrong = desk.patch(As::Acme, &path, json!({"language": "DE"}));
+    assert_eq!((wrong.status, wrong.message()), (400, "language: must be de or en"));
+    assert_eq!(desk.patch(As::Acme, &path, json!({"language": null})).body["language"], json!(null));
     let changed = desk.patch(As::Acme, &path, json!({"strict_source": null}));
     assert_eq!(changed.body["srtp"], "optional");
     assert_eq!(changed.body["strict_source"], json!(null));

@@ -62,6 +62,7 @@ impl Sessions {
                 wait_for_moderator: false,
                 end_when_moderator_leaves: false,
                 record: false,
+                record_channels: 1,
                 max_members: 0,
                 minutes_email: String::new(),
             };
@@ -79,6 +80,7 @@ impl Sessions {
                 peak_members: 1,
                 is_recorded: false,
                 is_recording: false,
+                recording_channels: 1,
                 events: 0,
                 revision: 1,
             };

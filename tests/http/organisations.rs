@@ -25,6 +25,7 @@ fn one_is_made_read_changed_and_removed() {
         "has_callback_secret",
         "id",
         "international_prefix",
+        "language",
         "max_call_seconds",
         "max_outbound_calls",
         "name",
@@ -43,7 +44,7 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(desk.get(As::Operator, &path).body, made.body);
     let body = json!({
         "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5, "max_call_seconds": 7_200,
-        "sip_domain": "coil.example", "recording_retention_days": 30
+        "sip_domain": "coil.example", "recording_retention_days": 30, "language": "de"
     });
     let changed = desk.patch(As::Operator, &path, body);
     assert_eq!(changed.status, 200, "{}", changed.body);
@@ -54,6 +55,7 @@ fn one_is_made_read_changed_and_removed() {
         (&made.body["recording_retention_days"], &changed.body["recording_retention_days"]),
         (&json!(0), &json!(30))
     );
+    assert_eq!((&made.body["language"], &changed.body["language"]), (&json!("en"), &json!("de")));
     let again = desk.patch(As::Operator, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
     let none = json!({"credit": null, "max_outbound_calls": null, "max_call_seconds": null});
@@ -69,7 +71,8 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "colour": "red"
+        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "language": "fr",
+        "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
     let expected = [
@@ -79,9 +82,10 @@ fn every_wrong_field_is_named() {
         "max_outbound_calls: must be between 0 and 1000000",
         "max_call_seconds: must be between 60 and 86400",
         "recording_retention_days: must be between 0 and 36500",
+        "language: must be de or en",
         "colour: is not a field here, the fields are name, sip_domain, currency, credit, country_code, national_prefix, \
          international_prefix, max_outbound_calls, max_call_seconds, call_info_url, call_info_secret, \
-         callback_secret, recording_retention_days",
+         callback_secret, recording_retention_days, language",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

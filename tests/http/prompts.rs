@@ -8,6 +8,7 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::audio::wav::header;
 use sidetone_model::directory::DirectorySnapshot;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, Prompts};
 
 use crate::desk::{As, Desk};
@@ -68,6 +69,44 @@ fn one_is_stored_listed_heard_replaced_and_removed() {
     let again = desk.delete(As::Rooms, &path(&desk, "/alone"));
     assert_eq!((again.status, again.code()), (404, "not_found"));
     assert_eq!(alone(&desk.get(As::Rooms, &path(&desk, "")).body), builtin);
+}
+
+#[test]
+fn the_built_in_ones_are_in_the_language_of_the_organisation() {
+    let desk = Desk::start();
+    let file = || desk.bytes(As::Rooms, "GET", &path(&desk, "/alone"), "", &[]).2;
+    let english = file();
+    let organisation = format!("/organisations/{}", desk.organisation("Acme"));
+    let changed = desk.patch(As::Acme, &organisation, serde_json::json!({"language": "de"}));
+    assert_eq!((changed.status, &changed.body["language"]), (200, &Value::from("de")), "{}", changed.body);
+    let german = file();
+    assert_ne!(german, english);
+    let list = desk.get(As::Rooms, &path(&desk, "")).body;
+    let alone = list["items"].as_array().unwrap().iter().find(|item| item["name"] == "alone").unwrap();
+    assert_eq!(alone["bytes"].as_u64(), Some(german.len() as u64));
+}
+
+#[test]
+fn an_organisation_has_sounds_under_names_of_its_own() {
+    let desk = Desk::start();
+    let builtin = desk.get(As::Rooms, &path(&desk, "")).items("name").len();
+    for number in 1..=20 {
+        let (status, stored) = put(&desk, As::Rooms, &format!("/own-{number}"), &wav(7, 1_600));
+        assert_eq!((status, &stored["name"]), (200, &Value::from(format!("own-{number}"))), "{stored}");
+    }
+    let list = desk.get(As::Rooms, &path(&desk, ""));
+    let names = list.items("name");
+    assert_eq!((names.len(), names.is_sorted()), (builtin + 20, true), "{names:?}");
+    let (status, refused) = put(&desk, As::Rooms, "/own-21", &wav(7, 1_600));
+    assert_eq!((status, refused["error"]["code"].as_str()), (409, Some("conflict")), "{refused}");
+    // One of them is replaced, and one makes room.
+    assert_eq!(put(&desk, As::Rooms, "/own-20", &wav(8, 3_200)).1["duration_ms"], 200);
+    assert_eq!(desk.delete(As::Rooms, &path(&desk, "/own-1")).status, 204);
+    assert_eq!(put(&desk, As::Rooms, "/own-21", &wav(7, 1_600)).0, 200);
+    for gone in ["/own-1", "/own-22", "/own-A", "/own-"] {
+        assert_eq!(desk.get(As::Rooms, &path(&desk, gone)).status, 404, "{gone}");
+    }
+    assert_eq!(desk.delete(As::Rooms, &path(&desk, "/own-1")).status, 404);
 }
 
 #[test]
@@ -161,22 +200,25 @@ async fn every_node_plays_what_was_stored() {
     let (acme, bolt) = (id("Acme"), id("Bolt"));
     let mut nodes = [(); 2].map(|()| (Library::new(), Followed::default()));
     let desk = Arc::new(prompts::PromptService::new(ground.store.clone(), nodes[0].0.clone()));
-    let builtin = nodes[0].0.clip(acme, Prompt::Joined);
+    let builtin = nodes[0].0.clip(acme, Language::English, Prompt::Joined);
     for sample in [5, 6] {
-        desk.put(acme, Prompt::Joined, wav(sample, 320), at(1)).await.unwrap();
+        desk.put(acme, Prompt::Joined.into(), wav(sample, 320), at(1)).await.unwrap();
         for (library, followed) in &mut nodes {
             followed.catch_up(&ground.store, library).await.unwrap();
-            assert_eq!(library.clip(acme, Prompt::Joined).samples(), [sample; 320]);
-            assert_eq!(library.clip(bolt, Prompt::Joined), builtin);
-            assert_eq!(library.clip(acme, Prompt::Left), library.clip(bolt, Prompt::Left));
+            assert_eq!(library.clip(acme, Language::English, Prompt::Joined).samples(), [sample; 320]);
+            assert_eq!(library.clip(bolt, Language::English, Prompt::Joined), builtin);
+            assert_eq!(
+                library.clip(acme, Language::English, Prompt::Left),
+                library.clip(bolt, Language::English, Prompt::Left)
+            );
         }
     }
     // A node that starts now has it at once; one that is removed is played no more.
     let (late, mut followed) = (Library::new(), Followed::default());
     followed.catch_up(&ground.store, &late).await.unwrap();
-    assert_eq!(late.clip(acme, Prompt::Joined).samples(), [6; 320]);
-    desk.remove(acme, Prompt::Joined).await.unwrap();
+    assert_eq!(late.clip(acme, Language::English, Prompt::Joined).samples(), [6; 320]);
+    desk.remove(acme, Prompt::Joined.into()).await.unwrap();
     followed.catch_up(&ground.store, &late).await.unwrap();
-    assert_eq!(late.clip(acme, Prompt::Joined), builtin);
+    assert_eq!(late.clip(acme, Language::English, Prompt::Joined), builtin);
     ground.store.close().await;
 }

@@ -32,6 +32,11 @@ sip_domain = "acme.test"
   key = "tel_acmerooms001_0123456789abcdefghijklmnopqrstuvwxyz"
   preset = "conferences"
   allow = ["127.0.0.1"]
+  [[organisations.api_keys]]
+  name = "listener"
+  key = "tel_acmelisten01_0123456789abcdefghijklmnopqrstuvwxyz"
+  preset = "recordings"
+  allow = ["127.0.0.1"]
 [[organisations]]
 name = "Bolt"
 sip_domain = "bolt.test"
@@ -64,6 +69,7 @@ const WRITTEN_OUT: u128 = 4;
 const DELETED: u128 = 5;
 const LOST: u128 = 6;
 const LIVE_AND_SILENT: u128 = 7;
+const ELSEWHERE: u128 = 8;
 
 fn session(number: u128) -> ConferenceSessionId {
     ConferenceSessionId(Uuid::from_u128(0x5E55_0000 + number))
@@ -82,7 +88,7 @@ impl Site {
             record(&files, acme);
             furnish(&ground, acme, room).await;
             let shared = Arc::new(ground.store.clone());
-            let playback = Playback::new(ground.store, files);
+            let playback = Playback::new(NODE, ground.store, files);
             let state = ApiState::new(
                 Ports {
                     recordings: Some(Arc::new(playback)),
@@ -123,6 +129,7 @@ async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: true,
+        record_channels: 1,
         max_members: 0,
         minutes_email: String::new(),
     };
@@ -158,6 +165,7 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
         peak_members: 1,
         is_recorded,
         is_recording: is_recorded && [LIVE, WRITTEN_OUT].contains(&number),
+        recording_channels: 1,
         events: 0,
         revision: 1,
     };
@@ -181,6 +189,12 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
         ..Rows::default()
     };
     ground.store.store_sessions(NODE, &rows).await.unwrap();
+    let elsewhere = Rows {
+        sessions: vec![row(ELSEWHERE, true, true)],
+        recordings: vec![complete(ELSEWHERE, 1_044)],
+        ..Rows::default()
+    };
+    ground.store.store_sessions(NodeId(Uuid::from_u128(2)), &elsewhere).await.unwrap();
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
@@ -301,7 +315,7 @@ fn what_is_not_there_and_what_is_not_over() {
     let site = Site::start();
     let unknown = session(0xABC).0.as_u128() - 0x5E55_0000;
     let cases = [
-        (NOT_RECORDED, 404, "the session was not recorded"),
+        (NOT_RECORDED, 404, "the session was not recorded, or its recording is deleted"),
         (LIVE, 409, "the session is still being recorded"),
         (WRITTEN_OUT, 409, "the session is still being recorded"),
         (DELETED, 404, "the session was not recorded"),
@@ -318,6 +332,40 @@ fn what_is_not_there_and_what_is_not_over() {
             assert!(message.starts_with(said), "{number}: {message}");
         }
     }
+}
+
+#[test]
+fn a_deleted_recording_is_gone_and_its_session_remains() {
+    let site = Site::start();
+    let status = |who: &str, method: &str, path: &str| site.ask(who, method, path, "").0;
+    let delete = |number| {
+        let path = site.path(number);
+        let (status, _, body) = site.ask("acmeboss0001", "DELETE", path.strip_suffix("/audio").unwrap(), "");
+        (status, String::from_utf8(body).unwrap())
+    };
+    let path = site.disk.path(site.owner, session(COMPLETE));
+    let own = site.path(COMPLETE);
+    let own = own.strip_suffix("/audio").unwrap();
+    let (refused, _, body) = site.ask("acmelisten01", "DELETE", own, "");
+    assert_eq!(refused, 403, "who may listen may not delete");
+    assert!(String::from_utf8(body).unwrap().contains("recordings:delete"));
+    assert_eq!(status("boltboss0001", "DELETE", own), 403);
+    let foreign = own.replace(&site.room.to_string(), &site.foreign.to_string());
+    assert_eq!(status("boltboss0001", "DELETE", &foreign), 404);
+    for (number, expected) in
+        [(LIVE, 409), (WRITTEN_OUT, 409), (NOT_RECORDED, 404), (DELETED, 404), (ELSEWHERE, 409)]
+    {
+        assert_eq!(delete(number).0, expected, "{number}: {}", delete(number).1);
+    }
+    assert!(path.exists());
+    assert_eq!(delete(COMPLETE), (204, String::new()));
+    assert!(!path.exists());
+    assert_eq!(delete(COMPLETE).0, 404, "it is gone");
+    for headers in ["", "Range: bytes=0-9\r\n"] {
+        assert_eq!(site.get(headers).0, 404, "{headers}");
+    }
+    // A crash between the file and the entry: the deletion is repeated.
+    assert_eq!((delete(LOST).0, delete(LOST).0), (204, 404));
 }
 
 /// No other tenant's file, and no file beside the recordings.

@@ -395,6 +395,7 @@ fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
             wait_for_moderator: false,
             end_when_moderator_leaves: false,
             record: false,
+            record_channels: 1,
             max_members: 0,
             minutes_email: String::new(),
         };
@@ -429,6 +430,7 @@ fn session(room: RoomId, organisation_id: OrganisationId, name: &str) -> Rows {
         peak_members: 1,
         is_recorded: false,
         is_recording: false,
+        recording_channels: 1,
         events: 0,
         revision: 2,
     };

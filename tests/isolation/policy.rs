@@ -196,6 +196,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/cdrs/{uuid}/quality", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/recordings", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/recordings/{rid}/audio", One, "cdr.blue call.blue").answers(404),
+    row("DELETE /api/v1/cdrs/{uuid}/recordings/{rid}", Delete, "cdr.blue call.blue").answers(404),
     row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":2"),
     // Conversations.
@@ -245,6 +246,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/conference-rooms/{id}/sessions", One, "room"),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}", One, "room session"),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/recording/audio", One, "room session").answers(404),
+    row("DELETE /api/v1/conference-rooms/{id}/sessions/{sid}/recording", Delete, "room session").answers(404),
     row("GET /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", One, "room session"),
     row("PUT /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", Put, "room session")
         .body_of(|tenant| meeting(&tenant.plant, &tenant.id("agent.blue"))),
@@ -333,6 +335,10 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/conferences/{room}/record", Act, "live_room")
         .answers(204)
         .body_of(|_| json!({"on": true})),
+    row("POST /api/v1/conferences/{room}/play", Act, "live_room")
+        .answers(422)
+        .body_of(|_| json!({"prompt": "own-none"})),
+    row("POST /api/v1/conferences/{room}/stop-playing", Act, "live_room").answers(204),
     row("POST /api/v1/conferences/{room}/members/{id}/kick", Act, "live_room member").answers(204),
     row("POST /api/v1/conferences/{room}/end", Act, "live_room").answers(204),
     // Who is let in, and their teams.

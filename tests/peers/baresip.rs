@@ -80,6 +80,12 @@ pub fn keeping_phone(engine: &Engine, number: &str, password: &str, plays: &str)
     set_up(engine, number, password, "manual", plays, &keeps)
 }
 
+/// The same phone, which answers by itself.
+pub fn answering_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
+    let keeps = format!("module sndfile.so\nsnd_path {}\n", engine.dir().join(number).display());
+    set_up(engine, number, password, "auto", plays, &keeps)
+}
+
 /// Where a phone that keeps what it hears does so, as it comes: 8,000 Hz.
 pub fn heard(engine: &Engine, number: &str) -> Option<PathBuf> {
     let files = std::fs::read_dir(engine.dir().join(number)).unwrap().map(|file| file.unwrap().path());

@@ -110,6 +110,19 @@ impl Engine {
         exchange(&self.http, "POST", path, &format!("{head}\r\n{body}"))
     }
 
+    /// The status that `PUT path` with a WAV file is answered with.
+    pub fn upload(&self, path: &str, wav: &[u8]) -> u16 {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();
+        let head = format!("PUT {path} HTTP/1.1\r\nHost: sidetone.test\r\nConnection: close\r\n");
+        let kind = format!("Content-Type: audio/wav\r\nContent-Length: {}\r\n", wav.len());
+        write!(stream, "{head}Authorization: Bearer {KEY}\r\n{kind}\r\n").unwrap();
+        stream.write_all(wav).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
     /// The status that `POST path` without a body is answered with.
     pub fn order(&self, path: &str) -> u16 {
         exchange(&self.http, "POST", path, "Content-Length: 0\r\n\r\n").0
@@ -172,6 +185,6 @@ sip_domain = "acme.test"
   [[organisations.api_keys]]
   name = "crm"
   key = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz"
-  permissions = ["calls:control", "calls:read", "conferences:control", "conferences:read"]
+  permissions = ["calls:control", "calls:read", "conferences:control", "conferences:read", "conferences:write"]
   allow = ["127.0.0.1"]
 "#;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::process::Process;
@@ -88,14 +88,79 @@ fn baresip_and_linphone_meet_in_a_room() {
     assert_eq!(codecs, ["PCMA", "PCMA", "opus"], "{records:#?}");
 }
 
+/// A whisper is in the recording of the phone that it is for and in no other, and a phone that the room calls hears the
+/// question, here a tone of the organisation's own, before it hears the room.
+#[test]
+fn baresip_hears_a_whisper_and_the_question_to_confirm() {
+    let Some(_turn) = turn() else { return };
+    let mut engine = Engine::with(8, DIRECTORY);
+    let question = engine.dir().join("question.wav");
+    sound::write_tone(&question, 10, QUESTION_HZ);
+    let organisation = engine.get("/api/v1/conference-rooms")["items"][0]["organisation_id"].clone();
+    let path = format!("/api/v1/organisations/{}/prompts/confirm-join", organisation.as_str().unwrap());
+    assert_eq!(engine.upload(&path, &std::fs::read(&question).unwrap()), 200);
+    let mut coach = baresip_at(&engine, "1001", "the-first-secret", TONES_HZ[0], ("300", ""));
+    let mut agent = baresip_at(&engine, "1002", "the-second-secret", TONES_HZ[1], ("300", ""));
+    coach.hears(&[agent.hz]);
+    let live = engine.wait_for("/api/v1/conferences", "two in the room", |page| {
+        let room = &page["items"][0];
+        (room["members"].as_array()?.len() == 2).then(|| room.clone())
+    });
+    let path = format!("/api/v1/conferences/{}", live["room"].as_str().unwrap());
+
+    let (number, hz) = ("1003", TONES_HZ[2]);
+    sound::write_tone(&engine.dir().join("1003.wav"), 180, hz);
+    let mut phone = baresip::answering_phone(&engine, number, "the-third-secret", "1003.wav");
+    phone.wait_for("registered successfully");
+    let dial = json!({"kind": "extension", "target": number, "role": "participant", "confirm": true});
+    let dialled = format!("/api/v1/conference-rooms/{}/dial", live["room_id"].as_str().unwrap());
+    assert_eq!(engine.post(&dialled, &dial).0, 202);
+    phone.wait_for("Call established");
+    let heard = phone.wait("what it hears", |_| baresip::heard(&engine, number));
+    phone.wait("the question", |_| {
+        let loud = sound::at_the_end(&heard, 8_000, &[QUESTION_HZ, TONES_HZ[0]])?;
+        (loud[0] > LOUD && loud[1] < QUIET).then_some(())
+    });
+    assert_eq!(member_of(&engine.get(&path), number), &Value::Null, "it has not confirmed");
+    baresip::press(&mut phone, "1");
+    let mut customer = Peer { number, hz, phone, heard, rate_hz: 8_000 };
+    customer.hears(&[coach.hz, agent.hz]);
+
+    let room = engine.get(&path);
+    let [coach_id, agent_id] =
+        ["1001", "1002"].map(|number| member_of(&room, number)["id"].as_u64().unwrap());
+    let whisper = format!("{path}/members/{coach_id}/whisper");
+    assert_eq!(engine.post(&whisper, &json!({"to": agent_id})).0, 204);
+    customer.hears(&[agent.hz]);
+    agent.hears(&[coach.hz, customer.hz]);
+    coach.hears(&[agent.hz, customer.hz]);
+    assert_eq!(engine.order(&format!("{path}/members/{coach_id}/unwhisper")), 204);
+    customer.hears(&[coach.hz, agent.hz]);
+    assert_eq!(engine.order(&format!("{path}/end")), 204);
+    for peer in [&mut coach, &mut agent, &mut customer] {
+        peer.phone.wait_for("session closed");
+    }
+}
+
 fn baresip_in_room(engine: &Engine, number: &'static str, password: &str, hz: f64, pin: &str) -> Peer {
+    baresip_at(engine, number, password, hz, ("200", pin))
+}
+
+/// A phone that dials a room and keys this there.
+fn baresip_at(
+    engine: &Engine,
+    number: &'static str,
+    password: &str,
+    hz: f64,
+    (room, keys): (&str, &str),
+) -> Peer {
     let plays = format!("{number}.wav");
     sound::write_tone(&engine.dir().join(&plays), 180, hz);
     let mut phone = baresip::keeping_phone(engine, number, password, &plays);
     phone.wait_for("registered successfully");
-    phone.type_line("/dial sip:200@acme.test");
+    phone.type_line(&format!("/dial sip:{room}@acme.test"));
     phone.wait_for("Call established");
-    baresip::press(&mut phone, pin);
+    baresip::press(&mut phone, keys);
     let heard = phone.wait("what it hears", |_| baresip::heard(engine, number));
     Peer { number, hz, phone, heard, rate_hz: 8_000 }
 }
@@ -124,6 +189,7 @@ const TONES_HZ: [f64; 3] = [440.0, 700.0, 1_150.0];
 /// Of 6,000, with a codec and a playout on the way.
 const LOUD: f64 = 1_500.0;
 const QUIET: f64 = 300.0;
+const QUESTION_HZ: f64 = 1_850.0;
 const DIRECTORY: &str = r#"
   [[organisations.extensions]]
   number = "1003"
@@ -134,4 +200,7 @@ const DIRECTORY: &str = r#"
   number = "200"
   participant_pin = "1234"
   moderator_pin = "9876"
+  [[organisations.rooms]]
+  name = "Open"
+  number = "300"
 "#;

@@ -233,7 +233,7 @@ fn every_mistake_in_a_file_is_named() {
             key("permissions = [\"calls:write\"]\nallow = [\"127.0.0.1\"]\nrate_per_minute = 0\nkey = \"tel_short\""),
             vec![
                 format!("{at_key}: key: must be a prefix, an id of 8 to 32 and a secret of 32 to 128 letters and digits, with _ between them"),
-                format!("{at_key}: permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, conversations:write, directory:read, directory:write, keys:write, margin:read, organisations:write, rates:write, recordings:listen, trunks:write, users:write, webhooks:read, webhooks:write"),
+                format!("{at_key}: permissions: \"calls:write\" is none of billing:read, calls:control, calls:read, conferences:control, conferences:read, conferences:write, conversations:write, directory:read, directory:write, keys:write, margin:read, organisations:write, rates:write, recordings:delete, recordings:listen, trunks:write, users:write, webhooks:read, webhooks:write"),
                 format!("{at_key}: rate_per_minute: 0 is out of range, write 1 to 60000"),
             ],
         ),

@@ -171,7 +171,7 @@ fn every_mistake_in_a_room_is_named() {
                 format!("{at_room}: members: \"1001\" is named twice"),
                 format!("{at_room}: members: must be 1 to 15 digits"),
                 format!(
-                    "{at_room}: colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, max_members, minutes_email, members, exemptions"
+                    "{at_room}: colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, record_channels, max_members, minutes_email, members, exemptions"
                 ),
             ],
         ),

@@ -399,6 +399,7 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
     let (on, dial) =
         (json!({"on": true}), json!({"kind": "extension", "target": "1004", "role": "moderator"}));
     let (gain, whisper) = (json!({"gain_db": -6, "automatic_gain": true}), json!({"to": 1}));
+    let sound = json!({"prompt": "hold-music"});
     let _dialled = site.phone("1004", answering()).await;
     let steps = [
         ("/conferences/{room}/lock", &Value::Null),
@@ -415,6 +416,8 @@ async fn run_a_room_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         ("/conferences/{room}/members/{id}/unwhisper", &Value::Null),
         ("/conferences/{room}/mute-all", &Value::Null),
         ("/conferences/{room}/record", &on),
+        ("/conferences/{room}/play", &sound),
+        ("/conferences/{room}/stop-playing", &Value::Null),
         ("/conferences/{room}/members/{id}/kick", &Value::Null),
         ("/conference-rooms/{id}/dial", &dial),
         ("/conferences/{room}/end", &Value::Null),

@@ -92,7 +92,7 @@ fn recordings_of_calls_are_deleted_after_their_time_and_are_no_strays() {
         begin(store, owner, 1).await;
         begin(store, owner, 2).await;
         end(store, owner, 1, 1_044, None).await;
-        let playback = Playback::new(store.clone(), disk.clone());
+        let playback = Playback::new(NODE, store.clone(), disk.clone());
         let later = SystemTime::now() + Duration::from_secs(60);
         assert_eq!(playback.purge_strays(later).await.unwrap(), 1);
         assert_eq!([1, 2, 3].map(|number| path(number).exists()), [true, true, false]);
@@ -100,9 +100,9 @@ fn recordings_of_calls_are_deleted_after_their_time_and_are_no_strays() {
             OrganisationChange { recording_retention_days: Some(30), ..OrganisationChange::default() };
         Organisations::change(store, EVERYTHING, owner, change, at(0)).await.unwrap();
         let month = 30 * 86_400;
-        playback.purge(NODE, at(60 + month).plus_micros(-1)).await.unwrap();
+        playback.purge(at(60 + month).plus_micros(-1)).await.unwrap();
         assert!(path(1).exists(), "not yet");
-        playback.purge(NODE, at(60 + month)).await.unwrap();
+        playback.purge(at(60 + month)).await.unwrap();
         assert_eq!([1, 2].map(|number| path(number).exists()), [false, true], "a recording under way stays");
         assert_eq!(store.recordings_of_call(CALL).await.unwrap()[0].bytes, 0);
     });

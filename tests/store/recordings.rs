@@ -9,6 +9,8 @@ use sidetone::recorder::{DataDisk, Playback};
 use sidetone_model::event::EventKind;
 use sidetone_model::ids::{NodeId, OrganisationId};
 use sidetone_model::organisation::{OrganisationChange, Organisations};
+use sidetone_model::problem::Problem;
+use sidetone_model::recording::Recordings as _;
 use sidetone_model::room::rows::{RecordingRow, Rows, SessionRow};
 use sidetone_model::time::Timestamp;
 use sidetone_store::{Orphaned, Store};
@@ -45,7 +47,7 @@ fn a_recording_is_told_of_once_when_it_can_be_played() {
         put(store, vec![SessionRow { ended_at: Some(at(60)), ..recording }], vec![]).await;
         assert_eq!((bytes().await, told().await), (None, 0), "it is being written out");
         put(store, vec![], vec![complete(home, 1, 96_080)]).await;
-        let expected = json!({"session_id": session(1), "room_id": home.room, "bytes": 96_080, "seconds": 3,
+        let expected = json!({"session_id": session(1), "room_id": home.room, "bytes": 96_080, "channels": 1, "seconds": 3,
             "room": format!("svc-room-{}", home.room)});
         assert_eq!(events(store, EventKind::RecordingReady).await, [(home.owner, expected)]);
 
@@ -96,17 +98,17 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
             let over = SessionRow { ended_at: ended, is_recorded: true, ..row(home, number) };
             put(store, vec![over], vec![complete(home, number, 1_044)]).await;
         }
-        let playback = Playback::new(store.clone(), disk.clone());
+        let playback = Playback::new(NODE, store.clone(), disk.clone());
         let now = day(32);
-        assert!(!playback.purge(NODE, now).await.unwrap());
+        assert!(!playback.purge(now).await.unwrap());
         assert_eq!(left(&disk, home.owner, &all), all, "0 is for ever");
         keep(store, home.owner, 30).await;
-        playback.purge(NodeId(Uuid::from_u128(1)), now).await.unwrap();
-        playback.purge(NODE, day(31).plus_micros(-1)).await.unwrap();
+        Playback::new(NodeId(Uuid::from_u128(1)), store.clone(), disk.clone()).purge(now).await.unwrap();
+        playback.purge(day(31).plus_micros(-1)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), all, "not this node's, and not yet");
         // Killed when the file was gone and the session was not told: done again.
         std::fs::remove_file(disk.path(home.owner, session(1))).unwrap();
-        playback.purge(NODE, now).await.unwrap();
+        playback.purge(now).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [3, 4]);
         let bytes = async |number| {
             store.session_recording(EVERYTHING, home.room, session(number)).await.unwrap().bytes
@@ -115,8 +117,28 @@ fn recordings_are_deleted_after_their_time_and_not_before() {
         assert_eq!(known, [Some(0), Some(0), Some(1_044)]);
         assert!(store.expired_recordings(NODE, now).await.unwrap().is_empty());
         // A live session is never touched, however long ago it was recorded.
-        playback.purge(NODE, day(3_000)).await.unwrap();
+        playback.purge(day(3_000)).await.unwrap();
         assert_eq!(left(&disk, home.owner, &all), [4]);
+    });
+}
+
+#[test]
+fn a_download_that_began_before_the_deletion_ends_whole() {
+    with_store(async |store| {
+        let dir = TempDir::new();
+        let home = home(store).await;
+        let disk = files(&dir, home.owner, &[1]);
+        let over = SessionRow { ended_at: Some(day(1)), is_recorded: true, ..row(home, 1) };
+        put(store, vec![over], vec![complete(home, 1, 1_044)]).await;
+        let playback = Playback::new(NODE, store.clone(), disk.clone());
+        let open = async || playback.open(EVERYTHING, home.room, session(1)).await;
+        let file = open().await.unwrap();
+        let first = file.read(0, 44).await.unwrap();
+        playback.delete(EVERYTHING, home.room, session(1)).await.unwrap();
+        assert_eq!((file.bytes(), first.len()), (1_044, 44));
+        assert_eq!(file.read(44, 1_000).await.unwrap().len(), 1_000);
+        assert!(left(&disk, home.owner, &[1]).is_empty());
+        assert!(matches!(open().await, Err(Problem::NotFound(_))));
     });
 }
 
@@ -157,7 +179,7 @@ fn files_that_no_session_tells_of_are_deleted_and_nothing_else_is() {
         put(store, vec![live(1)], vec![complete(home, 1, 1_044)]).await;
         put(store, vec![live(2)], vec![]).await;
         put(store, vec![live(3)], vec![complete(home, 3, 0)]).await;
-        let playback = Playback::new(store.clone(), disk.clone());
+        let playback = Playback::new(NODE, store.clone(), disk.clone());
         let long_ago = SystemTime::now() - Duration::from_secs(3_600);
         assert_eq!(playback.purge_strays(long_ago).await.unwrap(), 0, "too new to be nobody's");
         let later = SystemTime::now() + Duration::from_secs(60);
@@ -166,7 +188,7 @@ fn files_that_no_session_tells_of_are_deleted_and_nothing_else_is() {
         assert!(left(&disk, nobody, &[1]).is_empty(), "another organisation's session of that id is none");
         assert!(others.iter().all(|other| other.exists()));
         assert_eq!(playback.purge_strays(later).await.unwrap(), 0);
-        let empty = Playback::new(store.clone(), DataDisk::of(&dir.path().join("nowhere")));
+        let empty = Playback::new(NODE, store.clone(), DataDisk::of(&dir.path().join("nowhere")));
         assert_eq!(empty.purge_strays(later).await.unwrap(), 0);
     });
 }

@@ -51,6 +51,7 @@ pub(crate) async fn home(store: &Store) -> Home {
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: false,
+        record_channels: 1,
         max_members: 0,
         minutes_email: String::new(),
     };
@@ -70,6 +71,7 @@ pub(crate) fn row(home: Home, number: u128) -> SessionRow {
         peak_members: 2,
         is_recorded: false,
         is_recording: false,
+        recording_channels: 1,
         events: 0,
         revision: 7,
     }
@@ -170,7 +172,7 @@ fn a_session_is_read_as_it_was_stored() {
                 {"extension_id": Uuid::from_u128(0xE1), "number": "201", "name": "", "state": "waiting",
                  "last_reason": "busy"},
             ],
-            "has_recording": false, "recording_bytes": 0,
+            "has_recording": false, "recording_bytes": 0, "recording_channels": 1,
         });
         assert_eq!(first, expected);
         // What changes replaces what was there; a recording comes when it is complete.

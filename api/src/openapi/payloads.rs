@@ -191,8 +191,12 @@ struct ConferenceUpdatedData {
     automatic_gain: Option<bool>,
     /// With `gain-member`: the fixed gain in decibels.
     gain_db: Option<i8>,
+    /// With `playing` and `played`: the sound.
+    prompt: Option<String>,
     /// With `recording`: what it is now.
     recording: Option<bool>,
+    /// With `played`: whether the sound ended early.
+    stopped: Option<bool>,
     /// With `start-talking` and `stop-talking`: all members who are speaking.
     talking: Option<Vec<u32>>,
     /// With `whisper-member`: the only member that hears it.
@@ -253,6 +257,8 @@ struct RecordingReadyData {
     error: Option<String>,
     /// Bytes of the file.
     bytes: u64,
+    /// The channels of a room's recording; absent for a call, which has two.
+    channels: Option<u16>,
     /// Its duration in whole seconds.
     seconds: u64,
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::Permission;
@@ -149,12 +149,51 @@ pub(crate) async fn play(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::RecordingsListen)?;
-    let call = page::path_id("uuid", &uuid)?;
-    let id: CallRecordingId = page::path_id("rid", &rid)?;
-    let mut recordings = of_call(&caller, &state, call).await?.into_iter();
-    let recording = seen(recordings.find(|recording| recording.id == id), "recording of the call", |_| true)?;
+    let recording = named(&caller, &state, &uuid, &rid).await?;
     let file = state.call_recordings()?.open(&recording).await?;
-    Ok(send(file, &id.to_string(), &method, &headers))
+    Ok(send(file, &recording.id.to_string(), &method, &headers))
+}
+
+/// Delete the recording of a call
+///
+/// The file is deleted; the list shows the recording with 0 bytes. A download that has begun gets the whole file.
+#[utoipa::path(
+    delete,
+    path = "/cdrs/{uuid}/recordings/{rid}",
+    operation_id = "deleteCallRecording",
+    tag = "Call log",
+    params(
+        ("uuid" = CallId, Path, description = "The record's `call_uuid`."),
+        ("rid" = CallRecordingId, Path, description = "The recording's `id`."),
+    ),
+    responses(
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "There is no such recording, or it is deleted.", body = ErrorBody),
+        (
+            status = 409,
+            description = "The recording is still being written, or another node has the file.",
+            body = ErrorBody,
+        ),
+    ),
+    extensions(("x-permission" = json!("recordings:delete"))),
+)]
+pub(crate) async fn delete(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((uuid, rid)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::RecordingsDelete)?;
+    let recording = named(&caller, &state, &uuid, &rid).await?;
+    state.call_recordings()?.delete(&recording).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The recording that a path names.
+async fn named(caller: &Caller, state: &ApiState, uuid: &str, rid: &str) -> Result<CallRecording, ApiError> {
+    let call = page::path_id("uuid", uuid)?;
+    let id: CallRecordingId = page::path_id("rid", rid)?;
+    let mut recordings = of_call(caller, state, call).await?.into_iter();
+    seen(recordings.find(|recording| recording.id == id), "recording of the call", |_| true)
 }
 
 /// The recordings of a call that the caller may see; a call without any needs a record.

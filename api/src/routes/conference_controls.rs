@@ -13,7 +13,7 @@ use sidetone_model::room::{Control, ControlDone};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::body::declare::required;
+use crate::body::declare::{integer, optional, required};
 use crate::body::{Body, Fields, NoBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::routes::conferences::visible;
@@ -31,6 +31,11 @@ body! {
     pub(crate) struct RecordBody {
         /// True starts recording the whole mix, false stops it.
         on: bool = required(Fields::boolean),
+        /// With `on`: 1 records the whole mix on one channel, 2 the moderators on the left and all others on the right;
+        /// while there is no moderator, the member who has been there for longest is on the left. The default is that of
+        /// the stored room.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 2)]
+        channels: Option<u16> = optional(integer(1..=2)),
     }
 }
 
@@ -168,7 +173,8 @@ pub(crate) async fn mute_all(
 
 /// Record a room, or stop recording
 ///
-/// The whole mix is written to one file per session, which can be played when the session is over.
+/// The whole mix is written to one file per session, which can be played when the session is over. All recordings of a
+/// session have the same `channels`.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/record",
@@ -178,6 +184,7 @@ pub(crate) async fn mute_all(
     request_body = RecordBody,
     responses(
         (status = 204, description = "Recording is on or off as requested."),
+        (status = 409, description = "The session's file has another number of channels.", body = ErrorBody),
         (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
@@ -189,7 +196,10 @@ pub(crate) async fn record(
     body: Body,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
-    let RecordBody { on } = body.read(RecordBody::read)?;
+    let RecordBody { on, channels } = body.read(RecordBody::read)?;
+    if let Some(channels) = channels.filter(|_| on) {
+        run(&caller, &state, &room, Control::RecordChannels(channels)).await?;
+    }
     run(&caller, &state, &room, Control::Record(on)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

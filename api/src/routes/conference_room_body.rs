@@ -39,6 +39,10 @@ body! {
         /// Records the room from its first member on.
         #[schema(default = false)]
         record: Option<bool> = optional(Fields::boolean),
+        /// The channels of its recordings: 1 with the whole mix, or 2, the moderators on the left and all others on the
+        /// right.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 2, default = 1)]
+        record_channels: Option<u16> = optional(integer(1..=2)),
         /// The greatest number of members; 0 means no cap.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000, default = 0)]
         max_members: Option<u32> = optional(integer(0..=rules::MAX_MEMBERS_MAX.into())),
@@ -81,6 +85,9 @@ body! {
         end_when_moderator_leaves: Option<bool> = optional(Fields::boolean),
         /// Whether it is recorded from its first member on.
         record: Option<bool> = optional(Fields::boolean),
+        /// The channels of its recordings, from the next session on.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 2)]
+        record_channels: Option<u16> = optional(integer(1..=2)),
         /// The greatest number of members; 0 means no cap.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000)]
         max_members: Option<u32> = optional(integer(0..=rules::MAX_MEMBERS_MAX.into())),
@@ -182,6 +189,7 @@ impl NewConferenceRoomBody {
             wait_for_moderator: self.wait_for_moderator.unwrap_or_default(),
             end_when_moderator_leaves: self.end_when_moderator_leaves.unwrap_or_default(),
             record: self.record.unwrap_or_default(),
+            record_channels: self.record_channels.unwrap_or(1),
             max_members: self.max_members.unwrap_or_default(),
             minutes_email: self.minutes_email.unwrap_or_default(),
         }
@@ -198,6 +206,7 @@ impl From<ConferenceRoomChangeBody> for RoomChange {
             wait_for_moderator: body.wait_for_moderator,
             end_when_moderator_leaves: body.end_when_moderator_leaves,
             record: body.record,
+            record_channels: body.record_channels,
             max_members: body.max_members,
             minutes_email: body.minutes_email,
         }

@@ -13,6 +13,7 @@ use sidetone_model::forwarding::{
     Forwarding, ForwardingChange, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
 };
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
+use sidetone_model::language::Language;
 use sidetone_model::page::Page;
 use sidetone_model::rules;
 use utoipa::ToSchema;
@@ -61,6 +62,10 @@ body! {
         })),
         /// Whether calls are refused; false by default.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
+        /// The language of the built-in prompts that the extension hears, `de` or `en`; null, the default, for the
+        /// organisation's.
+        #[schema(value_type = Option<String>, pattern = "^(de|en)$", extensions(("x-nullable" = json!(true))))]
+        language: Option<Language> = null_or(parsed(rules::language)),
     }
     ignores &["id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -103,6 +108,9 @@ body! {
         })),
         /// Whether calls are refused, from the next call on.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
+        /// The new language of the built-in prompts, `de` or `en`, or null for the organisation's.
+        #[schema(value_type = Option<String>, pattern = "^(de|en)$", extensions(("x-nullable" = json!(true))))]
+        language: Option<Option<Language>> = nullable(parsed(rules::language)),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -207,6 +215,7 @@ pub(crate) async fn create(
         srtp: body.srtp.unwrap_or(Srtp::Off),
         forwarding: Forwarding::default().changed(change_of(body.forwarding).unwrap_or_default()),
         do_not_disturb: body.do_not_disturb.unwrap_or(false),
+        language: body.language,
     };
     let now = (state.clock)();
     let (extension, password) = state.directory()?.extensions.create(caller.scope(), new, now).await?;
@@ -284,6 +293,7 @@ pub(crate) async fn change(
         srtp: body.srtp,
         forwarding: change_of(body.forwarding),
         do_not_disturb: body.do_not_disturb,
+        language: body.language,
     };
     if !manages && !change.is_personal() {
         return Err(ApiError::forbidden(

@@ -23,6 +23,7 @@ pub(crate) mod conference_member_controls;
 pub(crate) mod conference_people;
 mod conference_room_body;
 pub(crate) mod conference_rooms;
+pub(crate) mod conference_sounds;
 pub(crate) mod conferences;
 mod conversation_body;
 pub(crate) mod conversation_list;

@@ -9,6 +9,7 @@ use sidetone_model::call_info::{self, CallInfoTarget};
 use sidetone_model::directory::{Numbering, Secret};
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::organisation::{
     NewOrganisation, OrganisationChange, OrganisationRecord, OrganisationView,
@@ -69,6 +70,9 @@ body! {
         /// Days that recordings of rooms are kept after the session; 0, the default, means without limit.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
         recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+        /// The language of the built-in prompts for callers, `de` or `en`; `en` by default.
+        #[schema(value_type = Option<String>, pattern = "^(de|en)$")]
+        language: Option<Language> = optional(parsed(rules::language)),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -83,7 +87,8 @@ body! {
 
 body! {
     /// Changes of an organisation; omitted fields keep their values. Only operators change other fields than the
-    /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, and the retention of recordings.
+    /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, the retention of recordings,
+    /// and the language.
     pub(crate) struct OrganisationChangeBody(state: &ApiState, stored: &OrganisationRecord) {
         /// The new name.
         #[schema(min_length = 1, max_length = 100)]
@@ -124,6 +129,9 @@ body! {
         /// The new number of days; older recordings are deleted within an hour. 0 means without limit.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
         recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+        /// The new language of the built-in prompts, `de` or `en`, for callers from now on.
+        #[schema(value_type = Option<String>, pattern = "^(de|en)$")]
+        language: Option<Language> = optional(parsed(rules::language)),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -318,6 +326,7 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
         call_info,
         callback_secret: body.callback_secret.unwrap_or_default(),
         recording_retention_days: body.recording_retention_days.unwrap_or_default(),
+        language: body.language.unwrap_or_default(),
     })
 }
 
@@ -341,6 +350,7 @@ fn organisation_change(
         call_info_secret: body.call_info_secret,
         callback_secret: body.callback_secret,
         recording_retention_days: body.recording_retention_days,
+        language: body.language,
     })
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::prompt::{Prompt, PromptRecord, PromptView, Prompts};
+use sidetone_model::prompt::{Prompt, PromptRecord, PromptView, Prompts, SoundName};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -28,13 +28,12 @@ pub(crate) struct PromptList {
     items: Vec<PromptView>,
 }
 
-/// The name of a prompt.
+/// The name of a prompt, or of a sound that only the organisation has.
 pub(crate) struct PromptName;
 
 impl PartialSchema for PromptName {
     fn schema() -> RefOr<Schema> {
-        let names = Prompt::ALL.iter().map(|prompt| prompt.as_str());
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[a-z0-9-]{1,36}$")).build().into()
     }
 }
 
@@ -42,7 +41,8 @@ impl ToSchema for PromptName {}
 
 /// List the prompts of an organisation
 ///
-/// The sounds that callers hear: for each prompt the organisation's own or the built-in one.
+/// The sounds that callers hear: for each prompt the organisation's own or the built-in one; and the sounds that only
+/// the organisation has, whose names begin with `own-`.
 #[utoipa::path(
     get,
     path = "/organisations/{id}/prompts",
@@ -73,7 +73,7 @@ pub(crate) async fn list(
     tag = "Conference rooms",
     params(
         ("id" = OrganisationId, Path, description = "The organisation's `id`."),
-        ("name" = inline(PromptName), Path, description = "The prompt."),
+        ("name" = inline(PromptName), Path, description = "The prompt, such as `alone`, or a sound `own-…`."),
     ),
     responses((status = 200, description = "The file.", content((inline(Binary) = "audio/wav")))),
     extensions(("x-permission" = json!("conferences:read"))),
@@ -84,8 +84,8 @@ pub(crate) async fn find(
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
-    let wav = prompts.wav(organisation, prompt).await?;
+    let (prompts, organisation, name) = named(&caller, &state, &id, &name).await?;
+    let wav = prompts.wav(organisation, name).await?;
     Ok(([(CONTENT_TYPE, HeaderValue::from_static("audio/wav"))], wav).into_response())
 }
 
@@ -93,6 +93,9 @@ pub(crate) async fn find(
 ///
 /// A WAV file of at most 4 MiB and 120 seconds: PCM of 8, 16, 24 or 32 bits, 32-bit floating point, u-law or A-law, one or
 /// two channels, 8 to 48 kHz. Callers hear it within two seconds.
+///
+/// A name that begins with `own-`, and has 1 to 32 more lower-case letters, digits and hyphens, is a sound that only
+/// the organisation has, to be played by `POST /conferences/{room}/play`. There may be 20, with 17 minutes of audio in all.
 #[utoipa::path(
     put,
     path = "/organisations/{id}/prompts/{name}",
@@ -100,12 +103,12 @@ pub(crate) async fn find(
     tag = "Conference rooms",
     params(
         ("id" = OrganisationId, Path, description = "The organisation's `id`."),
-        ("name" = inline(PromptName), Path, description = "The prompt."),
+        ("name" = inline(PromptName), Path, description = "The prompt, such as `alone`, or a sound `own-…`."),
     ),
     request_body(content((inline(Binary) = "audio/wav"))),
     responses(
         (status = 200, description = "The prompt as it is now.", body = PromptView),
-        (status = 409, description = "The storage for sounds is full.", body = ErrorBody),
+        (status = 409, description = "The storage for sounds is full, or there are 20 sounds `own-…`.", body = ErrorBody),
         (status = 415, description = "The body is not `audio/wav` (`unsupported_media_type`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:write"))),
@@ -117,14 +120,14 @@ pub(crate) async fn put(
     body: Sound,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
-    let stored = prompts.put(organisation, prompt, body.wav()?, (state.clock)()).await?;
+    let (prompts, organisation, name) = named(&caller, &state, &id, &name).await?;
+    let stored = prompts.put(organisation, name, body.wav()?, (state.clock)()).await?;
     Ok(Json(stored.view()).into_response())
 }
 
 /// Remove the sound of a prompt
 ///
-/// Callers hear the built-in sound again.
+/// Callers hear the built-in sound again; a sound `own-…` is gone.
 #[utoipa::path(
     delete,
     path = "/organisations/{id}/prompts/{name}",
@@ -132,7 +135,7 @@ pub(crate) async fn put(
     tag = "Conference rooms",
     params(
         ("id" = OrganisationId, Path, description = "The organisation's `id`."),
-        ("name" = inline(PromptName), Path, description = "The prompt."),
+        ("name" = inline(PromptName), Path, description = "The prompt, such as `alone`, or a sound `own-…`."),
     ),
     responses((status = 204, description = "Removed.")),
     extensions(("x-permission" = json!("conferences:write"))),
@@ -143,8 +146,8 @@ pub(crate) async fn delete(
     Path((id, name)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesWrite)?;
-    let (prompts, organisation, prompt) = named(&caller, &state, &id, &name).await?;
-    prompts.remove(organisation, prompt).await?;
+    let (prompts, organisation, name) = named(&caller, &state, &id, &name).await?;
+    prompts.remove(organisation, name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -154,15 +157,15 @@ async fn named<'a>(
     state: &'a ApiState,
     id: &str,
     name: &str,
-) -> Result<(&'a dyn Prompts, OrganisationId, Prompt), ApiError> {
+) -> Result<(&'a dyn Prompts, OrganisationId, SoundName), ApiError> {
     let organisation = visible(caller, state, id).await?.id;
-    let prompt = Prompt::from_name(name).ok_or_else(|| {
+    let name = SoundName::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Prompt::ALL.iter().map(|prompt| prompt.as_str()).collect();
         ApiError::not_found(format!(
-            "there is no prompt {}, there are {}",
+            "there is no prompt {}, there are {} and own-…",
             page::shown(name),
             names.join(", ")
         ))
     })?;
-    Ok((state.prompts()?, organisation, prompt))
+    Ok((state.prompts()?, organisation, name))
 }

@@ -88,6 +88,46 @@ pub(crate) async fn play(
     Ok(send(recording, &session.to_string(), &method, &headers))
 }
 
+/// Delete the recording of a session
+///
+/// The session remains, without its recording. A download that has begun gets the whole file. The recording cannot be
+/// deleted while the room is live.
+#[utoipa::path(
+    delete,
+    path = "/conference-rooms/{id}/sessions/{sid}/recording",
+    operation_id = "deleteSessionRecording",
+    tag = "Conference rooms",
+    params(
+        ("id" = RoomId, Path, description = "The room's `id`."),
+        ("sid" = ConferenceSessionId, Path, description = "The session's `id`."),
+    ),
+    responses(
+        (status = 204, description = "Deleted."),
+        (
+            status = 404,
+            description = "The room or session does not exist, nothing was recorded, or the recording is deleted.",
+            body = ErrorBody,
+        ),
+        (
+            status = 409,
+            description = "The room is live, so that the recording may still grow, or another node has the file.",
+            body = ErrorBody,
+        ),
+    ),
+    extensions(("x-permission" = json!("recordings:delete"))),
+)]
+pub(crate) async fn delete(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((id, sid)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::RecordingsDelete)?;
+    let room: RoomId = page::path_id("id", &id)?;
+    let session: ConferenceSessionId = page::path_id("sid", &sid)?;
+    state.recordings()?.delete(caller.scope(), room, session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Sends a recording, or the part of it that the headers request, as a file with this name.
 pub(crate) fn send(
     recording: Box<dyn OpenFile>,

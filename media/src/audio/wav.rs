@@ -191,6 +191,13 @@ pub fn header(rate_hz: u32, data_bytes: u64) -> [u8; HEADER_LEN] {
     header_of(rate_hz, 1, data_bytes)
 }
 
+/// The channels that a header of [`header_of`] names; `None` for another header.
+pub fn channels_in(header: &[u8; HEADER_LEN]) -> Option<u16> {
+    let field = header.get(CHANNELS_AT..CHANNELS_AT + 2)?.try_into().ok()?;
+    let channels = u16::from_le_bytes(field);
+    (header.get(48..52) == Some(b"fmt ") && channels > 0).then_some(channels)
+}
+
 /// The same for this number of channels.
 pub fn header_of(rate_hz: u32, channels: u16, data_bytes: u64) -> [u8; HEADER_LEN] {
     let block = channels.saturating_mul(2);
@@ -240,6 +247,9 @@ fn fill(place: &mut [u8], bytes: &[u8]) {
 
 /// Length of [`header`]: the bytes before the first sample.
 pub const HEADER_LEN: usize = 80;
+
+/// The place of the number of channels in [`header_of`].
+const CHANNELS_AT: usize = 58;
 
 /// `WAVE_FORMAT_EXTENSIBLE`.
 const EXTENSIBLE: u16 = 0xfffe;

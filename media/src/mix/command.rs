@@ -1,7 +1,7 @@
 //! Commands to a mix. They run between two ticks and apply from the next packet on.
 
 use super::line::Line;
-use super::machine::{Mix, Recording};
+use super::machine::{Channels, Mix, Recording};
 use super::player::Announcer;
 use super::words::{MixCommand, MixEvent, SeatCommand, SeatError, SeatKey};
 
@@ -21,11 +21,25 @@ impl Mix {
             SeatCommand::Format(formats) => member.format(*formats, self.position)?,
             SeatCommand::Gain(gain) => member.loudness.set(gain),
             SeatCommand::Hear(_) => member.source = source,
+            SeatCommand::Left(left) => member.left = left,
             SeatCommand::Mute(muted) => member.muted = muted,
             SeatCommand::Play { clips, token } => {
                 let announcer = member.announcer.get_or_insert_with(|| Box::new(Announcer::new()));
                 if !announcer.player().play(clips, Some(token)) {
                     self.events.tell(MixEvent::Played { seat: key, token });
+                }
+            }
+            SeatCommand::PlaySound(clip) => {
+                let sound = member.sound.get_or_insert_with(|| Box::new(Announcer::new()));
+                sound.player().stop();
+                sound.player().play(vec![clip], None);
+            }
+            SeatCommand::StopSound => {
+                if let Some(sound) = &mut member.sound {
+                    sound.player().stop();
+                    if let Line::Own(own) = &mut member.line {
+                        own.cut();
+                    }
                 }
             }
             SeatCommand::StopPlaying => {
@@ -48,11 +62,21 @@ impl Mix {
             MixCommand::Play(clips) => {
                 self.sounds.announcements.play(clips, None);
             }
-            MixCommand::Record(sink) => self.recording = Some(Recording { sink, sides: None }),
+            MixCommand::PlaySound(clip) => {
+                self.sounds.sound.stop();
+                self.sounds.sound.play(vec![clip], None);
+            }
+            MixCommand::Record(sink) => {
+                self.recording = Some(Recording { sink, channels: Channels::Mix });
+            }
+            MixCommand::RecordChannels(sink) => {
+                self.recording = Some(Recording { sink, channels: Channels::Sides });
+            }
             MixCommand::RecordSides { sink, sides } => {
-                self.recording = Some(Recording { sink, sides: Some(sides) });
+                self.recording = Some(Recording { sink, channels: Channels::Seats(sides) });
             }
             MixCommand::StopRecording => self.recording = None,
+            MixCommand::StopSound => self.sounds.sound.fade_out(),
         }
         self.refresh();
     }

@@ -55,8 +55,17 @@ pub struct Mix {
 /// Where the frames of a mix go.
 pub(super) struct Recording {
     pub(super) sink: Box<dyn FrameSink>,
-    /// The seats of the left and the right channel; `None` for the whole mix.
-    pub(super) sides: Option<[SeatKey; 2]>,
+    pub(super) channels: Channels,
+}
+
+/// What a recording has on its channels.
+pub(super) enum Channels {
+    /// The whole mix on one.
+    Mix,
+    /// These seats alone, on the left and on the right.
+    Seats([SeatKey; 2]),
+    /// The seats that are on the left, and all others.
+    Sides,
 }
 
 impl Mix {

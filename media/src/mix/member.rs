@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) loudness: Loudness,
     /// The only seat that hears it; `None` for all.
     pub(super) whispers_to: Option<SeatKey>,
+    /// Whether it is on the left channel of a recording with two.
+    pub(super) left: bool,
     /// Whether it is among the parties that are decoded in this tick.
     pub(super) chosen: bool,
     /// Whether it hears something else than the sum in this tick: its own audio is in the sum, or another party
@@ -33,6 +35,8 @@ pub(super) struct Member {
     pub(super) sender: Sender,
     /// The clips that play for this seat only.
     pub(super) announcer: Option<Box<Announcer>>,
+    /// The clip that was chosen for this seat only; prompts do not end it.
+    pub(super) sound: Option<Box<Announcer>>,
 }
 
 impl Member {
@@ -51,11 +55,13 @@ impl Member {
             talk: Talk::new(),
             loudness: Loudness::new(),
             whispers_to: None,
+            left: false,
             chosen: false,
             hears_apart: false,
             line: Line::Idle,
             sender: Sender::new(seed, formats.send),
             announcer: None,
+            sound: None,
             formats,
         })
     }
@@ -98,16 +104,21 @@ impl Member {
 
     /// What it is to be sent in this tick.
     pub(super) fn wants(&self) -> Want {
-        match (self.formats.hears, self.source, &self.announcer) {
-            (false, ..) | (true, None, None) => Want::Nothing,
-            (true, source, Some(_)) => Want::Own(source.unwrap_or(Source::Silence)),
-            (true, Some(Source::Mix), None) if self.hears_apart => Want::Own(Source::Mix),
-            (true, Some(source), None) => Want::Shared(source),
+        match (self.formats.hears, self.source, self.has_clips()) {
+            (false, ..) | (true, None, false) => Want::Nothing,
+            (true, source, true) => Want::Own(source.unwrap_or(Source::Silence)),
+            (true, Some(Source::Mix), false) if self.hears_apart => Want::Own(Source::Mix),
+            (true, Some(source), false) => Want::Shared(source),
         }
+    }
+
+    /// Whether clips play for this seat only.
+    fn has_clips(&self) -> bool {
+        self.announcer.is_some() || self.sound.is_some()
     }
 
     /// Whether every tick has work to do for this seat.
     pub(super) fn needs_ticks(&self) -> bool {
-        self.announcer.is_some() || (self.formats.hears && self.source.is_some())
+        self.has_clips() || (self.formats.hears && self.source.is_some())
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Player {
     items: VecDeque<Item>,
     /// Samples of the first clip that were played already.
     at: usize,
+    /// Whether the next tick is the last one, in which the sound fades out.
+    fades: bool,
     spread: Spread,
 }
 
@@ -29,7 +31,7 @@ enum Item {
 impl Player {
     /// A player without clips.
     pub(super) fn new() -> Self {
-        Player { items: VecDeque::new(), at: 0, spread: Spread::new(Rate::Wide) }
+        Player { items: VecDeque::new(), at: 0, fades: false, spread: Spread::new(Rate::Wide) }
     }
 
     /// Queues these clips. Returns `false` when there are too many; then none of them is played.
@@ -48,7 +50,12 @@ impl Player {
     /// Drops every clip.
     pub(super) fn stop(&mut self) {
         self.items.clear();
-        self.at = 0;
+        (self.at, self.fades) = (0, false);
+    }
+
+    /// Drops every clip after the next tick, in which the sound fades out.
+    pub(super) fn fade_out(&mut self) {
+        self.fades = !self.items.is_empty();
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -57,7 +64,15 @@ impl Player {
 
     /// Writes the tick's samples, and silence after the last clip; `ended` is called with the token of each
     /// command whose clips end.
-    pub(super) fn tick(&mut self, mut ended: impl FnMut(u64)) {
+    pub(super) fn tick(&mut self, ended: impl FnMut(u64)) {
+        self.fill(ended);
+        if self.fades {
+            ramp::sink(self.spread.source());
+            self.stop();
+        }
+    }
+
+    fn fill(&mut self, mut ended: impl FnMut(u64)) {
         let pcm = self.spread.source();
         pcm.fill(0);
         let mut rest = pcm;

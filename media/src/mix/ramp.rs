@@ -7,6 +7,14 @@ pub(super) fn rise(pcm: &mut [i16], ramp: usize) {
     }
 }
 
+/// Fades all of `pcm` out to silence.
+pub(super) fn sink(pcm: &mut [i16]) {
+    let length = pcm.len();
+    for (n, sample) in pcm.iter_mut().enumerate() {
+        *sample = part(*sample, length - 1 - n, length);
+    }
+}
+
 /// Writes the end of a sound whose last samples were `last` into `pcm`: these samples in reverse order,
 /// fading out, so that there is no step after the last one; then silence.
 pub(super) fn fall(last: &[i16], pcm: &mut [i16], ramp: usize) {

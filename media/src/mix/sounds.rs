@@ -16,6 +16,8 @@ pub(super) struct Sounds {
     pub(super) voices: Voices,
     /// Clips for all seats that hear the mix.
     pub(super) announcements: Player,
+    /// A longer clip for all seats that hear the mix; announcements do not wait for its end.
+    pub(super) sound: Player,
     sum: Sum,
     music: Vec<Music>,
 }
@@ -47,6 +49,7 @@ impl Sounds {
         Sounds {
             voices: Voices::default(),
             announcements: Player::new(),
+            sound: Player::new(),
             sum: Sum::default(),
             music: Vec::new(),
         }
@@ -76,6 +79,10 @@ impl Sounds {
         if announces {
             self.announcements.tick(|_| {});
         }
+        let sounds = !self.sound.is_idle();
+        if sounds {
+            self.sound.tick(|_| {});
+        }
         for rate in Rate::ALL.into_iter().filter(|rate| *needed.mix.get(*rate)) {
             self.sum.clear(rate);
             for voice in self.voices.public(rate) {
@@ -83,6 +90,9 @@ impl Sounds {
             }
             if announces {
                 self.sum.add(rate, self.announcements.heard(rate));
+            }
+            if sounds {
+                self.sum.add(rate, self.sound.heard(rate));
             }
             self.sum.finish(rate);
         }
@@ -101,6 +111,12 @@ impl Sounds {
             Source::Music(n) => self.music.get(n).map(|music| music.heard(rate)).unwrap_or_default(),
             Source::Silence => SILENCE.get(..rate.samples()).unwrap_or_default(),
         }
+    }
+
+    /// Writes the audio that all hear, without the voices that `leaves_out` names.
+    pub(super) fn without_voices(&self, rate: Rate, leaves_out: impl Fn(SeatKey) -> bool, pcm: &mut [i16]) {
+        let voices = self.voices.public_seats(rate).filter(|(seat, _)| leaves_out(*seat));
+        self.sum.without_all(rate, voices.map(|(_, voice)| voice), pcm);
     }
 
     /// Writes the audio for `seat`: without its own voice, and with the voices that only it hears.

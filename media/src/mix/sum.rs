@@ -48,9 +48,21 @@ impl Sum {
 
     /// What the party whose samples are `own` hears.
     pub(super) fn without(&self, rate: Rate, own: &[i16], pcm: &mut [i16]) {
+        self.without_all(rate, std::iter::once(own), pcm);
+    }
+
+    /// The sum without all of these sounds.
+    pub(super) fn without_all<'a>(
+        &self,
+        rate: Rate,
+        sounds: impl Iterator<Item = &'a [i16]>,
+        pcm: &mut [i16],
+    ) {
         let mut rest = self.totals.get(rate).0;
-        for (total, sample) in rest.iter_mut().zip(own) {
-            *total -= i32::from(*sample);
+        for sound in sounds {
+            for (total, sample) in rest.iter_mut().zip(sound) {
+                *total -= i32::from(*sample);
+            }
         }
         limit(&rest, pcm);
     }

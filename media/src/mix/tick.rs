@@ -1,7 +1,7 @@
 //! One tick: which parties talk, which are heard, what each seat hears, and the encodings.
 
 use super::line::{Line, Own, Want};
-use super::machine::{Mix, Recording};
+use super::machine::{Channels, Mix, Recording};
 use super::member::Member;
 use super::ramp;
 use super::rate::{FRAME_MAX, Rate};
@@ -202,16 +202,25 @@ impl Mix {
     }
 
     fn record(&mut self, at: Micros) {
-        let Some(Recording { sink, sides }) = &mut self.recording else { return };
-        let takes = match sides {
-            None => sink.frame(at, self.sounds.heard(Source::Mix, Rate::Wide)),
-            Some(sides) => {
+        let Mix { members, index, sounds, recording, .. } = self;
+        let Some(Recording { sink, channels }) = recording else { return };
+        let takes = match channels {
+            Channels::Mix => sink.frame(at, sounds.heard(Source::Mix, Rate::Wide)),
+            Channels::Seats(seats) => {
                 let mut frame = [[0; 2]; WIDE_SAMPLES];
-                for (channel, seat) in sides.iter().enumerate() {
-                    let heard = self.sounds.voices.of(*seat, Rate::Wide).unwrap_or_default();
-                    for (samples, sample) in frame.iter_mut().zip(heard) {
-                        samples.get_mut(channel).into_iter().for_each(|place| *place = *sample);
-                    }
+                for (channel, seat) in seats.iter().enumerate() {
+                    put(&mut frame, channel, sounds.voices.of(*seat, Rate::Wide).unwrap_or_default());
+                }
+                sink.frame(at, frame.as_flattened())
+            }
+            Channels::Sides => {
+                let mut frame = [[0; 2]; WIDE_SAMPLES];
+                let is_left =
+                    |seat| index.get(&seat).and_then(|at| members.get(*at)).is_some_and(|one| one.left);
+                for (channel, left) in [true, false].into_iter().enumerate() {
+                    let mut pcm = [0; WIDE_SAMPLES];
+                    sounds.without_voices(Rate::Wide, |seat| is_left(seat) != left, &mut pcm);
+                    put(&mut frame, channel, &pcm);
                 }
                 sink.frame(at, frame.as_flattened())
             }
@@ -231,27 +240,36 @@ impl Mix {
         }
         let mut frame = [0; FRAME_MAX];
         for member in members.iter_mut() {
-            let Member { key, line, announcer, coding, hears_apart, .. } = member;
+            let Member { key, line, announcer, sound, coding, hears_apart, .. } = member;
             let Some(pcm) = frame.get_mut(..coding.rate.samples()) else { continue };
             let source = match line {
                 Line::Own(own) => own.source,
-                _ if announcer.is_none() => continue,
+                _ if announcer.is_none() && sound.is_none() => continue,
                 _ => Source::Silence,
             };
             sounds.write(*key, source, coding.rate, pcm);
             let mut alike = !*hears_apart || source != Source::Mix;
-            if let Some(clips) = announcer {
+            // The prompts come second: the sound is lowered under them, and not they under the sound.
+            for clips in [sound, announcer] {
+                let Some(playing) = clips else { continue };
                 let lowered = if source == Source::Mix { ramp::WHOLE / 4 } else { 0 };
-                clips.speak(*key, pcm, (coding.rate, lowered), events);
+                playing.speak(*key, pcm, (coding.rate, lowered), events);
                 alike = false;
-            }
-            if announcer.as_ref().is_some_and(|clips| clips.is_over()) {
-                *announcer = None;
+                if playing.is_over() {
+                    *clips = None;
+                }
             }
             if let Line::Own(own) = line {
                 figures.encoded_packets += own.feed(pcm, alike) as u64;
             }
         }
+    }
+}
+
+/// Writes the samples of one channel.
+fn put(frame: &mut [[i16; 2]; WIDE_SAMPLES], channel: usize, pcm: &[i16]) {
+    for (samples, sample) in frame.iter_mut().zip(pcm) {
+        samples.get_mut(channel).into_iter().for_each(|place| *place = *sample);
     }
 }
 

@@ -86,6 +86,12 @@ impl Voices {
         self.heard.iter().filter(|voice| voice.to.is_none()).map(move |voice| voice.spread.at(rate))
     }
 
+    /// The same with the seat of each voice.
+    pub(super) fn public_seats(&self, rate: Rate) -> impl Iterator<Item = (SeatKey, &[i16])> {
+        let public = self.heard.iter().filter(|voice| voice.to.is_none());
+        public.map(move |voice| (voice.seat, voice.spread.at(rate)))
+    }
+
     /// The samples of `seat` in this tick, at `rate`; `None` when it is not among those that all seats hear.
     pub(super) fn of(&self, seat: SeatKey, rate: Rate) -> Option<&[i16]> {
         let own = self.heard.iter().find(|voice| voice.seat == seat && voice.to.is_none());

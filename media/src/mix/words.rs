@@ -87,6 +87,8 @@ pub enum SeatCommand {
     Gain(Gain),
     /// Changes what it hears.
     Hear(Hears),
+    /// Puts its audio on the left channel of a recording by [`MixCommand::RecordChannels`], or on the right.
+    Left(bool),
     /// Mutes it, or ends the muting.
     Mute(bool),
     /// Plays these clips to this seat only, after those already queued; [`MixEvent::Played`] reports the end.
@@ -97,8 +99,13 @@ pub enum SeatCommand {
         /// Identifies the command in [`MixEvent::Played`].
         token: u64,
     },
-    /// Drops all clips of this seat; no [`MixEvent::Played`] follows for them.
+    /// Plays this clip to this seat only, in place of an earlier one and beside the clips of [`SeatCommand::Play`]. The
+    /// seat's other audio is lowered meanwhile; music is silent.
+    PlaySound(Arc<Clip>),
+    /// Drops all clips of [`SeatCommand::Play`] of this seat; no [`MixEvent::Played`] follows for them.
     StopPlaying,
+    /// Ends the clip of [`SeatCommand::PlaySound`].
+    StopSound,
     /// Lets only this seat hear the party, and no recording; `None` lets all hear it again. While there is no such
     /// seat, no party hears it.
     Whisper(Option<SeatKey>),
@@ -108,8 +115,14 @@ pub enum SeatCommand {
 pub enum MixCommand {
     /// Plays these clips to all seats that hear the mix, after those already queued.
     Play(Vec<Arc<Clip>>),
+    /// Plays this clip to all seats that hear the mix and to the recording, in place of an earlier one and beside the
+    /// clips of [`MixCommand::Play`].
+    PlaySound(Arc<Clip>),
     /// Sends every frame of the whole mix to this sink, which replaces an earlier one.
     Record(Box<dyn FrameSink>),
+    /// Sends every frame of the mix on two channels to this sink, which replaces an earlier one: seats that are
+    /// [`SeatCommand::Left`] on the left, all others on the right, and clips for all seats on both.
+    RecordChannels(Box<dyn FrameSink>),
     /// Sends the audio of two seats to this sink, each on a channel of its own; it replaces an earlier one.
     RecordSides {
         /// Receives frames of two channels, sample by sample in turn.
@@ -119,15 +132,20 @@ pub enum MixCommand {
     },
     /// Drops the sink.
     StopRecording,
+    /// Ends the clip of [`MixCommand::PlaySound`].
+    StopSound,
 }
 
 impl fmt::Debug for MixCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MixCommand::Play(clips) => f.debug_tuple("Play").field(&clips.len()).finish(),
+            MixCommand::PlaySound(clip) => f.debug_tuple("PlaySound").field(&clip.duration_ms()).finish(),
             MixCommand::Record(_) => f.write_str("Record"),
+            MixCommand::RecordChannels(_) => f.write_str("RecordChannels"),
             MixCommand::RecordSides { sides, .. } => f.debug_tuple("RecordSides").field(sides).finish(),
             MixCommand::StopRecording => f.write_str("StopRecording"),
+            MixCommand::StopSound => f.write_str("StopSound"),
         }
     }
 }

@@ -213,7 +213,9 @@ impl Mixes {
     pub(super) fn command_mix(&mut self, io: &mut WorkerIo, legs: &mut Legs, id: MixId, command: MixCommand) {
         io.current = Some(At::Mix(id));
         match command {
-            command @ (MixCommand::Record(_) | MixCommand::RecordSides { .. }) => match self.open(id) {
+            command @ (MixCommand::Record(_)
+            | MixCommand::RecordChannels(_)
+            | MixCommand::RecordSides { .. }) => match self.open(id) {
                 Some(entry) => {
                     entry.recording = true;
                     entry.mix.mix_command(command);

@@ -53,6 +53,8 @@ permissions! {
     OrganisationsWrite = "organisations:write",
     /// Sell rates, cost rates and exchange rates.
     RatesWrite = "rates:write",
+    /// Deleting recordings.
+    RecordingsDelete = "recordings:delete",
     /// Playing a recording.
     RecordingsListen = "recordings:listen",
     /// Trunks.

@@ -7,7 +7,7 @@ use crate::access::Who;
 use crate::call::{HangupCause, words};
 use crate::event::{Event, EventKind};
 use crate::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, UserId};
-use crate::room::{Invite, MemberGain, Role, RoomName};
+use crate::room::{Invite, MemberGain, PlayingSound, Role, RoomName};
 use crate::time::Timestamp;
 
 words! {
@@ -33,6 +33,10 @@ words! {
         Locked = "locked",
         /// A member was muted.
         MuteMember = "mute-member",
+        /// A sound that was played into the room has ended.
+        Played = "played",
+        /// A sound is played into the room.
+        Playing = "playing",
         /// The recording started or stopped.
         Recording = "recording",
         /// A member started talking.
@@ -123,6 +127,15 @@ pub enum RoomChange {
         /// The room's display name.
         room_name: String,
     },
+    /// A sound that was played into the room has ended.
+    Played {
+        /// Which, and to whom.
+        sound: PlayingSound,
+        /// Whether it ended early: by an order, or because its listener or the room was gone.
+        stopped: bool,
+    },
+    /// A sound is played into the room.
+    Playing(PlayingSound),
     /// The session's recording is complete; may come after the end.
     Recorded {
         /// Its file's length.
@@ -132,6 +145,8 @@ pub enum RoomChange {
     },
     /// The recording started or ended.
     Recording(bool),
+    /// The recordings of the session have so many channels; comes before the first one starts.
+    RecordingChannels(u16),
     /// A member started or stopped talking.
     Talking {
         /// Their member id.
@@ -185,6 +200,15 @@ pub struct MergedBy {
     /// The integration key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_id: Option<ApiKeyId>,
+}
+
+impl PlayingSound {
+    fn details<T>(&self, mut put: impl FnMut(&str, Value) -> T) {
+        put("prompt", self.prompt.to_string().into());
+        if let Some(member) = self.member {
+            put("member", member.into());
+        }
+    }
 }
 
 /// A person who joined a room.
@@ -289,6 +313,8 @@ impl RoomChange {
             RoomChange::Member { change, .. } => change.action(),
             RoomChange::Muted { muted: true, .. } => RoomAction::MuteMember,
             RoomChange::Muted { muted: false, .. } => RoomAction::UnmuteMember,
+            RoomChange::Played { .. } => RoomAction::Played,
+            RoomChange::Playing(_) => RoomAction::Playing,
             RoomChange::Recording(_) => RoomAction::Recording,
             RoomChange::Talking { talking: true, .. } => RoomAction::StartTalking,
             RoomChange::Talking { talking: false, .. } => RoomAction::StopTalking,
@@ -297,7 +323,8 @@ impl RoomChange {
             RoomChange::Invited(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
-            | RoomChange::Recorded { .. } => return None,
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => return None,
         })
     }
 
@@ -338,13 +365,19 @@ impl RoomChange {
                     | MemberChange::Whisper(None) => {}
                 }
             }
+            RoomChange::Played { sound, stopped } => {
+                put("stopped", (*stopped).into());
+                sound.details(put);
+            }
+            RoomChange::Playing(sound) => sound.details(put),
             RoomChange::Recording(on) => drop(put("recording", (*on).into())),
             RoomChange::Ended
             | RoomChange::Invited(_)
             | RoomChange::Locked(_)
             | RoomChange::Merged { .. }
             | RoomChange::Opened { .. }
-            | RoomChange::Recorded { .. } => {}
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => {}
         }
     }
 }
@@ -355,6 +388,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::prompt::{Prompt, SoundName};
 
     const ROOM: &str = "svc-room-00000000-0000-0000-0000-000000000009";
 
@@ -421,6 +455,19 @@ mod tests {
                 json!({"member": 3, "whisper_to": 2}),
             ),
             (of_three(MemberChange::Whisper(None)), "unwhisper-member", json!({"member": 3})),
+            (
+                RoomChange::Playing(PlayingSound { prompt: Prompt::Ended.into(), member: Some(3) }),
+                "playing",
+                json!({"prompt": "ended", "member": 3}),
+            ),
+            (
+                RoomChange::Played {
+                    sound: PlayingSound { prompt: SoundName::from_name("own-news").unwrap(), member: None },
+                    stopped: true,
+                },
+                "played",
+                json!({"prompt": "own-news", "stopped": true}),
+            ),
             (RoomChange::Recording(true), "recording", json!({"recording": true})),
             (RoomChange::Recording(false), "recording", json!({"recording": false})),
             (RoomChange::Talking { member: 3, talking: true }, "start-talking", json!({"member": 3})),

@@ -12,6 +12,7 @@ use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomI
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
+use crate::prompt::SoundName;
 use crate::room::{Role, RoomName};
 use crate::time::Timestamp;
 
@@ -44,10 +45,25 @@ pub struct LiveRoom {
     pub all_muted: bool,
     /// Whole seconds since `started_at`.
     pub run_seconds: u64,
+    /// The sound that a program plays into the room; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playing: Option<PlayingSound>,
     /// Grows by at least one with every change of the room and is part of its events: the larger revision is newer.
     pub revision: u64,
     /// The members, in the order of their arrival.
     pub members: Vec<LiveMember>,
+}
+
+/// A sound that is played into a live room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ConferencePlaying))]
+pub struct PlayingSound {
+    /// The name of the sound.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "own-welcome"))]
+    pub prompt: SoundName,
+    /// The only member that hears it; absent when all do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<u32>,
 }
 
 /// A member of a live room.
@@ -266,8 +282,19 @@ pub enum Control {
     MuteAll,
     /// Mutes the member, who cannot end that with a key.
     MuteLocked(u32),
+    /// Plays a sound into the room.
+    Play {
+        /// Which, and to whom.
+        sound: PlayingSound,
+        /// Its duration.
+        duration_ms: u64,
+    },
     /// Starts or stops the recording.
     Record(bool),
+    /// Chooses the channels of the recording: 1 with the whole mix, 2 with the moderators on the left.
+    RecordChannels(u16),
+    /// Ends the sound that is played into the room.
+    StopSound,
     /// Lets everyone join.
     Unlock,
     /// Unmutes the member.
@@ -291,6 +318,9 @@ pub enum ControlRefused {
     /// The node has reached its limit of calls.
     #[error("the node is overloaded")]
     Busy,
+    /// A recording of the session has so many channels.
+    #[error("the recordings of a session are in one file, and its file has {0} channels: leave channels out")]
+    Channels(u16),
     /// The room has reached its limit of members.
     #[error("the room is full: it holds max_members already")]
     Full,
@@ -306,6 +336,9 @@ pub enum ControlRefused {
     /// There is no such member.
     #[error("there is no such member in the room")]
     NoMember,
+    /// There is no such member to play a sound to.
+    #[error("must be a member of the room")]
+    NoHearer,
     /// There is no such member to whisper to.
     #[error("must be another member of the room")]
     NoListener,
@@ -318,6 +351,9 @@ pub enum ControlRefused {
     /// It has no members.
     #[error("the room is not live")]
     NotLive,
+    /// Another sound is played.
+    #[error("{0} is being played: stop it first, or wait for its end")]
+    Playing(SoundName),
     /// The extension is a member already.
     #[error("extension {0} is in the room already")]
     Seated(String),
@@ -330,11 +366,11 @@ impl From<ControlRefused> for Problem {
     fn from(refused: ControlRefused) -> Self {
         use ControlRefused::*;
         match refused {
-            Full | Locked | NoCredit | NoRoute(_) | Seated(_) | Unregistered(_) => {
-                Problem::Conflict(refused.to_string())
-            }
+            Channels(_) | Full | Locked | NoCredit | NoRoute(_) | Playing(_) | Seated(_)
+            | Unregistered(_) => Problem::Conflict(refused.to_string()),
             Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
             NoExtension(_) => invalid("target", &refused),
+            NoHearer => invalid("member", &refused),
             NoListener => invalid("to", &refused),
             NoMember | NoRoom | NotLive => Problem::NotFound(refused.to_string()),
         }
@@ -518,6 +554,7 @@ mod tests {
             recording: false,
             all_muted: false,
             run_seconds: 0,
+            playing: None,
             revision: 1,
             members,
         };

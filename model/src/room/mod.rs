@@ -18,7 +18,8 @@ mod stored;
 pub use config::{Exemption, Role, RoomConfig};
 pub use live::{
     Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, Invite, InviteReason,
-    InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, Requester, RoomViewer,
+    InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, PlayingSound, Requester,
+    RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::{Pin, RoomPin};

@@ -58,6 +58,8 @@ pub struct SessionRow {
     pub is_recorded: bool,
     /// Whether a recording is under way; a stored length is then out of date.
     pub is_recording: bool,
+    /// Channels of its recording.
+    pub recording_channels: u16,
     /// The number of its events so far.
     pub events: u64,
     /// The live room's revision.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId};
+use crate::ids::{CallId, ConferenceSessionId, ExtensionId, NodeId, OrganisationId, RoomId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::room::{Invite, Role};
@@ -34,6 +34,8 @@ pub struct SessionRecord {
     pub has_recording: bool,
     /// The length of the recording's file; 0 when there is none.
     pub recording_bytes: u64,
+    /// The channels of the recording: 1 with the whole mix, or 2, the moderators on the left.
+    pub recording_channels: u16,
     /// Why the recording stopped early, such as a full disk; absent when it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
@@ -107,4 +109,6 @@ pub struct SessionRecording {
     pub is_live: bool,
     /// Its length once it is complete.
     pub bytes: Option<u64>,
+    /// The node that has the file.
+    pub node: NodeId,
 }

@@ -34,6 +34,8 @@ pub struct Room {
     pub end_when_moderator_leaves: bool,
     /// Whether it is recorded from its first member on.
     pub record: bool,
+    /// The channels of its recordings: 1 with the whole mix, or 2, the moderators on the left.
+    pub record_channels: u16,
     /// Its limit of members; 0 is no limit.
     pub max_members: u32,
     /// Where minutes are sent; may be empty.
@@ -83,6 +85,7 @@ impl Room {
             wait_for_moderator: self.wait_for_moderator,
             end_when_moderator_leaves: self.end_when_moderator_leaves,
             record: self.record,
+            record_channels: self.record_channels,
             max_members: self.max_members,
             minutes_email: &self.minutes_email,
             numbers: &self.numbers,
@@ -119,6 +122,9 @@ pub struct RoomView<'a> {
     end_when_moderator_leaves: bool,
     /// Whether it is recorded from its first member on.
     record: bool,
+    /// The channels of its recordings: 1 with the whole mix, or 2, the moderators on the left.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 2))]
+    record_channels: u16,
     /// The greatest number of members; 0 means no cap.
     #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
     max_members: u32,
@@ -156,6 +162,8 @@ pub struct NewRoom {
     /// See [`Room`].
     pub record: bool,
     /// See [`Room`].
+    pub record_channels: u16,
+    /// See [`Room`].
     pub max_members: u32,
     /// See [`Room`].
     pub minutes_email: String,
@@ -179,6 +187,8 @@ pub struct RoomChange {
     /// See [`Room`].
     pub record: Option<bool>,
     /// See [`Room`].
+    pub record_channels: Option<u16>,
+    /// See [`Room`].
     pub max_members: Option<u32>,
     /// See [`Room`].
     pub minutes_email: Option<String>,
@@ -200,6 +210,7 @@ impl RoomChange {
                 .end_when_moderator_leaves
                 .unwrap_or(before.end_when_moderator_leaves),
             record: self.record.unwrap_or(before.record),
+            record_channels: self.record_channels.unwrap_or(before.record_channels),
             max_members: self.max_members.unwrap_or(before.max_members),
             minutes_email: self.minutes_email.unwrap_or(before.minutes_email),
             updated_at: now.max(before.updated_at.plus_micros(1)),

@@ -4,6 +4,7 @@ use sidetone_model::directory::{Ha1, Srtp, StrictSource};
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::forwarding::Forwarding;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
+use sidetone_model::language::Language;
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
@@ -35,6 +36,8 @@ pub struct ExtensionRow {
     pub forwarding: Option<Forwarding>,
     /// Whether it refuses calls; `None` keeps what is stored.
     pub do_not_disturb: Option<bool>,
+    /// The language of its prompts; `None` keeps what is stored.
+    pub language: Option<Language>,
 }
 
 impl WriteTransaction {
@@ -126,6 +129,7 @@ impl ExtensionRow {
             do_not_disturb: self
                 .do_not_disturb
                 .unwrap_or_else(|| stored.is_some_and(|stored| stored.do_not_disturb)),
+            language: self.language.or_else(|| stored.and_then(|stored| stored.language)),
             created_at: stored.map_or(now, |stored| stored.created_at),
             updated_at: now,
         }

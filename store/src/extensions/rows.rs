@@ -3,6 +3,7 @@
 use sidetone_model::directory::{Ha1, Srtp, StrictSource};
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::forwarding::Forwarding;
+use sidetone_model::language::Language;
 
 use crate::columns::{instant, number, parsed, parsed_opt, word, word_opt};
 use crate::search::searchable;
@@ -18,8 +19,9 @@ impl WriteTransaction {
         sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us, strict_source, srtp, forward_always, forward_busy,
-             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb,
+             language)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -39,6 +41,7 @@ impl WriteTransaction {
         .bind(i64::from(made.forwarding.no_answer_seconds))
         .bind(&made.forwarding.unregistered)
         .bind(i64::from(made.do_not_disturb))
+        .bind(made.language.map(Language::as_str))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -53,7 +56,7 @@ impl WriteTransaction {
         sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
              codecs = $6, search = $7, updated_at_us = $8, strict_source = $11, srtp = $12,
              forward_always = $13, forward_busy = $14, forward_no_answer = $15, forward_no_answer_seconds = $16,
-             forward_unregistered = $17, do_not_disturb = $18
+             forward_unregistered = $17, do_not_disturb = $18, language = $19
              WHERE id = $9 AND organisation_id = $10")
         .bind(after.team_id.map(|team| team.to_string()))
         .bind(&after.number)
@@ -73,6 +76,7 @@ impl WriteTransaction {
         .bind(i64::from(after.forwarding.no_answer_seconds))
         .bind(&after.forwarding.unregistered)
         .bind(i64::from(after.do_not_disturb))
+        .bind(after.language.map(Language::as_str))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -103,6 +107,7 @@ pub(super) fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         srtp: word(row, "srtp", Srtp::from_name)?,
         forwarding: forwarding(row)?,
         do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
+        language: word_opt(row, "language", Language::from_name)?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

@@ -2,6 +2,7 @@
 
 use sidetone_model::directory::Numbering;
 use sidetone_model::ids::OrganisationId;
+use sidetone_model::language::Language;
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::organisation::OrganisationRecord;
 use sidetone_model::time::Timestamp;
@@ -84,6 +85,31 @@ impl WriteTransaction {
         };
         Ok((made.id, change))
     }
+
+    /// Sets the language of the organisation's prompts, as declared.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn declare_language(
+        &mut self,
+        organisation: OrganisationId,
+        language: Language,
+        now: Timestamp,
+    ) -> Result<Change, StoreError> {
+        let done = sql(
+            "UPDATE organisations SET language = $1, updated_at_us = $2 WHERE id = $3 AND language <> $1",
+        )
+        .bind(language.as_str())
+        .bind(now.as_micros())
+        .bind(organisation.to_string())
+        .execute(&mut *self.transaction)
+        .await?;
+        if done.rows_affected() == 0 {
+            return Ok(Change::Unchanged);
+        }
+        self.note(Change::Changed);
+        Ok(Change::Changed)
+    }
 }
 
 impl OrganisationRow {
@@ -103,6 +129,7 @@ impl OrganisationRow {
             has_call_info_secret: stored.is_some_and(|stored| stored.has_call_info_secret),
             has_callback_secret: stored.is_some_and(|stored| stored.has_callback_secret),
             recording_retention_days: stored.map_or(0, |stored| stored.recording_retention_days),
+            language: stored.map(|stored| stored.language).unwrap_or_default(),
             created_at: stored.map_or(now, |stored| stored.created_at),
             updated_at: now,
         }

@@ -28,6 +28,8 @@ pub struct RoomRow {
     /// See [`Room`].
     pub record: bool,
     /// See [`Room`].
+    pub record_channels: u16,
+    /// See [`Room`].
     pub max_members: u32,
     /// See [`Room`].
     pub minutes_email: String,
@@ -129,6 +131,7 @@ impl RoomRow {
             wait_for_moderator: self.wait_for_moderator,
             end_when_moderator_leaves: self.end_when_moderator_leaves,
             record: self.record,
+            record_channels: self.record_channels,
             max_members: self.max_members,
             minutes_email: self.minutes_email.clone(),
             numbers: Vec::new(),

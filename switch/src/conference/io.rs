@@ -8,7 +8,7 @@ use sidetone_model::ids::{
     CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, TeamId, TrunkId,
 };
 use sidetone_model::pin_guessing::PinGuessing;
-use sidetone_model::prompt::Prompt;
+use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::event::{MergedBy, RoomEvent};
 use sidetone_model::room::{DialKind, MemberGain, Role, RoomName};
 
@@ -179,6 +179,8 @@ pub enum Output {
         /// What it hears.
         hears: Hears,
     },
+    /// Put a leg on the left channel of a recording with two, or on the right. A leg that joins a mix is on the right.
+    Left(LegId, bool),
     /// Mute or unmute a leg.
     Mute(LegId, bool),
     /// Something changed in a live room.
@@ -191,12 +193,27 @@ pub enum Output {
     Play(LegId, Vec<Prompt>, u64),
     /// Play prompts to every leg in a mix.
     PlayAll(MixId, OrganisationId, Vec<Prompt>),
+    /// Play a sound to every leg in a mix, or to one, in place of an earlier one and beside the prompts.
+    PlaySound {
+        /// The mix.
+        mix: MixId,
+        /// The only leg that hears it.
+        leg: Option<LegId>,
+        /// The organisation of the sound.
+        organisation: OrganisationId,
+        /// The sound.
+        sound: SoundName,
+    },
     /// Record a mix; append to the session's file.
     Record(MixId, ConferenceSessionId, OrganisationId),
+    /// The same with two channels: legs on the left and legs on the right.
+    RecordChannels(MixId, ConferenceSessionId, OrganisationId),
     /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].
     StopRecording(MixId),
+    /// End the sound that plays in a mix, or to one leg.
+    StopSound(MixId, Option<LegId>),
     /// Let only one other leg of the mix hear a leg; `None` lets all hear it, as when it joins a mix.
     Whisper(LegId, Option<LegId>),
 }

@@ -11,10 +11,12 @@ use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, Organ
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::{MemberChange, Person, RoomChange, RoomEvent};
 use sidetone_model::room::{
-    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, MemberGain, Role, RoomName,
+    DialKind, DialRequest, InviteReason, InviteState, LiveMember, LiveRoom, MemberGain, PlayingSound, Role,
+    RoomName,
 };
 use sidetone_model::time::{Now, Timestamp};
 
+use crate::conference::channels::Channels;
 use crate::conference::invitation::Invitation;
 use crate::conference::keypad::Keypad;
 use crate::conference::member_controls::Controls;
@@ -43,6 +45,9 @@ pub(super) struct Live {
     announced: [Option<Instant>; 2],
     /// Recordings that were started and whose end is not reported yet.
     pub(super) recordings: usize,
+    /// The sound that a program plays.
+    pub(super) playing: Option<PlayingSound>,
+    pub(super) channels: Channels,
 }
 
 /// Settings of the stored room that stay fixed while the room is live.
@@ -99,6 +104,8 @@ pub(super) struct Seat {
     gain: MemberGain,
     /// The only leg that hears it.
     whisper_to: Option<LegId>,
+    /// Whether it is on the left channel of a recording with two.
+    left: bool,
 }
 
 impl Member {
@@ -136,6 +143,8 @@ impl Live {
             invites: Vec::new(),
             announced: [None; 2],
             recordings: 0,
+            playing: None,
+            channels: Channels::default(),
         };
         room.tell(now, RoomChange::Opened { room_name: title }, outputs);
         room
@@ -190,7 +199,13 @@ impl Live {
             trunk: who.trunk,
             keypad: Keypad::default(),
             controls: Controls::default(),
-            seat: Seat { muted, hears: Hears::Room, gain: MemberGain::default(), whisper_to: None },
+            seat: Seat {
+                muted,
+                hears: Hears::Room,
+                gain: MemberGain::default(),
+                whisper_to: None,
+                left: false,
+            },
         };
         self.add(now, member, outputs)
     }
@@ -201,7 +216,7 @@ impl Live {
         // until then.
         let seat = member.seat_while(self.waits());
         let muted = seat.muted || member.controls.whisper_to.is_some();
-        member.seat = Seat { muted, gain: MemberGain::default(), ..seat };
+        member.seat = Seat { muted, gain: MemberGain::default(), left: false, ..seat };
         let (id, seat, person) = (member.id, member.seat, member.person());
         self.members.insert(id, member);
         self.tell(now, RoomChange::Joined(person), outputs);
@@ -298,11 +313,14 @@ impl Live {
     pub(super) fn settle(&mut self, outputs: &mut Outputs) {
         let waits = self.waits();
         let listeners = self.listeners();
+        let (channels, is_moderated) = (self.channels, self.is_moderated());
+        let first = self.members.keys().next().copied();
         for member in self.members.values_mut() {
             let (leg, told, mut seat) = (member.leg, member.seat, member.seat_while(waits));
             seat.whisper_to = listeners.get(&member.id).copied();
             // A whisper without a listener is for no one.
             seat.muted |= member.controls.whisper_to.is_some() && seat.whisper_to.is_none();
+            seat.left = channels.is_left(member.role, is_moderated, first == Some(member.id));
             member.seat = seat;
             // What is for one member is never heard by all: muted before a whisper ends, heard after it began.
             if seat.muted && !told.muted {
@@ -319,6 +337,9 @@ impl Live {
             }
             if told.gain != seat.gain {
                 outputs.push(Output::Gain(leg, seat.gain));
+            }
+            if told.left != seat.left {
+                outputs.push(Output::Left(leg, seat.left));
             }
         }
     }
@@ -427,7 +448,16 @@ impl Live {
         self.recording = on;
         if on {
             self.recordings += 1;
-            outputs.push(Output::Record(self.mix, self.session, self.organisation));
+            let (mix, session, organisation) = (self.mix, self.session, self.organisation);
+            if self.channels.have_sides() {
+                if self.channels.fix() {
+                    self.tell(now, RoomChange::RecordingChannels(self.channels.count()), outputs);
+                }
+                outputs.push(Output::RecordChannels(mix, session, organisation));
+            } else {
+                self.channels.fix();
+                outputs.push(Output::Record(mix, session, organisation));
+            }
         } else {
             outputs.push(Output::StopRecording(self.mix));
         }
@@ -499,6 +529,7 @@ impl Live {
             locked: self.locked,
             recording: self.recording,
             all_muted: self.all_muted,
+            playing: self.playing,
             run_seconds: u64::try_from(now.since(self.started_at) / 1_000_000).unwrap_or(0),
             revision: self.revision,
             members: self.members.values().map(|member| member.view(self.waits())).collect(),
@@ -605,7 +636,7 @@ impl Member {
             (false, true) => Hears::Nothing,
             (false, false) => Hears::Room,
         };
-        Seat { muted: self.muted || waits, hears, gain: self.controls.gain, whisper_to: None }
+        Seat { muted: self.muted || waits, hears, gain: self.controls.gain, whisper_to: None, left: false }
     }
 
     fn is_heard(&self, waits: bool) -> bool {

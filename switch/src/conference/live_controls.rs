@@ -54,9 +54,28 @@ impl Live {
             | Control::Lock
             | Control::Mute(_)
             | Control::MuteAll
+            | Control::Play { .. }
             | Control::Record(_)
+            | Control::RecordChannels(_)
+            | Control::StopSound
             | Control::Unlock
             | Control::Unmute(_) => {}
+        }
+        self.settle(outputs);
+        Ok(())
+    }
+
+    /// Chooses the channels of the recording.
+    ///
+    /// # Errors
+    /// When a recording of the session has others.
+    pub(super) fn choose_channels(
+        &mut self,
+        channels: u16,
+        outputs: &mut Outputs,
+    ) -> Result<(), ControlRefused> {
+        if !self.channels.choose(channels) {
+            return Err(ControlRefused::Channels(self.channels.count()));
         }
         self.settle(outputs);
         Ok(())

@@ -13,6 +13,7 @@ use sidetone_model::room::event::{MergedBy, RoomChange, RoomEvent};
 use sidetone_model::room::{ControlRefused, Role, RoomName};
 use sidetone_model::time::Now;
 
+use crate::conference::channels::Channels;
 use crate::conference::keypad::Keyed;
 use crate::conference::live::{Live, Member, Rules};
 use crate::conference::outputs::{Alarm, Outputs};
@@ -148,7 +149,7 @@ impl LiveRooms {
         self.seats.insert(leg, (name, id));
         let (mix, muted, hears) = (room.mix, seat.muted, seat.hears);
         outputs.push(Output::Join { leg, mix, organisation, muted, hears });
-        if waited && !room.waits() {
+        if waited && !room.waits() || room.channels.have_sides() {
             room.settle(outputs);
         }
         room.greet(id, leg, outputs);
@@ -173,7 +174,8 @@ impl LiveRooms {
             ends: config.end_when_moderator_leaves,
         });
         let title = config.map_or(String::new(), |config| config.name.clone());
-        let room = Live::open(now, name, who.organisation, title, rules, outputs);
+        let mut room = Live::open(now, name, who.organisation, title, rules, outputs);
+        room.channels = Channels::of(config.map_or(1, |config| config.record_channels));
         self.rooms.insert(name, room);
     }
 
@@ -211,6 +213,7 @@ impl LiveRooms {
     ) -> AfterLeaving {
         let Some((name, id)) = self.seats.remove(&leg) else { return AfterLeaving::Nothing };
         let Some(room) = self.rooms.get_mut(&name) else { return AfterLeaving::Nothing };
+        room.stop_sound_of(now, id, outputs);
         let Some(member) = room.unseat(now, id, cause, outputs) else { return AfterLeaving::Nothing };
         room.note_leave(id, member.shown(), outputs);
         if room.members.is_empty() {
@@ -241,6 +244,7 @@ impl LiveRooms {
     pub(super) fn unseat_first(&mut self, now: Now, name: RoomName, outputs: &mut Outputs) -> Option<LegId> {
         let room = self.rooms.get_mut(&name)?;
         let (id, leg) = room.members.values().next().map(|member| (member.id, member.leg))?;
+        room.stop_sound_of(now, id, outputs);
         room.unseat(now, id, HangupCause::NormalClearing, outputs);
         self.seats.remove(&leg);
         Some(leg)
@@ -250,6 +254,7 @@ impl LiveRooms {
     pub(super) fn close(&mut self, now: Now, name: RoomName, outputs: &mut Outputs) {
         let Some(mut room) = self.rooms.remove(&name) else { return };
         outputs.clear(Alarm::Alone(name));
+        room.stop_sound(now, outputs);
         room.record(now, false, outputs);
         room.tell(now, RoomChange::Ended, outputs);
         if room.recordings > 0 {
@@ -395,6 +400,7 @@ impl LiveRooms {
     pub(super) fn promote(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) {
         let Some((name, id)) = self.seat_of(leg) else { return };
         let Some(room) = self.rooms.get_mut(&name) else { return };
+        room.stop_sound_of(now, id, outputs);
         let Some((before, new)) = room.promote(now, id, outputs) else { return };
         self.seats.insert(leg, (name, new));
         if let Some(member) = room.members.get(&new) {

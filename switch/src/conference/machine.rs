@@ -139,7 +139,10 @@ impl Rooms {
             Control::Lock => room.lock(now, true, outputs),
             Control::Mute(member) => self.live.mute(now, name, member, true, outputs)?,
             Control::MuteAll => return Ok(ControlDone::AllMuted(room.mute_all(now, outputs))),
+            Control::Play { sound, duration_ms } => room.play_sound(now, sound, duration_ms, outputs)?,
             Control::Record(on) => room.record(now, on, outputs),
+            Control::RecordChannels(channels) => room.choose_channels(channels, outputs)?,
+            Control::StopSound => room.stop_sound(now, outputs),
             Control::Unlock => room.lock(now, false, outputs),
             Control::Unmute(member) => self.live.mute(now, name, member, false, outputs)?,
         }
@@ -285,6 +288,11 @@ impl Rooms {
                     moderator_pin::claim_due(now, live, leg, checks);
                 }
                 Alarm::Recording(session) => self.live.recording_due(session),
+                Alarm::Sound(name) => {
+                    if let Some(room) = self.live.get_mut(name) {
+                        room.sound_over(now, &mut self.outputs);
+                    }
+                }
             }
         }
     }

@@ -27,6 +27,8 @@ pub(super) enum Alarm {
     Claim(LegId),
     /// A recorder has not reported the end of a recording.
     Recording(ConferenceSessionId),
+    /// The sound that is played into a room is over.
+    Sound(RoomName),
 }
 
 /// Outputs, alarms, the random generator and the counters.

@@ -26,6 +26,7 @@ pub(super) fn retake(
 ) -> bool {
     let Some(room) = rooms.get_mut(name) else { return false };
     let Some(id) = old_seat(room, who) else { return false };
+    room.stop_sound_of(now, id, outputs);
     let Some((lost, seat)) = room.reseat(now, id, who.clone(), role, outputs) else { return false };
     outputs.push(Output::HangUp(lost, HangupCause::MediaTimeout));
     let (leg, mix, organisation) = (who.leg, room.mix, who.organisation);

@@ -105,6 +105,11 @@ impl Directory {
         lines.filter_map(|at| self.snapshot.extensions.get(*at))
     }
 
+    /// Returns every organisation.
+    pub fn organisations(&self) -> &[Organisation] {
+        &self.snapshot.organisations
+    }
+
     /// Returns the extensions of all organisations.
     pub fn extensions(&self) -> &[Extension] {
         &self.snapshot.extensions

@@ -183,6 +183,7 @@ mod tests {
             numbering: Numbering::default(),
             max_outbound_calls: None,
             max_call_seconds: None,
+            language: Default::default(),
         }
     }
 
@@ -200,6 +201,7 @@ mod tests {
             srtp: Srtp::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
+            language: None,
         }
     }
 
@@ -315,6 +317,7 @@ mod tests {
             wait_for_moderator: false,
             end_when_moderator_leaves: false,
             record: false,
+            record_channels: 1,
             max_members: 0,
             exemptions: Vec::new(),
             members: Vec::new(),

@@ -40,6 +40,7 @@ pub(super) fn room(n: u128, number: &str) -> RoomConfig {
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: false,
+        record_channels: 1,
         max_members: 0,
         exemptions: Vec::new(),
         members: Vec::new(),

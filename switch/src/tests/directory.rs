@@ -19,6 +19,7 @@ pub(crate) fn organisation(n: u128, domain: &str) -> Organisation {
         numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
         max_outbound_calls: None,
         max_call_seconds: None,
+        language: Default::default(),
     }
 }
 
@@ -40,6 +41,7 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
         srtp: Srtp::Off,
         forwarding: Forwarding::default(),
         do_not_disturb: false,
+        language: None,
     }
 }
 

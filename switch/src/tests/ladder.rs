@@ -236,6 +236,7 @@ fn write_output(log: &mut String, output: &Output) {
                 formats.send.1.name(),
                 if *muted { " muted" } else { "" }
             ),
+            MediaCommand::Left(left) => format!("media {} on the left: {left}", port.0),
             MediaCommand::Leave => format!("media {} leaves its mix", port.0),
             MediaCommand::Press(key) => format!("media {} is sent key {}", port.0, key.code),
             MediaCommand::WatchKeys(events) => format!("media {} reports keys {events:?}", port.0),
@@ -245,6 +246,8 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::Play { prompts, token, .. } => {
                 format!("media {} plays {prompts:?} as {token}", port.0)
             }
+            MediaCommand::PlaySound(sound) => format!("media {} plays sound {sound}", port.0),
+            MediaCommand::StopSound => format!("media {} plays no sound", port.0),
             MediaCommand::Secure(keys) => {
                 let suite = match keys.as_deref() {
                     None => "nothing",

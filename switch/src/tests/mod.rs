@@ -17,6 +17,7 @@ mod hunting;
 mod interop;
 mod kept_bindings;
 pub(crate) mod ladder;
+mod languages;
 mod live_media;
 mod merging;
 mod messaging;

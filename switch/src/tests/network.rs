@@ -549,6 +549,8 @@ impl Net {
             Output::Mix(mix, order) => {
                 self.rooms.push(match &order {
                     MixOrder::Play { prompts, .. } => format!("all hear {}", names(prompts)),
+                    MixOrder::PlaySound { sound, .. } => format!("all hear sound {sound}"),
+                    MixOrder::StopSound => "no sound".into(),
                     MixOrder::Record(_) => "record".into(),
                     MixOrder::StopRecording => "record no more".into(),
                 });
@@ -616,6 +618,8 @@ impl Net {
                 self.leads.push(*lead);
                 format!("{port} is told {}", names(prompts))
             }
+            MediaCommand::PlaySound(sound) => format!("{port} hears sound {sound}"),
+            MediaCommand::StopSound => format!("{port} hears no sound"),
             MediaCommand::Whisper(to) => format!("{port} whispers to {:?}", to.map(|to| to.0)),
             _ => return,
         });

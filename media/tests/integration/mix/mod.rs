@@ -15,5 +15,6 @@ mod loudness;
 mod orders;
 mod room;
 mod seams;
+mod sounds;
 mod ticks;
 mod whisper;

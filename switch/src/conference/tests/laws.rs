@@ -6,8 +6,11 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{ExtensionId, LegId};
+use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::MergedBy;
-use sidetone_model::room::{Control, DialKind, DialRequest, GainChange, Role, RoomConfig, RoomName};
+use sidetone_model::room::{
+    Control, ControlRefused, DialKind, DialRequest, GainChange, PlayingSound, Role, RoomConfig, RoomName,
+};
 
 use crate::conference::tests::world::{ROOM, STAFF, World, exempt, extension, pin, plain};
 use crate::conference::{DialEnd, Goal, Input, RoomsConfig};
@@ -47,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (any::<u8>(), 0..5_u8).prop_map(|(who, goal)| Step::Arrive(who, goal)),
         2 => any::<Index>().prop_map(Step::Answer),
-        4 => (0..15_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
+        4 => (0..18_u8, any::<Index>()).prop_map(|(what, who)| Step::Control(what, who)),
         1 => (any::<u8>(), any::<bool>()).prop_map(|(who, role)| Step::Dial(who, role)),
         2 => (any::<Index>(), end).prop_map(|(dial, end)| Step::DialEnds(dial, end)),
         1 => any::<u8>().prop_map(Step::Free),
@@ -154,9 +157,17 @@ fn play(world: &mut World, step: Step, count: usize) {
                     let other = members[(index.index(members.len()) + 1) % members.len()].id;
                     Control::Whisper(member, Some(other).filter(|other| *other != member))
                 }
+                14 if room.playing.is_none() => {
+                    let member = (index.index(2) > 0).then_some(member);
+                    let sound = PlayingSound { prompt: Prompt::HoldMusic.into(), member };
+                    Control::Play { sound, duration_ms: 4_000 }
+                }
+                15 => Control::StopSound,
+                16 => Control::RecordChannels(1 + u16::from(index.index(2) > 0)),
                 _ => Control::Unlock,
             };
-            world.control(name, control).unwrap();
+            let done = world.control(name, control);
+            assert!(done.is_ok() || matches!(done, Err(ControlRefused::Channels(_))), "{done:?}");
         }
         Step::Dial(who, moderates) => {
             let target =

@@ -1,5 +1,6 @@
 //! Tests of the rooms by their inputs and outputs.
 
+mod channels;
 mod claiming;
 mod confirming;
 mod controlling;
@@ -8,6 +9,7 @@ mod invites;
 mod laws;
 mod moderating;
 mod pin_attempts;
+mod playing;
 mod races;
 pub(crate) mod reader;
 mod script;

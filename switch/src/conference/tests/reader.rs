@@ -36,6 +36,7 @@ impl Reader {
                 recording: false,
                 all_muted: false,
                 run_seconds: 0,
+                playing: None,
                 revision: news.revision,
                 members: Vec::new(),
             };
@@ -153,6 +154,8 @@ impl Mirror {
                     }
                 }
             }
+            RoomChange::Playing(sound) => assert_eq!(room.playing.replace(*sound), None, "two at once"),
+            RoomChange::Played { sound, .. } => assert_eq!(room.playing.take(), Some(*sound)),
             RoomChange::Recording(on) => change(&mut room.recording, *on),
             RoomChange::Muted { member, muted } => {
                 by_all.remove(member);
@@ -162,7 +165,8 @@ impl Mirror {
             RoomChange::Ended
             | RoomChange::Invited(_)
             | RoomChange::Merged { .. }
-            | RoomChange::Recorded { .. } => {}
+            | RoomChange::Recorded { .. }
+            | RoomChange::RecordingChannels(_) => {}
             RoomChange::Opened { .. } => panic!("opened twice"),
         }
     }

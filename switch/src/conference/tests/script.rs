@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use expect_test::Expect;
 use sidetone_model::call::HangupCause;
+use sidetone_model::prompt::SoundName;
 use sidetone_model::room::event::{MemberChange, MergedBy, RoomChange};
 use sidetone_model::room::{
-    Control, DialKind, DialRequest, GainChange, MemberGain, Role, RoomConfig, RoomName,
+    Control, DialKind, DialRequest, GainChange, MemberGain, PlayingSound, Role, RoomConfig, RoomName,
 };
 
 use crate::conference::tests::world::{ACME, ROOM, World, directory, exempt, extension, pin, plain};
@@ -47,6 +48,7 @@ pub(super) fn room(text: &str) -> RoomConfig {
             ("mod", digits) => room.moderator_pin = pin(digits),
             ("waits", _) => room.wait_for_moderator = true,
             ("ends", _) => room.end_when_moderator_leaves = true,
+            ("record", "2") => (room.record, room.record_channels) = (true, 2),
             ("record", _) => room.record = true,
             ("notes", _) => {}
             ("max", most) => room.max_members = most.parse().unwrap(),
@@ -82,6 +84,11 @@ impl Scene {
             ["unlock"] => self.control(Control::Unlock),
             ["mute-all"] => self.control(Control::MuteAll),
             ["end"] => self.control(Control::End),
+            ["record", "on", channels] => {
+                self.control(Control::RecordChannels(channels.parse().unwrap()));
+                self.write();
+                self.control(Control::Record(true));
+            }
             ["record", on] => self.control(Control::Record(*on == "on")),
             ["mute", id] => self.control(Control::Mute(id.parse().unwrap())),
             ["unmute", id] => self.control(Control::Unmute(id.parse().unwrap())),
@@ -94,6 +101,13 @@ impl Scene {
                 self.control(Control::Gain(id.parse().unwrap(), change));
             }
             ["whisper", id, to] => self.control(Control::Whisper(id.parse().unwrap(), to.parse().ok())),
+            ["play", name, millis, to @ ..] => {
+                let prompt = SoundName::from_name(name).unwrap();
+                let member = to.first().map(|to| to.parse().unwrap());
+                let sound = PlayingSound { prompt, member };
+                self.control(Control::Play { sound, duration_ms: millis.parse().unwrap() });
+            }
+            ["stop-sound"] => self.control(Control::StopSound),
             ["kick", id] => self.control(Control::Kick(id.parse().unwrap())),
             ["dial", id, "rings"] => world.feed(Input::Ringing(DialId(id.parse().unwrap()))),
             ["dial", target, role, confirm @ ..] if *role != "ends" => {
@@ -200,7 +214,7 @@ impl Scene {
     fn session(&self) -> sidetone_model::ids::ConferenceSessionId {
         let mut texts = self.text.lines().rev().filter_map(|line| line.trim().strip_prefix("record mix"));
         let session = texts.find_map(|line| line.split_once(" session ")).expect("something was recorded");
-        session.1.parse().unwrap()
+        session.1.split(' ').next().unwrap().parse().unwrap()
     }
 
     fn mix(&mut self, mix: u64) -> usize {
@@ -256,7 +270,19 @@ impl Scene {
             Output::PinGuessing(guessing) => format!("PINs are guessed: {}", guessing.limit),
             Output::Play(leg, prompts, _) => format!("{} is told {}", World::name(*leg), names(prompts)),
             Output::PlayAll(mix, _, prompts) => format!("mix {} is told {}", self.mix(mix.0), names(prompts)),
+            Output::PlaySound { mix, leg, sound, .. } => match leg {
+                None => format!("mix {} hears {sound}", self.mix(mix.0)),
+                Some(leg) => format!("{} alone hears {sound}", World::name(*leg)),
+            },
+            Output::StopSound(mix, None) => format!("mix {} hears no sound", self.mix(mix.0)),
+            Output::StopSound(_, Some(leg)) => format!("{} hears no sound", World::name(*leg)),
             Output::Record(mix, session, _) => format!("record mix {} session {session}", self.mix(mix.0)),
+            Output::RecordChannels(mix, session, _) => {
+                format!("record mix {} session {session} on two channels", self.mix(mix.0))
+            }
+            Output::Left(leg, left) => {
+                format!("{} is on the {}", World::name(*leg), if *left { "left" } else { "right" })
+            }
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),
             Output::Whisper(leg, to) => {
@@ -294,7 +320,15 @@ fn change(what: &RoomChange) -> String {
         RoomChange::Merged { by, .. } => format!("merged by ada {}", by.extension_id == extension("ada")),
         RoomChange::Muted { member, muted } => format!("{member} muted {muted}"),
         RoomChange::Opened { room_name } => format!("opened {room_name}"),
+        RoomChange::Played { sound, stopped } => {
+            format!("played {}{}", sound.prompt, if *stopped { ", stopped" } else { "" })
+        }
+        RoomChange::Playing(sound) => {
+            let to = sound.member.map_or(String::new(), |member| format!(" to {member}"));
+            format!("playing {}{to}", sound.prompt)
+        }
         RoomChange::Recorded { bytes, error } => format!("recorded {bytes} {error:?}"),
+        RoomChange::RecordingChannels(channels) => format!("recorded on {channels} channels"),
         RoomChange::Recording(on) => format!("recording {on}"),
         RoomChange::Talking { member, talking } => format!("{member} talking {talking}"),
     }
@@ -308,6 +342,7 @@ fn shown(room: &sidetone_model::room::LiveRoom) -> String {
     let mut flags = Vec::new();
     flags.extend(room.locked.then_some("locked"));
     flags.extend(room.recording.then_some("recording"));
+    flags.extend(room.playing.map(|_| "playing"));
     flags.extend(room.all_muted.then_some("all-muted"));
     let mut text = format!(
         "{} [{}] {} s, revision {}:",

@@ -45,6 +45,7 @@ pub(super) fn plain() -> RoomConfig {
         wait_for_moderator: false,
         end_when_moderator_leaves: false,
         record: false,
+        record_channels: 1,
         max_members: 0,
         exemptions: Vec::new(),
         members: Vec::new(),
@@ -287,9 +288,15 @@ impl World {
             }
             Output::Doubt(leg) => drop(self.told(*leg)),
             Output::StopPlaying(leg) => drop(self.told(*leg)),
-            Output::Record(_, session, _) => self.recording.push(*session),
+            Output::RecordChannels(_, session, _) | Output::Record(_, session, _) => {
+                self.recording.push(*session)
+            }
             Output::PinGuessing(guessing) => self.guessed.push(guessing.clone()),
-            Output::PlayAll(..) | Output::StopRecording(_) => {}
+            Output::PlayAll(..)
+            | Output::PlaySound { .. }
+            | Output::Left(..)
+            | Output::StopRecording(_)
+            | Output::StopSound(..) => {}
         }
     }
 

@@ -294,7 +294,8 @@ impl Soak {
                 OfRooms::Mix(mix, MixOrder::StopRecording) => {
                     self.stopped.push_back(self.recording.remove(&mix).expect("it was being recorded"));
                 }
-                OfRooms::Mix(_, MixOrder::Play { .. }) => {}
+                OfRooms::Mix(_, MixOrder::Play { .. } | MixOrder::PlaySound { .. } | MixOrder::StopSound) => {
+                }
                 OfRooms::News(news) => self.news(&news),
                 OfRooms::Note(note) => self.note(&note),
             }

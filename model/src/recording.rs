@@ -6,6 +6,7 @@ use crate::access::Scope;
 use crate::ids::{ConferenceSessionId, RoomId};
 use crate::open_file::OpenFile;
 use crate::ports::PortFuture;
+use crate::room::RoomName;
 
 /// The data of `recording.ready`: a recording is complete and can be played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +40,7 @@ pub trait Recordings: Send + Sync {
     fn open(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>>;
 }

@@ -3,11 +3,12 @@
 use std::fs::File;
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{ConferenceSessionId, RoomId};
+use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::recording::Recordings;
+use sidetone_model::room::RoomName;
 use sidetone_store::Store;
 
 use crate::open_file::{self, Opened};
@@ -41,7 +42,7 @@ impl Recordings for Playback {
     fn open(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {

@@ -143,7 +143,8 @@ impl Engine {
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
         let followed = caught_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
-        let playback = Playback::new(base.store.clone(), DataDisk::of(&config.node.data_dir));
+        let playback = Playback::new(base.store.clone(), DataDisk::of(&config.node.data_dir))
+            .with_recorder(audio.recorder.begins(), config.recordings.reserve_bytes);
         let served = Served {
             handle: &handle,
             relay: &relay,

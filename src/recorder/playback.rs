@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
@@ -13,18 +13,31 @@ use sidetone_store::Store;
 
 use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
+use crate::recorder::recordings::{require_free, words};
+use crate::recorder::thread::Begins;
+use crate::recorder::wav_file::Disk as _;
 
 /// The recordings of this node.
 #[derive(Clone, Debug)]
 pub struct Playback {
     store: Store,
     disk: DataDisk,
+    /// No recording begins when fewer bytes are free.
+    reserve_bytes: u64,
+    /// The recorder of this node.
+    begins: Option<Begins>,
 }
 
 impl Playback {
     /// The recordings of `store` on this disk.
     pub fn new(store: Store, disk: DataDisk) -> Playback {
-        Playback { store, disk }
+        Playback { store, disk, reserve_bytes: 0, begins: None }
+    }
+
+    /// Returns it with the recorder, and the bytes that it leaves free: they decide whether a recording may begin.
+    #[must_use]
+    pub fn with_recorder(self, begins: Begins, reserve_bytes: u64) -> Playback {
+        Playback { reserve_bytes, begins: Some(begins), ..self }
     }
 
     /// The database.
@@ -39,6 +52,25 @@ impl Playback {
 }
 
 impl Recordings for Playback {
+    fn require_writable(&self, organisation: OrganisationId) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(begins) = &self.begins {
+                begins.require_free().map_err(|busy| Problem::Conflict(busy.to_string()))?;
+            }
+            let (mut disk, reserve_bytes) = (self.disk.clone(), self.reserve_bytes);
+            let checked = beside(move || {
+                let free = disk.free_bytes().and_then(|free_bytes| require_free(free_bytes, reserve_bytes));
+                Ok(free.and_then(|()| disk.try_write(organisation)))
+            });
+            checked.await?.map_err(|error| {
+                let cause = words(&error);
+                Problem::Conflict(format!(
+                    "the room is not recorded: {cause}; the operator has to check the disk"
+                ))
+            })
+        })
+    }
+
     fn open(
         &self,
         scope: Scope,

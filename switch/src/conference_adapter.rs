@@ -153,6 +153,7 @@ impl Conferences {
         self.dials.remove(&dial);
         let end = match (cause, status) {
             (Some(HangupCause::NoAnswer), _) => DialEnd::NoAnswer,
+            (Some(HangupCause::NoRouteDestination), _) => DialEnd::NoRoute,
             (_, 486 | 600) => DialEnd::Busy,
             (_, 603 | 607 | 608) => DialEnd::Declined,
             (_, status) => DialEnd::Status(status),
@@ -220,6 +221,7 @@ impl Conferences {
                 return Some(RoomEffect::Call(id, Input::End(HangupCause::OriginatorCancel)));
             }
             RoomOutput::Dial(dial) => return Some(RoomEffect::Dial(dial)),
+            RoomOutput::DialFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
             RoomOutput::Doubt(leg) => {
                 let seat = self.seats.get(&leg)?;
                 return Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)));
@@ -259,6 +261,7 @@ impl Conferences {
                 let plan = RecordingPlan { session, organisation, sides: None };
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::Record(plan)));
             }
+            RoomOutput::RecordingFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
             RoomOutput::StopRecording(mix) => {
                 outputs.push_back(Output::Mix(MixId(mix.0), MixOrder::StopRecording));

@@ -168,7 +168,9 @@ pub(crate) async fn mute_all(
 
 /// Record a room, or stop recording
 ///
-/// The whole mix is written to one file per session, which can be played when the session is over.
+/// The whole mix is written to one file per session, which can be played when the session is over. A recording that
+/// cannot be written answers 409 with the cause. One that begins and fails later, on a full disk for example, emits the
+/// event `recording.failed`; `recording` of the live room is false then.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/record",
@@ -178,6 +180,11 @@ pub(crate) async fn mute_all(
     request_body = RecordBody,
     responses(
         (status = 204, description = "Recording is on or off as requested."),
+        (
+            status = 409,
+            description = "The room is not recorded: the disk has too little space or cannot be written (`conflict`).",
+            body = ErrorBody,
+        ),
         (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
@@ -190,7 +197,14 @@ pub(crate) async fn record(
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
     let RecordBody { on } = body.read(RecordBody::read)?;
-    run(&caller, &state, &room, Control::Record(on)).await?;
+    let room = visible(&caller, &state, &room).await?;
+    if on
+        && !room.recording
+        && let Some(recordings) = &state.recordings
+    {
+        recordings.require_writable(room.organisation_id).await?;
+    }
+    state.live_rooms()?.control(room.room, Control::Record(on)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

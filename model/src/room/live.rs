@@ -12,7 +12,7 @@ use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomI
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
-use crate::room::{Role, RoomName};
+use crate::room::{Role, RoomDialled, RoomName};
 use crate::time::Timestamp;
 
 /// A live room.
@@ -444,11 +444,11 @@ pub trait LiveRooms: Send + Sync {
     /// [`ControlRefused`] as a [`Problem`].
     fn control(&self, room: RoomName, control: Control) -> PortFuture<'_, ControlDone>;
 
-    /// Rings a party, and adds it to the room when it answers; returns what was dialled.
+    /// Rings a party, and adds it to the room when it answers; returns the target and its call.
     ///
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
-    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled>;
 
     /// Puts the parties of two calls of one organisation into a room that is named after `call`.
     ///

@@ -5,6 +5,7 @@
 //! were merged are in a live room without a stored one.
 
 mod config;
+mod dial;
 pub mod event;
 mod live;
 pub mod meeting;
@@ -16,6 +17,7 @@ pub mod session;
 mod stored;
 
 pub use config::{Exemption, Role, RoomConfig};
+pub use dial::{DialFailure, RoomDialFailed, RoomDialled};
 pub use live::{
     Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, Invite, InviteReason,
     InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, Requester, RoomViewer,

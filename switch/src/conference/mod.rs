@@ -29,6 +29,7 @@
 //! * A change of a stored room while it is live applies to members who join later; `wait_for_moderator`,
 //!   `end_when_moderator_leaves` and the name stay as they were when it opened.
 
+mod dialling;
 mod directory;
 mod entry;
 mod invitation;

@@ -101,7 +101,7 @@ impl Scene {
                 let role = Role::from_name(role).unwrap();
                 let request =
                     DialRequest { kind, target: (*target).to_owned(), role, confirm: confirm == ["confirm"] };
-                let done = world.dial(request);
+                let done = world.dial(request).map(|dialled| dialled.target);
                 writeln!(self.text, "    = {}", done.unwrap_or_else(|refused| refused.to_string())).unwrap();
             }
             ["dial", id, "ends", end] => {
@@ -236,6 +236,10 @@ impl Scene {
                 let (number, name) = (&dial.caller_number, &dial.caller_name);
                 format!("dial {} {} {} {} as {number} {name}", dial.id.0, dial.kind, dial.target, dial.role)
             }
+            Output::DialFailed(failed) => {
+                let status = failed.sip_status.map_or(String::new(), |status| format!(" {status}"));
+                format!("{} does not join: {}{status}", failed.target, failed.cause)
+            }
             Output::Doubt(leg) => format!("{} is doubted", World::name(*leg)),
             Output::Gain(leg, gain) => format!("{} has a gain of {}", World::name(*leg), self::gain(gain)),
             Output::HangUp(leg, HangupCause::NormalClearing) => format!("{} hung up", World::name(*leg)),
@@ -257,6 +261,9 @@ impl Scene {
             Output::Play(leg, prompts, _) => format!("{} is told {}", World::name(*leg), names(prompts)),
             Output::PlayAll(mix, _, prompts) => format!("mix {} is told {}", self.mix(mix.0), names(prompts)),
             Output::Record(mix, session, _) => format!("record mix {} session {session}", self.mix(mix.0)),
+            Output::RecordingFailed(failed) => {
+                format!("the recording failed with {} bytes: {}", failed.bytes, failed.error)
+            }
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),
             Output::Whisper(leg, to) => {

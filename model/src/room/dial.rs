@@ -1,12 +1,35 @@
-//! Calls that clients have rooms place: their answer, and why one failed.
+//! Calls that clients have rooms place: the request, its answer, and why one failed.
 
 use serde::Serialize;
 
 use crate::call::words;
 use crate::event::{Event, EventKind};
 use crate::ids::{CallId, OrganisationId, RoomId};
-use crate::room::{DialKind, Role, RoomName};
+use crate::room::{Role, RoomName};
 use crate::time::Timestamp;
+
+words! {
+    /// The kind of party that is dialled into a room.
+    DialKind {
+        /// An extension of the organisation.
+        Extension = "extension",
+        /// A number of the world.
+        External = "external",
+    }
+}
+
+/// A party that is to be rung and added to a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialRequest {
+    /// Where they are.
+    pub kind: DialKind,
+    /// An extension's number, or E.164 with `+`.
+    pub target: String,
+    /// The role in the room.
+    pub role: Role,
+    /// Whether the party is asked for the key 1 before it is seated.
+    pub confirm: bool,
+}
 
 /// A party that is being rung for a room.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomI
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
-use crate::room::{Role, RoomDialled, RoomName};
+use crate::room::{DialRequest, Role, RoomDialled, RoomName};
 use crate::time::Timestamp;
 
 /// A live room.
@@ -396,29 +396,6 @@ impl From<MergeRefused> for Problem {
             | MergeRefused::SamePeople => Problem::Conflict(refused.to_string()),
         }
     }
-}
-
-words! {
-    /// The kind of party that is dialled into a room.
-    DialKind {
-        /// An extension of the organisation.
-        Extension = "extension",
-        /// A number of the world.
-        External = "external",
-    }
-}
-
-/// A party that is to be rung and added to a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DialRequest {
-    /// Where they are.
-    pub kind: DialKind,
-    /// An extension's number, or E.164 with `+`.
-    pub target: String,
-    /// The role in the room.
-    pub role: Role,
-    /// Whether the party is asked for the key 1 before it is seated.
-    pub confirm: bool,
 }
 
 /// The live rooms.

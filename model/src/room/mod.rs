@@ -17,10 +17,10 @@ pub mod session;
 mod stored;
 
 pub use config::{Exemption, Role, RoomConfig};
-pub use dial::{DialFailure, RoomDialFailed, RoomDialled};
+pub use dial::{DialFailure, DialKind, DialRequest, RoomDialFailed, RoomDialled};
 pub use live::{
-    Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, Invite, InviteReason,
-    InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, Requester, RoomViewer,
+    Control, ControlDone, ControlRefused, GainChange, Invite, InviteReason, InviteState, LiveMember,
+    LiveRoom, LiveRooms, MemberGain, MergeRefused, Requester, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::{Pin, RoomPin};

@@ -18,7 +18,6 @@ use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::{CallEvent, LiveCall};
 use sidetone_model::note::{Dispatch, PhoneAnswer};
 use sidetone_model::pin_guessing::PinGuessing;
-use sidetone_model::recording::RecordingFailed;
 use sidetone_model::room::RoomDialFailed;
 use sidetone_model::room::event::RoomEvent;
 use sidetone_model::room::{LiveRoom, RoomName};
@@ -89,9 +88,7 @@ pub(super) struct Net {
     pub(super) news: Vec<CallEvent>,
     pub(super) guessed: Vec<Guessing>,
     pub(super) pins_guessed: Vec<PinGuessing>,
-    /// Parties that were dialled into rooms and did not join.
     pub(super) dials_failed: Vec<RoomDialFailed>,
-    pub(super) recordings_failed: Vec<RecordingFailed>,
     /// What requests for calls came to, as text.
     pub(super) requests: Vec<String>,
     /// What rooms and their media are told, as text, and the notes of rooms.
@@ -233,7 +230,6 @@ impl Net {
             guessed: Vec::new(),
             pins_guessed: Vec::new(),
             dials_failed: Vec::new(),
-            recordings_failed: Vec::new(),
             requests: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
@@ -574,7 +570,7 @@ impl Net {
                 SwitchEvent::DialFailed(failed) => self.dials_failed.push(failed),
                 SwitchEvent::Guessing(guessing) => self.guessed.push(guessing),
                 SwitchEvent::PinGuessing(guessing) => self.pins_guessed.push(guessing),
-                SwitchEvent::RecordingFailed(failed) => self.recordings_failed.push(failed),
+                SwitchEvent::RecordingFailed(_) => {}
                 SwitchEvent::Request(RequestChange { state, reason, .. }) => {
                     let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
                     self.requests.push(format!("{}{reason}", state.as_str()));

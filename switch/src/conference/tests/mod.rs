@@ -3,6 +3,7 @@
 mod claiming;
 mod confirming;
 mod controlling;
+mod dialling;
 mod entering;
 mod invites;
 mod laws;

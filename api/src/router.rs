@@ -172,15 +172,25 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(rates::fx::find, rates::fx::change, rates::fx::delete))
         .routes(routes!(rates::sell::list, rates::sell::create))
         .routes(routes!(rates::sell::find, rates::sell::change, rates::sell::delete))
-        .routes(routes!(room_meetings::find, room_meetings::put))
-        .routes(routes!(room_meetings::list))
-        .routes(routes!(room_sessions::find))
-        .routes(routes!(room_sessions::list))
         .routes(routes!(totals::totals))
         .merge(call_control())
         .merge(member_control())
         .merge(conversation_routes())
+        .merge(session_routes())
         .merge(management())
+}
+
+/// The routes of the sessions of rooms, under `/api/v1`.
+fn session_routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::default()
+        .routes(routes!(recordings::play))
+        .routes(routes!(recordings::play_by_name))
+        .routes(routes!(room_meetings::find, room_meetings::put))
+        .routes(routes!(room_meetings::list))
+        .routes(routes!(room_sessions::find))
+        .routes(routes!(room_sessions::find_by_name))
+        .routes(routes!(room_sessions::list))
+        .routes(routes!(room_sessions::list_by_name))
 }
 
 /// The routes of conversations, under `/api/v1`.

@@ -5,16 +5,22 @@ use crate::event::Event;
 use crate::guessing::Guessing;
 use crate::live_call::CallEvent;
 use crate::pin_guessing::PinGuessing;
+use crate::recording::RecordingFailed;
+use crate::room::RoomDialFailed;
 
 /// A notification of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwitchEvent {
     /// A change of a live call.
     Call(CallEvent),
+    /// A party that was dialled into a room did not join.
+    DialFailed(RoomDialFailed),
     /// Passwords are guessed.
     Guessing(Guessing),
     /// PINs of rooms are guessed.
     PinGuessing(PinGuessing),
+    /// A recording of a room failed.
+    RecordingFailed(RecordingFailed),
     /// A change of a requested call, which is stored with the request.
     Request(RequestChange),
 }
@@ -24,8 +30,10 @@ impl SwitchEvent {
     pub fn event(&self) -> Option<Event> {
         match self {
             SwitchEvent::Call(event) => Some(event.event()),
+            SwitchEvent::DialFailed(failed) => Some(failed.event()),
             SwitchEvent::Guessing(guessing) => Some(guessing.event()),
             SwitchEvent::PinGuessing(guessing) => Some(guessing.event()),
+            SwitchEvent::RecordingFailed(failed) => Some(failed.event()),
             SwitchEvent::Request(_) => None,
         }
     }
@@ -34,7 +42,11 @@ impl SwitchEvent {
     pub fn request(&self) -> Option<&RequestChange> {
         match self {
             SwitchEvent::Request(change) => Some(change),
-            SwitchEvent::Call(_) | SwitchEvent::Guessing(_) | SwitchEvent::PinGuessing(_) => None,
+            SwitchEvent::Call(_)
+            | SwitchEvent::DialFailed(_)
+            | SwitchEvent::Guessing(_)
+            | SwitchEvent::PinGuessing(_)
+            | SwitchEvent::RecordingFailed(_) => None,
         }
     }
 }
@@ -54,6 +66,18 @@ impl From<Guessing> for SwitchEvent {
 impl From<PinGuessing> for SwitchEvent {
     fn from(guessing: PinGuessing) -> Self {
         SwitchEvent::PinGuessing(guessing)
+    }
+}
+
+impl From<RecordingFailed> for SwitchEvent {
+    fn from(failed: RecordingFailed) -> Self {
+        SwitchEvent::RecordingFailed(failed)
+    }
+}
+
+impl From<RoomDialFailed> for SwitchEvent {
+    fn from(failed: RoomDialFailed) -> Self {
+        SwitchEvent::DialFailed(failed)
     }
 }
 

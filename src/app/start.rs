@@ -143,7 +143,7 @@ impl Engine {
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
         let followed = caught_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
-        let playback = Playback::new(base.node, base.store.clone(), DataDisk::of(&config.node.data_dir));
+        let playback = audio.playback(&base);
         let served = Served {
             handle: &handle,
             relay: &relay,
@@ -374,6 +374,13 @@ impl Signalling {
 }
 
 impl Audio {
+    /// Returns what plays recordings, and checks whether one may begin.
+    fn playback(&self, base: &Base<'_>) -> Playback {
+        let disk = DataDisk::of(&base.config.node.data_dir);
+        let reserve_bytes = base.config.recordings.reserve_bytes;
+        Playback::new(base.node, base.store.clone(), disk).with_recorder(self.recorder.begins(), reserve_bytes)
+    }
+
     /// Starts the recorder and the traces, and gives the driver what rooms play and record.
     fn start(base: &mut Base<'_>, driver: Driver, handle: &Handle) -> Result<(Driver, Self), StartError> {
         let config = base.config;

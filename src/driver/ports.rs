@@ -9,7 +9,7 @@ use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::registration::{PhoneRegistrations, RegistrationQuery, RegistrationRecord};
 use sidetone_model::room::{
-    Control, ControlDone, DialRequest, LiveRoom, LiveRooms, Requester, RoomName, RoomViewer,
+    Control, ControlDone, DialRequest, LiveRoom, LiveRooms, Requester, RoomDialled, RoomName, RoomViewer,
 };
 use sidetone_model::trunk_status::{TrunkStatus, TrunkStatuses};
 use sidetone_sip::transaction::ServerKey;
@@ -65,7 +65,7 @@ impl LiveRooms for Handle {
         Box::pin(async move { self.ask(ControlRoom(room, control)).await?.map_err(Problem::from) })
     }
 
-    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String> {
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled> {
         Box::pin(async move { self.ask(DialIntoRoom(room, request)).await?.map_err(Problem::from) })
     }
 

@@ -41,6 +41,22 @@ impl DataDisk {
     }
 }
 
+impl DataDisk {
+    /// Writes a small file into the directory of an organisation and removes it.
+    ///
+    /// # Errors
+    /// Errors of the disk: those that a recording would meet at its start.
+    pub(super) fn try_write(&mut self, organisation: OrganisationId) -> io::Result<()> {
+        let dir = self.dir.join(organisation.to_string());
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let path = dir.join(format!("{}.tmp", uuid::Uuid::now_v7()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let written = file.write_all_at(&[0; PROBE_BYTES], 0);
+        let removed = std::fs::remove_file(&path);
+        written.and(removed)
+    }
+}
+
 impl Disk for DataDisk {
     type Storage = File;
 
@@ -140,3 +156,6 @@ pub(super) fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) => Err(error),
     }
 }
+
+/// Bytes of the file that [`DataDisk::try_write`] writes: as many as the header of a recording.
+const PROBE_BYTES: usize = 80;

@@ -3,16 +3,19 @@
 use std::fs::File;
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{ConferenceSessionId, NodeId, RoomId};
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::recording::Recordings;
+use sidetone_model::room::RoomName;
 use sidetone_model::room::session::SessionRecording;
 use sidetone_store::{RecordingPlace, Store};
 
 use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
+use crate::recorder::recordings::{require_free, words};
+use crate::recorder::thread::Begins;
 use crate::recorder::wav_file::Disk as _;
 
 /// The recordings of this node.
@@ -21,12 +24,22 @@ pub struct Playback {
     node: NodeId,
     store: Store,
     disk: DataDisk,
+    /// No recording begins when fewer bytes are free.
+    reserve_bytes: u64,
+    /// The recorder of this node.
+    begins: Option<Begins>,
 }
 
 impl Playback {
     /// The recordings of `store` that are on this node, whose disk is `disk`.
     pub fn new(node: NodeId, store: Store, disk: DataDisk) -> Playback {
-        Playback { node, store, disk }
+        Playback { node, store, disk, reserve_bytes: 0, begins: None }
+    }
+
+    /// Returns it with the recorder, and the bytes that it leaves free: they decide whether a recording may begin.
+    #[must_use]
+    pub fn with_recorder(self, begins: Begins, reserve_bytes: u64) -> Playback {
+        Playback { reserve_bytes, begins: Some(begins), ..self }
     }
 
     /// This node.
@@ -55,7 +68,7 @@ impl Playback {
     async fn complete(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
     ) -> Result<SessionRecording, Problem> {
         let found = self.store.session_recording(scope, room, session).await?;
@@ -76,10 +89,29 @@ impl Playback {
 }
 
 impl Recordings for Playback {
+    fn require_writable(&self, organisation: OrganisationId) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(begins) = &self.begins {
+                begins.require_free().map_err(|busy| Problem::Conflict(busy.to_string()))?;
+            }
+            let (mut disk, reserve_bytes) = (self.disk.clone(), self.reserve_bytes);
+            let checked = beside(move || {
+                let free = disk.free_bytes().and_then(|free_bytes| require_free(free_bytes, reserve_bytes));
+                Ok(free.and_then(|()| disk.try_write(organisation)))
+            });
+            checked.await?.map_err(|error| {
+                let cause = words(&error);
+                Problem::Conflict(format!(
+                    "the room is not recorded: {cause}; the operator has to check the disk"
+                ))
+            })
+        })
+    }
+
     fn open(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>> {
         Box::pin(async move {
@@ -102,7 +134,7 @@ impl Recordings for Playback {
 
     fn delete(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            let found = self.complete(scope, room, session).await?;
+            let found = self.complete(scope, room.into(), session).await?;
             if found.node != self.node {
                 let text = format!("the recording is on node {}: delete it there", found.node);
                 return Err(Problem::Conflict(text));

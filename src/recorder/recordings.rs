@@ -254,20 +254,27 @@ impl<D: Disk> Recordings<D> {
     }
 
     fn require_room(&mut self) -> io::Result<()> {
-        let free_bytes = self.disk.free_bytes()?;
-        if free_bytes >= self.reserve_bytes {
-            return Ok(());
-        }
-        let message = format!(
-            "the disk of recordings has {} MiB left, fewer than [recordings] reserve_mb keeps free",
-            free_bytes >> 20
-        );
-        Err(io::Error::new(io::ErrorKind::StorageFull, message))
+        require_free(self.disk.free_bytes()?, self.reserve_bytes)
     }
 }
 
+/// Checks that so many bytes are free.
+///
+/// # Errors
+/// [`StorageFull`](io::ErrorKind::StorageFull) with the reason.
+pub(super) fn require_free(free_bytes: u64, reserve_bytes: u64) -> io::Result<()> {
+    if free_bytes >= reserve_bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "the disk of recordings has {} MiB left, fewer than [recordings] reserve_mb keeps free",
+        free_bytes >> 20
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, message))
+}
+
 /// Why a recording ended, as text for readers of its session.
-fn words(error: &io::Error) -> String {
+pub(super) fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull if error.get_ref().is_none() => {
             "the disk of recordings is full".to_owned()

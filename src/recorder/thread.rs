@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use sidetone_model::ids::{ConferenceSessionId, OrganisationId};
 
 use crate::recorder::counters::RecorderCounters;
@@ -21,10 +21,16 @@ pub struct Recorder {
     thread: JoinHandle<Recordings<DataDisk>>,
 }
 
-/// Too many recordings wait for the disk to open their files.
+/// The recorder takes no more recordings.
 #[derive(Debug, thiserror::Error)]
-#[error("the disk of recordings is too slow, {ORDERS_LEN_MAX} recordings are waiting to start")]
-pub struct RecorderBusy;
+pub enum RecorderBusy {
+    /// Too many recordings wait for the disk to open their files.
+    #[error("the disk of recordings is too slow, {ORDERS_LEN_MAX} recordings are waiting to start")]
+    Full,
+    /// The recorder has ended, with the engine or after a failure.
+    #[error("the recorder has stopped: check the log of the engine")]
+    Stopped,
+}
 
 /// Starts recordings; clones share the recorder.
 #[derive(Clone, Debug)]
@@ -81,6 +87,14 @@ impl Recorder {
 }
 
 impl Begins {
+    /// Checks whether a recording may be started now.
+    ///
+    /// # Errors
+    /// When too many wait already.
+    pub fn require_free(&self) -> Result<(), RecorderBusy> {
+        if self.orders.is_full() { Err(RecorderBusy::Full) } else { Ok(()) }
+    }
+
     /// Starts to record a session, after its earlier recordings; the file is opened soon. If that fails the
     /// sink takes no frames, and the failure is reported.
     ///
@@ -105,7 +119,10 @@ impl Begins {
         kind: RecordingKind,
     ) -> Result<RecordingSink, RecorderBusy> {
         let (begin, sink) = Begin::of_kind(organisation, session, kind, &self.counters);
-        self.orders.try_send(Order::Begin(begin)).map_err(|_| RecorderBusy)?;
+        self.orders.try_send(Order::Begin(begin)).map_err(|refused| match refused {
+            TrySendError::Disconnected(_) => RecorderBusy::Stopped,
+            TrySendError::Full(_) => RecorderBusy::Full,
+        })?;
         Ok(sink)
     }
 }

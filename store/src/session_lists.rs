@@ -8,7 +8,7 @@ use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::room::session::{RoomSessions, SessionMember, SessionRecord, SessionRecording};
-use sidetone_model::room::{Invite, InviteState, Role};
+use sidetone_model::room::{Invite, InviteState, Role, RoomName};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::{instant, instant_opt, number, number_opt, parsed, parsed_opt, word};
@@ -21,12 +21,12 @@ impl RoomSessions for Store {
     fn sessions(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         window: Window,
         now: Timestamp,
     ) -> PortFuture<'_, Page<SessionRecord>> {
         Box::pin(async move {
-            let organisation = self.owner_of_room(scope, room).await?;
+            let organisation = self.owner_of_sessions(scope, room).await?;
             Ok(self.sessions_of_room(organisation, room, window, now).await?)
         })
     }
@@ -34,12 +34,12 @@ impl RoomSessions for Store {
     fn session(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
         now: Timestamp,
     ) -> PortFuture<'_, SessionRecord> {
         Box::pin(async move {
-            let organisation = self.owner_of_room(scope, room).await?;
+            let organisation = self.owner_of_sessions(scope, room).await?;
             let found = self.session_of_room(organisation, room, session, now).await?;
             found.ok_or_else(no_session)
         })
@@ -62,6 +62,24 @@ impl Store {
         Ok(owner)
     }
 
+    /// Returns the organisation of the sessions of a room, for a caller who sees `scope`. Merged calls have no stored
+    /// room: theirs is that of the first session.
+    async fn owner_of_sessions(&self, scope: Scope, room: RoomName) -> Result<OrganisationId, Problem> {
+        if let RoomName::Stored(id) = room {
+            return self.owner_of_room(scope, id).await;
+        }
+        let query = sql("SELECT organisation_id FROM conference_sessions WHERE room_id IS NULL AND room = $1
+             ORDER BY started_at_us, id LIMIT 1")
+        .bind(room.to_string());
+        let owner = self.one(query, |row| parsed(row, "organisation_id")).await?;
+        let owner =
+            owner.ok_or_else(|| Problem::NotFound("no calls were merged into such a room".to_owned()))?;
+        if !scope.covers(owner, None) {
+            return Err(Problem::Forbidden("the merged calls are outside the caller's scope".to_owned()));
+        }
+        Ok(owner)
+    }
+
     /// Returns the recording of a session of a room, for a caller who sees `scope`; the returned value states
     /// whether there is a file.
     ///
@@ -70,12 +88,13 @@ impl Store {
     pub async fn session_recording(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: impl Into<RoomName>,
         session: ConferenceSessionId,
     ) -> Result<SessionRecording, Problem> {
-        let organisation = self.owner_of_room(scope, room).await?;
+        let room = room.into();
+        let organisation = self.owner_of_sessions(scope, room).await?;
         let query = sql("SELECT id, organisation_id, node_id, ended_at_us, is_recorded, recording_bytes
-             FROM conference_sessions WHERE id = $1 AND organisation_id = $2 AND room_id = $3")
+             FROM conference_sessions WHERE id = $1 AND organisation_id = $2 AND room = $3")
         .bind(session.to_string())
         .bind(organisation.to_string())
         .bind(room.to_string());
@@ -85,7 +104,7 @@ impl Store {
     async fn sessions_of_room(
         &self,
         organisation: OrganisationId,
-        room: RoomId,
+        room: RoomName,
         window: Window,
         now: Timestamp,
     ) -> Result<Page<SessionRecord>, StoreError> {
@@ -96,7 +115,13 @@ impl Store {
             items: "SELECT * FROM conference_sessions WHERE organisation_id = ",
             matching: &|statement| {
                 statement.bind("", organisation.to_string(), "");
-                statement.bind(" AND room_id = ", room.to_string(), "");
+                // Each finds its index.
+                match room {
+                    RoomName::Merged(_) => {
+                        statement.bind(" AND room_id IS NULL AND room = ", room.to_string(), "");
+                    }
+                    RoomName::Stored(id) => statement.bind(" AND room_id = ", id.to_string(), ""),
+                }
             },
             sorting: Sorting::descending(&[SortColumn::Integer("started_at_us"), SortColumn::Text("id")]),
         };
@@ -108,13 +133,13 @@ impl Store {
     async fn session_of_room(
         &self,
         organisation: OrganisationId,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
         now: Timestamp,
     ) -> Result<Option<SessionRecord>, StoreError> {
         let mut transaction = self.readers().begin_read().await?;
         let rows =
-            sql("SELECT * FROM conference_sessions WHERE id = $1 AND organisation_id = $2 AND room_id = $3")
+            sql("SELECT * FROM conference_sessions WHERE id = $1 AND organisation_id = $2 AND room = $3")
                 .bind(session.to_string())
                 .bind(organisation.to_string())
                 .bind(room.to_string())
@@ -183,7 +208,8 @@ fn record(
     let bytes: Option<u64> = number_opt(row, "recording_bytes")?;
     Ok(SessionRecord {
         id: parsed(row, "id")?,
-        room_id: parsed(row, "room_id")?,
+        room: parsed(row, "room")?,
+        room_id: parsed_opt(row, "room_id")?,
         started_at,
         ended_at,
         duration_seconds: u64::try_from(lasted / 1_000_000).unwrap_or(0),

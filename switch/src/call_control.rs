@@ -10,7 +10,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, ExtensionId, NodeId};
 use sidetone_model::live_call::{self, CallEvent};
-use sidetone_model::room::{ControlRefused, LiveRoom, MergeRefused};
+use sidetone_model::room::{ControlRefused, LiveRoom, MergeRefused, RoomDialled};
 use sidetone_model::time::Now;
 use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::message::{Method, StatusCode};
@@ -547,14 +547,14 @@ impl CallControl {
         now: Now,
         query: DialIntoRoom,
         shared: &mut Shared,
-    ) -> Result<String, ControlRefused> {
+    ) -> Result<RoomDialled, ControlRefused> {
         let DialIntoRoom(room, request) = query;
         let organisation = shared.directory.room(room).ok_or(ControlRefused::NoRoom)?.organisation_id;
         if !self.has_capacity() {
             return Err(ControlRefused::Busy);
         }
         Dialler(self.placing(shared)).may_dial(now, organisation, &request)?;
-        conference_commands::dial(&mut self.conferences, room, request)
+        conference_commands::dial(&mut self.conferences, now, room, request)
     }
 
     /// Puts the parties of two calls into one room.

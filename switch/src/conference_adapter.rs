@@ -169,6 +169,7 @@ impl Conferences {
         self.dials.remove(&dial);
         let end = match (cause, status) {
             (Some(HangupCause::NoAnswer), _) => DialEnd::NoAnswer,
+            (Some(HangupCause::NoRouteDestination), _) => DialEnd::NoRoute,
             (_, 486 | 600) => DialEnd::Busy,
             (_, 603 | 607 | 608) => DialEnd::Declined,
             (_, status) => DialEnd::Status(status),
@@ -236,6 +237,7 @@ impl Conferences {
                 return Some(RoomEffect::Call(id, Input::End(HangupCause::OriginatorCancel)));
             }
             RoomOutput::Dial(dial) => return Some(RoomEffect::Dial(dial)),
+            RoomOutput::DialFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
             RoomOutput::Doubt(leg) => {
                 let seat = self.seats.get(&leg)?;
                 return Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)));
@@ -272,6 +274,7 @@ impl Conferences {
             RoomOutput::PlaySound { leg: Some(leg), sound, .. } => media(leg, MediaCommand::PlaySound(sound)),
             RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
             RoomOutput::Left(leg, left) => media(leg, MediaCommand::Left(left)),
+            RoomOutput::RecordingFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
             RoomOutput::PlayAll(..)
             | RoomOutput::PlaySound { leg: None, .. }

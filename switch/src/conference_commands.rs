@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use sidetone_model::cursor::KeyValue;
 use sidetone_model::ids::{CallId, LegId, RoomId};
 use sidetone_model::page::{Order, Page};
-use sidetone_model::room::{Control, ControlDone, ControlRefused, DialRequest, LiveRoom, RoomName};
+use sidetone_model::room::{
+    Control, ControlDone, ControlRefused, DialRequest, LiveRoom, RoomDialled, RoomName,
+};
 use sidetone_model::time::Now;
 use uuid::Uuid;
 
@@ -55,10 +57,11 @@ pub(super) fn control(
 /// Why it is not dialled.
 pub(super) fn dial(
     conferences: &mut Conferences,
+    now: Now,
     room: RoomId,
     request: DialRequest,
-) -> Result<String, ControlRefused> {
-    conferences.rooms.dial(room, request)
+) -> Result<RoomDialled, ControlRefused> {
+    conferences.rooms.dial(now, room, request)
 }
 
 /// Returns the number of members in each of these rooms.

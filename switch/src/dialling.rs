@@ -103,8 +103,7 @@ impl Dialler<'_> {
 
     fn summon_world(&mut self, now: Now, dial: &Dial) -> Result<Summons, DialEnd> {
         let directory = self.0.directory;
-        let outside =
-            outside(directory, dial.organisation, &dial.target).map_err(|_| DialEnd::Status(404))?;
+        let outside = outside(directory, dial.organisation, &dial.target).map_err(|_| DialEnd::NoRoute)?;
         if self.0.calls.is_at_outbound_limit(directory, dial.organisation) {
             return Err(DialEnd::Status(503));
         }
@@ -117,15 +116,18 @@ impl Dialler<'_> {
         facts.dialled_number = (outside.number != dial.target).then(|| dial.target.clone());
         let hunt = Hunt::new(dial.organisation, &outside, caller, MAX_FORWARDS);
         let rated = self.0.billing.rate(now, facts);
-        let facts = rated.map_err(|(unpaid, _)| DialEnd::Status(unpaid.status().as_u16()))?;
+        let facts = rated.map_err(|(unpaid, _)| match unpaid {
+            Unpaid::NoCredit => DialEnd::NoCredit,
+            Unpaid::NoRate => DialEnd::NoRoute,
+        })?;
         let policy = CodecPolicy::ANY;
         Ok(Summons { facts, policy, srtp: SrtpRule::Off, callees: Vec::new(), hunt: Some(hunt) })
     }
 
     /// Returns the facts of a call placed by a room; `None` when the organisation was deleted.
-    fn facts_of_dial(&mut self, now: Now, dial: &Dial) -> Option<Facts> {
+    fn facts_of_dial(&self, now: Now, dial: &Dial) -> Option<Facts> {
         Some(Facts {
-            call: self.0.ids.call(now.wall),
+            call: dial.call,
             organisation: dial.organisation,
             currency: self.0.directory.organisation(dial.organisation)?.currency,
             extension: None,

@@ -18,8 +18,8 @@ use sidetone_model::note::{CallPhones, Dispatch};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::registration::{KeptExtension, RegistrationQuery, RegistrationRecord};
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, LiveRoom, MergeRefused, Requester, RoomName,
-    RoomViewer,
+    Control, ControlDone, ControlRefused, DialRequest, LiveRoom, MergeRefused, Requester, RoomDialled,
+    RoomName, RoomViewer,
 };
 use sidetone_model::trunk_status::TrunkStatus;
 use sidetone_sip::transaction::ServerKey;
@@ -202,7 +202,7 @@ questions! {
     CheckCall => Result<Placeable, PlaceRefused>,
     ControlRoom => Result<ControlDone, ControlRefused>,
     DevicesOf => Vec<String>,
-    DialIntoRoom => Result<String, ControlRefused>,
+    DialIntoRoom => Result<RoomDialled, ControlRefused>,
     EndCall => bool,
     FindCall => Option<LiveCall>,
     FindRoom => Option<LiveRoom>,

@@ -64,6 +64,7 @@ mod requested;
 mod room;
 mod room_audio;
 mod room_contract;
+mod room_faults;
 mod room_history;
 mod room_soak;
 mod rooms;

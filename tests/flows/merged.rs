@@ -8,6 +8,8 @@ use sidetone_model::event::Position;
 use sidetone_phone::{CallOutcome, Phone};
 use tokio::task::JoinHandle;
 
+use crate::recorded::{get_bytes, grown, post_empty};
+use crate::room::directory as room_directory;
 use crate::site::{Site, answering, calls, established, found, open_end, post, within};
 
 /// Two phones that talk.
@@ -112,5 +114,51 @@ async fn what_cannot_be_merged_says_why() {
     }
     one.caller.hang_up().await.unwrap();
     within("the caller", one.call).await.unwrap();
+    site.idle().await;
+}
+
+/// Merged calls have no stored room: their session and their recording are read by the switch's name of their room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_session_and_the_recording_of_merged_calls_can_be_read() {
+    let site = Site::with(&room_directory(1006)).await;
+    let (one, two) = (talk(&site, "1001", "1002").await, talk(&site, "1003", "1004").await);
+    let (status, room) = merge(&site, &one.uuid, json!({"with": two.uuid})).await;
+    assert_eq!(status, 200, "{room:#}");
+    let path = format!("/conferences/{}", room["room"].as_str().unwrap());
+    let (status, said) = post_empty(site.http, &format!("{path}/record"), "{\"on\":true}").await;
+    assert_eq!(status, 204, "{said}");
+    let live = found("the live session", async || {
+        let (_, page) = site.get(&format!("{path}/sessions")).await;
+        page["items"].as_array()?.first().cloned()
+    })
+    .await;
+    assert_eq!([&live["room"], &live["id"]], [&room["room"], &room["session_id"]], "{live:#}");
+    let session = format!("{path}/sessions/{}", live["id"].as_str().unwrap());
+    let audio = format!("{session}/recording/audio");
+    grown(&site, &live, 32_000).await;
+    assert_eq!(get_bytes(site.http, &audio, "").await.0, 409, "it is live");
+    for phone in [&one.caller, &two.caller] {
+        phone.hang_up().await.unwrap();
+    }
+    for phone in [&one.callee, &two.callee] {
+        phone.hang_up().await.unwrap();
+    }
+    for call in [one.call, two.call] {
+        within("a caller", call).await.unwrap();
+    }
+    let over = found("the recording", async || {
+        let (_, over) = site.get(&session).await;
+        (over["has_recording"] == true).then_some(over)
+    })
+    .await;
+    assert!(over.get("room_id").is_none() && over["ended_at"].is_string(), "{over:#}");
+    let numbers = over["members"].as_array().unwrap().iter().map(|member| member["number"].as_str().unwrap());
+    assert_eq!(numbers.collect::<Vec<_>>(), ["1001", "1002", "1003", "1004"]);
+    let (status, _, file) = get_bytes(site.http, &audio, "").await;
+    assert_eq!((status, over["recording_bytes"].as_u64()), (200, Some(file.len() as u64)), "{over:#}");
+    let nowhere = format!("/conferences/svc-conf-{}/sessions", two.uuid);
+    for (path, status) in [(nowhere.as_str(), 404), ("/conferences/lobby/sessions", 400)] {
+        assert_eq!(site.get(path).await.0, status, "{path}");
+    }
     site.idle().await;
 }

@@ -50,7 +50,7 @@ async fn exchange(http: SocketAddr, path: &str, request: &str) -> (u16, String, 
 }
 
 /// The status of `POST path`, whose answer has no body when it is well.
-async fn post_empty(http: SocketAddr, path: &str, json: &str) -> (u16, String) {
+pub async fn post_empty(http: SocketAddr, path: &str, json: &str) -> (u16, String) {
     let (len, headers) = (json.len(), "Content-Type: application/json\r\nContent-Length:");
     let request = format!(
         "POST /api/v1{path} HTTP/1.1\r\nHost: sidetone.test\r\nAuthorization: Bearer {KEY}\r\n{headers} {len}\r\n\
@@ -84,7 +84,7 @@ async fn bytes_on_disk(site: &Site, session: &Value) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-async fn grown(site: &Site, session: &Value, by: u64) -> u64 {
+pub async fn grown(site: &Site, session: &Value, by: u64) -> u64 {
     let before = bytes_on_disk(site, session).await;
     found("the recording grows", async || {
         let now = bytes_on_disk(site, session).await;

@@ -235,9 +235,11 @@ async fn somebody_is_dialled_in_and_seated_without_a_pin() {
 
     let ada = stage.phone("1001").await;
     let dialled = stage.post(&dial, body("1001", "moderator")).await;
-    assert_eq!(dialled, (202, json!({"dialling": "1001"})));
+    assert_eq!((dialled.0, &dialled.1["dialling"]), (202, &json!("1001")));
+    let call_uuid = dialled.1["call_uuid"].clone();
     let room = stage.when("who was dialled", |room| numbers(room) == ["1001"]).await;
     assert_eq!(member(&room, "1001").unwrap()["role"], "moderator");
+    assert_eq!(member(&room, "1001").unwrap()["call_uuid"], call_uuid);
     calls(&ada, 0, 1).await;
 
     // While it is locked moderators alone are dialled; one phone rings until its person has had enough of it.

@@ -386,10 +386,10 @@ async fn people_are_dialled_in_from_here_and_from_the_world() {
     assert_eq!(dial(request("extension", "1001", "moderator")).await.0, 409, "no phone is registered");
     let _ada = registered(keyed(site.phone_config("1001", at_once))).await;
     let dialled = dial(request("extension", "1001", "moderator")).await;
-    assert_eq!(dialled, (202, json!({"dialling": "1001"})));
+    assert_eq!((dialled.0, &dialled.1["dialling"]), (202, &json!("1001")));
     holds(&site, "300", &["1001 moderator"]).await;
     let dialled = dial(request("external", "+447700900123", "participant")).await;
-    assert_eq!(dialled, (202, json!({"dialling": "+447700900123"})));
+    assert_eq!((dialled.0, &dialled.1["dialling"]), (202, &json!("+447700900123")));
     holds(&site, "300", &["1001 moderator", "+447700900123 participant"]).await;
     assert_eq!(control(&site, "300", "lock", "").await.0, 204);
     assert_eq!(dial(request("external", "+447700900124", "participant")).await.0, 409, "locked");

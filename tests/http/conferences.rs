@@ -11,7 +11,7 @@ use sidetone_model::problem::Problem;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::{
     Control, ControlDone, ControlRefused, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
-    MemberGain, PlayingSound, Requester, Role, RoomName, RoomViewer,
+    MemberGain, PlayingSound, Requester, Role, RoomDialled, RoomName, RoomViewer,
 };
 use uuid::Uuid;
 
@@ -66,11 +66,11 @@ impl LiveRooms for Party {
         })
     }
 
-    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String> {
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled> {
         let refusal = self.refusal.lock().unwrap().clone();
-        let target = request.target.clone();
+        let dialled = RoomDialled { target: request.target.clone(), call: CallId(Uuid::from_u128(7)) };
         self.dialled.lock().unwrap().push((room, request));
-        Box::pin(async move { refusal.map_or(Ok(target), |refusal| Err(Problem::from(refusal))) })
+        Box::pin(async move { refusal.map_or(Ok(dialled), |refusal| Err(Problem::from(refusal))) })
     }
 
     fn merge(&self, _call: CallId, _with: CallId, _by: Requester) -> PortFuture<'_, LiveRoom> {
@@ -408,9 +408,12 @@ fn somebody_is_dialled_into_a_room() {
     let path = format!("{}/dial", made.location());
     let right = json!({"kind": "external", "target": "+441632960001", "role": "participant"});
     let answer = desk.post(As::Rooms, &path, right.clone());
-    assert_eq!((answer.status, &answer.body), (202, &json!({"dialling": "+441632960001"})));
+    assert_eq!(
+        (answer.status, &answer.body),
+        (202, &json!({"dialling": "+441632960001", "call_uuid": CALL}))
+    );
     let inside = json!({"kind": "extension", "target": "1001", "role": "moderator"});
-    assert_eq!(desk.post(As::Rooms, &path, inside).body, json!({"dialling": "1001"}));
+    assert_eq!(desk.post(As::Rooms, &path, inside).body, json!({"dialling": "1001", "call_uuid": CALL}));
     let confirmed =
         json!({"kind": "external", "target": "+441632960001", "role": "participant", "confirm": true});
     assert_eq!(desk.post(As::Rooms, &path, confirmed).status, 202);
@@ -482,3 +485,6 @@ fn a_team_reads_the_stored_room_that_it_sees_live() {
     assert_eq!(desk.get(As::Bolt, &path).status, 403);
     assert_eq!(desk.patch(As::Supervisor, &path, json!({"name": "Mine"})).status, 403);
 }
+
+/// The call that is dialled.
+const CALL: &str = "00000000-0000-0000-0000-000000000007";

@@ -13,8 +13,9 @@ use sidetone_model::media_quality::{LegSide, MediaChange, MediaWarning};
 use sidetone_model::pin_guessing::{PinGuessing, PinLimit};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::quality::MediaVerdict;
+use sidetone_model::recording::RecordingFailed;
 use sidetone_model::room::event::{MemberChange, MergedBy, Person, RoomChange, RoomEvent};
-use sidetone_model::room::{MemberGain, PlayingSound, Role};
+use sidetone_model::room::{DialFailure, DialKind, MemberGain, PlayingSound, Role, RoomDialFailed};
 use uuid::Uuid;
 
 use crate::engine::Engine;
@@ -162,6 +163,30 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         at: at(1),
     };
     events.push(of_pins.event());
+    let not_joined = RoomDialFailed {
+        organisation_id: organisation(1),
+        room_id: id(9),
+        room: RoomId(Uuid::from_u128(9)).into(),
+        call_uuid: id(4),
+        kind: DialKind::External,
+        target: "+441632960001".to_owned(),
+        role: Role::Participant,
+        cause: DialFailure::Failed,
+        sip_status: Some(503),
+        at: at(1),
+    };
+    let busy = RoomDialFailed { cause: DialFailure::Busy, sip_status: None, ..not_joined.clone() };
+    events.extend([not_joined, busy].map(|failed| failed.event()));
+    let recording = RecordingFailed {
+        organisation_id: organisation(1),
+        session_id: id(2),
+        room_id: Some(id(9)),
+        room: RoomId(Uuid::from_u128(9)).into(),
+        error: "the disk of recordings is full".to_owned(),
+        bytes: 80,
+        at: at(1),
+    };
+    events.push(recording.event());
     check(
         &events,
         &[
@@ -169,7 +194,9 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
             "call.conferenced",
             "call.media_warning",
             "call.ringing",
+            "conference.dial_failed",
             "conference.updated",
+            "recording.failed",
             "security.guessing",
             "security.pin_guessing",
         ],

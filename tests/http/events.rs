@@ -214,7 +214,10 @@ fn patterns_and_permissions_choose_the_kinds() {
         ("", EventKind::ALL),
         ("&events=*", EventKind::ALL),
         ("&events=call.info.*", &[CallInfoAcked, CallInfoSent]),
-        ("&events=conference.*,call.ended", &[CallEnded, ConferenceMinutes, ConferenceUpdated]),
+        (
+            "&events=conference.*,call.ended",
+            &[CallEnded, ConferenceDialFailed, ConferenceMinutes, ConferenceUpdated],
+        ),
         ("&events=conversation.completed,call.missed,call.missed", &[CallMissed, ConversationCompleted]),
         ("&events=recording.ready", &[RecordingReady]),
         ("&events=security.*", &[SecurityGuessing, SecurityPinGuessing]),
@@ -227,7 +230,7 @@ fn patterns_and_permissions_choose_the_kinds() {
     let body = json!({"name": "rooms", "preset": "conferences", "allow": ["127.0.0.1"]});
     let made = office.ask(&boss, "POST /api-keys", body);
     let rooms = made.body["key"].as_str().unwrap();
-    let of_rooms = of(&[ConferenceMinutes, ConferenceUpdated]);
+    let of_rooms = of(&[ConferenceDialFailed, ConferenceMinutes, ConferenceUpdated]);
     assert_eq!(office.follow(rooms, "?since=2026-01-01", None).stored(), of_rooms);
     assert_eq!(office.follow(rooms, "?since=2026-01-01&events=conference.*", None).stored(), of_rooms);
     let refused = office.get(rooms, "/events?events=conference.*,call.ended");

@@ -412,6 +412,7 @@ fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
         });
         let (room, session) = thread.join().unwrap();
         tenant.ids.insert("room".to_owned(), room.to_string());
+        tenant.ids.insert("named_room".to_owned(), format!("svc-room-{room}"));
         tenant.ids.insert("session".to_owned(), session.to_string());
     }
 }

@@ -44,6 +44,7 @@ const WITHOUT_THE_DATABASE: &[&str] = &[
     "POST /api/v1/conferences/{room}/members/{id}/unwhisper",
     "POST /api/v1/conferences/{room}/mute-all",
     "POST /api/v1/conferences/{room}/record",
+    "POST /api/v1/conferences/{room}/stop-playing",
     "POST /api/v1/conferences/{room}/members/{id}/kick",
     "POST /api/v1/conferences/{room}/end",
     "GET /api/v1/docs",

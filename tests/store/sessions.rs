@@ -16,7 +16,7 @@ use sidetone_model::room::rows::{
     EventSource, InviteRow, NewEvent, PersonRow, RecordingRow, Rows, SessionRow,
 };
 use sidetone_model::room::session::RoomSessions;
-use sidetone_model::room::{Invite, InviteReason, InviteState, NewRoom, Pin, Role, RoomPin, Rooms};
+use sidetone_model::room::{Invite, InviteReason, InviteState, NewRoom, Pin, Role, RoomName, RoomPin, Rooms};
 use sidetone_store::{Orphaned, Store};
 use uuid::Uuid;
 
@@ -134,7 +134,7 @@ pub(crate) async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationI
 }
 
 async fn read(store: &Store, room: RoomId) -> Vec<Value> {
-    let page = store.sessions(EVERYTHING, room, Window::default(), at(100)).await.unwrap();
+    let page = store.sessions(EVERYTHING, room.into(), Window::default(), at(100)).await.unwrap();
     assert_eq!(page.total as usize, page.items.len());
     page.items.iter().map(|session| serde_json::to_value(session).unwrap()).collect()
 }
@@ -157,7 +157,7 @@ fn a_session_is_read_as_it_was_stored() {
         let [second, first] = read(store, room).await.try_into().unwrap();
         assert_eq!((&second["id"], &second["members"]), (&json!(session(2)), &json!([])));
         let expected = json!({
-            "id": session(1), "room_id": room, "started_at": at(1), "ended_at": null, "duration_seconds": 99,
+            "id": session(1), "room": format!("svc-room-{room}"), "room_id": room, "started_at": at(1), "ended_at": null, "duration_seconds": 99,
             "peak_members": 2,
             "members": [
                 {"member": 1, "name": "Person 1", "number": "101", "role": "moderator",
@@ -193,7 +193,7 @@ fn a_session_is_read_as_it_was_stored() {
             ..Rows::default()
         };
         store.store_sessions(NODE, &rows).await.unwrap();
-        let found = store.session(EVERYTHING, room, session(1), at(100)).await.unwrap();
+        let found = store.session(EVERYTHING, room.into(), session(1), at(100)).await.unwrap();
         assert_eq!((found.ended_at, found.duration_seconds, found.peak_members), (Some(at(61)), 60, 3));
         assert_eq!((found.members[0].left_at, found.members[1].left_at), (None, Some(at(61))));
         assert_eq!((found.members[0].talk_seconds, found.members[1].talk_seconds), (0, 12));
@@ -250,7 +250,7 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
 
         assert_eq!(store.close_sessions(Orphaned::Of(NODE)).await.unwrap(), 1);
         assert_eq!(store.close_sessions(Orphaned::Of(NODE)).await.unwrap(), 0);
-        let found = store.session(EVERYTHING, room, session(1), at(100)).await.unwrap();
+        let found = store.session(EVERYTHING, room.into(), session(1), at(100)).await.unwrap();
         assert_eq!(found.ended_at, Some(at(30)), "the last mark");
         assert_eq!((found.members[0].left_at, found.members[1].left_at), (Some(at(30)), Some(at(3))));
         let states: Vec<_> = found.invites.iter().map(|invite| (invite.state, invite.last_reason)).collect();
@@ -269,7 +269,7 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
         // Another node's is live until it is silent for long.
         assert_eq!(store.close_sessions(Orphaned::Since(at(12))).await.unwrap(), 0);
         assert_eq!(store.close_sessions(Orphaned::Since(at(13))).await.unwrap(), 1);
-        let found = store.session(EVERYTHING, room, session(3), at(100)).await.unwrap();
+        let found = store.session(EVERYTHING, room.into(), session(3), at(100)).await.unwrap();
         assert_eq!(found.ended_at, Some(at(12)));
     });
 }
@@ -282,15 +282,53 @@ fn sessions_are_shown_to_whom_their_room_is_shown() {
         store.store_sessions(NODE, &Rows { sessions: vec![row(home, 1)], ..Rows::default() }).await.unwrap();
         let window = Window::default();
         let (own, foreign) = (Scope::Organisation(owner), Scope::Organisation(organisation(2)));
-        assert_eq!(store.sessions(own, room, window.clone(), at(9)).await.unwrap().total, 1);
-        let refused = store.sessions(foreign, room, window.clone(), at(9)).await;
+        assert_eq!(store.sessions(own, room.into(), window.clone(), at(9)).await.unwrap().total, 1);
+        let refused = store.sessions(foreign, room.into(), window.clone(), at(9)).await;
         assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
-        let unknown = store.sessions(foreign, RoomId(Uuid::nil()), window.clone(), at(9)).await;
+        let unknown = store.sessions(foreign, RoomId(Uuid::nil()).into(), window.clone(), at(9)).await;
         assert!(matches!(unknown, Err(Problem::NotFound(_))), "{unknown:?}");
-        let unknown = store.session(own, room, session(9), at(9)).await;
+        let unknown = store.session(own, room.into(), session(9), at(9)).await;
         assert!(matches!(unknown, Err(Problem::NotFound(_))), "{unknown:?}");
         let refused = store.session_recording(foreign, room, session(1)).await;
         assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
+    });
+}
+
+/// Merged calls have no stored room: their sessions are found by the name of their room, by their organisation.
+#[test]
+fn sessions_of_merged_calls_are_shown_to_their_organisation() {
+    with_store(async |store| {
+        let home = home(store).await;
+        let name = RoomName::Merged(CallId(Uuid::from_u128(0xCA11)));
+        let merged = |number| SessionRow { room: name, room_id: None, ..row(home, number) };
+        let recording =
+            RecordingRow { session: session(1), organisation_id: home.owner, bytes: 100, error: None };
+        let over = SessionRow { ended_at: Some(at(5)), is_recorded: true, ..merged(1) };
+        let rows =
+            Rows { sessions: vec![over, row(home, 2)], recordings: vec![recording], ..Rows::default() };
+        store.store_sessions(NODE, &rows).await.unwrap();
+        let (own, foreign) = (Scope::Organisation(home.owner), Scope::Organisation(organisation(2)));
+        let page = store.sessions(own, name, Window::default(), at(9)).await.unwrap();
+        let found: Vec<_> = page.items.iter().map(|found| (found.id, found.room, found.room_id)).collect();
+        assert_eq!((page.total, found), (1, vec![(session(1), name, None)]));
+        assert_eq!(store.session(own, name, session(1), at(9)).await.unwrap().recording_bytes, 100);
+        assert_eq!(store.session_recording(own, name, session(1)).await.unwrap().bytes, Some(100));
+        // The session of a stored room is not one of these calls.
+        let other = store.session(own, name, session(2), at(9)).await;
+        assert!(matches!(other, Err(Problem::NotFound(_))), "{other:?}");
+        let nowhere = RoomName::Merged(CallId(Uuid::nil()));
+        let unknown = store.sessions(foreign, nowhere, Window::default(), at(9)).await;
+        assert!(matches!(unknown, Err(Problem::NotFound(_))), "{unknown:?}");
+        let refused = store.sessions(foreign, name, Window::default(), at(9)).await;
+        assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
+        let refused = store.session_recording(foreign, name, session(1)).await;
+        assert!(matches!(refused, Err(Problem::Forbidden(_))), "{refused:?}");
+        // It is kept for as long as others.
+        let mut write = store.write().await.unwrap();
+        write.declare_recording_retention(home.owner, 1, at(6)).await.unwrap();
+        write.commit().await.unwrap();
+        let expired = store.expired_recordings(NODE, at(5 + 86_400)).await.unwrap();
+        assert_eq!(expired, [(home.owner, session(1))]);
     });
 }
 

@@ -11,8 +11,8 @@ use sidetone_model::media_quality::{LegSide, MediaChange};
 use sidetone_model::note::{NoteChannel, NoteLevel, NoteSource};
 use sidetone_model::pin_guessing::PinLimit;
 use sidetone_model::quality::MediaVerdict;
-use sidetone_model::room::Role;
 use sidetone_model::room::event::{MergedBy, RoomAction};
+use sidetone_model::room::{DialFailure, DialKind, Role};
 use sidetone_model::time::Timestamp;
 use utoipa::ToSchema;
 
@@ -240,6 +240,48 @@ struct ConversationCompletedData {
     flags: Vec<CompletedFlag>,
 }
 
+/// A party that was dialled into a room did not join it.
+#[derive(ToSchema)]
+struct ConferenceDialFailedData {
+    /// The room.
+    room_id: RoomId,
+    /// The switch's name of the room.
+    room: String,
+    /// The call, as the request to dial was answered.
+    call_uuid: CallId,
+    /// The kind of the target.
+    kind: DialKind,
+    /// The target as it was requested.
+    #[schema(example = "+441632960001")]
+    target: String,
+    /// The role that it would have had.
+    #[schema(inline)]
+    role: Role,
+    /// Why it did not join.
+    cause: DialFailure,
+    /// The final SIP status; absent unless the cause is `failed`.
+    sip_status: Option<u16>,
+    /// When it failed.
+    at: Timestamp,
+}
+
+/// A recording of a room could not begin, or ended early.
+#[derive(ToSchema)]
+struct RecordingFailedData {
+    /// The session.
+    session_id: ConferenceSessionId,
+    /// The stored room; absent for merged calls.
+    room_id: Option<RoomId>,
+    /// The switch's name of the room.
+    room: String,
+    /// Why, such as a full disk.
+    error: String,
+    /// Bytes of the file with what was recorded before; 0 when there is none.
+    bytes: u64,
+    /// When it was noticed.
+    at: Timestamp,
+}
+
 /// A recording can be played: of a session of a room that is over, or of a call.
 #[derive(ToSchema)]
 struct RecordingReadyData {
@@ -314,9 +356,11 @@ struct SecurityPinGuessingData {
     CallInfoSentData,
     CallMediaWarningData,
     CallMissedData,
+    ConferenceDialFailedData,
     ConferenceMinutesData,
     ConferenceUpdatedData,
     ConversationCompletedData,
+    RecordingFailedData,
     RecordingReadyData,
     SecurityGuessingData,
     SecurityPinGuessingData

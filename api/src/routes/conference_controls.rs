@@ -174,7 +174,8 @@ pub(crate) async fn mute_all(
 /// Record a room, or stop recording
 ///
 /// The whole mix is written to one file per session, which can be played when the session is over. All recordings of a
-/// session have the same `channels`.
+/// session have the same `channels`. A recording that cannot be written answers 409 with the cause. One that begins and
+/// fails later, on a full disk for example, emits the event `recording.failed`; `recording` of the live room is false then.
 #[utoipa::path(
     post,
     path = "/conferences/{room}/record",
@@ -184,7 +185,12 @@ pub(crate) async fn mute_all(
     request_body = RecordBody,
     responses(
         (status = 204, description = "Recording is on or off as requested."),
-        (status = 409, description = "The session's file has another number of channels.", body = ErrorBody),
+        (
+            status = 409,
+            description = "The room is not recorded: the disk has too little space or cannot be written, or the session's \
+                           file has another number of channels (`conflict`).",
+            body = ErrorBody,
+        ),
         (status = 503, description = "The switch is overloaded; nothing was done (`node_busy`).", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
@@ -197,10 +203,17 @@ pub(crate) async fn record(
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
     let RecordBody { on, channels } = body.read(RecordBody::read)?;
-    if let Some(channels) = channels.filter(|_| on) {
-        run(&caller, &state, &room, Control::RecordChannels(channels)).await?;
+    let room = visible(&caller, &state, &room).await?;
+    if on
+        && !room.recording
+        && let Some(recordings) = &state.recordings
+    {
+        recordings.require_writable(room.organisation_id).await?;
     }
-    run(&caller, &state, &room, Control::Record(on)).await?;
+    if let Some(channels) = channels.filter(|_| on) {
+        state.live_rooms()?.control(room.room, Control::RecordChannels(channels)).await?;
+    }
+    state.live_rooms()?.control(room.room, Control::Record(on)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

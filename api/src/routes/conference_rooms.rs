@@ -6,9 +6,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
-use sidetone_model::ids::RoomId;
+use sidetone_model::ids::{CallId, RoomId};
 use sidetone_model::page::Page;
-use sidetone_model::room::{Pin, Room, RoomName, RoomView};
+use sidetone_model::room::{Pin, Room, RoomDialled, RoomName, RoomView};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
@@ -29,6 +29,8 @@ pub(crate) struct Dialling {
     /// The extension or the number, as it was dialled.
     #[schema(example = "+441632960001")]
     dialling: String,
+    /// The call to the party. A party that was already being rung has the call of the first request.
+    call_uuid: CallId,
 }
 
 type ListQuery = With<ListParams, With<NameSortParam, OrganisationParam>>;
@@ -224,7 +226,8 @@ pub(crate) async fn delete(
 /// Rings an extension, which shows the room's number and name. With the kind `external` it dials an outside number:
 /// the call is routed and billed as an outbound call and presents the organisation's first phone number. The party
 /// that answers joins in the given role without a PIN; with `confirm`, once it has pressed 1. The response is sent while the call is ringing; the live room
-/// shows whether it was answered. The room may be empty before.
+/// shows whether it was answered. The room may be empty before. A party that does not join is the event
+/// `conference.dial_failed` with its `call_uuid` and the cause.
 #[utoipa::path(
     post,
     path = "/conference-rooms/{id}/dial",
@@ -253,8 +256,8 @@ pub(crate) async fn dial(
     caller.require(Permission::ConferencesControl)?;
     let room = visible(&caller, &state, &id).await?;
     let request = body.read(DialBody::read)?.into();
-    let dialling = state.live_rooms()?.dial(room.id, request).await?;
-    Ok((StatusCode::ACCEPTED, Json(Dialling { dialling })).into_response())
+    let RoomDialled { target, call } = state.live_rooms()?.dial(room.id, request).await?;
+    Ok((StatusCode::ACCEPTED, Json(Dialling { dialling: target, call_uuid: call })).into_response())
 }
 
 /// Returns the room in the path if the caller may see it.

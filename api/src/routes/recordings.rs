@@ -17,6 +17,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::page;
 use crate::pieces::pieces;
 use crate::routes::cdr_params::Binary;
+use crate::routes::room_sessions::{ROOM_NAME, room_name};
 use crate::state::ApiState;
 
 /// Play the recording of a session
@@ -83,6 +84,48 @@ pub(crate) async fn play(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::RecordingsListen)?;
     let room: RoomId = page::path_id("id", &id)?;
+    let session: ConferenceSessionId = page::path_id("sid", &sid)?;
+    let recording = state.recordings()?.open(caller.scope(), room.into(), session).await?;
+    Ok(send(recording, &session.to_string(), &method, &headers))
+}
+
+/// Play the recording of a session by the switch's name of its room
+///
+/// As `GET /conference-rooms/{id}/sessions/{sid}/recording/audio`, also of merged calls, which have no stored room.
+#[utoipa::path(
+    get,
+    path = "/conferences/{room}/sessions/{sid}/recording/audio",
+    operation_id = "getRecordingByRoomName",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = ROOM_NAME),
+        ("sid" = ConferenceSessionId, Path, description = "The session's `id`."),
+        ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-65535`."),
+    ),
+    responses(
+        (status = 200, description = "All of it.", content((inline(Binary) = "audio/wav"))),
+        (status = 206, description = "The requested bytes.", content((inline(Binary) = "audio/wav"))),
+        (status = 304, description = "The client has this version."),
+        (status = 404, description = "The room or session does not exist, or nothing was recorded.", body = ErrorBody),
+        (status = 409, description = "The room is live: the recording may still grow.", body = ErrorBody),
+        (
+            status = 416,
+            description = "The file does not have these bytes, or several ranges were requested \
+                (`range_not_satisfiable`).",
+            body = ErrorBody,
+        ),
+    ),
+    extensions(("x-permission" = json!("recordings:listen"))),
+)]
+pub(crate) async fn play_by_name(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, sid)): Path<(String, String)>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    caller.require(Permission::RecordingsListen)?;
+    let room = room_name(&room)?;
     let session: ConferenceSessionId = page::path_id("sid", &sid)?;
     let recording = state.recordings()?.open(caller.scope(), room, session).await?;
     Ok(send(recording, &session.to_string(), &method, &headers))

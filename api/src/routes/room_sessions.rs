@@ -7,7 +7,9 @@ use sidetone_model::access::Permission;
 use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
 use sidetone_model::page::{Page, Window};
+use sidetone_model::problem::FieldProblem;
 use sidetone_model::room::session::SessionRecord;
+use sidetone_model::room::{RoomName, RoomNameError};
 
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -19,8 +21,8 @@ use crate::state::ApiState;
 ///
 /// Every session of the room, newest first: from the first member's arrival to the last one's departure, with the
 /// members, the default members that it rang, and whether there is a recording. A live session has `ended_at` null;
-/// it is listed within a second of the first member's arrival. Merged calls have no stored room, so their session is
-/// in no list.
+/// it is listed within a second of the first member's arrival. Merged calls have no stored room: their session is read
+/// at `GET /conferences/{room}/sessions`.
 #[utoipa::path(
     get,
     path = "/conference-rooms/{id}/sessions",
@@ -40,7 +42,7 @@ pub(crate) async fn list(
     let room: RoomId = path_id("id", &id)?;
     let window = window(&uri, &caller)?;
     let now = (state.clock)();
-    Ok(Json(state.room_history()?.sessions.sessions(caller.scope(), room, window, now).await?))
+    Ok(Json(state.room_history()?.sessions.sessions(caller.scope(), room.into(), window, now).await?))
 }
 
 /// Read a session of a room
@@ -64,9 +66,71 @@ pub(crate) async fn find(
     Path((id, sid)): Path<(String, String)>,
 ) -> Result<Json<SessionRecord>, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let (room, session) = (path_id("id", &id)?, path_id("sid", &sid)?);
+    let (room, session): (RoomId, _) = (path_id("id", &id)?, path_id("sid", &sid)?);
+    let now = (state.clock)();
+    Ok(Json(state.room_history()?.sessions.session(caller.scope(), room.into(), session, now).await?))
+}
+
+/// List the sessions of a room by the switch's name
+///
+/// As `GET /conference-rooms/{id}/sessions`, also of merged calls (`svc-conf-<call uuid>`), which have no stored room.
+/// Merged calls have one session, which stays readable after its end.
+#[utoipa::path(
+    get,
+    path = "/conferences/{room}/sessions",
+    operation_id = "listSessionsByRoomName",
+    tag = "Live conference rooms",
+    params(("room" = String, Path, description = ROOM_NAME), WindowParams),
+    responses((status = 200, description = "The sessions.", body = Page<SessionRecord>)),
+    extensions(("x-permission" = json!("conferences:read"))),
+)]
+pub(crate) async fn list_by_name(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path(room): Path<String>,
+    uri: Uri,
+) -> Result<Json<Page<SessionRecord>>, ApiError> {
+    caller.require(Permission::ConferencesRead)?;
+    let room = room_name(&room)?;
+    let window = window(&uri, &caller)?;
+    let now = (state.clock)();
+    Ok(Json(state.room_history()?.sessions.sessions(caller.scope(), room, window, now).await?))
+}
+
+/// Read a session of a room by the switch's name
+///
+/// One session as `GET /conferences/{room}/sessions` lists it.
+#[utoipa::path(
+    get,
+    path = "/conferences/{room}/sessions/{sid}",
+    operation_id = "getSessionByRoomName",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = ROOM_NAME),
+        ("sid" = ConferenceSessionId, Path, description = "The session."),
+    ),
+    responses((status = 200, description = "The session.", body = SessionRecord)),
+    extensions(("x-permission" = json!("conferences:read"))),
+)]
+pub(crate) async fn find_by_name(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, sid)): Path<(String, String)>,
+) -> Result<Json<SessionRecord>, ApiError> {
+    caller.require(Permission::ConferencesRead)?;
+    let (room, session) = (room_name(&room)?, path_id("sid", &sid)?);
     let now = (state.clock)();
     Ok(Json(state.room_history()?.sessions.session(caller.scope(), room, session, now).await?))
+}
+
+/// Reads the switch's name of a room in a path.
+///
+/// # Errors
+/// `invalid_request` for a text that is no such name.
+pub(crate) fn room_name(text: &str) -> Result<RoomName, ApiError> {
+    text.parse().map_err(|error: RoomNameError| {
+        ApiError::invalid(vec![FieldProblem { field: "room".to_owned(), message: error.to_string() }])
+    })
 }
 
 /// Reads the window of a list from `uri`.
@@ -93,3 +157,7 @@ query! {
         cursor: Cursor = page::cursor,
     }
 }
+
+/// What the path parameter `room` is.
+pub(crate) const ROOM_NAME: &str =
+    "The switch's name of the room: `svc-room-<room id>`, or `svc-conf-<call uuid>` for merged calls.";

@@ -152,20 +152,21 @@ impl Inbound {
 
     /// Level of this tick's frame; a DTMF tone counts as silence. When the codec does not give the level
     /// without decoding, the frame is decoded here and kept. For a party that is not `voiced` only some of
-    /// these frames are decoded, and the result is `None` for the others.
-    pub(super) fn level(&mut self, now: Micros, is_voiced: bool) -> Option<Level> {
+    /// these frames are decoded, and the result is `None` for the others. The second value is false when frames before
+    /// this one were left out, so that a codec with memory decodes it louder than it is.
+    pub(super) fn level(&mut self, now: Micros, is_voiced: bool) -> Option<(Level, bool)> {
         if self.is_pressing(now) {
-            return Some(Level::SILENCE);
+            return Some((Level::SILENCE, true));
         }
         if let Ready::Decoded(rate) = self.ready {
             let power = self.decoded.get(..rate.samples()).map(level::power);
-            return Some(Level::of_power(power.unwrap_or_default()));
+            return Some((Level::of_power(power.unwrap_or_default()), true));
         }
         match self.playout.peek(now) {
-            Peek::Level(power) => Some(Level::of_power(power)),
-            Peek::Nothing => Some(Level::SILENCE),
+            Peek::Level(power) => Some((Level::of_power(power), true)),
+            Peek::Nothing => Some((Level::SILENCE, true)),
             Peek::Unknown if !is_voiced && !self.doze.looks() => None,
-            Peek::Unknown => Some(self.decoded_level(now)),
+            Peek::Unknown => Some((self.decoded_level(now), is_voiced)),
         }
     }
 

@@ -1,12 +1,13 @@
 //! One seat: its inbound audio, whether it talks, and what it is sent.
 
+use super::comfort_noise::Background;
 use super::gain::Loudness;
 use super::inbound::Inbound;
 use super::line::{Line, Want};
 use super::player::Announcer;
 use super::sender::Sender;
 use super::stream::{Coding, Source};
-use super::talk::Talk;
+use super::talk::{Level, Talk};
 use super::words::{Formats, Seat, SeatError, SeatKey};
 use crate::time::Micros;
 
@@ -21,6 +22,8 @@ pub(super) struct Member {
     pub(super) source: Option<Source>,
     pub(super) inbound: Inbound,
     pub(super) talk: Talk,
+    /// Its level while it does not talk.
+    pub(super) background: Background,
     pub(super) loudness: Loudness,
     /// The only seat that hears it; `None` for all.
     pub(super) whispers_to: Option<SeatKey>,
@@ -53,6 +56,7 @@ impl Member {
             source,
             inbound: Inbound::new(&formats, seed)?,
             talk: Talk::new(),
+            background: Background::default(),
             loudness: Loudness::new(),
             whispers_to: None,
             left: false,
@@ -90,16 +94,32 @@ impl Member {
     /// recorded.
     pub(super) fn listen(&mut self, at: Micros) -> (bool, Option<bool>) {
         (self.chosen, self.hears_apart) = (false, false);
-        let waits = matches!(self.source, Some(Source::Music(_)));
-        if self.muted || !self.formats.speaks || waits {
+        if !self.may_be_heard() {
             return (false, self.talk.silence());
         }
-        let Some(level) = self.inbound.level(at, self.talk.is_voiced()) else { return (false, None) };
+        let Some((level, is_exact)) = self.inbound.level(at, self.talk.is_voiced()) else {
+            return (false, None);
+        };
         let change = self.talk.frame(level);
         if self.talk.is_speech() {
             self.loudness.hear(level);
         }
+        if is_exact && self.talk.is_pause() {
+            self.background.frame(level);
+        }
         (self.talk.is_voiced() && !self.inbound.is_pressing(at), change)
+    }
+
+    /// Whether its voice reaches others when it talks.
+    fn may_be_heard(&self) -> bool {
+        let waits = matches!(self.source, Some(Source::Music(_)));
+        !self.muted && self.formats.speaks && !waits
+    }
+
+    /// The background that all others hear of it; `None` when it is not heard by all.
+    pub(super) fn public_background(&self) -> Option<Level> {
+        let is_public = self.may_be_heard() && self.whispers_to.is_none();
+        self.background.level().filter(|_| is_public)
     }
 
     /// What it is to be sent in this tick.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::comfort_noise::{ComfortNoise, Ear};
 use super::player::{Music, Player};
 use super::rate::{ByRate, FRAME_MAX, Frame, Rate};
 use super::stream::Source;
@@ -18,6 +19,7 @@ pub(super) struct Sounds {
     pub(super) announcements: Player,
     /// A longer clip for all seats that hear the mix; announcements do not wait for its end.
     pub(super) sound: Player,
+    pub(super) noise: ComfortNoise,
     sum: Sum,
     music: Vec<Music>,
 }
@@ -50,6 +52,7 @@ impl Sounds {
             voices: Voices::default(),
             announcements: Player::new(),
             sound: Player::new(),
+            noise: ComfortNoise::default(),
             sum: Sum::default(),
             music: Vec::new(),
         }
@@ -95,6 +98,8 @@ impl Sounds {
                 self.sum.add(rate, self.sound.heard(rate));
             }
             self.sum.finish(rate);
+            self.noise.make(rate);
+            self.noise.add(Ear::Listener, rate, self.sum.heard_mut(rate));
         }
         for (music, needed) in self.music.iter_mut().zip(&needed.music) {
             if Rate::ALL.iter().any(|rate| *needed.get(*rate)) {
@@ -122,7 +127,12 @@ impl Sounds {
     /// Writes the audio for `seat`: without its own voice, and with the voices that only it hears.
     pub(super) fn write(&self, seat: SeatKey, source: Source, rate: Rate, pcm: &mut [i16]) {
         match (source, self.voices.of(seat, rate)) {
-            (Source::Mix, Some(own)) => self.sum.without(rate, own, pcm),
+            (Source::Mix, Some(own)) => {
+                self.sum.without(rate, own, pcm);
+                // Where another voice goes on, this party hears what a listener hears.
+                let listens = self.voices.ends(seat) && self.voices.public_count() > 0;
+                self.noise.add(if listens { Ear::Listener } else { Ear::Talker }, rate, pcm);
+            }
             _ => {
                 pcm.fill(0);
                 let heard = self.heard(source, rate);

@@ -41,6 +41,11 @@ impl Sum {
         limit(&self.totals.get(rate).0, self.heard.at_mut(rate));
     }
 
+    /// What a party that does not speak hears, to add to it after [`Sum::finish`].
+    pub(super) fn heard_mut(&mut self, rate: Rate) -> &mut [i16] {
+        self.heard.at_mut(rate)
+    }
+
     /// What a party that does not speak hears; before [`Sum::finish`] that of the previous tick.
     pub(super) fn heard(&self, rate: Rate) -> &[i16] {
         self.heard.at(rate)

@@ -77,6 +77,11 @@ impl Talk {
         self.voice & 1 == 1
     }
 
+    /// Whether the last word has died away: 300 ms after the last frame over the threshold.
+    pub(super) fn is_pause(&self) -> bool {
+        self.hangover <= HANGOVER_FRAMES / 2
+    }
+
     /// Its recent loudness.
     pub(super) fn loudness(&self) -> Level {
         self.loudness

@@ -91,6 +91,8 @@ impl Mix {
                 member.inbound.skip(at);
             }
         }
+        let background = members.iter().filter_map(Member::public_background).max();
+        sounds.noise.begin(background, members.len() > 1, sounds.voices.public_count());
         for seat in sounds.voices.apart() {
             if let Some(member) = member(seat).and_then(|at| members.get_mut(at)) {
                 member.hears_apart = true;

@@ -103,6 +103,16 @@ impl Voices {
         self.heard.iter().filter(move |voice| voice.to == Some(seat)).map(move |voice| voice.spread.at(rate))
     }
 
+    /// How many voices all seats hear in this tick, without those that fade out.
+    pub(super) fn public_count(&self) -> usize {
+        self.heard.iter().filter(|voice| voice.to.is_none() && voice.state != State::Ends).count()
+    }
+
+    /// Whether the voice of `seat` fades out in this tick.
+    pub(super) fn ends(&self, seat: SeatKey) -> bool {
+        self.heard.iter().any(|voice| voice.seat == seat && voice.state == State::Ends)
+    }
+
     /// Whether `seat` is heard by another seat than `to`, or by all.
     pub(super) fn is_elsewhere(&self, seat: SeatKey, to: Option<SeatKey>) -> bool {
         self.heard.iter().any(|voice| voice.seat == seat && voice.to != to)

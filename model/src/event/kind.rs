@@ -44,12 +44,16 @@ kinds! {
     CallMissed = "call.missed",
     /// A call rings.
     CallRinging = "call.ringing",
+    /// A party that a client had dialled into a room did not join it.
+    ConferenceDialFailed = "conference.dial_failed",
     /// The minutes of a session of a room were written.
     ConferenceMinutes = "conference.minutes",
     /// Something changed in a live room: a reason to read it again.
     ConferenceUpdated = "conference.updated",
     /// A conversation was over; its price is settled and it was reviewed.
     ConversationCompleted = "conversation.completed",
+    /// A recording of a room could not begin, or ended early.
+    RecordingFailed = "recording.failed",
     /// A session of a room is over and its recording can be played.
     RecordingReady = "recording.ready",
     /// Wrong passwords of extensions reached a limit.
@@ -111,8 +115,10 @@ mod tests {
     fn conferences_have_a_permission_of_their_own() {
         for name in known_names() {
             let expected = match name {
-                "conference.minutes" | "conference.updated" => Permission::ConferencesRead,
-                "recording.ready" => Permission::RecordingsListen,
+                "conference.dial_failed" | "conference.minutes" | "conference.updated" => {
+                    Permission::ConferencesRead
+                }
+                "recording.failed" | "recording.ready" => Permission::RecordingsListen,
                 "security.guessing" | "security.pin_guessing" => Permission::DirectoryWrite,
                 _ => Permission::CallsRead,
             };

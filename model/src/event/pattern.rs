@@ -186,7 +186,7 @@ mod tests {
             // Known, and not generated yet.
             ("campaign.contact.*", &[]),
             ("ticket.created", &[]),
-            ("recording.*", &[EventKind::RecordingReady]),
+            ("recording.*", &[EventKind::RecordingFailed, EventKind::RecordingReady]),
             ("security.*", &[EventKind::SecurityGuessing, EventKind::SecurityPinGuessing]),
         ];
         for (text, expected) in cases {

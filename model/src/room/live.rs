@@ -13,7 +13,7 @@ use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
 use crate::prompt::SoundName;
-use crate::room::{Role, RoomName};
+use crate::room::{DialRequest, Role, RoomDialled, RoomName};
 use crate::time::Timestamp;
 
 /// A live room.
@@ -434,29 +434,6 @@ impl From<MergeRefused> for Problem {
     }
 }
 
-words! {
-    /// The kind of party that is dialled into a room.
-    DialKind {
-        /// An extension of the organisation.
-        Extension = "extension",
-        /// A number of the world.
-        External = "external",
-    }
-}
-
-/// A party that is to be rung and added to a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DialRequest {
-    /// Where they are.
-    pub kind: DialKind,
-    /// An extension's number, or E.164 with `+`.
-    pub target: String,
-    /// The role in the room.
-    pub role: Role,
-    /// Whether the party is asked for the key 1 before it is seated.
-    pub confirm: bool,
-}
-
 /// The live rooms.
 pub trait LiveRooms: Send + Sync {
     /// A page of the live rooms that the viewer sees, the one that opened last first; `organisation` selects
@@ -480,11 +457,11 @@ pub trait LiveRooms: Send + Sync {
     /// [`ControlRefused`] as a [`Problem`].
     fn control(&self, room: RoomName, control: Control) -> PortFuture<'_, ControlDone>;
 
-    /// Rings a party, and adds it to the room when it answers; returns what was dialled.
+    /// Rings a party, and adds it to the room when it answers; returns the target and its call.
     ///
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
-    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, String>;
+    fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled>;
 
     /// Puts the parties of two calls of one organisation into a room that is named after `call`.
     ///

@@ -5,6 +5,7 @@
 //! were merged are in a live room without a stored one.
 
 mod config;
+mod dial;
 pub mod event;
 mod live;
 pub mod meeting;
@@ -16,10 +17,10 @@ pub mod session;
 mod stored;
 
 pub use config::{Exemption, Role, RoomConfig};
+pub use dial::{DialFailure, DialKind, DialRequest, RoomDialFailed, RoomDialled};
 pub use live::{
-    Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, Invite, InviteReason,
-    InviteState, LiveMember, LiveRoom, LiveRooms, MemberGain, MergeRefused, PlayingSound, Requester,
-    RoomViewer,
+    Control, ControlDone, ControlRefused, GainChange, Invite, InviteReason, InviteState, LiveMember,
+    LiveRoom, LiveRooms, MemberGain, MergeRefused, PlayingSound, Requester, RoomViewer,
 };
 pub use name::{RoomName, RoomNameError};
 pub use pin::{Pin, RoomPin};

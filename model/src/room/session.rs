@@ -6,7 +6,7 @@ use crate::access::Scope;
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, NodeId, OrganisationId, RoomId};
 use crate::page::{Page, Window};
 use crate::ports::PortFuture;
-use crate::room::{Invite, Role};
+use crate::room::{Invite, Role, RoomName};
 use crate::time::Timestamp;
 
 /// A session of a room, from its first member to its last.
@@ -15,8 +15,12 @@ use crate::time::Timestamp;
 pub struct SessionRecord {
     /// The session.
     pub id: ConferenceSessionId,
-    /// The room.
-    pub room_id: RoomId,
+    /// The switch's name of the room, such as `svc-room-<room id>` or, for merged calls, `svc-conf-<call uuid>`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub room: RoomName,
+    /// The stored room; absent for merged calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room_id: Option<RoomId>,
     /// When the first member joined.
     pub started_at: Timestamp,
     /// When the last member left; null while the room is live.
@@ -73,12 +77,12 @@ pub trait RoomSessions: Send + Sync {
     /// Returns the sessions of a room, newest first; `now` determines the duration of a live one.
     ///
     /// # Errors
-    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such room,
-    /// [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
+    /// [`NotFound`](crate::problem::Problem::NotFound) when there is no such stored room, or merged calls of this name had
+    /// no session; [`Forbidden`](crate::problem::Problem::Forbidden) when it is outside of `scope`.
     fn sessions(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         window: Window,
         now: Timestamp,
     ) -> PortFuture<'_, Page<SessionRecord>>;
@@ -90,7 +94,7 @@ pub trait RoomSessions: Send + Sync {
     fn session(
         &self,
         scope: Scope,
-        room: RoomId,
+        room: RoomName,
         session: ConferenceSessionId,
         now: Timestamp,
     ) -> PortFuture<'_, SessionRecord>;

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{LegId, RoomId};
 use sidetone_model::prompt::Prompt;
-use sidetone_model::room::Role;
+use sidetone_model::room::{DialFailure, Role};
 use sidetone_model::time::Now;
 
+use crate::conference::dialling::Dialling;
 use crate::conference::keypad::{DIGITS_MAX, PAUSE};
 use crate::conference::outputs::{Alarm, Outputs};
 use crate::conference::pin_attempts::{Attempt, PinAttempts};
@@ -35,6 +36,8 @@ pub(super) struct Entrant {
     pub(super) unasked: bool,
     /// Is in a mix of their own already.
     pub(super) in_mix: bool,
+    /// The call of ours that they answered.
+    pub(super) dialling: Option<Box<Dialling>>,
 }
 
 /// The callers on their way into rooms, and those who are about to be hung up.
@@ -67,7 +70,7 @@ struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     /// Was called by the room, and is asked for the key 1.
-    Confirm { room: RoomId, role: Role },
+    Confirm(Box<Dialling>),
     /// Asked for the PIN of a room.
     Pin(RoomId),
     /// Asked for a room's number.
@@ -119,19 +122,20 @@ impl Callers {
         &mut self,
         now: Now,
         who: Arrival,
-        (room, role): (RoomId, Role),
+        dialling: Dialling,
         outputs: &mut Outputs,
     ) {
-        self.ask(now, who, Stage::Confirm { room, role }, outputs);
+        self.ask(now, who, Stage::Confirm(Box::new(dialling)), outputs);
     }
 
     /// Turns away the parties that a room called and that have not confirmed: the room was ended.
     pub(super) fn cancel_confirmations(&mut self, now: Now, ended: RoomId, outputs: &mut Outputs) {
-        let is_of = |caller: &Caller| matches!(caller.stage, Stage::Confirm { room, .. } if room == ended);
+        let is_of = |caller: &Caller| matches!(&caller.stage, Stage::Confirm(of) if of.room == ended);
         let mut legs: Vec<LegId> =
             self.asked.iter().filter(|(_, caller)| is_of(caller)).map(|(leg, _)| *leg).collect();
         legs.sort_unstable();
         for leg in legs {
+            self.not_confirmed(now, leg, DialFailure::Cancelled, outputs);
             self.dismiss(now, leg, vec![Prompt::Ended], HangupCause::NormalClearing, outputs);
         }
     }
@@ -152,10 +156,11 @@ impl Callers {
             return None;
         };
         if let Some(role) = who.extension.and_then(|extension| config.exempt(extension)) {
-            return Some(Entrant { who, room, role, unasked: true, in_mix });
+            return Some(Entrant { who, room, role, unasked: true, in_mix, dialling: None });
         }
         if config.participant_pin.is_empty() {
-            return Some(Entrant { who, room, role: Role::Participant, unasked: true, in_mix });
+            let role = Role::Participant;
+            return Some(Entrant { who, room, role, unasked: true, in_mix, dialling: None });
         }
         if pin_attempts.refuses(now.instant, room, &who.counted()) {
             self.refuse(now, &who, in_mix, vec![Prompt::Goodbye], outputs);
@@ -220,9 +225,10 @@ impl Callers {
         if matches!(caller.stage, Stage::Verdict { .. }) {
             return None;
         }
-        if let Stage::Confirm { room, role } = caller.stage {
-            let caller = (digit == '1').then(|| self.take(leg, checks.outputs))??;
-            return Some(Entrant { who: caller.who, room, role, unasked: true, in_mix: true });
+        if let Stage::Confirm(dialling) = &caller.stage {
+            let (room, role, dialling) = (dialling.room, dialling.role, Some(dialling.clone()));
+            let Caller { who, .. } = (digit == '1').then(|| self.take(leg, checks.outputs))??;
+            return Some(Entrant { who, room, role, unasked: true, in_mix: true, dialling });
         }
         match digit {
             '0'..='9' | '*' => caller.key(now.instant, digit, checks.outputs),
@@ -244,8 +250,9 @@ impl Callers {
     }
 
     /// Handles a leg that is over; returns whether it was here.
-    pub(super) fn gone(&mut self, leg: LegId, outputs: &mut Outputs) -> bool {
+    pub(super) fn gone(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) -> bool {
         outputs.clear(Alarm::Caller(leg));
+        self.not_confirmed(now, leg, DialFailure::NotConfirmed, outputs);
         self.asked.remove(&leg).is_some() || self.leaving.remove(&leg).is_some()
     }
 
@@ -261,7 +268,8 @@ impl Callers {
         match caller.stage {
             Stage::Verdict { room, due } if due <= now.instant => return self.judge(now, leg, room, checks),
             Stage::Verdict { .. } => caller.arm(checks.outputs),
-            Stage::Confirm { .. } if is_over(caller.came, CONFIRM_MAX) => {
+            Stage::Confirm(_) if is_over(caller.came, CONFIRM_MAX) => {
+                self.not_confirmed(now, leg, DialFailure::NotConfirmed, checks.outputs);
                 let cause = HangupCause::NormalClearing;
                 self.dismiss(now, leg, vec![Prompt::Goodbye], cause, checks.outputs);
             }
@@ -301,7 +309,7 @@ impl Callers {
                 }
             }
             Stage::Room => return self.find_room(now, leg, checks),
-            Stage::Confirm { .. } | Stage::Verdict { .. } => {}
+            Stage::Confirm(_) | Stage::Verdict { .. } => {}
         }
         None
     }
@@ -348,7 +356,8 @@ impl Callers {
         if let Some(role) = role_of(config, &digits) {
             let caller = self.take(leg, outputs)?;
             pin_attempts.succeeded(room, &who);
-            return Some(Entrant { who: caller.who, room, role, unasked: false, in_mix: true });
+            let who = caller.who;
+            return Some(Entrant { who, room, role, unasked: false, in_mix: true, dialling: None });
         }
         // Read before this failure counts, because the caller was given three tries when the prompt began.
         let attempt = caller.who.attempt(room);
@@ -365,6 +374,13 @@ impl Callers {
         caller.stage = Stage::Pin(room);
         caller.prompt(vec![Prompt::WrongPin], outputs);
         None
+    }
+
+    /// Reports a party that a room called, if it has not confirmed.
+    fn not_confirmed(&self, now: Now, leg: LegId, cause: DialFailure, outputs: &mut Outputs) {
+        if let Some(Stage::Confirm(dialling)) = self.asked.get(&leg).map(|caller| &caller.stage) {
+            dialling.report_failure(now, cause, outputs);
+        }
     }
 
     fn dismiss(
@@ -407,7 +423,7 @@ impl Caller {
     /// Plays prompts, then the question.
     fn prompt(&mut self, mut prompts: Vec<Prompt>, outputs: &mut Outputs) {
         prompts.push(match self.stage {
-            Stage::Confirm { .. } => Prompt::ConfirmJoin,
+            Stage::Confirm(_) => Prompt::ConfirmJoin,
             Stage::Room => Prompt::EnterRoom,
             Stage::Pin(_) | Stage::Verdict { .. } => Prompt::EnterPin,
         });
@@ -446,7 +462,7 @@ impl Caller {
             Stage::Verdict { due, .. } => due,
             _ => {
                 let pause = (!self.digits.is_empty()).then(|| self.heard + PAUSE);
-                let confirm = matches!(self.stage, Stage::Confirm { .. }).then(|| self.came + CONFIRM_MAX);
+                let confirm = matches!(self.stage, Stage::Confirm(_)).then(|| self.came + CONFIRM_MAX);
                 let bounds = [Some(self.heard + SILENCE_MAX), pause, confirm, self.again];
                 bounds.into_iter().flatten().fold(self.came + STAY_MAX, Instant::min)
             }

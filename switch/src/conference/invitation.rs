@@ -49,11 +49,6 @@ impl Invitation {
         self.dial.is_none() && matches!(self.state, InviteState::Pending | InviteState::Waiting)
     }
 
-    /// Whether a phone rang at the last attempt.
-    pub(super) fn has_rung(&self) -> bool {
-        self.rang.is_some_and(|rang| self.tried.is_none_or(|tried| rang >= tried))
-    }
-
     /// When to try again if no report arrives.
     pub(super) fn again(&self, now: Instant) -> Instant {
         let sent = self.tried.map(|at| at + REST);

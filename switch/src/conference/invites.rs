@@ -5,15 +5,17 @@ use std::collections::{BTreeSet, HashMap};
 use sidetone_model::ids::{CallId, ExtensionId, RoomId};
 use sidetone_model::room::event::RoomChange;
 use sidetone_model::room::{
-    ControlRefused, DialKind, DialRequest, InviteReason, InviteState, Role, RoomName,
+    ControlRefused, DialFailure, DialKind, DialRequest, InviteReason, InviteState, Role, RoomDialled,
+    RoomName,
 };
 use sidetone_model::time::Now;
 use uuid::Uuid;
 
+use crate::conference::dialling::Dialling;
 use crate::conference::invitation::{Invitation, POLL};
 use crate::conference::live_rooms::LiveRooms;
 use crate::conference::outputs::{Alarm, Outputs};
-use crate::conference::{Dial, DialEnd, DialId, Output, RoomDirectory};
+use crate::conference::{DialEnd, DialId, Output, RoomDirectory};
 
 /// The calls that rooms place, and the default members who will be rung again.
 #[derive(Debug)]
@@ -23,19 +25,6 @@ pub(super) struct Invites {
     waiting: BTreeSet<(ExtensionId, RoomName)>,
     /// Calls that are being placed at once.
     dials_max: usize,
-}
-
-/// A call that is being placed for a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Dialling {
-    pub(super) room: RoomId,
-    kind: DialKind,
-    target: String,
-    pub(super) role: Role,
-    /// Whether the target is asked for the key 1 before it is seated.
-    pub(super) confirm: bool,
-    /// The extension, if the target is a default member.
-    pub(super) invite: Option<ExtensionId>,
 }
 
 /// What calling a member needs: the live rooms, the stored ones, and the outputs.
@@ -85,75 +74,83 @@ impl Invites {
             return scene.outputs.set(alarm, now.instant + POLL);
         }
         scene.outputs.clear(alarm);
-        let id = scene.outputs.dial();
         let Some(invite) = scene.rooms.get_mut(name).and_then(|room| room.invite_mut(extension)) else {
             return;
         };
-        invite.dial = Some(id);
         invite.tried = Some(now.instant);
         let target = invite.who.number.clone();
+        // A client has dialled it meanwhile: its phones ring once.
+        let rung = self.dials.iter_mut().find(|(_, dial)| dial.calls(config.id, &target));
+        if let Some((id, dial)) = rung {
+            invite.dial = Some(*id);
+            dial.invite = Some(extension);
+            return;
+        }
+        let id = scene.outputs.dial();
+        invite.dial = Some(id);
         let dialling = Dialling {
-            room: config.id,
-            kind: DialKind::Extension,
-            target: target.clone(),
-            role,
-            confirm: false,
-            invite: Some(extension),
-        };
-        self.dials.insert(id, dialling);
-        scene.outputs.push(Output::Dial(Dial {
-            id,
             organisation: config.organisation_id,
             room: config.id,
+            call: scene.outputs.call(now),
             kind: DialKind::Extension,
             target,
             role,
-            caller_name: config.name.clone(),
-            caller_number: config.number.clone(),
-        }));
+            confirm: false,
+            invite: Some(extension),
+            is_requested: false,
+            has_rung: false,
+        };
+        let dial = dialling.dial(id, (config.name.clone(), config.number.clone()));
+        scene.outputs.push(Output::Dial(dial));
+        self.dials.insert(id, dialling);
     }
 
-    /// Dials a target for a room; returns the target. A target that is already being dialled for the room is not
-    /// dialled twice; it gets the role of the latest request, and is
-    /// asked to confirm as that one says.
+    /// Dials a target for a room; returns the target and its call. A target that is already being dialled for the room
+    /// is not dialled twice; it gets the role of the latest request, and is asked to confirm as that one says.
     ///
     /// # Errors
     /// When the room is not stored, or when too many targets are being dialled.
     pub(super) fn dial(
         &mut self,
+        now: Now,
         room: RoomId,
         request: DialRequest,
         directory: &RoomDirectory,
         outputs: &mut Outputs,
-    ) -> Result<String, ControlRefused> {
+    ) -> Result<RoomDialled, ControlRefused> {
         let config = directory.room(room).ok_or(ControlRefused::NoRoom)?;
         let DialRequest { kind, target, role, confirm } = request;
         let is_rung = |dial: &&mut Dialling| dial.room == room && dial.kind == kind && dial.target == target;
         if let Some(dial) = self.dials.values_mut().find(is_rung) {
-            (dial.role, dial.confirm) = (role, confirm);
-            return Ok(target);
+            (dial.role, dial.confirm, dial.is_requested) = (role, confirm, true);
+            return Ok(dial.dialled());
         }
         if self.dials.len() >= self.dials_max {
             return Err(ControlRefused::Busy);
         }
         let id = outputs.dial();
-        self.dials.insert(id, Dialling { room, kind, target: target.clone(), role, confirm, invite: None });
-        outputs.push(Output::Dial(Dial {
-            id,
+        let dialling = Dialling {
             organisation: config.organisation_id,
             room,
+            call: outputs.call(now),
             kind,
-            target: target.clone(),
+            target,
             role,
-            caller_name: config.name.clone(),
-            caller_number: config.number.clone(),
-        }));
-        Ok(target)
+            confirm,
+            invite: None,
+            is_requested: true,
+            has_rung: false,
+        };
+        outputs.push(Output::Dial(dialling.dial(id, (config.name.clone(), config.number.clone()))));
+        let dialled = dialling.dialled();
+        self.dials.insert(id, dialling);
+        Ok(dialled)
     }
 
     /// Records that a phone rings.
     pub(super) fn ringing(&mut self, now: Now, dial: DialId, rooms: &mut LiveRooms, outputs: &mut Outputs) {
-        let Some(dialling) = self.dials.get(&dial) else { return };
+        let Some(dialling) = self.dials.get_mut(&dial) else { return };
+        dialling.has_rung = true;
         let Some(extension) = dialling.invite else { return };
         let Some(room) = rooms.get_mut(dialling.room.into()) else { return };
         if let Some(invite) = room.invite_mut(extension) {
@@ -172,6 +169,7 @@ impl Invites {
         outputs: &mut Outputs,
     ) {
         let Some(dialling) = self.dials.remove(&dial) else { return };
+        dialling.report_end(now, end, outputs);
         let Some(extension) = dialling.invite else { return };
         let name = RoomName::Stored(dialling.room);
         let Some(room) = rooms.get_mut(name) else { return };
@@ -181,15 +179,12 @@ impl Invites {
             invite.tried = None;
         }
         let again = invite.again(now.instant);
-        // Phones that stop ringing by themselves answer 480, some 408.
-        let end = match end {
-            DialEnd::Status(408 | 480) if invite.has_rung() => DialEnd::NoAnswer,
-            end => end,
-        };
-        let (state, reason) = match end {
+        let (state, reason) = match dialling.end(end) {
             DialEnd::Busy => (InviteState::Waiting, InviteReason::Busy),
             DialEnd::Declined => (InviteState::Declined, InviteReason::Declined),
             DialEnd::NoAnswer => (InviteState::NoAnswer, InviteReason::NoAnswer),
+            // Only numbers of the world have a price and a route.
+            DialEnd::NoCredit | DialEnd::NoRoute => (InviteState::Failed, InviteReason::None),
             DialEnd::Status(code) => (InviteState::Failed, InviteReason::Sip(code)),
             DialEnd::Unregistered => (InviteState::Waiting, InviteReason::Unregistered),
         };
@@ -241,7 +236,7 @@ impl Invites {
         Some(dialling)
     }
 
-    /// Handles an extension that was seated: it is not rung any more.
+    /// Handles an extension that was seated: it is not rung any more, also where a client had dialled it.
     pub(super) fn joined(
         &mut self,
         now: Now,
@@ -251,11 +246,14 @@ impl Invites {
         outputs: &mut Outputs,
     ) {
         let Some(room) = rooms.get_mut(name) else { return };
-        let Some(invite) = room.invite_mut(extension) else { return };
-        if let Some(dial) = invite.dial.take() {
-            self.dials.remove(&dial);
-            outputs.push(Output::CancelDial(dial));
+        let seated = room.members.values().find(|member| member.extension == Some(extension));
+        if let (Some(member), Some(id)) = (seated, name.room_id()) {
+            let is_rung = |(_, dial): &(&DialId, &Dialling)| dial.calls(id, &member.number);
+            let dial = self.dials.iter().find(is_rung).map(|(dial, _)| *dial);
+            self.cancel(now, dial, outputs);
         }
+        let Some(invite) = room.invite_mut(extension) else { return };
+        invite.dial = None;
         self.waiting.remove(&(extension, name));
         outputs.clear(Alarm::Invite(name, extension));
         room.invite_is(now, extension, InviteState::Joined, InviteReason::None, outputs);
@@ -270,18 +268,24 @@ impl Invites {
         outputs: &mut Outputs,
     ) {
         let Some(room) = rooms.get_mut(name) else { return };
-        let mut open = Vec::new();
+        let (mut open, mut cancelled) = (Vec::new(), Vec::new());
         for invite in &mut room.invites {
             let extension = invite.who.extension_id;
             self.waiting.remove(&(extension, name));
             outputs.clear(Alarm::Invite(name, extension));
-            if let Some(dial) = invite.dial.take() {
-                self.dials.remove(&dial);
-                outputs.push(Output::CancelDial(dial));
+            let dial = invite.dial.take();
+            // A party that a client dialled still opens the room when it answers.
+            let requested = dial.and_then(|dial| self.dials.get_mut(&dial)).filter(|dial| dial.is_requested);
+            match requested {
+                Some(dialling) => dialling.invite = None,
+                None => cancelled.extend(dial),
             }
             if matches!(invite.state, InviteState::Pending | InviteState::Ringing | InviteState::Waiting) {
                 open.push(extension);
             }
+        }
+        for dial in cancelled {
+            self.cancel(now, Some(dial), outputs);
         }
         for extension in open {
             let (state, reason) = (InviteState::Cancelled, InviteReason::RoomEnded);
@@ -290,12 +294,19 @@ impl Invites {
     }
 
     /// Cancels every call for a room.
-    pub(super) fn cancel_dials(&mut self, room: RoomId, outputs: &mut Outputs) {
-        let mut cancelled: Vec<_> =
-            self.dials.extract_if(|_, dial| dial.room == room).map(|(id, _)| id).collect();
+    pub(super) fn cancel_dials(&mut self, now: Now, room: RoomId, outputs: &mut Outputs) {
+        let of_room = self.dials.iter().filter(|(_, dial)| dial.room == room);
+        let mut cancelled: Vec<_> = of_room.map(|(id, _)| *id).collect();
         cancelled.sort_unstable();
         for dial in cancelled {
+            self.cancel(now, Some(dial), outputs);
+        }
+    }
+
+    fn cancel(&mut self, now: Now, dial: Option<DialId>, outputs: &mut Outputs) {
+        if let Some((dial, dialling)) = dial.and_then(|dial| self.dials.remove_entry(&dial)) {
             outputs.push(Output::CancelDial(dial));
+            dialling.report_failure(now, DialFailure::Cancelled, outputs);
         }
     }
 }

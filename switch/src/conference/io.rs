@@ -9,8 +9,9 @@ use sidetone_model::ids::{
 };
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::prompt::{Prompt, SoundName};
+use sidetone_model::recording::RecordingFailed;
 use sidetone_model::room::event::{MergedBy, RoomEvent};
-use sidetone_model::room::{DialKind, MemberGain, Role, RoomName};
+use sidetone_model::room::{DialKind, MemberGain, Role, RoomDialFailed, RoomName};
 
 use crate::conference::RoomDirectory;
 
@@ -145,6 +146,10 @@ pub enum DialEnd {
     Declined,
     /// It rang for too long.
     NoAnswer,
+    /// The organisation's credit is used up; nothing was sent.
+    NoCredit,
+    /// No trunk takes the number, or no rate covers it.
+    NoRoute,
     /// Another final status.
     Status(u16),
     /// No phone of the extension is registered; nothing was sent.
@@ -158,6 +163,8 @@ pub enum Output {
     CancelDial(DialId),
     /// Dial a target, then feed [`Input::Arrived`] or [`Input::DialFailed`].
     Dial(Dial),
+    /// A party that a client had dialled did not join.
+    DialFailed(RoomDialFailed),
     /// Probe a member that is silent: its phone may have called again because it lost this call.
     Doubt(LegId),
     /// End a leg. The rooms have forgotten it; no further output names it.
@@ -208,6 +215,8 @@ pub enum Output {
     Record(MixId, ConferenceSessionId, OrganisationId),
     /// The same with two channels: legs on the left and legs on the right.
     RecordChannels(MixId, ConferenceSessionId, OrganisationId),
+    /// A recording of a room failed.
+    RecordingFailed(RecordingFailed),
     /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].
@@ -223,6 +232,8 @@ pub enum Output {
 pub struct Dial {
     /// Identifies the call in later inputs and outputs.
     pub id: DialId,
+    /// The id of the call to place.
+    pub call: CallId,
     /// The organisation that calls.
     pub organisation: OrganisationId,
     /// The room that the target will be seated in.

@@ -440,11 +440,16 @@ impl Live {
         }
     }
 
-    /// Starts or stops recording.
+    /// Starts or stops recording, which all members hear.
     pub(super) fn record(&mut self, now: Now, on: bool, outputs: &mut Outputs) {
-        if self.recording == on {
-            return;
+        if self.recording != on {
+            self.record_silently(now, on, outputs);
+            self.say(vec![if on { Prompt::RecordingOn } else { Prompt::RecordingOff }], outputs);
         }
+    }
+
+    /// Starts or stops recording without a prompt.
+    pub(super) fn record_silently(&mut self, now: Now, on: bool, outputs: &mut Outputs) {
         self.recording = on;
         if on {
             self.recordings += 1;
@@ -462,7 +467,6 @@ impl Live {
             outputs.push(Output::StopRecording(self.mix));
         }
         self.tell(now, RoomChange::Recording(on), outputs);
-        self.say(vec![if on { Prompt::RecordingOn } else { Prompt::RecordingOff }], outputs);
     }
 
     /// Handles the end of a recording.

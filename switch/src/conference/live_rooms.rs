@@ -125,7 +125,8 @@ impl LiveRooms {
         }
     }
 
-    /// Seats a member; opens the room if it is not live. Returns whether it opened.
+    /// Seats a member; opens the room if it is not live, and records it then if it is stored so. Returns whether it
+    /// opened.
     pub(super) fn take_seat(
         &mut self,
         now: Now,
@@ -151,6 +152,12 @@ impl LiveRooms {
         outputs.push(Output::Join { leg, mix, organisation, muted, hears });
         if waited && !room.waits() || room.channels.have_sides() {
             room.settle(outputs);
+        }
+        // The greeting says so, once the audio path to the phone is open.
+        let is_recorded =
+            name.room_id().and_then(|id| directory.room(id)).is_some_and(|config| config.record);
+        if opens && is_recorded {
+            room.record_silently(now, true, outputs);
         }
         room.greet(id, leg, outputs);
         if let Some(name) = room.members.get(&id).map(|member| member.shown().to_owned()) {
@@ -279,6 +286,8 @@ impl LiveRooms {
         outputs: &mut Outputs,
     ) {
         if let Some(room) = self.rooms.values_mut().find(|room| room.session == session) {
+            let place = (room.organisation, room.name, session);
+            outputs.report_recording(now, place, bytes, error.as_deref());
             return room.recorded(now, bytes, error, outputs);
         }
         let Some(after) = self.recordings.get_mut(&session) else { return };
@@ -289,6 +298,7 @@ impl LiveRooms {
             self.recordings.remove(&session);
             outputs.clear(Alarm::Recording(session));
         }
+        outputs.report_recording(now, (after.organisation, after.name, session), bytes, error.as_deref());
         outputs.push(Output::Event(RoomEvent {
             organisation_id: after.organisation,
             room: after.name,

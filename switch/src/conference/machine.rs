@@ -13,7 +13,8 @@ use sidetone_model::ids::{CallId, LegId, RoomId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::MergedBy;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, InviteReason, InviteState, LiveRoom, Role, RoomName,
+    Control, ControlDone, ControlRefused, DialFailure, DialRequest, InviteReason, InviteState, LiveRoom,
+    Role, RoomDialled, RoomName,
 };
 use sidetone_model::time::{Now, Timestamp};
 
@@ -87,7 +88,7 @@ impl Rooms {
                 invites.free(now, extension, &mut scene);
             }
             Input::Gone(leg, cause) => {
-                if !self.callers.gone(leg, outputs) {
+                if !self.callers.gone(now, leg, outputs) {
                     self.leave(now, leg, cause);
                 }
             }
@@ -149,13 +150,18 @@ impl Rooms {
         Ok(ControlDone::Done)
     }
 
-    /// Dials a target for a room and seats it once it answers; returns the target. A target that is already
-    /// being dialled for the room is not dialled twice; it gets the role of the latest request.
+    /// Dials a target for a room and seats it once it answers; returns the target and its call. A target that is
+    /// already being dialled for the room is not dialled twice; it gets the role of the latest request.
     ///
     /// # Errors
     /// When the room is not stored or would refuse the target, when the target is in it, or when too many targets are
     /// being dialled.
-    pub fn dial(&mut self, room: RoomId, request: DialRequest) -> Result<String, ControlRefused> {
+    pub fn dial(
+        &mut self,
+        now: Now,
+        room: RoomId,
+        request: DialRequest,
+    ) -> Result<RoomDialled, ControlRefused> {
         if self.directory.room(room).is_none() {
             return Err(ControlRefused::NoRoom);
         }
@@ -166,7 +172,7 @@ impl Rooms {
             Prompt::Locked => ControlRefused::Locked,
             _ => ControlRefused::Full,
         })?;
-        self.invites.dial(room, request, &self.directory, &mut self.outputs)
+        self.invites.dial(now, room, request, &self.directory, &mut self.outputs)
     }
 
     /// Whether to answer a caller who dialled a room.
@@ -307,7 +313,7 @@ impl Rooms {
     /// Seats a caller who passed the PIN check or needs no PIN, if the room accepts the caller; returns
     /// whether it did.
     fn admit(&mut self, now: Now, entrant: Entrant) -> bool {
-        let Entrant { who, room, role, unasked, in_mix } = entrant;
+        let Entrant { who, room, role, unasked, in_mix, dialling } = entrant;
         let accepted = match returning::has_old_seat(&self.live, &who, room.into()) {
             true => Ok(()),
             false => self.live.accepts(room.into(), role, &self.directory),
@@ -318,6 +324,9 @@ impl Rooms {
                 true
             }
             Err(reason) => {
+                if let Some(dialling) = dialling {
+                    dialling.report_failure(now, DialFailure::Refused, &mut self.outputs);
+                }
                 let prompts = vec![reason, Prompt::Goodbye];
                 self.callers.refuse(now, &who, in_mix, prompts, &mut self.outputs);
                 false
@@ -325,7 +334,7 @@ impl Rooms {
         }
     }
 
-    /// Seats a member. A room that opens is recorded if it is stored so, and its default members are rung.
+    /// Seats a member. The default members of a room that opens are rung.
     fn take_seat(&mut self, now: Now, who: Arrival, name: RoomName, role: Role, unasked: bool) {
         let extension = who.extension;
         if returning::retake(now, &mut self.live, &who, (name, role), &mut self.outputs) {
@@ -333,12 +342,7 @@ impl Rooms {
         }
         returning::doubt_others(&self.live, &who, name, &mut self.outputs);
         let opened = self.live.take_seat(now, (who, role, unasked), name, &self.directory, &mut self.outputs);
-        if opened && let Some(config) = name.room_id().and_then(|id| self.directory.room(id)) {
-            if config.record
-                && let Some(room) = self.live.get_mut(name)
-            {
-                room.record(now, true, &mut self.outputs);
-            }
+        if opened {
             let (invites, mut scene) = self.scene();
             invites.ring_all(now, name, &mut scene);
         }
@@ -362,7 +366,8 @@ impl Rooms {
             let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
-        self.admit(now, Entrant { who, room, role: Role::Participant, unasked: true, in_mix: false });
+        let role = Role::Participant;
+        self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling: None });
     }
 
     /// Whether a room takes one more participant now.
@@ -378,16 +383,19 @@ impl Rooms {
         };
         let room = dialling.room;
         if self.directory.room(room).is_none() {
+            dialling.report_failure(now, DialFailure::Refused, &mut self.outputs);
             let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
         if dialling.confirm {
-            return self.callers.ask_confirmation(now, who, (room, dialling.role), &mut self.outputs);
+            return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);
         }
-        let entrant = Entrant { who, room, role: dialling.role, unasked: true, in_mix: false };
-        let is_seated = self.admit(now, entrant);
-        if !is_seated
-            && let Some(extension) = dialling.invite
+        let (role, invite) = (dialling.role, dialling.invite);
+        let dialling = Some(Box::new(dialling));
+        if self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling }) {
+            return;
+        }
+        if let Some(extension) = invite
             && let Some(live) = self.live.get_mut(room.into())
         {
             live.invite_is(now, extension, InviteState::Failed, InviteReason::None, &mut self.outputs);
@@ -432,7 +440,7 @@ impl Rooms {
     fn close(&mut self, now: Now, name: RoomName, was_ended: bool) {
         self.invites.cancel_all(now, name, &mut self.live, &mut self.outputs);
         if was_ended && let Some(room) = name.room_id() {
-            self.invites.cancel_dials(room, &mut self.outputs);
+            self.invites.cancel_dials(now, room, &mut self.outputs);
             self.callers.cancel_confirmations(now, room, &mut self.outputs);
         }
         self.live.close(now, name, &mut self.outputs);

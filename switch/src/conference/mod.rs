@@ -30,6 +30,7 @@
 //!   `end_when_moderator_leaves` and the name stay as they were when it opened.
 
 mod channels;
+mod dialling;
 mod directory;
 mod entry;
 mod invitation;

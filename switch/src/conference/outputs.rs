@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use sidetone_model::ids::{ConferenceSessionId, ExtensionId, LegId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId};
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::prompt::Prompt;
+use sidetone_model::recording::RecordingFailed;
 use sidetone_model::room::RoomName;
 use sidetone_model::time::Now;
 
@@ -38,6 +39,8 @@ pub(super) struct Outputs {
     due: BTreeSet<(Instant, Alarm)>,
     alarms: HashMap<Alarm, Instant>,
     rng: StdRng,
+    /// For ids of calls.
+    calls: StdRng,
     last_token: u64,
     last_dial: u64,
 }
@@ -49,6 +52,7 @@ impl Outputs {
             due: BTreeSet::new(),
             alarms: HashMap::new(),
             rng: StdRng::seed_from_u64(seed),
+            calls: StdRng::seed_from_u64(!seed),
             last_token: 0,
             last_dial: 0,
         }
@@ -96,6 +100,26 @@ impl Outputs {
         }
     }
 
+    /// Reports a recording that ended with an error.
+    pub(super) fn report_recording(
+        &mut self,
+        now: Now,
+        (organisation_id, room, session_id): (OrganisationId, RoomName, ConferenceSessionId),
+        bytes: u64,
+        error: Option<&str>,
+    ) {
+        let Some(error) = error else { return };
+        self.push(Output::RecordingFailed(RecordingFailed {
+            organisation_id,
+            session_id,
+            room_id: room.room_id(),
+            room,
+            error: error.to_owned(),
+            bytes,
+            at: now.wall,
+        }));
+    }
+
     /// Sets an alarm; replaces its earlier time.
     pub(super) fn set(&mut self, alarm: Alarm, at: Instant) {
         self.clear(alarm);
@@ -138,8 +162,17 @@ impl Outputs {
     }
 
     pub(super) fn session(&mut self, now: Now) -> ConferenceSessionId {
-        let millis = u64::try_from(now.wall.as_micros() / 1000).unwrap_or(0);
-        let random: [u8; 10] = self.rng.random();
-        ConferenceSessionId(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+        ConferenceSessionId(by_time(now, self.rng.random()))
     }
+
+    /// Returns the id of a call to place, which sorts by time.
+    pub(super) fn call(&mut self, now: Now) -> CallId {
+        CallId(by_time(now, self.calls.random()))
+    }
+}
+
+/// RFC 9562 §5.7.
+fn by_time(now: Now, random: [u8; 10]) -> uuid::Uuid {
+    let millis = u64::try_from(now.wall.as_micros() / 1000).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }

@@ -9,8 +9,8 @@ use sidetone_model::ids::{NoteId, RoomId};
 use sidetone_model::note::{Destination as NoteTo, Dispatch};
 use sidetone_model::pin_guessing::PinLimit;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialKind, DialRequest, Exemption, GainChange, Role, RoomConfig,
-    RoomName, rules,
+    Control, ControlDone, ControlRefused, DialFailure, DialKind, DialRequest, Exemption, GainChange, Role,
+    RoomConfig, RoomName, rules,
 };
 use sidetone_sip::message::{Method, StatusCode};
 use sidetone_sip::ua::Reply;
@@ -75,7 +75,7 @@ fn request(kind: DialKind, target: &str) -> DialRequest {
 impl Net {
     fn dial_into(&mut self, room: u128, kind: DialKind, target: &str) -> Result<String, ControlRefused> {
         let request = request(kind, target);
-        self.ask(DialIntoRoom(room_id(room), request))
+        self.ask(DialIntoRoom(room_id(room), request)).map(|dialled| dialled.target)
     }
 
     fn members(&mut self, room: RoomName) -> Vec<(u32, String)> {
@@ -674,4 +674,22 @@ fn guessed_pins_are_reported_to_the_organisation() {
     assert_eq!((guessed.limit, guessed.failures, guessed.window_seconds), (PinLimit::Caller, 10, 600));
     assert_eq!((guessed.room_id, guessed.number.as_str()), (room_id(52), "+33140000001"));
     assert!(net.notices.contains(&Notice::PinGuessing(room_id(52), PinLimit::Caller)));
+}
+
+/// The answer to a request to dial has the id of the call, and so has the report of its failure.
+#[test]
+fn a_dial_is_answered_with_its_call() {
+    let mut net = Net::new(with_rooms());
+    net.carrier(CARRIER, [Plan::Refuse(486, Vec::new())]);
+    let busy = net.ask(DialIntoRoom(room_id(51), request(DialKind::External, WORLD))).unwrap();
+    let [failed] = net.dials_failed.as_slice() else { panic!("{:?}", net.dials_failed) };
+    assert_eq!((failed.call_uuid, failed.cause), (busy.call, DialFailure::Busy));
+    assert_eq!((failed.room_id, failed.target.as_str()), (room_id(51), WORLD));
+    assert_eq!(net.records[0].call_uuid, busy.call);
+
+    let mut net = Net::new(with_rooms());
+    net.carrier(CARRIER, [Plan::Accept]);
+    let answered = net.ask(DialIntoRoom(room_id(51), request(DialKind::External, WORLD))).unwrap();
+    let room = net.live_room(name(51)).unwrap();
+    assert_eq!((room.members[0].call_uuid, net.dials_failed.len()), (answered.call, 0));
 }

@@ -270,7 +270,7 @@ fn dialled(net: &mut Net) -> Result<String, ControlRefused> {
         role: Role::Participant,
         confirm: false,
     };
-    net.ask(DialIntoRoom(RoomId(Uuid::from_u128(51)), request))
+    net.ask(DialIntoRoom(RoomId(Uuid::from_u128(51)), request)).map(|dialled| dialled.target)
 }
 
 fn with_room(account: Account) -> Net {

@@ -18,6 +18,7 @@ use sidetone_model::ids::{CallId, ExtensionId, NodeId, NoteId};
 use sidetone_model::live_call::{CallEvent, LiveCall};
 use sidetone_model::note::{Dispatch, PhoneAnswer};
 use sidetone_model::pin_guessing::PinGuessing;
+use sidetone_model::room::RoomDialFailed;
 use sidetone_model::room::event::RoomEvent;
 use sidetone_model::room::{LiveRoom, RoomName};
 use sidetone_model::switch_event::SwitchEvent;
@@ -87,6 +88,7 @@ pub(super) struct Net {
     pub(super) news: Vec<CallEvent>,
     pub(super) guessed: Vec<Guessing>,
     pub(super) pins_guessed: Vec<PinGuessing>,
+    pub(super) dials_failed: Vec<RoomDialFailed>,
     /// What requests for calls came to, as text.
     pub(super) requests: Vec<String>,
     /// What rooms and their media are told, as text, and the notes of rooms.
@@ -227,6 +229,7 @@ impl Net {
             news: Vec::new(),
             guessed: Vec::new(),
             pins_guessed: Vec::new(),
+            dials_failed: Vec::new(),
             requests: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
@@ -566,8 +569,10 @@ impl Net {
             }
             Output::News(news) => match *news {
                 SwitchEvent::Call(news) => self.news.push(news),
+                SwitchEvent::DialFailed(failed) => self.dials_failed.push(failed),
                 SwitchEvent::Guessing(guessing) => self.guessed.push(guessing),
                 SwitchEvent::PinGuessing(guessing) => self.pins_guessed.push(guessing),
+                SwitchEvent::RecordingFailed(_) => {}
                 SwitchEvent::Request(RequestChange { state, reason, .. }) => {
                     let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
                     self.requests.push(format!("{}{reason}", state.as_str()));

@@ -13,6 +13,7 @@ mod keys;
 mod laws;
 mod loudness;
 mod orders;
+mod pauses;
 mod room;
 mod seams;
 mod sounds;

@@ -71,6 +71,7 @@ fn a_mailbox_is_never_seated() {
               after 10000 ms
                 far is told confirm-join
               after 26000 ms
+                +442079460000 does not join: not_confirmed
                 far is told no more
                 far is told goodbye
             far heard
@@ -120,11 +121,13 @@ fn the_room_locks_or_ends_before_the_confirmation() {
                 mix 1 is told locked
             far keys 1
                 far is told no more
+                +442079460000 does not join: refused
                 far is told locked goodbye
             end
                 news 4: 1 left
                 ada is muted
                 ada is told ended
+                +442079460001 does not join: cancelled
                 out is told no more
                 out is told ended
                 news 5: ended
@@ -156,8 +159,43 @@ fn the_latest_request_decides() {
                 far joins mix 1, hears room
                 far is told confirm-join
             far gone
+                +442079460000 does not join: not_confirmed
             show
                 nobody
+        "#]],
+    );
+}
+
+#[test]
+fn a_party_that_does_not_confirm_is_reported() {
+    check(
+        "room
+         dial 101 participant confirm
+         ada answers 1
+         wait 30s
+         dial 102 participant confirm
+         bob answers 2
+         bob gone",
+        expect![[r#"
+            dial 101 participant confirm
+                = 101
+                dial 1 extension 101 participant as 200 Board
+            ada answers 1
+                ada joins mix 1, hears room
+                ada is told confirm-join
+            wait 30s
+              after 30000 ms
+                101 does not join: not_confirmed
+                ada is told no more
+                ada is told goodbye
+            dial 102 participant confirm
+                = 102
+                dial 2 extension 102 participant as 200 Board
+            bob answers 2
+                bob joins mix 2, hears room
+                bob is told confirm-join
+            bob gone
+                102 does not join: not_confirmed
         "#]],
     );
 }

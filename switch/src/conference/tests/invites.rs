@@ -552,6 +552,7 @@ fn who_is_dialled_in_and_fails_is_forgotten() {
                 = 101
                 dial 1 extension 101 participant as 200 Board
             dial 1 ends busy
+                101 does not join: busy
             wait 60s
             no room
             dial 101 participant

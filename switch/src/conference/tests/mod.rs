@@ -4,6 +4,7 @@ mod channels;
 mod claiming;
 mod confirming;
 mod controlling;
+mod dialling;
 mod entering;
 mod invites;
 mod laws;

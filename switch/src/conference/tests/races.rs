@@ -156,10 +156,9 @@ fn a_recording_that_is_never_told_to_have_ended_is_forgotten() {
                 news 1: opened Board
                 news 2: ada joined as participant 1
                 ada joins mix 1, hears room
-                ada is told alone
                 record mix 1 session 00000000-0000-7ee9-86e8-cd469905b6ad
                 news 3: recording true
-                mix 1 is told recording-on
+                ada is told alone recording-on
             ada gone
                 news 4: 1 left
                 record mix 1 no more
@@ -368,6 +367,7 @@ fn a_call_of_ours_is_answered_after_the_room_was_ended() {
                 ada is muted
                 ada is told ended
                 cancel dial 1
+                103 does not join: cancelled
                 news 4: ended
             cy answers 1
                 cy hung up
@@ -393,6 +393,7 @@ fn a_call_of_ours_is_answered_after_the_room_was_deleted() {
                 dial 1 extension 103 participant as 200 Board
             no room
             cy answers 1
+                103 does not join: refused
                 cy joins mix 1, hears room
                 cy is told no-such-room goodbye
             cy heard

@@ -115,7 +115,7 @@ impl Scene {
                 let role = Role::from_name(role).unwrap();
                 let request =
                     DialRequest { kind, target: (*target).to_owned(), role, confirm: confirm == ["confirm"] };
-                let done = world.dial(request);
+                let done = world.dial(request).map(|dialled| dialled.target);
                 writeln!(self.text, "    = {}", done.unwrap_or_else(|refused| refused.to_string())).unwrap();
             }
             ["dial", id, "ends", end] => {
@@ -250,6 +250,10 @@ impl Scene {
                 let (number, name) = (&dial.caller_number, &dial.caller_name);
                 format!("dial {} {} {} {} as {number} {name}", dial.id.0, dial.kind, dial.target, dial.role)
             }
+            Output::DialFailed(failed) => {
+                let status = failed.sip_status.map_or(String::new(), |status| format!(" {status}"));
+                format!("{} does not join: {}{status}", failed.target, failed.cause)
+            }
             Output::Doubt(leg) => format!("{} is doubted", World::name(*leg)),
             Output::Gain(leg, gain) => format!("{} has a gain of {}", World::name(*leg), self::gain(gain)),
             Output::HangUp(leg, HangupCause::NormalClearing) => format!("{} hung up", World::name(*leg)),
@@ -282,6 +286,9 @@ impl Scene {
             }
             Output::Left(leg, left) => {
                 format!("{} is on the {}", World::name(*leg), if *left { "left" } else { "right" })
+            }
+            Output::RecordingFailed(failed) => {
+                format!("the recording failed with {} bytes: {}", failed.bytes, failed.error)
             }
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),

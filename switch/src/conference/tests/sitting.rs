@@ -208,6 +208,7 @@ fn record_on_and_off() {
                 news 7: recording true
                 mix 1 is told recording-on
             recorded 2000 no space left on the disk
+                the recording failed with 2000 bytes: no space left on the disk
                 news 8: recording false
                 mix 1 is told recording-off
                 news 9: recorded 2000 Some("no space left on the disk")
@@ -269,10 +270,9 @@ fn a_room_that_records_begins_with_its_first_member() {
                 news 1: opened Board
                 news 2: ada joined as participant 1
                 ada joins mix 1, hears room
-                ada is told alone
                 record mix 1 session 00000000-0000-7ee9-86e8-cd469905b6ad
                 news 3: recording true
-                mix 1 is told recording-on
+                ada is told alone recording-on
             ada gone
                 news 4: 1 left
                 record mix 1 no more

@@ -8,8 +8,8 @@ use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, Organ
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::room::event::RoomChange;
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, Exemption, MemberGain, Role, RoomConfig, RoomName,
-    rules,
+    Control, ControlDone, ControlRefused, DialRequest, Exemption, MemberGain, Role, RoomConfig, RoomDialled,
+    RoomName, rules,
 };
 use sidetone_model::time::{Now, Timestamp};
 use uuid::Uuid;
@@ -224,9 +224,9 @@ impl World {
     }
 
     /// Dials a target as the HTTP API does.
-    pub(super) fn dial(&mut self, request: DialRequest) -> Result<String, ControlRefused> {
+    pub(super) fn dial(&mut self, request: DialRequest) -> Result<RoomDialled, ControlRefused> {
         self.asks = true;
-        let done = self.rooms.dial(ROOM, request);
+        let done = self.rooms.dial(self.now, ROOM, request);
         self.drain();
         self.asks = false;
         done
@@ -292,6 +292,8 @@ impl World {
                 self.recording.push(*session)
             }
             Output::PinGuessing(guessing) => self.guessed.push(guessing.clone()),
+            Output::DialFailed(failed) => assert_eq!(failed.organisation_id, ACME),
+            Output::RecordingFailed(failed) => assert_eq!(failed.organisation_id, ACME),
             Output::PlayAll(..)
             | Output::PlaySound { .. }
             | Output::Left(..)

@@ -1,4 +1,5 @@
 //! Ten simulated minutes of rooms: phones that behave, and phones that vanish.
 
+mod ears;
 mod soak;
 mod storm;

@@ -25,6 +25,7 @@ use crate::mixing::{MixOrder, Recording, SeatHears};
 use crate::queries::{ControlRoom, DialIntoRoom, RoomOfCall};
 use crate::tests::conference_adapter::room;
 use crate::tests::network::{Net, OfRooms, Plan, SDP, acme, address, extension, number, trunk};
+use crate::tests::rooms_soak::ears::Ears;
 
 pub(super) const CARRIER: &str = "203.0.113.1:5060";
 const PHONES: usize = 50;
@@ -77,6 +78,8 @@ pub(super) struct Soak {
     pub(super) phones: Vec<Phone>,
     pub(super) reader: Reader,
     told: BTreeMap<PortId, Told>,
+    /// The mixes, where what the phones hear is compared.
+    pub(super) ears: Option<Ears>,
     /// Running recordings, and those that were stopped and are not reported yet.
     pub(super) recording: BTreeMap<MixId, ConferenceSessionId>,
     pub(super) stopped: VecDeque<ConferenceSessionId>,
@@ -104,6 +107,7 @@ impl Soak {
             phones: Vec::new(),
             reader: Reader::default(),
             told: BTreeMap::new(),
+            ears: None,
             recording: BTreeMap::new(),
             stopped: VecDeque::new(),
             calls: 0,
@@ -315,6 +319,9 @@ impl Soak {
     }
 
     fn media(&mut self, port: PortId, command: &MediaCommand) {
+        if let Some(ears) = &mut self.ears {
+            ears.command(port, command);
+        }
         match command {
             MediaCommand::Join { mix, muted, hears, .. } => {
                 self.told.insert(port, Told { mix: *mix, muted: *muted, hears: *hears });

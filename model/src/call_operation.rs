@@ -1,5 +1,6 @@
 //! Operations of programs on live calls: what is ordered, and why it is refused.
 
+use crate::call_prompt::LivePrompt;
 use crate::ids::{CallId, CallRecordingId, LegId, RoomId};
 use crate::problem::{FieldProblem, Problem};
 
@@ -10,6 +11,8 @@ pub enum CallOperation {
     Hold(HoldOrder),
     /// Move parties into a room.
     MoveToRoom(MoveOrder),
+    /// Play a prompt into the call, in the place of one that plays; `None` stops it.
+    Play(CallId, Option<LivePrompt>),
     /// Record the call.
     Record(CallId, RecordStep),
     /// Transfer a party.

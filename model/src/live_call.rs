@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::access::Scope;
 use crate::call::{Direction, words};
+use crate::call_prompt::LivePrompt;
 use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, CallId, CallRecordingId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use crate::media_quality::MediaWarning;
@@ -78,6 +79,9 @@ pub struct LiveCall {
     /// shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<LegId>,
+    /// The prompt that a program plays; absent while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playing: Option<LivePrompt>,
     /// The recording that a program has begun; absent while there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<LiveRecording>,

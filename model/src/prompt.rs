@@ -1,6 +1,6 @@
 //! The prompts that callers hear, by name, and the organisations' own versions.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::ids::OrganisationId;
 use crate::ports::PortFuture;
@@ -81,6 +81,12 @@ prompts! {
 impl Prompt {
     /// The longest file that an organisation may have for a prompt.
     pub const WAV_BYTES_MAX: usize = 4 * 1024 * 1024;
+}
+
+impl Serialize for Prompt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 impl std::fmt::Display for Prompt {

@@ -1,5 +1,6 @@
 //! Notifications that the switch sends at once, in addition to its records: events, and changes of call requests.
 
+use crate::call_prompt::PromptEnded;
 use crate::call_request::RequestChange;
 use crate::event::Event;
 use crate::guessing::Guessing;
@@ -15,6 +16,8 @@ pub enum SwitchEvent {
     Guessing(Guessing),
     /// PINs of rooms are guessed.
     PinGuessing(PinGuessing),
+    /// A prompt that a program played into a call is over.
+    Prompt(PromptEnded),
     /// A change of a requested call, which is stored with the request.
     Request(RequestChange),
 }
@@ -26,6 +29,7 @@ impl SwitchEvent {
             SwitchEvent::Call(event) => Some(event.event()),
             SwitchEvent::Guessing(guessing) => Some(guessing.event()),
             SwitchEvent::PinGuessing(guessing) => Some(guessing.event()),
+            SwitchEvent::Prompt(ended) => Some(ended.event()),
             SwitchEvent::Request(_) => None,
         }
     }
@@ -34,7 +38,10 @@ impl SwitchEvent {
     pub fn request(&self) -> Option<&RequestChange> {
         match self {
             SwitchEvent::Request(change) => Some(change),
-            SwitchEvent::Call(_) | SwitchEvent::Guessing(_) | SwitchEvent::PinGuessing(_) => None,
+            SwitchEvent::Call(_)
+            | SwitchEvent::Guessing(_)
+            | SwitchEvent::PinGuessing(_)
+            | SwitchEvent::Prompt(_) => None,
         }
     }
 }
@@ -54,6 +61,12 @@ impl From<Guessing> for SwitchEvent {
 impl From<PinGuessing> for SwitchEvent {
     fn from(guessing: PinGuessing) -> Self {
         SwitchEvent::PinGuessing(guessing)
+    }
+}
+
+impl From<PromptEnded> for SwitchEvent {
+    fn from(ended: PromptEnded) -> Self {
+        SwitchEvent::Prompt(ended)
     }
 }
 

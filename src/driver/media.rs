@@ -233,7 +233,10 @@ impl Media {
                 net::Command::Join { mix, seat: Box::new(seat) }
             }
             MediaCommand::Leave => net::Command::Leave,
-            MediaCommand::Listen { mix, formats, muted } => {
+            MediaCommand::Listen { mix, organisation, formats, muted } => {
+                if let Some(known) = self.ids.get_mut(&port) {
+                    known.organisation = Some(organisation);
+                }
                 let seat = Seat { formats: *formats, muted, hears: Hears::Nothing, seed: self.rng.random() };
                 net::Command::Listen { mix, seat: Box::new(seat) }
             }
@@ -259,6 +262,7 @@ impl Media {
                 }
             }
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
+            MediaCommand::Unbridge => net::Command::Unbridge,
             MediaCommand::WatchKeys(events) => net::Command::WatchKeys(events),
         })
     }

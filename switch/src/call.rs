@@ -177,6 +177,8 @@ impl Call {
             Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
             Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
             Input::PickUp(awaited) => ringing.picked_up(parties, ending, now, awaited),
+            Input::Play(prompt) => own_mix::play(parties, prompt),
+            Input::Played(port, token) => own_mix::played(parties, port, token),
             Input::PortOpened(port) => self.port_opened(now, port),
             Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),
             Input::Provisional(fork, status, answer) => ringing.provisional(parties, fork, status, answer),

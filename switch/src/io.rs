@@ -13,6 +13,7 @@ use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
@@ -122,10 +123,13 @@ pub enum MediaCommand {
     },
     /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
-    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix.
+    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix but
+    /// prompts that are played to it alone.
     Listen {
         /// The mix; it is created with its first seat.
         mix: MixId,
+        /// The organisation whose prompts the party hears.
+        organisation: OrganisationId,
         /// The negotiated formats.
         formats: Box<Formats>,
         /// Whether the party is muted.
@@ -155,6 +159,8 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
+    /// Relay received packets to no one; the leg may have a seat that only listens, and goes on to receive.
+    Unbridge,
     /// Report telephone events with this payload type and clock by [`Input::Key`](crate::machine::Input::Key), because
     /// the peer has none; `None` ends that.
     WatchKeys(Option<(u8, u32)>),
@@ -454,6 +460,10 @@ pub enum Input {
     PeerLeft(HangupCause),
     /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
     PickUp(Box<Awaited>),
+    /// Play this prompt, in the place of one that plays; `None` stops it.
+    Play(Option<LivePrompt>),
+    /// A prompt ended at a port; carries its token.
+    Played(PortId, u64),
     /// The media port after [`Output::OpenPort`]; `None` when no port is free.
     PortOpened(Option<Port>),
     /// The result of [`Output::Probe`]: whether the party is still in the dialog.
@@ -529,6 +539,8 @@ pub enum Output {
     },
     /// Probe inside the dialog whether the party is still there, then feed [`Input::Probed`].
     Probe(Party),
+    /// A prompt that a program played is over.
+    PromptEnded(LivePrompt, PlayResult),
     /// The party that was called for a party of another call has answered: link them.
     Reached(Party),
     /// The called extension forwards the call for this reason: feed [`Input::Divert`], [`Input::EnterRoom`] or

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use sidetone_model::call_prompt::{LivePrompt, PlayResult, PromptEnded};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{Extension, StrictSource};
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, ExtensionId, LegId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
 use sidetone_model::media_quality::LegSide;
-use sidetone_model::time::Timestamp;
+use sidetone_model::time::{Now, Timestamp};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Name;
 use sidetone_sip::registrar::{Binding, BindingId};
@@ -314,6 +315,7 @@ impl LiveCall {
             team_id: facts.team,
             trunk_id: facts.trunk,
             held_by: self.call.parties().holder().and_then(|party| Some(self.identity_of(party)?.id)),
+            playing: self.call.parties().prompt(),
             recording: self.call.parties().recording(),
             legs: caller.into_iter().chain(callees).collect(),
         })
@@ -347,6 +349,19 @@ impl Callee {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
         Callee { flow: binding.way(), invite, identity, leg: None, binding: Some(binding.id) }
+    }
+}
+
+/// Returns the end of a prompt in a call, for its event.
+pub(super) fn prompt_ended(now: Now, live: &LiveCall, prompt: LivePrompt, result: PlayResult) -> PromptEnded {
+    let facts = live.call.facts();
+    PromptEnded {
+        organisation_id: facts.organisation,
+        team_id: facts.team,
+        call_uuid: facts.call,
+        prompt,
+        result,
+        at: now.wall,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Operations of programs on live calls: a transfer on behalf of an extension's phone, the move into a room,
-//! hold and recording.
+//! hold, prompts and recording.
 //!
 //! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
 //! plan of the extension and at its cost, and the phone stays until the target has answered.
@@ -7,6 +7,7 @@
 use sidetone_model::call_operation::{
     CallOperation, HoldOrder, MoveOrder, OperationRefused, RecordStep, TransferOrder, TransferTarget,
 };
+use sidetone_model::call_prompt::LivePrompt;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
@@ -33,6 +34,7 @@ pub(super) fn operate(
     match operation {
         CallOperation::Hold(order) => hold(now, order, control, shared),
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
+        CallOperation::Play(call, prompt) => play(now, call, prompt, control, shared),
         CallOperation::Record(call, step) => record(now, call, step, control, shared),
         CallOperation::Transfer(order) => transfer(now, order, control, shared),
         CallOperation::Unhold(call) => unhold(now, call, control, shared),
@@ -126,6 +128,21 @@ fn unhold(
         return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
     }
     control.feed(now, call, Input::Hold(None), shared);
+    Ok(call)
+}
+
+fn play(
+    now: Now,
+    call: CallId,
+    prompt: Option<LivePrompt>,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let live = live(control, call)?;
+    if prompt.is_some() {
+        may_mix(live)?;
+    }
+    control.feed(now, call, Input::Play(prompt), shared);
     Ok(call)
 }
 

@@ -341,12 +341,17 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         let live = read("/calls?state=answered").await;
         let call = live["items"].as_array().unwrap().iter().find(|one| one["caller"] == "1007").unwrap();
         let path = |operation: &str| format!("/api/v1/calls/{}/{operation}", call["uuid"].as_str().unwrap());
-        let steps = [("hold", json!({})), ("unhold", json!({})), ("record", json!({"action": "start"}))];
-        for (hold, body) in steps.into_iter().filter(|_| operation == "transfer") {
+        let steps = [
+            ("hold", json!({}), 200),
+            ("unhold", json!({}), 200),
+            ("play", json!({"prompt": "hold-music"}), 202),
+            ("record", json!({"action": "start"}), 200),
+        ];
+        for (hold, body, status) in steps.into_iter().filter(|_| operation == "transfer") {
             let ask = Ask::new("POST", path(hold)).bearer(token).key(hold).json(&body);
             let first = ask.send(site.http).await;
             let again = ask.send(site.http).await;
-            assert_eq!((first.status, again.status, &again.text), (200, 200, &first.text), "{hold}");
+            assert_eq!((first.status, again.status, &again.text), (status, status, &first.text), "{hold}");
             assert!(again.has("idempotency-replayed: true"), "{hold}: {again:?}");
             done.insert(format!("post /api/v1/calls/{{uuid}}/{hold}"));
         }

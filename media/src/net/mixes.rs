@@ -121,12 +121,14 @@ impl Mixes {
         mix: MixId,
         seat: Seat,
     ) {
-        let forward = legs.get_mut(id).and_then(|leg| leg.forward.take());
+        self.unseat(io, legs, id);
+        // A party that gets transcoded audio has reports of ours already.
+        let (forward, reports) =
+            legs.get_mut(id).map_or((None, None), |leg| (leg.forward.take(), leg.reports.take()));
         self.seat(io, legs, id, mix, Seat { hears: Hears::Nothing, ..seat });
         if let Some(leg) = legs.get_mut(id) {
-            leg.forward = forward;
+            (leg.forward, leg.reports) = (forward, reports);
             leg.listens = leg.seat.is_some();
-            leg.reports = None;
         }
     }
 
@@ -170,8 +172,9 @@ impl Mixes {
             self.seats = self.seats.saturating_sub(1);
         }
         leg.seat = None;
-        leg.listens = false;
-        leg.reports = None;
+        if !std::mem::take(&mut leg.listens) {
+            leg.reports = None;
+        }
         let talked = std::mem::take(&mut leg.talking);
         self.settle(io, legs, mix);
         io.current = Some(At::Leg(id));

@@ -106,7 +106,7 @@ pub(super) fn transcode_by(
     });
     // The peer's party now receives our own stream with our reports, or again a relayed stream with relayed reports.
     let now = io.shared.clock.now();
-    if let Some(leg) = legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
+    if let Some(leg) = legs.get_mut(peer).filter(|leg| leg.is_relayed()) {
         leg.reports = reports.map(|clock| Reports::new(seed, clock, now));
     }
 }
@@ -132,7 +132,7 @@ fn take(legs: &mut Legs, id: PortId) -> Option<(PortId, Box<Transcoding>)> {
 fn send(io: &mut WorkerIo, legs: &mut Legs, peer: PortId, transcoding: &mut Transcoding, now: Micros) {
     while let Some(datagram) = transcoding.poll_packet() {
         // A leg that has joined a mix meanwhile hears only the mix.
-        match legs.get_mut(peer).filter(|leg| leg.seat.is_none()) {
+        match legs.get_mut(peer).filter(|leg| leg.is_relayed()) {
             Some(leg) => leg.send_own(&mut io.wire, datagram, now, &mut io.batch),
             None => io.batch.add(Count::Held, 1),
         }

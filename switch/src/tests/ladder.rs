@@ -10,8 +10,10 @@ use sidetone_media::session::Report;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, CallRecordingId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::prompt::Prompt;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 use uuid::Uuid;
@@ -229,7 +231,7 @@ fn write_output(log: &mut String, output: &Output) {
                 formats.send.1.name(),
                 if *muted { " muted" } else { "" }
             ),
-            MediaCommand::Listen { mix, formats, muted } => format!(
+            MediaCommand::Listen { mix, formats, muted, .. } => format!(
                 "media {} is heard by mix {} in {}{}",
                 port.0,
                 mix.0,
@@ -254,6 +256,7 @@ fn write_output(log: &mut String, output: &Output) {
                 format!("media {} secured by {suite}", port.0)
             }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),
+            MediaCommand::Unbridge => format!("media {} to no one", port.0),
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
             MediaCommand::Whisper(to) => format!("media {} whispers to {:?}", port.0, to.map(|to| to.0)),
         },
@@ -265,6 +268,9 @@ fn write_output(log: &mut String, output: &Output) {
         Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
         Output::FirstAttempt | Output::OpenPort { .. } | Output::Redirected(_) => {
             unreachable!("the harness carries it out")
+        }
+        Output::PromptEnded(prompt, result) => {
+            format!("prompt {} to {} {}", prompt.prompt, prompt.side, result.as_str())
         }
         Output::Reached(party) => format!("reached {}", name(party)),
         Output::Terms(_) => "terms".into(),
@@ -412,6 +418,12 @@ pub(super) fn input(what: &str) -> Input {
             from: CallId(Uuid::from_u128(9)),
         })),
         "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
+        "play" => Input::Play((words[1] != "-").then(|| LivePrompt {
+            play_id: Uuid::from_u128(words[3].parse().unwrap()).into(),
+            prompt: Prompt::from_name(words[1]).unwrap(),
+            side: PlaySide::from_name(words[2]).unwrap(),
+        })),
+        "played" => Input::Played(PortId(words[1].parse().unwrap()), words[2].parse().unwrap()),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
         "silent" => {
             let silent_for = Duration::from_millis(words[2].parse().unwrap());

@@ -30,6 +30,7 @@ mod notes;
 mod operations;
 mod own_mix;
 mod phone_messages;
+mod prompts;
 mod qualifying;
 mod registration;
 mod reliable;

@@ -19,7 +19,7 @@ use crate::tests::transfers::{ANN, BOB, Desk, one_of};
 
 impl Net {
     /// The live calls, the oldest first.
-    fn live(&mut self) -> Vec<LiveCall> {
+    pub(super) fn live(&mut self) -> Vec<LiveCall> {
         let window = Window::at(0, 50);
         let mut page = self
             .ask(ListCalls(Scope::Everything, LiveCallQuery { window, ..LiveCallQuery::default() }))
@@ -28,13 +28,13 @@ impl Net {
         page
     }
 
-    fn operate(&mut self, operation: CallOperation) -> Result<CallId, OperationRefused> {
+    pub(super) fn operate(&mut self, operation: CallOperation) -> Result<CallId, OperationRefused> {
         let done = self.ask(Operate(operation));
         self.run();
         done
     }
 
-    fn transfer(
+    pub(super) fn transfer(
         &mut self,
         call: CallId,
         leg: Option<LegId>,
@@ -43,11 +43,11 @@ impl Net {
         self.operate(CallOperation::Transfer(TransferOrder { call, leg, to }))
     }
 
-    fn hold(&mut self, call: CallId, leg: Option<LegId>) -> Result<CallId, OperationRefused> {
+    pub(super) fn hold(&mut self, call: CallId, leg: Option<LegId>) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::Hold(HoldOrder { call, leg }))
     }
 
-    fn unhold(&mut self, call: CallId) -> Result<CallId, OperationRefused> {
+    pub(super) fn unhold(&mut self, call: CallId) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::Unhold(call))
     }
 
@@ -66,12 +66,12 @@ impl Net {
     }
 }
 
-fn number(number: &str) -> TransferTarget {
+pub(super) fn number(number: &str) -> TransferTarget {
     TransferTarget::Number(number.to_owned())
 }
 
 /// The field that a refusal names; `conflict` and `gone` for those without one.
-fn refused(result: Result<CallId, OperationRefused>) -> String {
+pub(super) fn refused(result: Result<CallId, OperationRefused>) -> String {
     match result.unwrap_err() {
         OperationRefused::Wrong(problem) => problem.field,
         OperationRefused::Conflict(_) => "conflict".to_owned(),

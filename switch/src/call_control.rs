@@ -334,6 +334,7 @@ impl CallControl {
                     self.conferences.left(now, leg, cause);
                 }
             }
+            io::Output::ParkExpired => self.transfers.park_expired(id),
             io::Output::PromptEnded(prompt, result) => {
                 let ended = self.calls.get(id).map(|live| prompt_ended(now, live, prompt, result));
                 shared.outputs.extend(ended.map(|ended| Output::News(Box::new(ended.into()))));

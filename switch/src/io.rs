@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sidetone_call::record::Facts;
 use sidetone_media::dtmf::KeyPress;
@@ -13,6 +13,7 @@ use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_parking::ParkedIn;
 use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
@@ -454,6 +455,8 @@ pub enum Input {
     Offered(Party, Result<Option<SessionDescription>, u16>),
     /// The target, after [`Output::CallerAnswered`].
     Onward(Onward),
+    /// Let this party wait with music in a slot until the time comes; the other party is dismissed, or was in another call.
+    Park(Party, ParkedIn, Instant),
     /// The linked party of the other call has these terms now; `None` when it is gone and another is awaited.
     PeerChanged(Option<Box<Peer>>),
     /// The linked party of the other call is gone for this reason: end this call too.
@@ -537,6 +540,8 @@ pub enum Output {
         /// The address that its SIP comes from.
         towards: IpAddr,
     },
+    /// The parked party was not picked up in time: return it to the extension that parked it.
+    ParkExpired,
     /// Probe inside the dialog whether the party is still there, then feed [`Input::Probed`].
     Probe(Party),
     /// A prompt that a program played is over.

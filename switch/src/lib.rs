@@ -49,6 +49,7 @@ mod operations;
 mod outbound;
 mod outcome;
 mod own_mix;
+mod parking;
 mod parties;
 mod phone_messages;
 mod placement;

@@ -2,7 +2,8 @@
 //!
 //! Each call keeps its own leg, its record and its charge. The party negotiates its media with us alone, and each
 //! call is notified of the terms of the other's party: its port, its formats, and whether it holds. Until the other
-//! party answers, a party whose peer left already waits without one.
+//! party answers, a party whose peer left already waits without one. A parked party waits in the same way, with the music of
+//! a mix of its call's own.
 
 use std::time::Instant;
 
@@ -11,9 +12,10 @@ use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_sip::sdp::{self, Codec, Direction, Negotiated, SessionDescription};
 
 use crate::ending::Ending;
-use crate::io::{Linking, Output, Party, Peer};
+use crate::io::{Linking, MediaCommand, Output, Party, Peer};
 use crate::leg::Leg;
-use crate::parties::{Link, Parties, State};
+use crate::mixing::SeatHears;
+use crate::parties::{Link, Parked, Parties, State};
 use crate::transcoding::answer_back;
 
 /// Relays a party of an answered call to a party of another call.
@@ -24,6 +26,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
         return;
     }
     parties.leave_own_mix();
+    unpark(parties);
     let before = parties.link.take();
     let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
     if let Some(leg) = parties.leg_mut(party) {
@@ -32,7 +35,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     parties.merged = true;
     parties.awaiting = None;
     let (from, to) = (from.or(was_from), to.or(was_to));
-    parties.link = Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to }));
+    parties.link = Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to, parked: None }));
     connect(parties);
     align(parties);
 }
@@ -43,6 +46,44 @@ pub(super) fn peer_changed(parties: &mut Parties, peer: Option<Peer>) {
     link.peer = peer;
     connect(parties);
     align(parties);
+}
+
+/// Lets a party wait in a slot with music, without the party that it talked to.
+pub(super) fn park(parties: &mut Parties, party: Party, parked: Parked) {
+    if !parties.is_up() || parties.leg(party).and_then(Leg::formats).is_none() {
+        return;
+    }
+    parties.await_peer(party);
+    if let Some(link) = &mut parties.link {
+        link.parked = Some(parked);
+    }
+    let (mix, organisation) = (parties.own_mix_id(), parties.facts.organisation);
+    let formats = parties.leg(party).and_then(Leg::formats).map(Box::new);
+    let hears = SeatHears::Music;
+    let join = formats.map(|formats| MediaCommand::Join { mix, organisation, formats, muted: true, hears });
+    parties.tell(party, join);
+}
+
+/// Returns when a parked party is to be returned.
+pub(super) fn parked_until(parties: &Parties) -> Option<Instant> {
+    parties.parked()?.deadline
+}
+
+/// Reports that a parked party is to be returned, when its time has come.
+pub(super) fn timeout(parties: &mut Parties, now: Instant) {
+    let parked = parties.link.as_mut().and_then(|link| link.parked.as_mut());
+    if let Some(parked) = parked.filter(|parked| parked.deadline.is_some_and(|deadline| deadline <= now)) {
+        parked.deadline = None;
+        parties.push(Output::ParkExpired);
+    }
+}
+
+/// Ends the music of a parked party.
+fn unpark(parties: &mut Parties) {
+    let parked = parties.link.as_mut().and_then(|link| Some((link.party, link.parked.take()?)));
+    if let Some((party, _)) = parked {
+        parties.tell(party, Some(MediaCommand::Leave));
+    }
 }
 
 /// Handles the end of the other call: this one ends with it.
@@ -128,6 +169,10 @@ pub(super) fn offered(
 /// Applies the result of a negotiation of the linked party, and reports it to the other call if it changed.
 pub(super) fn settled(parties: &mut Parties, party: Party) {
     parties.describe(party);
+    if parties.parked().is_some() {
+        let formats = parties.leg(party).and_then(Leg::formats);
+        parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
+    }
     connect(parties);
     let own = peer_of(parties, party);
     if let Some(link) = &mut parties.link

@@ -267,6 +267,7 @@ impl LiveCall {
             organisation_id: facts.organisation,
             direction: facts.direction,
             state,
+            parked_slot: self.call.parties().parked().map(|parked| parked.place.slot),
             has_extension: move |extension| {
                 facts.extension == Some(extension)
                     || self.parties().any(|(_, identity, _)| identity.extension == Some(extension))
@@ -315,6 +316,7 @@ impl LiveCall {
             team_id: facts.team,
             trunk_id: facts.trunk,
             held_by: self.call.parties().holder().and_then(|party| Some(self.identity_of(party)?.id)),
+            parked: self.call.parties().parked().map(|parked| parked.place),
             playing: self.call.parties().prompt(),
             recording: self.call.parties().recording(),
             legs: caller.into_iter().chain(callees).collect(),

@@ -16,6 +16,7 @@ use crate::call_control::CallControl;
 use crate::conference::Goal;
 use crate::io::{Input, Party};
 use crate::live::{Asked, LiveCall};
+use crate::parking;
 use crate::placement::Refused;
 use crate::referring::{self, NotTransferred, Refusal};
 use crate::shared::Shared;
@@ -34,6 +35,11 @@ pub(super) fn operate(
     match operation {
         CallOperation::Hold(order) => hold(now, order, control, shared),
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
+        CallOperation::Park(order) => {
+            let parker = (order.call, party(live(control, order.call)?, order.leg)?);
+            parking::park(now, order, parker, control, shared)
+        }
+        CallOperation::PickUp(order) => parking::pick_up(now, order, control, shared),
         CallOperation::Play(call, prompt) => play(now, call, prompt, control, shared),
         CallOperation::Record(call, step) => record(now, call, step, control, shared),
         CallOperation::Transfer(order) => transfer(now, order, control, shared),

@@ -9,6 +9,7 @@ use sidetone_call::record::Facts;
 use sidetone_media::mix::MixId;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call_parking::ParkedIn;
 use sidetone_model::call_prompt::{LivePrompt, PlayResult, PlaySide};
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{CallState, LiveRecording};
@@ -113,6 +114,16 @@ pub(super) struct Link {
     pub(super) from: Option<CallId>,
     /// The call that took over from a party of this one.
     pub(super) to: Option<CallId>,
+    /// The slot that `party` waits in.
+    pub(super) parked: Option<Parked>,
+}
+
+/// A party that waits in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parked {
+    pub(super) place: ParkedIn,
+    /// When it is returned to the extension that parked it; `None` once that time has come.
+    pub(super) deadline: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -627,7 +638,12 @@ impl Parties {
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;
-        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to }));
+        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to, parked: None }));
+    }
+
+    /// Returns the slot that a party waits in.
+    pub(super) fn parked(&self) -> Option<Parked> {
+        self.link.as_ref()?.parked
     }
 
     /// Whether a party negotiates its media with us on behalf of a party of another call.

@@ -9,6 +9,7 @@ use crate::io::{Awaited, Input};
 use crate::link::peer_of;
 use crate::live::LiveCall;
 use crate::message_parts::status_code;
+use crate::parking;
 use crate::shared::Shared;
 use crate::transfers::{self, Effect, Place, Transfer};
 
@@ -19,6 +20,7 @@ pub(super) fn step(now: Now, control: &mut CallControl, shared: &mut Shared) -> 
         Effect::Failed(transfer, status) => failed(now, transfer, status, control, shared),
         Effect::Feed(id, input) => control.feed(now, id, input, shared),
         Effect::Join(transfer, target) => join(now, transfer, target, control, shared),
+        Effect::Return(call) => parking::give_back(now, call, control, shared),
         Effect::PickUp(transfer, place) => pick_up(now, transfer, place, control, shared),
         // The party may have hung up; then no notification is due.
         Effect::Notify(leg, extra) => {
@@ -65,6 +67,9 @@ fn pick_up(now: Now, transfer: Transfer, place: Place, control: &mut CallControl
 
 /// Reports a failed transfer; the transferred party returns to the one that transferred it, if that is still there.
 fn failed(now: Now, transfer: Transfer, status: u16, control: &mut CallControl, shared: &mut Shared) {
+    if transfer.picks_up || transfer.unparks.is_some() {
+        return parking::failed(now, &transfer, control, shared);
+    }
     control.transfers.notify(&transfer, status_code(status));
     let Transfer { by, transferee, .. } = transfer;
     control.feed(now, by.0, Input::Referring(None), shared);

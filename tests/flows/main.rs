@@ -16,6 +16,7 @@ mod browser;
 mod browsers;
 mod by_hand;
 mod call_events;
+mod call_parking;
 mod call_prompts;
 mod call_recorded;
 mod callback;

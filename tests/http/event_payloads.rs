@@ -74,6 +74,7 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         team_id: Some(id(8)),
         trunk_id: None,
         held_by: None,
+        parked: None,
         playing: None,
         recording: None,
         legs: vec![leg.clone(), LiveLeg { codec: None, answered_at: None, ..leg }],

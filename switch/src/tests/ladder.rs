@@ -10,6 +10,7 @@ use sidetone_media::session::Report;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_parking::ParkedIn;
 use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, CallRecordingId, NodeId, OrganisationId, TrunkId};
@@ -269,6 +270,7 @@ fn write_output(log: &mut String, output: &Output) {
         Output::FirstAttempt | Output::OpenPort { .. } | Output::Redirected(_) => {
             unreachable!("the harness carries it out")
         }
+        Output::ParkExpired => "not picked up".into(),
         Output::PromptEnded(prompt, result) => {
             format!("prompt {} to {} {}", prompt.prompt, prompt.side, result.as_str())
         }
@@ -412,6 +414,14 @@ pub(super) fn input(what: &str) -> Input {
         }),
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "park" => {
+            let place = ParkedIn {
+                slot: 1,
+                by: Uuid::from_u128(11).into(),
+                until: Timestamp::from_micros(300_000_000),
+            };
+            Input::Park(party(words[1]), place, any_instant() + Duration::from_secs(300))
+        }
         "pickup" => Input::PickUp(Box::new(Awaited {
             settled: sdp(1).unwrap(),
             policy: CodecPolicy::ANY,

@@ -29,6 +29,7 @@ mod news;
 mod notes;
 mod operations;
 mod own_mix;
+mod parking;
 mod phone_messages;
 mod prompts;
 mod qualifying;

@@ -156,6 +156,7 @@ impl Call {
                     own_mix::hold(parties, holder);
                 }
             }
+            Input::HoldLinked(hold) => link::hold(parties, hold),
             Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
                 ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
             }

@@ -17,7 +17,7 @@ use sidetone_model::call_parking::ParkedIn;
 use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, LegId, OrganisationId, TrunkId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::rating::Price;
 use sidetone_model::trunk_address::TrunkAddress;
@@ -281,6 +281,15 @@ pub struct Linking {
     pub to: Option<CallId>,
 }
 
+/// The hold of two parties of linked calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkHold {
+    /// The leg that holds.
+    pub by: LegId,
+    /// Whether it is the linked party of this call; else that party hears music.
+    pub is_own: bool,
+}
+
 /// The calling party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerSide {
@@ -437,6 +446,8 @@ pub enum Input {
     Failed(usize, u16, HangupCause),
     /// Put the party that this one talks to on hold, with music; `None` resumes.
     Hold(Option<Party>),
+    /// Put the linked party, or that of the other call, on hold; `None` resumes.
+    HoldLinked(Option<LinkHold>),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
     /// The journal entry that delays the answer is written.

@@ -275,6 +275,13 @@ impl LiveCall {
         }
     }
 
+    /// Returns the leg that a program let hold; after a transfer it may be a leg of the linked call.
+    pub(super) fn held_by(&self) -> Option<LegId> {
+        let parties = self.call.parties();
+        let of_link = || Some(parties.link.as_ref()?.hold?.by);
+        parties.holder().and_then(|party| Some(self.identity_of(party)?.id)).or_else(of_link)
+    }
+
     /// Returns the call as the API shows it; `None` once it has ended.
     pub(super) fn view(&self) -> Option<live_call::LiveCall> {
         let (facts, state) = (self.call.facts(), self.state()?);
@@ -315,7 +322,7 @@ impl LiveCall {
             agent_id: facts.agent,
             team_id: facts.team,
             trunk_id: facts.trunk,
-            held_by: self.call.parties().holder().and_then(|party| Some(self.identity_of(party)?.id)),
+            held_by: self.held_by(),
             parked: self.call.parties().parked().map(|parked| parked.place),
             playing: self.call.parties().prompt(),
             recording: self.call.parties().recording(),

@@ -14,7 +14,8 @@ use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
 use crate::conference::Goal;
-use crate::io::{Input, Party};
+use crate::io::{Input, LinkHold, Party};
+use crate::leg::Leg;
 use crate::live::{Asked, LiveCall};
 use crate::parking;
 use crate::placement::Refused;
@@ -114,6 +115,9 @@ fn hold(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
+    if let Some(other) = live.linked {
+        return hold_linked(now, (call, party(live, leg)?), other, control, shared);
+    }
     may_mix(live)?;
     let holder = party(live, leg)?;
     if live.call.parties().holder().is_some_and(|present| present != holder) {
@@ -123,6 +127,37 @@ fn hold(
     Ok(call)
 }
 
+/// Puts the party of a linked call on hold.
+fn hold_linked(
+    now: Now,
+    holder: Place,
+    held: Place,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let by =
+        control.calls.get(holder.0).and_then(|live| live.identity_of(holder.1)).map(|identity| identity.id);
+    let by = by.ok_or(OperationRefused::Gone)?;
+    for (call, party) in [holder, held] {
+        let there = live(control, call)?;
+        let parties = there.call.parties();
+        let why = if !parties.is_linked(party) || !parties.has_peer() {
+            "the leg talks to no party now"
+        } else if there.held_by().is_some_and(|present| present != by) {
+            "the other party holds the call: resume it first"
+        } else if !parties.leg(party).is_some_and(Leg::is_mixable) {
+            "the codec of a party cannot be decoded here"
+        } else {
+            continue;
+        };
+        return Err(OperationRefused::Conflict(why.to_owned()));
+    }
+    for ((call, _), is_own) in [(holder, true), (held, false)] {
+        control.feed(now, call, Input::HoldLinked(Some(LinkHold { by, is_own })), shared);
+    }
+    Ok(holder.0)
+}
+
 fn unhold(
     now: Now,
     call: CallId,
@@ -130,10 +165,17 @@ fn unhold(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
-    if live.call.parties().holder().is_none() {
+    if live.held_by().is_none() {
         return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
     }
-    control.feed(now, call, Input::Hold(None), shared);
+    match live.linked {
+        None => control.feed(now, call, Input::Hold(None), shared),
+        Some((other, _)) => {
+            for call in [call, other] {
+                control.feed(now, call, Input::HoldLinked(None), shared);
+            }
+        }
+    }
     Ok(call)
 }
 

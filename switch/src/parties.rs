@@ -17,7 +17,7 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, SessionDescription, SrtpRule};
 
-use crate::io::{Awaited, Limits, MediaCommand, Output, Party, Peer, PortId};
+use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::Leg;
 use crate::mixing::MixOrder;
 
@@ -116,6 +116,8 @@ pub(super) struct Link {
     pub(super) to: Option<CallId>,
     /// The slot that `party` waits in.
     pub(super) parked: Option<Parked>,
+    /// The hold of a program, by either party.
+    pub(super) hold: Option<LinkHold>,
 }
 
 /// A party that waits in a slot.
@@ -638,7 +640,8 @@ impl Parties {
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;
-        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to, parked: None }));
+        self.link =
+            Some(Box::new(Link { party, peer: None, reported: None, from, to, parked: None, hold: None }));
     }
 
     /// Returns the slot that a party waits in.

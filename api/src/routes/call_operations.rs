@@ -174,8 +174,8 @@ pub(crate) async fn move_to_room(
 /// same. Repeating the request changes nothing. The hold ends with `unhold`, with a transfer of the party, a move
 /// into a room or the end of the call; a phone cannot end it.
 ///
-/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
-/// when the other leg holds, and when a party's codec cannot be decoded.
+/// 409 while the call is not answered, is in a room, or is being changed, when the other leg holds, and when a party's codec
+/// cannot be decoded.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/hold",

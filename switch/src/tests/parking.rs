@@ -28,6 +28,11 @@ impl Net {
         self.operate(CallOperation::PickUp(PickUpOrder { call, by }))
     }
 
+    /// The slot that a call is parked in.
+    fn slot_of(&mut self, call: CallId) -> Option<u16> {
+        Some(self.find_call(call)?.parked?.slot)
+    }
+
     fn byes_to_carrier(&self) -> usize {
         self.carriers[&address(CARRIER)].of(&Method::Bye).len()
     }
@@ -125,14 +130,14 @@ fn a_party_waits_in_a_slot_until_it_is_picked_up() {
     assert_eq!(net.park(call, None, 300), Ok(call));
     assert_eq!((net.heard.clone(), net.byes_to_carrier()), (vec!["BYE".to_owned()], 0));
     assert!(net.rooms.iter().any(|line| line == "2 joins, hears Music, muted"), "{:?}", net.rooms);
-    let parked = net.live()[0].parked.unwrap();
+    let parked = net.find_call(call).unwrap().parked.unwrap();
     assert_eq!((parked.slot, parked.by), (1, ExtensionId(Uuid::from_u128(11))));
     // Another call has another slot, and cannot have the same.
     net.dial(BOB);
-    let other = net.live()[1].uuid;
+    let other = net.live().into_iter().map(|live| live.uuid).find(|uuid| *uuid != call).unwrap();
     assert_eq!(refused(net.park(other, Some(1), 300)), "conflict");
     assert_eq!(net.park(other, None, 300), Ok(other));
-    assert_eq!(net.live()[1].parked.unwrap().slot, 2);
+    assert_eq!(net.slot_of(other), Some(2));
     // Nothing else is done to a party that waits.
     assert_eq!(refused(net.park(call, None, 300)), "conflict");
     assert_eq!(refused(net.hold(call, None)), "conflict");
@@ -141,10 +146,10 @@ fn a_party_waits_in_a_slot_until_it_is_picked_up() {
     assert_eq!(refused(net.pick_up_by(CallId(Uuid::from_u128(9)), 11)), "gone");
     let taken = net.pick_up_by(call, 11).unwrap();
     assert_eq!(refused(net.pick_up_by(call, 11)), "conflict", "one of two wins");
-    assert!(net.live()[0].parked.is_some(), "it waits until a phone answers");
+    assert!(net.slot_of(call).is_some(), "it waits until a phone answers");
     net.pick_up();
     net.run();
-    assert_eq!(net.live()[0].parked, None);
+    assert_eq!(net.slot_of(call), None);
     assert_eq!(refused(net.pick_up_by(call, 11)), "conflict");
     net.wait(Duration::from_secs(20));
     assert_eq!(net.switch.live_calls(), 3);
@@ -163,12 +168,12 @@ fn a_pick_up_that_is_not_answered_leaves_the_party_in_its_slot() {
     net.pick_up_by(call, 11).unwrap();
     net.wait(Duration::from_secs(31));
     assert_eq!((net.switch.live_calls(), net.byes_to_carrier()), (1, 0));
-    assert!(net.live()[0].parked.is_some());
+    assert_eq!(net.slot_of(call), Some(1));
     net.ringing = None;
     net.pick_up_by(call, 11).unwrap();
     net.pick_up();
     net.run();
-    assert_eq!((net.live()[0].parked, net.live().len()), (None, 2));
+    assert_eq!((net.slot_of(call), net.live().len()), (None, 2));
     end(&mut net);
 }
 
@@ -183,7 +188,7 @@ fn a_party_is_returned_after_its_time() {
     assert_eq!(refused(net.pick_up_by(call, 11)), "conflict");
     net.pick_up();
     net.run();
-    assert_eq!((net.live()[0].parked, net.live().len(), net.byes_to_carrier()), (None, 2, 0));
+    assert_eq!((net.slot_of(call), net.live().len(), net.byes_to_carrier()), (None, 2, 0));
     end(&mut net);
     assert_eq!(net.cause_of(ANN), Some(HangupCause::NormalClearing));
 }
@@ -257,8 +262,7 @@ fn a_ringing_call_is_picked_up() {
     net.run();
     assert_eq!(net.carriers[&address(CARRIER)].of(&Method::Cancel).len(), 1, "the carrier stops ringing");
     assert_eq!(net.heard, ["200"], "the caller is answered");
-    let calls: Vec<CallId> = net.live().iter().map(|live| live.uuid).collect();
-    assert_eq!(calls, [call, taken]);
+    assert!([call, taken].into_iter().all(|call| net.find_call(call).is_some()));
     end(&mut net);
     let (first, second) = (one_of(&net.records, ANN), one_of(&net.records, "1001"));
     assert_eq!((second.transferred_to, first.transferred_from), (Some(call), Some(taken)));
@@ -270,7 +274,8 @@ fn a_ringing_call_is_answered_elsewhere_before_it_is_picked_up() {
     let mut desk = crate::tests::transfers::Desk::new([Plan::Ring]);
     desk.net.register();
     desk.net.dial(BOB);
-    let call = desk.net.live()[1].uuid;
+    let ringing = |live: &&sidetone_model::live_call::LiveCall| live.answered_at.is_none();
+    let call = desk.net.live().iter().find(ringing).unwrap().uuid;
     desk.net.pick_up_by(call, 11).unwrap();
     assert_eq!(desk.net.switch.live_calls(), 3);
     desk.carrier_answers(1);

@@ -40,11 +40,12 @@ use crate::openapi::complete;
 use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
-    ai_prices, auth as login, call_conference, call_operations, call_quality, call_recordings, call_requests,
-    call_trace, calls, cdr_export, cdrs, conference_controls, conference_member_controls, conference_people,
-    conference_rooms, conference_sounds, conferences, conversation_list, conversations, docs, events,
-    extensions, health, notes, numbers, openapi as reference, organisations, prompts, rates, recordings,
-    registrations, room_meetings, room_sessions, start, totals, trunks,
+    ai_prices, auth as login, call_conference, call_operations, call_parking, call_prompts, call_quality,
+    call_recordings, call_requests, call_trace, calls, cdr_export, cdrs, conference_controls,
+    conference_member_controls, conference_people, conference_rooms, conference_sounds, conferences,
+    conversation_list, conversations, docs, events, extensions, health, notes, numbers, openapi as reference,
+    organisations, prompts, rates, recordings, registrations, room_meetings, room_sessions, start, totals,
+    trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -85,6 +86,9 @@ fn call_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(call_operations::move_to_room))
         .routes(routes!(call_operations::transfer))
         .routes(routes!(call_operations::unhold))
+        .routes(routes!(call_parking::park))
+        .routes(routes!(call_parking::pick_up))
+        .routes(routes!(call_prompts::play, call_prompts::stop))
         .routes(routes!(call_recordings::record))
         .routes(routes!(call_recordings::list))
         .routes(routes!(call_recordings::play))

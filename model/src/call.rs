@@ -125,6 +125,8 @@ words! {
         OutgoingCallBarred = "OUTGOING_CALL_BARRED",
         /// A timer of the protocol ran out.
         RecoveryOnTimerExpire = "RECOVERY_ON_TIMER_EXPIRE",
+        /// The party was parked and not picked up, and the extension that parked it did not answer.
+        ParkTimeout = "PARK_TIMEOUT",
         /// The party has another address now, which was not called.
         RedirectionToNewDestination = "REDIRECTION_TO_NEW_DESTINATION",
         /// The far end has no such service.

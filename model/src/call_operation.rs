@@ -1,5 +1,7 @@
 //! Operations of programs on live calls: what is ordered, and why it is refused.
 
+use crate::call_parking::{ParkOrder, PickUpOrder};
+use crate::call_prompt::LivePrompt;
 use crate::ids::{CallId, CallRecordingId, LegId, RoomId};
 use crate::problem::{FieldProblem, Problem};
 
@@ -10,6 +12,12 @@ pub enum CallOperation {
     Hold(HoldOrder),
     /// Move parties into a room.
     MoveToRoom(MoveOrder),
+    /// Park a party.
+    Park(ParkOrder),
+    /// Connect a waiting call with an extension.
+    PickUp(PickUpOrder),
+    /// Play a prompt into the call, in the place of one that plays; `None` stops it.
+    Play(CallId, Option<LivePrompt>),
     /// Record the call.
     Record(CallId, RecordStep),
     /// Transfer a party.

@@ -273,6 +273,18 @@ pub trait CallRequests: Send + Sync {
     /// # Errors
     /// [`OperationRefused`](crate::call_operation::OperationRefused) as a [`Problem`].
     fn operate(&self, operation: CallOperation) -> PortFuture<'_, CallId>;
+
+    /// Calls the phones of an extension of `organisation` inside `scope`, which picks up a live call; returns their call.
+    ///
+    /// # Errors
+    /// As for [`CallRequests::operate`]; unprocessable without such an extension, forbidden when it is outside `scope`.
+    fn pick_up<'a>(
+        &'a self,
+        scope: Scope,
+        organisation: OrganisationId,
+        call: CallId,
+        from: &'a str,
+    ) -> PortFuture<'a, CallId>;
 }
 
 /// Returns the reason of a request whose call ended with `cause`.

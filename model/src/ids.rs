@@ -84,6 +84,8 @@ ids! {
     NumberId;
     /// A tenant.
     OrganisationId;
+    /// A prompt that a program plays into a call.
+    PlayId;
     /// A conference room.
     RoomId;
     /// A sell rate.

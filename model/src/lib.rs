@@ -7,6 +7,8 @@ pub mod call;
 pub mod call_info;
 pub mod call_log;
 pub mod call_operation;
+pub mod call_parking;
+pub mod call_prompt;
 pub mod call_recording;
 pub mod call_request;
 pub mod cdr;

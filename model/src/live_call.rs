@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::access::Scope;
 use crate::call::{Direction, words};
+use crate::call_parking::ParkedIn;
+use crate::call_prompt::LivePrompt;
 use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, CallId, CallRecordingId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use crate::media_quality::MediaWarning;
@@ -78,6 +80,12 @@ pub struct LiveCall {
     /// shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<LegId>,
+    /// The slot that its party waits in; absent unless it is parked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<ParkedIn>,
+    /// The prompt that a program plays; absent while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playing: Option<LivePrompt>,
     /// The recording that a program has begun; absent while there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<LiveRecording>,
@@ -175,6 +183,8 @@ pub struct LiveCallQuery {
     pub direction: Option<Direction>,
     /// The state of the invitation.
     pub state: Option<CallState>,
+    /// The call that is parked in that slot.
+    pub parked_slot: Option<u16>,
     /// The window.
     pub window: Window,
 }
@@ -188,6 +198,8 @@ pub struct Outline<F> {
     pub direction: Direction,
     /// The state of the call.
     pub state: CallState,
+    /// The slot that its party waits in.
+    pub parked_slot: Option<u16>,
     /// Whether an extension takes part in it.
     pub has_extension: F,
 }
@@ -198,6 +210,7 @@ impl LiveCallQuery {
         self.organisation_id.is_none_or(|wanted| wanted == call.organisation_id)
             && self.direction.is_none_or(|wanted| wanted == call.direction)
             && self.state.is_none_or(|wanted| wanted == call.state)
+            && self.parked_slot.is_none_or(|wanted| call.parked_slot == Some(wanted))
             && self.extension_id.is_none_or(|wanted| (call.has_extension)(wanted))
     }
 }

@@ -1,5 +1,6 @@
 //! Notifications that the switch sends at once, in addition to its records: events, and changes of call requests.
 
+use crate::call_prompt::PromptEnded;
 use crate::call_request::RequestChange;
 use crate::event::Event;
 use crate::guessing::Guessing;
@@ -21,6 +22,8 @@ pub enum SwitchEvent {
     PinGuessing(PinGuessing),
     /// A recording of a room failed.
     RecordingFailed(RecordingFailed),
+    /// A prompt that a program played into a call is over.
+    Prompt(PromptEnded),
     /// A change of a requested call, which is stored with the request.
     Request(RequestChange),
 }
@@ -34,6 +37,7 @@ impl SwitchEvent {
             SwitchEvent::Guessing(guessing) => Some(guessing.event()),
             SwitchEvent::PinGuessing(guessing) => Some(guessing.event()),
             SwitchEvent::RecordingFailed(failed) => Some(failed.event()),
+            SwitchEvent::Prompt(ended) => Some(ended.event()),
             SwitchEvent::Request(_) => None,
         }
     }
@@ -46,6 +50,7 @@ impl SwitchEvent {
             | SwitchEvent::DialFailed(_)
             | SwitchEvent::Guessing(_)
             | SwitchEvent::PinGuessing(_)
+            | SwitchEvent::Prompt(_)
             | SwitchEvent::RecordingFailed(_) => None,
         }
     }
@@ -78,6 +83,12 @@ impl From<RecordingFailed> for SwitchEvent {
 impl From<RoomDialFailed> for SwitchEvent {
     fn from(failed: RoomDialFailed) -> Self {
         SwitchEvent::DialFailed(failed)
+    }
+}
+
+impl From<PromptEnded> for SwitchEvent {
+    fn from(ended: PromptEnded) -> Self {
+        SwitchEvent::Prompt(ended)
     }
 }
 

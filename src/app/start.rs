@@ -378,7 +378,8 @@ impl Audio {
     fn playback(&self, base: &Base<'_>) -> Playback {
         let disk = DataDisk::of(&base.config.node.data_dir);
         let reserve_bytes = base.config.recordings.reserve_bytes;
-        Playback::new(base.node, base.store.clone(), disk).with_recorder(self.recorder.begins(), reserve_bytes)
+        Playback::new(base.node, base.store.clone(), disk)
+            .with_recorder(self.recorder.begins(), reserve_bytes)
     }
 
     /// Starts the recorder and the traces, and gives the driver what rooms play and record.

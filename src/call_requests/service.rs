@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_operation::CallOperation;
+use sidetone_model::call_parking::PickUpOrder;
 use sidetone_model::call_request::{
     BUSY_RETRY_S, CallOrder, CallRequest, CallRequests, CancelRefused, PlaceRefused, Placeable,
     RequestChange, RequestQuery, RequestState, RequestedCall,
@@ -43,13 +44,14 @@ pub struct CallRequestService {
 }
 
 impl CallRequestService {
-    async fn checked(
+    /// Returns the extension that `from` names, inside `scope`.
+    async fn extension(
         &self,
         scope: Scope,
         organisation: OrganisationId,
-        requested: &RequestedCall,
-    ) -> Result<(NamedExtension, Placeable), Problem> {
-        let named = self.store.extension_named(organisation, &requested.from).await?;
+        from: &str,
+    ) -> Result<NamedExtension, Problem> {
+        let named = self.store.extension_named(organisation, from).await?;
         let named = named.ok_or_else(|| {
             let message = "is no extension, agent or user with an extension".to_owned();
             Problem::Unprocessable(vec![FieldProblem { field: "from".to_owned(), message }])
@@ -57,6 +59,16 @@ impl CallRequestService {
         if !scope.covers(named.organisation_id, named.team_id) {
             return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
         }
+        Ok(named)
+    }
+
+    async fn checked(
+        &self,
+        scope: Scope,
+        organisation: OrganisationId,
+        requested: &RequestedCall,
+    ) -> Result<(NamedExtension, Placeable), Problem> {
+        let named = self.extension(scope, organisation, &requested.from).await?;
         let mut wrong = Vec::new();
         if requested.callback_url.is_some() && !self.store.has_callback_secret(named.organisation_id).await? {
             let (field, message) = ("callback_url".to_owned(), UNSIGNED.to_owned());
@@ -185,6 +197,20 @@ impl CallRequests for CallRequestService {
 
     fn operate(&self, operation: CallOperation) -> PortFuture<'_, CallId> {
         Box::pin(async move { Ok(self.switch.ask(Operate(operation)).await??) })
+    }
+
+    fn pick_up<'a>(
+        &'a self,
+        scope: Scope,
+        organisation: OrganisationId,
+        call: CallId,
+        from: &'a str,
+    ) -> PortFuture<'a, CallId> {
+        Box::pin(async move {
+            let by = self.extension(scope, organisation, from).await?.id;
+            let order = CallOperation::PickUp(PickUpOrder { call, by });
+            Ok(self.switch.ask(Operate(order)).await??)
+        })
     }
 }
 

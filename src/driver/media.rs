@@ -251,7 +251,10 @@ impl Media {
             }
             MediaCommand::Left(left) => net::Command::Seat(SeatCommand::Left(left)),
             MediaCommand::Leave => net::Command::Leave,
-            MediaCommand::Listen { mix, formats, muted } => {
+            MediaCommand::Listen { mix, organisation, formats, muted } => {
+                if let Some(known) = self.ids.get_mut(&port) {
+                    known.spoken = Some((organisation, Language::default()));
+                }
                 let seat = Seat { formats: *formats, muted, hears: Hears::Nothing, seed: self.rng.random() };
                 net::Command::Listen { mix, seat: Box::new(seat) }
             }
@@ -281,6 +284,7 @@ impl Media {
                 }
             }
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
+            MediaCommand::Unbridge => net::Command::Unbridge,
             MediaCommand::WatchKeys(events) => net::Command::WatchKeys(events),
         })
     }

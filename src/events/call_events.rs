@@ -165,6 +165,8 @@ mod tests {
             team_id: None,
             trunk_id: None,
             held_by: None,
+            parked: None,
+            playing: None,
             recording: None,
             legs: Vec::new(),
         }

@@ -28,7 +28,7 @@ use crate::leg::Leg;
 use crate::link;
 use crate::negotiation::Negotiation;
 use crate::own_mix;
-use crate::parties::{Caller, Near, Parties, RequestPhase, State};
+use crate::parties::{Caller, Near, Parked, Parties, RequestPhase, State};
 use crate::requested_leg::offer_alone;
 use crate::ringing::Ringing;
 use crate::stay::Stay;
@@ -156,6 +156,7 @@ impl Call {
                     own_mix::hold(parties, holder);
                 }
             }
+            Input::HoldLinked(hold) => link::hold(parties, hold),
             Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
                 ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
             }
@@ -174,9 +175,15 @@ impl Call {
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
             Input::Onward(onward) => self.go_on(now, onward),
+            Input::Park(party, place, until) => {
+                negotiation.forget();
+                link::park(parties, party, Parked { place, deadline: Some(until) });
+            }
             Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
             Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
             Input::PickUp(awaited) => ringing.picked_up(parties, ending, now, awaited),
+            Input::Play(prompt) => own_mix::play(parties, prompt),
+            Input::Played(port, token) => own_mix::played(parties, port, token),
             Input::PortOpened(port) => self.port_opened(now, port),
             Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),
             Input::Provisional(fork, status, answer) => ringing.provisional(parties, fork, status, answer),
@@ -212,7 +219,9 @@ impl Call {
         match self.parties.state {
             State::Ringing { deadline, .. } => self.ringing.asks_at.into_iter().chain([deadline]).min(),
             State::Ending { deadline, .. } => Some(deadline),
-            State::Up => self.stay.until(&self.parties),
+            State::Up => {
+                self.stay.until(&self.parties).into_iter().chain(link::parked_until(&self.parties)).min()
+            }
             State::Answering { .. } | State::Opening | State::Over | State::Refused => None,
         }
     }
@@ -353,7 +362,10 @@ impl Call {
             State::Ringing { .. } => ringing.ask_heard(parties, now),
             // The relay did not deliver a report in time: the record is output without its figures.
             State::Ending { deadline, .. } if deadline <= now => ending.complete(parties),
-            State::Up => stay.timeout(parties, ending, now),
+            State::Up => {
+                stay.timeout(parties, ending, now);
+                link::timeout(parties, now);
+            }
             _ => {}
         }
     }

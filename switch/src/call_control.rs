@@ -13,7 +13,7 @@ use sidetone_model::live_call::{self, CallEvent};
 use sidetone_model::room::{ControlRefused, LiveRoom, MergeRefused, RoomDialled};
 use sidetone_model::time::Now;
 use sidetone_sip::flow::{Flow, Protocol};
-use sidetone_sip::message::{Method, StatusCode};
+use sidetone_sip::message::StatusCode;
 use sidetone_sip::registrar::BindingId;
 use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
@@ -33,8 +33,7 @@ use crate::hunt::HuntContext;
 use crate::io::{
     self, CalleeAt, CalleeSide, Callees, Diverted, LegName, Limits, MediaCommand, Party, Port, PortId,
 };
-use crate::link::peer_of;
-use crate::live::{LiveCall, NewCall};
+use crate::live::{LiveCall, NewCall, prompt_ended};
 use crate::merging;
 use crate::message_parts::status_code;
 use crate::outbound::{self, Hunts};
@@ -46,7 +45,7 @@ use crate::requested::{self, Continued, Requester};
 use crate::shared::Shared;
 use crate::star_codes::StarCodes;
 use crate::switch_io::{Notice, Output};
-use crate::transfers::{self, Effect, Place, Transfer, Transfers};
+use crate::transfers::Transfers;
 
 /// The live calls, and what belongs to them.
 pub(super) struct CallControl {
@@ -335,6 +334,11 @@ impl CallControl {
                     self.conferences.left(now, leg, cause);
                 }
             }
+            io::Output::ParkExpired => self.transfers.park_expired(id),
+            io::Output::PromptEnded(prompt, result) => {
+                let ended = self.calls.get(id).map(|live| prompt_ended(now, live, prompt, result));
+                shared.outputs.extend(ended.map(|ended| Output::News(Box::new(ended.into()))));
+            }
             io::Output::Seat(party) => {
                 if let Some(live) = self.calls.get(id) {
                     self.conferences.seat(now, live, party, &shared.directory);
@@ -577,66 +581,6 @@ impl CallControl {
         conference_commands::find(&self.conferences, now, plan.room).ok_or(MergeRefused::Full)
     }
 
-    /// Carries out what remains to be done for a transfer.
-    fn carry_out_transfer(&mut self, now: Now, effect: Effect, shared: &mut Shared) {
-        match effect {
-            Effect::Failed(transfer, status) => self.transfer_failed(now, transfer, status, shared),
-            Effect::Feed(id, input) => self.feed(now, id, input, shared),
-            Effect::Join(transfer, target) => self.join(now, transfer, target, shared),
-            Effect::PickUp(transfer, place) => self.pick_up(now, transfer, place, shared),
-            // The party may have hung up; then no notification is due.
-            Effect::Notify(leg, extra) => {
-                let _ = shared.ua.request_within(now.instant, leg, Method::Notify, &extra);
-            }
-        }
-    }
-
-    /// Relays a transferred party to its target, and hangs up the party that transferred it.
-    fn join(&mut self, now: Now, transfer: Transfer, target: Place, shared: &mut Shared) {
-        let Some(inputs) = transfers::link(&mut self.calls, transfer.transferee, target) else {
-            let gone = StatusCode::TEMPORARILY_UNAVAILABLE.as_u16();
-            if transfer.consulted.is_none() {
-                self.feed(now, target.0, io::Input::End(HangupCause::OriginatorCancel), shared);
-            }
-            return self.transfer_failed(now, transfer, gone, shared);
-        };
-        for (id, input) in inputs {
-            self.feed(now, id, input, shared);
-        }
-        // The result goes out before the BYE.
-        self.transfers.notify(&transfer, StatusCode::OK);
-        let dismissed = std::iter::once(transfer.by).chain(transfer.consulted);
-        for (id, party) in dismissed.filter(|place| transfers::is_there(&self.calls, *place)) {
-            self.transfers.dismiss(id, party);
-        }
-    }
-
-    /// Answers a waiting caller for a party that has taken the place of a ringing phone.
-    fn pick_up(&mut self, now: Now, transfer: Transfer, place: Place, shared: &mut Shared) {
-        let waits = |live: &&LiveCall| live.call.is_ringing();
-        let caller = self.calls.get(transfer.transferee.0).filter(waits).map(|live| live.call.facts().call);
-        let own = self.calls.get(place.0).and_then(|live| peer_of(live.call.parties(), place.1));
-        let Some((call, own)) = caller.zip(own) else {
-            // Another phone has answered, or the caller has given up.
-            return self.feed(now, place.0, io::Input::End(HangupCause::LoseRace), shared);
-        };
-        let awaited = io::Awaited { settled: own.settled, policy: own.policy, from: place.0 };
-        let transfer = Transfer { transferee: place, picks_up: false, ..transfer };
-        self.transfers.begin(call, transfer);
-        self.feed(now, call, io::Input::PickUp(Box::new(awaited)), shared);
-    }
-
-    /// Reports a failed transfer; the transferred party returns to the one that transferred it, if that is still there.
-    fn transfer_failed(&mut self, now: Now, transfer: Transfer, status: u16, shared: &mut Shared) {
-        self.transfers.notify(&transfer, status_code(status));
-        let Transfer { by, transferee, .. } = transfer;
-        self.feed(now, by.0, io::Input::Referring(None), shared);
-        if !transfers::is_there(&self.calls, by) {
-            let cause = transfers::cause_of(status);
-            self.feed(now, transferee.0, io::Input::Dismiss(transferee.1, cause), shared);
-        }
-    }
-
     fn legs<'a>(&'a mut self, now: Now, shared: &'a mut Shared) -> CallToSip<'a> {
         CallToSip { now, ua: &mut shared.ua, calls: &mut self.calls, recent_byes: &mut self.recent_byes }
     }
@@ -674,8 +618,6 @@ impl CallControl {
                 Some(RoomEffect::Dial(dial)) => self.dial(now, &dial, shared),
                 None => {}
             }
-        } else if let Some(effect) = self.transfers.poll_effect() {
-            self.carry_out_transfer(now, effect, shared);
         } else if let Some(id) = self.hunts.poll() {
             self.hunt(now, id, shared);
         } else {

@@ -10,6 +10,7 @@ use sidetone_call::record::{Outcome, build};
 use sidetone_media::session::Report;
 
 use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call_prompt::PlayResult;
 use sidetone_model::cdr::Cdr;
 use sidetone_model::media_quality::{CallQuality, LegSide, QualityState};
 use sidetone_model::quality::{MediaVerdict, Quality};
@@ -191,6 +192,7 @@ impl Ending {
             parties.push(Output::Unlinked(cause));
         }
         parties.end_recording();
+        parties.end_prompt(PlayResult::CallEnded);
         let ended_after = now.saturating_duration_since(parties.started);
         for place in 0..parties.forks.len() {
             parties.release_because(Party::Callee(place), cause);

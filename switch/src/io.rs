@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sidetone_call::record::Facts;
 use sidetone_media::dtmf::KeyPress;
@@ -13,9 +13,11 @@ use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_parking::ParkedIn;
+use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, LegId, OrganisationId, TrunkId};
 use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::rating::Price;
@@ -127,10 +129,13 @@ pub enum MediaCommand {
     Left(bool),
     /// Remove the leg's seat; after [`MediaCommand::Listen`] its bridge goes on.
     Leave,
-    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix.
+    /// Give the leg a seat by which the mix only listens: its bridge goes on, and the party hears nothing of the mix but
+    /// prompts that are played to it alone.
     Listen {
         /// The mix; it is created with its first seat.
         mix: MixId,
+        /// The organisation whose prompts the party hears.
+        organisation: OrganisationId,
         /// The negotiated formats.
         formats: Box<Formats>,
         /// Whether the party is muted.
@@ -164,6 +169,8 @@ pub enum MediaCommand {
     Tone,
     /// Transcode packets that the bridge does not map; `None` only relays.
     Transcode(Option<Box<TranscodePlan>>),
+    /// Relay received packets to no one; the leg may have a seat that only listens, and goes on to receive.
+    Unbridge,
     /// Report telephone events with this payload type and clock by [`Input::Key`](crate::machine::Input::Key), because
     /// the peer has none; `None` ends that.
     WatchKeys(Option<(u8, u32)>),
@@ -281,6 +288,15 @@ pub struct Linking {
     pub from: Option<CallId>,
     /// The call that takes over, for the record of the call that the transfer began in.
     pub to: Option<CallId>,
+}
+
+/// The hold of two parties of linked calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkHold {
+    /// The leg that holds.
+    pub by: LegId,
+    /// Whether it is the linked party of this call; else that party hears music.
+    pub is_own: bool,
 }
 
 /// The calling party.
@@ -439,6 +455,8 @@ pub enum Input {
     Failed(usize, u16, HangupCause),
     /// Put the party that this one talks to on hold, with music; `None` resumes.
     Hold(Option<Party>),
+    /// Put the linked party, or that of the other call, on hold; `None` resumes.
+    HoldLinked(Option<LinkHold>),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
     /// The journal entry that delays the answer is written.
@@ -457,12 +475,18 @@ pub enum Input {
     Offered(Party, Result<Option<SessionDescription>, u16>),
     /// The target, after [`Output::CallerAnswered`].
     Onward(Onward),
+    /// Let this party wait with music in a slot until the time comes; the other party is dismissed, or was in another call.
+    Park(Party, ParkedIn, Instant),
     /// The linked party of the other call has these terms now; `None` when it is gone and another is awaited.
     PeerChanged(Option<Box<Peer>>),
     /// The linked party of the other call is gone for this reason: end this call too.
     PeerLeft(HangupCause),
     /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
     PickUp(Box<Awaited>),
+    /// Play this prompt, in the place of one that plays; `None` stops it.
+    Play(Option<LivePrompt>),
+    /// A prompt ended at a port; carries its token.
+    Played(PortId, u64),
     /// The media port after [`Output::OpenPort`]; `None` when no port is free.
     PortOpened(Option<Port>),
     /// The result of [`Output::Probe`]: whether the party is still in the dialog.
@@ -536,8 +560,12 @@ pub enum Output {
         /// The address that its SIP comes from.
         towards: IpAddr,
     },
+    /// The parked party was not picked up in time: return it to the extension that parked it.
+    ParkExpired,
     /// Probe inside the dialog whether the party is still there, then feed [`Input::Probed`].
     Probe(Party),
+    /// A prompt that a program played is over.
+    PromptEnded(LivePrompt, PlayResult),
     /// The party that was called for a party of another call has answered: link them.
     Reached(Party),
     /// The called extension forwards the call for this reason: feed [`Input::Divert`], [`Input::EnterRoom`] or

@@ -2,18 +2,21 @@
 //!
 //! Each call keeps its own leg, its record and its charge. The party negotiates its media with us alone, and each
 //! call is notified of the terms of the other's party: its port, its formats, and whether it holds. Until the other
-//! party answers, a party whose peer left already waits without one.
+//! party answers, a party whose peer left already waits without one. A parked party waits in the same way, with the music of
+//! a mix of its call's own.
 
 use std::time::Instant;
 
 use sidetone_call::media_plan;
 use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::language::Language;
 use sidetone_sip::sdp::{self, Codec, Direction, Negotiated, SessionDescription};
 
 use crate::ending::Ending;
-use crate::io::{Linking, Output, Party, Peer};
+use crate::io::{LinkHold, Linking, MediaCommand, Output, Party, Peer};
 use crate::leg::Leg;
-use crate::parties::{Link, Parties, State};
+use crate::mixing::SeatHears;
+use crate::parties::{Link, Parked, Parties, State};
 use crate::transcoding::answer_back;
 
 /// Relays a party of an answered call to a party of another call.
@@ -24,6 +27,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
         return;
     }
     parties.leave_own_mix();
+    leave_mix(parties);
     let before = parties.link.take();
     let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
     if let Some(leg) = parties.leg_mut(party) {
@@ -32,17 +36,99 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     parties.merged = true;
     parties.awaiting = None;
     let (from, to) = (from.or(was_from), to.or(was_to));
-    parties.link = Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to }));
+    parties.link =
+        Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to, parked: None, hold: None }));
     connect(parties);
     align(parties);
 }
 
 /// Handles new terms of the other call's party; `None` when it is gone and another is awaited.
 pub(super) fn peer_changed(parties: &mut Parties, peer: Option<Peer>) {
+    if peer.is_none() {
+        leave_mix(parties);
+    }
     let Some(link) = &mut parties.link else { return };
     link.peer = peer;
     connect(parties);
     align(parties);
+}
+
+/// Lets a party wait in a slot with music, without the party that it talked to.
+pub(super) fn park(parties: &mut Parties, party: Party, parked: Parked) {
+    if !parties.is_up() || parties.leg(party).and_then(Leg::formats).is_none() {
+        return;
+    }
+    parties.await_peer(party);
+    if let Some(link) = &mut parties.link {
+        link.parked = Some(parked);
+    }
+    let (mix, organisation) = (parties.own_mix_id(), parties.facts.organisation);
+    let formats = parties.leg(party).and_then(Leg::formats).map(Box::new);
+    let hears = SeatHears::Music;
+    let language = Language::default();
+    let join = formats.map(|formats| MediaCommand::Join {
+        mix,
+        organisation,
+        language,
+        formats,
+        muted: true,
+        hears,
+    });
+    parties.tell(party, join);
+}
+
+/// Returns when a parked party is to be returned.
+pub(super) fn parked_until(parties: &Parties) -> Option<Instant> {
+    parties.parked()?.deadline
+}
+
+/// Reports that a parked party is to be returned, when its time has come.
+pub(super) fn timeout(parties: &mut Parties, now: Instant) {
+    let parked = parties.link.as_mut().and_then(|link| link.parked.as_mut());
+    if let Some(parked) = parked.filter(|parked| parked.deadline.is_some_and(|deadline| deadline <= now)) {
+        parked.deadline = None;
+        parties.push(Output::ParkExpired);
+    }
+}
+
+/// Puts the linked party, or that of the other call, on hold; `None` resumes. Each call seats its own party in a mix.
+pub(super) fn hold(parties: &mut Parties, hold: Option<LinkHold>) {
+    let Some(link) = parties.link.as_mut().filter(|link| link.peer.is_some()) else { return };
+    let (party, before) = (link.party, std::mem::replace(&mut link.hold, hold));
+    if before == hold {
+        return;
+    }
+    let (mix, organisation) = (parties.own_mix_id(), parties.facts.organisation);
+    let formats = parties.leg(party).and_then(Leg::formats).map(Box::new);
+    match hold {
+        Some(LinkHold { is_own, .. }) => {
+            let hears = if is_own { SeatHears::Nothing } else { SeatHears::Music };
+            let language = Language::default();
+            let join = formats.map(|formats| MediaCommand::Join {
+                mix,
+                organisation,
+                language,
+                formats,
+                muted: true,
+                hears,
+            });
+            parties.tell(party, join);
+        }
+        None => {
+            parties.tell(party, Some(MediaCommand::Leave));
+            connect(parties);
+        }
+    }
+    align(parties);
+}
+
+/// Ends the seat of a party that is parked, or on hold.
+fn leave_mix(parties: &mut Parties) {
+    let Some(link) = &mut parties.link else { return };
+    let (party, parked, hold) = (link.party, link.parked.take(), link.hold.take());
+    if parked.is_some() || hold.is_some() {
+        parties.tell(party, Some(MediaCommand::Leave));
+    }
 }
 
 /// Handles the end of the other call: this one ends with it.
@@ -79,7 +165,15 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
     if !matches!(parties.state, State::Up) {
         return Err(481);
     }
-    let towards = parties.link.as_ref().and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
+    let mut towards =
+        parties.link.as_ref().and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
+    if parties.link.as_ref().is_some_and(|link| link.hold.is_some()) {
+        let direction = wanted(parties);
+        towards
+            .iter_mut()
+            .flat_map(|settled| &mut settled.media)
+            .for_each(|media| media.direction = direction);
+    }
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return Err(481) };
     let offer = leg.srtp.admit(offer).map_err(|refused| refused.status())?;
     leg.exchange.receive_offer(offer.clone()).map_err(|_| 491_u16)?;
@@ -98,7 +192,7 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
 
 /// Returns our offer, whose answer arrives with the ACK (RFC 3261 §14.2).
 fn offer_ours(parties: &mut Parties, party: Party) -> Result<SessionDescription, u16> {
-    let direction = wanted_of_peer(parties);
+    let direction = wanted(parties);
     let leg = parties.leg_mut(party).filter(|leg| leg.is_open()).ok_or(481_u16)?;
     offer_with(leg, direction, None).ok_or(491)
 }
@@ -128,6 +222,10 @@ pub(super) fn offered(
 /// Applies the result of a negotiation of the linked party, and reports it to the other call if it changed.
 pub(super) fn settled(parties: &mut Parties, party: Party) {
     parties.describe(party);
+    if parties.link.as_ref().is_some_and(|link| link.parked.is_some() || link.hold.is_some()) {
+        let formats = parties.leg(party).and_then(Leg::formats);
+        parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
+    }
     connect(parties);
     let own = peer_of(parties, party);
     if let Some(link) = &mut parties.link
@@ -145,7 +243,7 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
 pub(super) fn align(parties: &mut Parties) {
     let Some(link) = parties.link.as_ref() else { return };
     let (party, Some(peer)) = (link.party, link.peer.as_ref()) else { return };
-    let wanted = peer.wanted;
+    let wanted = wanted(parties);
     let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
     let local = || leg.exchange.local()?.carried_audio().map(|(_, audio)| audio);
@@ -177,9 +275,14 @@ fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<C
     own.iter().any(|codec| !codec.is_auxiliary()).then_some(own)
 }
 
-fn wanted_of_peer(parties: &Parties) -> Direction {
-    let peer = parties.link.as_ref().and_then(|link| link.peer.as_ref());
-    peer.map_or(Direction::SendRecv, |peer| peer.wanted)
+/// Returns the direction that the linked party is to have, from our view.
+fn wanted(parties: &Parties) -> Direction {
+    let Some(link) = &parties.link else { return Direction::SendRecv };
+    match link.hold {
+        Some(LinkHold { is_own: true, .. }) => Direction::Inactive,
+        Some(LinkHold { is_own: false, .. }) => Direction::SendOnly,
+        None => link.peer.as_ref().map_or(Direction::SendRecv, |peer| peer.wanted),
+    }
 }
 
 /// Opens an exchange with the present description in this direction, with other codecs if there are some.
@@ -194,7 +297,8 @@ fn offer_with(leg: &mut Leg, direction: Direction, codecs: Option<Vec<Codec>>) -
 
 /// Relays the linked party's packets to the other party.
 fn connect(parties: &mut Parties) {
-    let Some(link) = &parties.link else { return };
+    // A party on hold hears only the mix.
+    let Some(link) = parties.link.as_ref().filter(|link| link.hold.is_none()) else { return };
     let (party, Some(peer)) = (link.party, &link.peer) else { return };
     let Some(leg) = parties.leg(party) else { return };
     let (bridge, plan) = (leg.bridge_towards(peer.port, &peer.negotiated), leg.plan_for(&peer.negotiated));

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use sidetone_model::call_prompt::{LivePrompt, PlayResult, PromptEnded};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{Extension, StrictSource};
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, ExtensionId, LegId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
 use sidetone_model::media_quality::LegSide;
-use sidetone_model::time::Timestamp;
+use sidetone_model::time::{Now, Timestamp};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::Name;
 use sidetone_sip::registrar::{Binding, BindingId};
@@ -266,11 +267,19 @@ impl LiveCall {
             organisation_id: facts.organisation,
             direction: facts.direction,
             state,
+            parked_slot: self.call.parties().parked().map(|parked| parked.place.slot),
             has_extension: move |extension| {
                 facts.extension == Some(extension)
                     || self.parties().any(|(_, identity, _)| identity.extension == Some(extension))
             },
         }
+    }
+
+    /// Returns the leg that a program let hold; after a transfer it may be a leg of the linked call.
+    pub(super) fn held_by(&self) -> Option<LegId> {
+        let parties = self.call.parties();
+        let of_link = || Some(parties.link.as_ref()?.hold?.by);
+        parties.holder().and_then(|party| Some(self.identity_of(party)?.id)).or_else(of_link)
     }
 
     /// Returns the call as the API shows it; `None` once it has ended.
@@ -313,7 +322,9 @@ impl LiveCall {
             agent_id: facts.agent,
             team_id: facts.team,
             trunk_id: facts.trunk,
-            held_by: self.call.parties().holder().and_then(|party| Some(self.identity_of(party)?.id)),
+            held_by: self.held_by(),
+            parked: self.call.parties().parked().map(|parked| parked.place),
+            playing: self.call.parties().prompt(),
             recording: self.call.parties().recording(),
             legs: caller.into_iter().chain(callees).collect(),
         })
@@ -347,6 +358,19 @@ impl Callee {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
         Callee { flow: binding.way(), invite, identity, leg: None, binding: Some(binding.id) }
+    }
+}
+
+/// Returns the end of a prompt in a call, for its event.
+pub(super) fn prompt_ended(now: Now, live: &LiveCall, prompt: LivePrompt, result: PlayResult) -> PromptEnded {
+    let facts = live.call.facts();
+    PromptEnded {
+        organisation_id: facts.organisation,
+        team_id: facts.team,
+        call_uuid: facts.call,
+        prompt,
+        result,
+        at: now.wall,
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::Instant;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_media::session::Report;
-use sidetone_model::call::HangupCause;
 use sidetone_model::call_request::{PlaceRefused, Placeable};
 use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
@@ -49,6 +48,7 @@ use crate::mixing::Recording;
 use crate::notes::{self, NoteContext, NotesInFlight};
 use crate::operations;
 use crate::outbound::Hunts;
+use crate::played;
 use crate::qualifying::{self, Probes};
 use crate::queries::{
     Answer, AnswerMessage, CallQuality, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
@@ -68,6 +68,7 @@ use crate::star_codes::StarCodes;
 use crate::star_dialling;
 use crate::subscriptions;
 pub use crate::switch_io::{Input, Notice, Output, Settings, SwitchConfig};
+use crate::transferring;
 use crate::transfers::Transfers;
 use crate::trunk_access::TrunkAccess;
 use crate::trunk_dns::{self, Waiter};
@@ -285,14 +286,7 @@ impl Switch {
                 messaging::keyed(now, port, (digit, duration_ms), calls, ua);
             }
             Input::Played(port, token) => {
-                let call = self.control.calls.call_at(port);
-                match call.filter(|call| self.control.star_codes.confirms(*call)) {
-                    Some(call) => {
-                        let end = io::Input::End(HangupCause::NormalClearing);
-                        self.control.feed(now, call, end, &mut self.shared);
-                    }
-                    None => self.seat_input(now, port, |leg| conference::Input::Played(leg, token)),
-                }
+                played::played(now, port, token, &mut self.control, &mut self.shared);
             }
             Input::Talking(port, talks) => {
                 self.seat_input(now, port, |leg| conference::Input::Talking(leg, talks));
@@ -359,7 +353,8 @@ impl Switch {
             } else if let Some(output) = self.shared.registrar.poll_output() {
                 self.changed_bindings.note(&output);
                 self.registrar_output(now, output);
-            } else if self.control.step(now, &mut self.shared)
+            } else if transferring::step(now, &mut self.control, &mut self.shared)
+                || self.control.step(now, &mut self.shared)
                 || subscriptions::notify(now, &self.control.calls, &mut self.shared)
             {
                 // More may follow.

@@ -1,5 +1,5 @@
 //! Operations of programs on live calls: a transfer on behalf of an extension's phone, the move into a room,
-//! hold and recording.
+//! hold, prompts and recording.
 //!
 //! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
 //! plan of the extension and at its cost, and the phone stays until the target has answered.
@@ -7,14 +7,17 @@
 use sidetone_model::call_operation::{
     CallOperation, HoldOrder, MoveOrder, OperationRefused, RecordStep, TransferOrder, TransferTarget,
 };
+use sidetone_model::call_prompt::LivePrompt;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
 use crate::conference::Goal;
-use crate::io::{Input, Party};
+use crate::io::{Input, LinkHold, Party};
+use crate::leg::Leg;
 use crate::live::{Asked, LiveCall};
+use crate::parking;
 use crate::placement::Refused;
 use crate::referring::{self, NotTransferred, Refusal};
 use crate::shared::Shared;
@@ -33,6 +36,12 @@ pub(super) fn operate(
     match operation {
         CallOperation::Hold(order) => hold(now, order, control, shared),
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
+        CallOperation::Park(order) => {
+            let parker = (order.call, party(live(control, order.call)?, order.leg)?);
+            parking::park(now, order, parker, control, shared)
+        }
+        CallOperation::PickUp(order) => parking::pick_up(now, order, control, shared),
+        CallOperation::Play(call, prompt) => play(now, call, prompt, control, shared),
         CallOperation::Record(call, step) => record(now, call, step, control, shared),
         CallOperation::Transfer(order) => transfer(now, order, control, shared),
         CallOperation::Unhold(call) => unhold(now, call, control, shared),
@@ -106,6 +115,9 @@ fn hold(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
+    if let Some(other) = live.linked {
+        return hold_linked(now, (call, party(live, leg)?), other, control, shared);
+    }
     may_mix(live)?;
     let holder = party(live, leg)?;
     if live.call.parties().holder().is_some_and(|present| present != holder) {
@@ -115,6 +127,37 @@ fn hold(
     Ok(call)
 }
 
+/// Puts the party of a linked call on hold.
+fn hold_linked(
+    now: Now,
+    holder: Place,
+    held: Place,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let by =
+        control.calls.get(holder.0).and_then(|live| live.identity_of(holder.1)).map(|identity| identity.id);
+    let by = by.ok_or(OperationRefused::Gone)?;
+    for (call, party) in [holder, held] {
+        let there = live(control, call)?;
+        let parties = there.call.parties();
+        let why = if !parties.is_linked(party) || !parties.has_peer() {
+            "the leg talks to no party now"
+        } else if there.held_by().is_some_and(|present| present != by) {
+            "the other party holds the call: resume it first"
+        } else if !parties.leg(party).is_some_and(Leg::is_mixable) {
+            "the codec of a party cannot be decoded here"
+        } else {
+            continue;
+        };
+        return Err(OperationRefused::Conflict(why.to_owned()));
+    }
+    for ((call, _), is_own) in [(holder, true), (held, false)] {
+        control.feed(now, call, Input::HoldLinked(Some(LinkHold { by, is_own })), shared);
+    }
+    Ok(holder.0)
+}
+
 fn unhold(
     now: Now,
     call: CallId,
@@ -122,10 +165,32 @@ fn unhold(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
-    if live.call.parties().holder().is_none() {
+    if live.held_by().is_none() {
         return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
     }
-    control.feed(now, call, Input::Hold(None), shared);
+    match live.linked {
+        None => control.feed(now, call, Input::Hold(None), shared),
+        Some((other, _)) => {
+            for call in [call, other] {
+                control.feed(now, call, Input::HoldLinked(None), shared);
+            }
+        }
+    }
+    Ok(call)
+}
+
+fn play(
+    now: Now,
+    call: CallId,
+    prompt: Option<LivePrompt>,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let live = live(control, call)?;
+    if prompt.is_some() {
+        may_mix(live)?;
+    }
+    control.feed(now, call, Input::Play(prompt), shared);
     Ok(call)
 }
 

@@ -1,28 +1,30 @@
 //! The mix of a call's own, which no other call uses. While a program has put a party on hold, the relay between both
 //! parties is replaced by two seats in it: the party on hold hears music, the holding one nothing. While a program
 //! records the call, the mix listens to both parties, whose packets are relayed as before, or records the silence of
-//! a hold.
+//! a hold. While a program plays a prompt, the mix listens as well, and sends the prompt to the parties that are to hear it:
+//! what the other party sends is not relayed to them meanwhile.
 //!
 //! From then on each party negotiates its media with us alone, as a party of a linked call does: an offer is answered
 //! at once, and the direction that follows for the other party is offered to it (RFC 3264 §8.4). A party that refuses
 //! the offer keeps its direction: the music does not depend on it. An offer that clashes with one of the party (491)
 //! is repeated when the user agent reports that it is due (RFC 3261 §14.1).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sidetone_call::media_plan;
 use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::language::Language;
 use sidetone_model::live_call::LiveRecording;
 use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
 use crate::ending::Ending;
-use crate::io::{MediaCommand, Output, Party};
+use crate::io::{MediaCommand, Output, Party, PortId};
 use crate::leg::Leg;
 use crate::mixing::{MixOrder, RecordingPlan, SeatHears};
-use crate::parties::{OwnMix, Parties, Seats};
+use crate::parties::{OwnMix, Parties, Playing, Seats};
 use crate::transcoding::answer_back;
 
 /// Puts the party that `holder` talks to on hold; `None` resumes.
@@ -31,6 +33,7 @@ pub(super) fn hold(parties: &mut Parties, holder: Option<Party>) {
     if parties.holder() == holder {
         return;
     }
+    parties.end_prompt(PlayResult::Interrupted);
     if let Some(mix) = open(parties, callee) {
         mix.holder = holder;
     }
@@ -67,11 +70,92 @@ pub(super) fn record(parties: &mut Parties, step: RecordStep) {
     seat(parties, callee);
 }
 
+/// Plays a prompt in the place of one that plays; `None` stops it.
+pub(super) fn play(parties: &mut Parties, prompt: Option<LivePrompt>) {
+    let Some(callee) = parties.callee().filter(|_| prompt.is_none() || parties.can_mix()) else { return };
+    let Some(prompt) = prompt else {
+        return end_prompt(parties, callee, PlayResult::Stopped);
+    };
+    let seats = parties.own_mix.as_ref().map_or(Seats::None, |mix| mix.seats);
+    let replaces = parties.prompt().is_some();
+    parties.end_prompt(PlayResult::Replaced);
+    let playing = Playing::new(prompt);
+    if let Some(mix) = open(parties, callee) {
+        mix.playing = Some(playing);
+    }
+    if seats == Seats::None {
+        seat(parties, callee);
+    }
+    if seats != Seats::Taken {
+        if replaces {
+            parties.bridge(callee);
+        }
+        silence(parties);
+    }
+    for party in [Party::Caller, Party::Callee(callee)].into_iter().filter(|party| playing.is_for(*party)) {
+        let (prompts, token) = (vec![prompt.prompt], playing.token());
+        parties.tell(party, Some(MediaCommand::Play { prompts, token, lead: Duration::ZERO }));
+    }
+}
+
+/// Handles the end of a prompt at a port.
+pub(super) fn played(parties: &mut Parties, port: PortId, token: u64) {
+    let Some(party) = parties.party_at(port) else { return };
+    let playing = parties.own_mix.as_mut().and_then(|mix| mix.playing.as_mut());
+    // The end of a prompt that was replaced may arrive late.
+    let Some(playing) = playing.filter(|playing| playing.token() == token) else { return };
+    if playing.has_ended_for(party)
+        && let Some(callee) = parties.callee()
+    {
+        end_prompt(parties, callee, PlayResult::Finished);
+    }
+}
+
+/// Ends the prompt that plays: the parties hear each other again, or what they heard before.
+fn end_prompt(parties: &mut Parties, callee: usize, result: PlayResult) {
+    if parties.prompt().is_none() {
+        return;
+    }
+    parties.end_prompt(result);
+    let Some(mix) = &parties.own_mix else { return };
+    let (is_taken, listens) = (mix.is_taken(), mix.recording.is_some());
+    if is_taken {
+        return;
+    }
+    if !listens {
+        seat(parties, callee);
+    }
+    parties.bridge(callee);
+}
+
+/// Relays between both parties, except to those that hear a prompt.
+fn relay(parties: &mut Parties, callee: usize) {
+    parties.bridge(callee);
+    silence(parties);
+}
+
+/// Ends the relaying to the parties that hear a prompt.
+fn silence(parties: &mut Parties) {
+    let Some(callee) = parties.callee() else { return };
+    let Some(playing) = parties.own_mix.as_ref().and_then(|mix| mix.playing) else { return };
+    for (heard, by) in [(Party::Caller, Party::Callee(callee)), (Party::Callee(callee), Party::Caller)] {
+        if playing.is_for(by) {
+            parties.tell(heard, Some(MediaCommand::Unbridge));
+        }
+    }
+}
+
 /// Returns the mix of the call's own, which begins with its first use.
 fn open(parties: &mut Parties, callee: usize) -> Option<&mut OwnMix> {
     if parties.own_mix.is_none() {
         let asked = [Party::Caller, Party::Callee(callee)].map(|party| asked_before(parties, party));
-        parties.own_mix = Some(Box::new(OwnMix { holder: None, recording: None, seats: Seats::None, asked }));
+        parties.own_mix = Some(Box::new(OwnMix {
+            holder: None,
+            playing: None,
+            recording: None,
+            seats: Seats::None,
+            asked,
+        }));
     }
     parties.own_mix.as_deref_mut()
 }
@@ -119,7 +203,7 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
         parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
     }
     if let Some(callee) = parties.callee().filter(|_| seats != Seats::Taken) {
-        parties.bridge(callee);
+        relay(parties, callee);
     }
     align(parties);
 }
@@ -230,10 +314,11 @@ fn direction_for(parties: &Parties, party: Party) -> Direction {
 fn seat(parties: &mut Parties, callee: usize) {
     let Some(mix) = &mut parties.own_mix else { return };
     let (holder, paused) = (mix.holder, mix.recording.is_some_and(|recording| recording.paused));
-    let wanted = match (holder, mix.recording) {
+    let listens = mix.recording.is_some() || mix.playing.is_some();
+    let wanted = match (holder, listens) {
         (Some(_), _) => Seats::Taken,
-        (None, Some(_)) => Seats::Listened,
-        (None, None) => Seats::None,
+        (None, true) => Seats::Listened,
+        (None, false) => Seats::None,
     };
     let before = std::mem::replace(&mut mix.seats, wanted);
     let (id, organisation) = (parties.own_mix_id(), parties.facts.organisation);
@@ -245,7 +330,7 @@ fn seat(parties: &mut Parties, callee: usize) {
             (_, Seats::None) => Some(MediaCommand::Leave),
             (Seats::Listened, Seats::Listened) => Some(MediaCommand::Mute(paused)),
             (_, Seats::Listened) => {
-                formats.map(|formats| MediaCommand::Listen { mix: id, formats, muted: paused })
+                formats.map(|formats| MediaCommand::Listen { mix: id, organisation, formats, muted: paused })
             }
             (Seats::Taken, Seats::Taken) => Some(MediaCommand::Hear(hears)),
             (_, Seats::Taken) => formats.map(|formats| MediaCommand::Join {
@@ -261,7 +346,7 @@ fn seat(parties: &mut Parties, callee: usize) {
         parties.tell(party, command);
     }
     if before == Seats::Taken && wanted != Seats::Taken {
-        parties.bridge(callee);
+        relay(parties, callee);
     }
 }
 

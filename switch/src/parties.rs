@@ -9,13 +9,15 @@ use sidetone_call::record::Facts;
 use sidetone_media::mix::MixId;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::{EndedBy, HangupCause};
+use sidetone_model::call_parking::ParkedIn;
+use sidetone_model::call_prompt::{LivePrompt, PlayResult, PlaySide};
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{CallState, LiveRecording};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, SessionDescription, SrtpRule};
 
-use crate::io::{Awaited, Limits, MediaCommand, Output, Party, Peer, PortId};
+use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::Leg;
 use crate::mixing::MixOrder;
 
@@ -112,6 +114,18 @@ pub(super) struct Link {
     pub(super) from: Option<CallId>,
     /// The call that took over from a party of this one.
     pub(super) to: Option<CallId>,
+    /// The slot that `party` waits in.
+    pub(super) parked: Option<Parked>,
+    /// The hold of a program, by either party.
+    pub(super) hold: Option<LinkHold>,
+}
+
+/// A party that waits in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parked {
+    pub(super) place: ParkedIn,
+    /// When it is returned to the extension that parked it; `None` once that time has come.
+    pub(super) deadline: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -148,12 +162,50 @@ pub(super) enum Seats {
 pub(super) struct OwnMix {
     /// The party that has put the other on hold.
     pub(super) holder: Option<Party>,
+    /// The prompt that plays.
+    pub(super) playing: Option<Playing>,
     /// The recording under way.
     pub(super) recording: Option<LiveRecording>,
     /// The seats of both parties.
     pub(super) seats: Seats,
     /// The direction that the caller and the callee were asked for last; `None` when it must be asked again.
     pub(super) asked: [Option<Direction>; 2],
+}
+
+/// A prompt that plays to one or both parties.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Playing {
+    pub(super) prompt: LivePrompt,
+    /// Whether it has yet to end for the caller and for the callee.
+    pub(super) waits: [bool; 2],
+}
+
+impl Playing {
+    pub(super) fn new(prompt: LivePrompt) -> Self {
+        let waits = [prompt.side != PlaySide::Callee, prompt.side != PlaySide::Caller];
+        Playing { prompt, waits }
+    }
+
+    /// Identifies its ends in the reports of the relay.
+    pub(super) fn token(&self) -> u64 {
+        self.prompt.play_id.0.as_u64_pair().1
+    }
+
+    /// Whether a party is to hear it, also when it has ended for the party.
+    pub(super) fn is_for(&self, party: Party) -> bool {
+        match self.prompt.side {
+            PlaySide::Both => true,
+            PlaySide::Callee => party != Party::Caller,
+            PlaySide::Caller => party == Party::Caller,
+        }
+    }
+
+    /// Notes its end for a party; returns whether it is over for all.
+    pub(super) fn has_ended_for(&mut self, party: Party) -> bool {
+        let [caller, callee] = &mut self.waits;
+        *(if party == Party::Caller { caller } else { callee }) = false;
+        self.waits == [false; 2]
+    }
 }
 
 impl OwnMix {
@@ -526,6 +578,7 @@ impl Parties {
     pub(super) fn leave_own_mix(&mut self) {
         let callee = self.winner.map(Party::Callee);
         self.end_recording();
+        self.end_prompt(PlayResult::Interrupted);
         if self.own_mix.take().is_some_and(|mix| mix.seats != Seats::None) {
             for party in std::iter::once(Party::Caller).chain(callee) {
                 self.tell(party, Some(MediaCommand::Leave));
@@ -541,9 +594,27 @@ impl Parties {
         }
     }
 
+    /// Ends the prompt that plays, if there is one.
+    pub(super) fn end_prompt(&mut self, result: PlayResult) {
+        let Some(playing) = self.own_mix.as_mut().and_then(|mix| mix.playing.take()) else { return };
+        let parties = [Some(Party::Caller), self.winner.map(Party::Callee)];
+        for (party, waits) in parties.into_iter().zip(playing.waits) {
+            if let Some(party) = party.filter(|_| waits) {
+                self.tell(party, Some(MediaCommand::StopPlaying));
+            }
+        }
+        self.push(Output::PromptEnded(playing.prompt, result));
+    }
+
+    /// Returns the prompt that plays.
+    pub(super) fn prompt(&self) -> Option<LivePrompt> {
+        Some(self.own_mix.as_ref()?.playing?.prompt)
+    }
+
     /// Returns the id of the mix of the call's own.
     pub(super) fn own_mix_id(&self) -> MixId {
-        MixId(self.session_id)
+        // Its worker has the ports already: a leg that is moved to another loses its bridge.
+        MixId(self.group)
     }
 
     /// Returns the recording of the call.
@@ -569,7 +640,13 @@ impl Parties {
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;
-        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to }));
+        self.link =
+            Some(Box::new(Link { party, peer: None, reported: None, from, to, parked: None, hold: None }));
+    }
+
+    /// Returns the slot that a party waits in.
+    pub(super) fn parked(&self) -> Option<Parked> {
+        self.link.as_ref()?.parked
     }
 
     /// Whether a party negotiates its media with us on behalf of a party of another call.

@@ -195,6 +195,33 @@ impl PlacementContext<'_> {
         Some((facts, caller.identity(self.ids.leg()), caller.policy(), caller.srtp))
     }
 
+    /// Returns the facts, the forks, the codecs and the SRTP rule of a call to the phones of an extension for a party that
+    /// waits. The extension has asked for the party, or has left it: its forwarding and do not disturb do not apply.
+    pub(super) fn place_for_waiting(
+        &mut self,
+        now: Now,
+        extension: ExtensionId,
+        shown: &LegIdentity,
+    ) -> Option<(Facts, Vec<Callee>, CodecPolicy, SrtpRule)> {
+        let directory = self.directory;
+        let callee = directory.extension(extension)?;
+        let aor = directory.aor(callee)?;
+        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
+        let number = shown.number.clone().filter(|number| !number.is_empty());
+        let srtp = srtp_rule(callee.srtp);
+        let caller = Caller { extension: Some(callee), trunk: None, number, display, srtp };
+        let mut facts = self.facts(now, directory, &caller, callee.organisation_id, &callee.number)?;
+        facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
+        let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
+        let (from, to) = (caller.address(domain), format!("<sip:{aor}>"));
+        let bindings = self.registrar.lookup(&aor, now.instant);
+        let forks = bindings.iter().map(|binding| {
+            Callee::bound(binding, LegIdentity::of(self.ids.leg(), callee), &from, &to, MAX_FORWARDS)
+        });
+        let forks = forks.collect();
+        Some((facts, forks, caller.policy(), srtp))
+    }
+
     /// Places a call to a number by the dial plan of `origin`.
     fn place_from(
         &mut self,
@@ -528,3 +555,6 @@ impl<'a> Caller<'a> {
         }
     }
 }
+
+/// RFC 3261 §8.1.1.6.
+const MAX_FORWARDS: u8 = 70;

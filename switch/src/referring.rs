@@ -121,7 +121,7 @@ pub(super) fn transfer_by(by: Place, control: &CallControl) -> Result<Transfer, 
     if live.transfers >= TRANSFERS_MAX {
         return Err((StatusCode::LOOP_DETECTED, "Too Many Transfers"));
     }
-    Ok(Transfer { by, transferee, consulted: None, subscription: None, picks_up: false })
+    Ok(Transfer { by, transferee, consulted: None, subscription: None, picks_up: false, unparks: None })
 }
 
 /// Reads Refer-To.

@@ -94,7 +94,8 @@ fn take_over(
     let setup = Setup { facts, limits, sides, session_id, group, keys };
     let Invitation { leg: key, key: invite, binding, .. } = invitation;
     let caller = Caller { invite: Some(invite), key, identity, binding };
-    let transfer = Transfer { by: place, transferee: far, consulted: None, subscription: None, picks_up };
+    let (by, transferee) = (place, far);
+    let transfer = Transfer { by, transferee, consulted: None, subscription: None, picks_up, unparks: None };
     control.transfers.begin(call, transfer);
     control.feed(now, place.0, Input::Referring(Some(place.1)), shared);
     let new = NewCall {

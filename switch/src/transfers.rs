@@ -39,6 +39,17 @@ pub(super) struct Transfer {
     pub(super) subscription: Option<Subscription>,
     /// Whether the transferred party still waits for an answer, which the target gives it (call pickup).
     pub(super) picks_up: bool,
+    /// Why a parked party is transferred.
+    pub(super) unparks: Option<Unparks>,
+}
+
+/// Why a parked party leaves its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unparks {
+    /// An extension picks it up; if its phones do not answer, the party waits on.
+    PickUp,
+    /// Its time is over; if the extension that parked it does not answer, the call ends.
+    Return,
 }
 
 /// A subscription to the result of a REFER.
@@ -64,6 +75,8 @@ pub(super) enum Effect {
     PickUp(Transfer, Place),
     /// Send this NOTIFY.
     Notify(LegKey, Extra),
+    /// Return the parked party of this call to the extension that parked it.
+    Return(CallId),
 }
 
 impl Subscription {
@@ -97,6 +110,16 @@ impl Transfers {
     /// Whether a transfer by this party is under way.
     pub(super) fn is_by(&self, by: Place) -> bool {
         self.pending.values().any(|transfer| transfer.by == by)
+    }
+
+    /// Whether a transfer of this party to a call that was placed for it is under way.
+    pub(super) fn is_of(&self, transferee: Place) -> bool {
+        self.pending.values().any(|transfer| transfer.transferee == transferee)
+    }
+
+    /// Handles the end of the time that the party of a call may be parked.
+    pub(super) fn park_expired(&mut self, call: CallId) {
+        self.effects.push_back(Effect::Return(call));
     }
 
     /// Queues the end of a party that has transferred the other.
@@ -144,6 +167,14 @@ impl Transfers {
 
     /// Handles the answer of a call that the transferring party placed itself.
     pub(super) fn answered(&mut self, call: CallId, calls: &CallTable) {
+        // Phones that ring to pick up a call stop when another party has answered it.
+        let late =
+            self.pending.iter().filter(|(_, pending)| pending.picks_up && pending.transferee.0 == call);
+        let late: Vec<CallId> = late.map(|(target, _)| *target).collect();
+        for target in late {
+            self.pending.remove(&target);
+            self.effects.push_back(Effect::Feed(target, Input::End(HangupCause::LoseRace)));
+        }
         let Some(consulted) = self.pending.get(&call).and_then(|transfer| transfer.consulted) else { return };
         let Some(transfer) = self.pending.remove(&call) else { return };
         self.effects.push_back(match far_of(calls, consulted) {

@@ -355,4 +355,4 @@ pub async fn records_at_least(http: SocketAddr, count: usize) -> Vec<Value> {
 const POLL_EVERY: Duration = Duration::from_millis(20);
 /// What nothing here takes on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
+pub const KEY: &str = "tel_acmeboss0001_0123456789abcdefghijklmnopqrstuvwxyz";

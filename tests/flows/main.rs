@@ -16,6 +16,8 @@ mod browser;
 mod browsers;
 mod by_hand;
 mod call_events;
+mod call_parking;
+mod call_prompts;
 mod call_recorded;
 mod callback;
 #[path = "../common/chosen.rs"]

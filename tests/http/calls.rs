@@ -6,6 +6,8 @@ use serde_json::json;
 use sidetone_api::{ApiState, Ports};
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
+use sidetone_model::call_parking::ParkedIn;
+use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::ids::{CallId, OrganisationId};
 use sidetone_model::live_call::{
     CallState, LegRole, LiveCall, LiveCallQuery, LiveCalls, LiveLeg, LiveRecording,
@@ -13,6 +15,7 @@ use sidetone_model::live_call::{
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
+use sidetone_model::prompt::Prompt;
 use uuid::Uuid;
 
 use crate::face::{Answer, Face, Ready, key, request};
@@ -87,6 +90,8 @@ fn call(number: u128, organisation: OrganisationId) -> LiveCall {
         team_id: Some(id(13)),
         trunk_id: Some(id(14)),
         held_by: Some(id(15)),
+        parked: Some(ParkedIn { slot: 7, by: id(12), until: at(9) }),
+        playing: Some(LivePrompt { play_id: id(17), prompt: Prompt::Goodbye, side: PlaySide::Caller }),
         recording: Some(LiveRecording { id: id(16), paused: false }),
         legs: vec![LiveLeg {
             uuid: id(15),
@@ -112,6 +117,8 @@ fn bare(number: u128, organisation: OrganisationId) -> LiveCall {
         team_id: None,
         trunk_id: None,
         held_by: None,
+        parked: None,
+        playing: None,
         recording: None,
         legs: vec![LiveLeg {
             extension_id: None,
@@ -171,6 +178,8 @@ fn a_call_is_shown_with_every_field_that_has_a_value() {
         "team_id": uuid(13),
         "trunk_id": uuid(14),
         "held_by": uuid(15),
+        "parked": {"slot": 7, "by": uuid(12), "until": at(9).to_string()},
+        "playing": {"play_id": uuid(17), "prompt": "goodbye", "side": "caller"},
         "recording": {"id": uuid(16), "paused": false},
         "legs": [{
             "uuid": uuid(15),

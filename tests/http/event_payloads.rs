@@ -4,6 +4,7 @@
 use serde_json::Value;
 use sidetone_model::access::Scope;
 use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call_prompt::{LivePrompt, PlayResult, PlaySide, PromptEnded};
 use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::event::{Event, EventKind, Position};
 use sidetone_model::guessing::{GuessLimit, Guessing};
@@ -74,6 +75,8 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         team_id: Some(id(8)),
         trunk_id: None,
         held_by: None,
+        parked: None,
+        playing: None,
         recording: None,
         legs: vec![leg.clone(), LiveLeg { codec: None, answered_at: None, ..leg }],
     };
@@ -187,12 +190,23 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         at: at(1),
     };
     events.push(recording.event());
+    let prompt = LivePrompt { play_id: id(11), prompt: Prompt::Goodbye, side: PlaySide::Both };
+    let ended = PromptEnded {
+        organisation_id: organisation(1),
+        team_id: None,
+        call_uuid: id(4),
+        prompt,
+        result: PlayResult::Finished,
+        at: at(1),
+    };
+    events.push(ended.event());
     check(
         &events,
         &[
             "call.answered",
             "call.conferenced",
             "call.media_warning",
+            "call.prompt_ended",
             "call.ringing",
             "conference.dial_failed",
             "conference.updated",

@@ -179,6 +179,12 @@ pub const ROWS: &[Row] = &[
         .answers(422),
     row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue"),
     row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue"),
+    row("POST /api/v1/calls/{uuid}/park", Act, "call.blue").answers(409),
+    row("POST /api/v1/calls/{uuid}/pickup", Act, "call.blue")
+        .body_of(|_| json!({"from": "1999"}))
+        .answers(422),
+    row("POST /api/v1/calls/{uuid}/play", Act, "call.blue").body_of(|_| json!({"prompt": "goodbye"})).answers(409),
+    row("DELETE /api/v1/calls/{uuid}/play", Act, "call.blue").answers(204),
     row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)

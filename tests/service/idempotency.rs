@@ -341,12 +341,17 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         let live = read("/calls?state=answered").await;
         let call = live["items"].as_array().unwrap().iter().find(|one| one["caller"] == "1007").unwrap();
         let path = |operation: &str| format!("/api/v1/calls/{}/{operation}", call["uuid"].as_str().unwrap());
-        let steps = [("hold", json!({})), ("unhold", json!({})), ("record", json!({"action": "start"}))];
-        for (hold, body) in steps.into_iter().filter(|_| operation == "transfer") {
+        let steps = [
+            ("hold", json!({}), 200),
+            ("unhold", json!({}), 200),
+            ("play", json!({"prompt": "hold-music"}), 202),
+            ("record", json!({"action": "start"}), 200),
+        ];
+        for (hold, body, status) in steps.into_iter().filter(|_| operation == "transfer") {
             let ask = Ask::new("POST", path(hold)).bearer(token).key(hold).json(&body);
             let first = ask.send(site.http).await;
             let again = ask.send(site.http).await;
-            assert_eq!((first.status, again.status, &again.text), (200, 200, &first.text), "{hold}");
+            assert_eq!((first.status, again.status, &again.text), (status, status, &first.text), "{hold}");
             assert!(again.has("idempotency-replayed: true"), "{hold}: {again:?}");
             done.insert(format!("post /api/v1/calls/{{uuid}}/{hold}"));
         }
@@ -370,6 +375,25 @@ async fn move_calls_once(site: &Site, token: &str, done: &mut HashSet<String>) {
         }
         talk.await.unwrap();
     }
+    // One is parked, and picked up by the third.
+    let phone = Arc::clone(&caller);
+    let talk = tokio::spawn(async move { phone.call(open_end("1008")).await.unwrap() });
+    established(&caller, &callee).await;
+    let live = read("/calls?state=answered").await;
+    let call = live["items"].as_array().unwrap().iter().find(|one| one["caller"] == "1007").unwrap();
+    for (operation, body, status) in [("park", json!({}), 200), ("pickup", json!({"from": "1009"}), 202)] {
+        let path = format!("/api/v1/calls/{}/{operation}", call["uuid"].as_str().unwrap());
+        let ask = Ask::new("POST", path).bearer(token).key(operation).json(&body);
+        let first = ask.send(site.http).await;
+        let again = ask.send(site.http).await;
+        assert_eq!((first.status, again.status, &again.text), (status, status, &first.text), "{operation}");
+        assert!(again.has("idempotency-replayed: true"), "{operation}: {again:?}");
+        done.insert(format!("post /api/v1/calls/{{uuid}}/{operation}"));
+    }
+    talk.await.unwrap();
+    established(&callee, &third).await;
+    third.hang_up().await.unwrap();
+    calls(&callee, 0, 0).await;
 }
 
 /// What is done to a room that two people are in: a toggle that is sent again does not toggle back.

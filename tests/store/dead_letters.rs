@@ -116,6 +116,8 @@ fn news(number: u128, caller: &str) -> CallEvent {
         trunk_id: None,
         held_by: None,
         recording: None,
+        parked: None,
+        playing: None,
         legs: Vec::new(),
     })
 }

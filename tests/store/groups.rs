@@ -57,6 +57,8 @@ fn live(call: CallId) -> LiveCall {
         trunk_id: None,
         held_by: None,
         recording: None,
+        parked: None,
+        playing: None,
         legs: Vec::new(),
     }
 }

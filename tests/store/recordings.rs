@@ -131,7 +131,7 @@ fn a_download_that_began_before_the_deletion_ends_whole() {
         let over = SessionRow { ended_at: Some(day(1)), is_recorded: true, ..row(home, 1) };
         put(store, vec![over], vec![complete(home, 1, 1_044)]).await;
         let playback = Playback::new(NODE, store.clone(), disk.clone());
-        let open = async || playback.open(EVERYTHING, home.room, session(1)).await;
+        let open = async || playback.open(EVERYTHING, home.room.into(), session(1)).await;
         let file = open().await.unwrap();
         let first = file.read(0, 44).await.unwrap();
         playback.delete(EVERYTHING, home.room, session(1)).await.unwrap();

@@ -2,10 +2,11 @@
 //! calls are made of the schemas of calls and records, in `webhooks.rs`.
 
 use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call_prompt::{PlayResult, PlaySide};
 use sidetone_model::guessing::GuessLimit;
 use sidetone_model::ids::{
     AgentId, CallId, CallRecordingId, ConferenceSessionId, ContactId, ConversationId, ExtensionId, LegId,
-    NoteId, RoomId, TeamId, TrunkId,
+    NoteId, PlayId, RoomId, TeamId, TrunkId,
 };
 use sidetone_model::media_quality::{LegSide, MediaChange};
 use sidetone_model::note::{NoteChannel, NoteLevel, NoteSource};
@@ -128,6 +129,23 @@ struct CallMissedData {
     /// Why the caller's leg ended.
     #[schema(required)]
     hangup_cause: Option<HangupCause>,
+}
+
+/// A prompt that a program played into a call is over.
+#[derive(ToSchema)]
+struct CallPromptEndedData {
+    /// The call.
+    call_uuid: CallId,
+    /// The play, as the answer of the request named it.
+    play_id: PlayId,
+    /// The name of the prompt.
+    prompt: String,
+    /// Who heard it.
+    side: PlaySide,
+    /// How it ended.
+    result: PlayResult,
+    /// When it ended.
+    at: Timestamp,
 }
 
 /// A person in the minutes.
@@ -357,6 +375,7 @@ struct SecurityPinGuessingData {
     CallMediaWarningData,
     CallMissedData,
     ConferenceDialFailedData,
+    CallPromptEndedData,
     ConferenceMinutesData,
     ConferenceUpdatedData,
     ConversationCompletedData,

@@ -9,7 +9,7 @@ use sidetone_model::access::Permission;
 use sidetone_model::call_operation::{CallOperation, HoldOrder, MoveOrder, TransferOrder, TransferTarget};
 use sidetone_model::ids::{CallId, LegId, RoomId};
 use sidetone_model::live_call::LiveCall;
-use sidetone_model::problem::FieldProblem;
+use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::room::RoomName;
 use utoipa::ToSchema;
 
@@ -174,8 +174,8 @@ pub(crate) async fn move_to_room(
 /// same. Repeating the request changes nothing. The hold ends with `unhold`, with a transfer of the party, a move
 /// into a room or the end of the call; a phone cannot end it.
 ///
-/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
-/// when the other leg holds, and when a party's codec cannot be decoded.
+/// 409 while the call is not answered, is in a room, or is being changed, when the other leg holds, and when a party's codec
+/// cannot be decoded.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/hold",
@@ -241,6 +241,25 @@ pub(crate) async fn unhold(
 /// Checks that the caller may see a live call.
 async fn require_visible(caller: &Caller, state: &ApiState, call: CallId) -> Result<(), ApiError> {
     visible(caller, state, call).await.map(drop)
+}
+
+/// Returns a live call that the caller may see, and says that it has ended when only its record is left.
+///
+/// # Errors
+/// 404 when there is neither, 409 when the call has ended, 403 when it belongs to another organisation or team.
+pub(crate) async fn live_or_ended(
+    caller: &Caller,
+    state: &ApiState,
+    call: CallId,
+) -> Result<LiveCall, ApiError> {
+    if let Some(live) = state.live_calls()?.find(call).await? {
+        return seen(Some(live), "call that is up", |call| {
+            caller.scope().covers(call.organisation_id, call.team_id)
+        });
+    }
+    let record = state.cdrs.find(call).await?;
+    seen(record, "call that is up", |record| caller.scope().covers(record.organisation_id, record.team_id))?;
+    Err(ApiError::from(Problem::Conflict("the call has ended".to_owned())))
 }
 
 /// Returns a live call that the caller may see.

@@ -5,6 +5,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::Uri;
 use sidetone_model::access::Permission;
 use sidetone_model::call::Direction;
+use sidetone_model::call_parking::SLOTS;
 use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::live_call::{CallState, LiveCall, LiveCallQuery};
@@ -27,6 +28,9 @@ query! {
         direction: Direction = direction,
         /// The state of the call.
         state: CallState = call_state,
+        /// The call that is parked in this slot.
+        #[param(value_type = Option<i32>, minimum = 1, maximum = 99)]
+        parked_slot: u16 = slot,
         /// Calls on a page.
         #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 50)]
         limit: u32 = page::limit,
@@ -98,9 +102,9 @@ pub(crate) async fn find(
 
 fn query(uri: &Uri, caller: &Caller) -> Result<LiveCallQuery, ApiError> {
     let With(query, OrganisationParam { organisation_id }) = params::read::<ListQuery>(uri)?;
-    let LiveCallParams { extension_id, direction, state, limit, offset, cursor } = query;
+    let LiveCallParams { extension_id, direction, state, parked_slot, limit, offset, cursor } = query;
     let window = params::window(uri, caller, (limit, offset, cursor))?;
-    Ok(LiveCallQuery { organisation_id, extension_id, direction, state, window })
+    Ok(LiveCallQuery { organisation_id, extension_id, direction, state, parked_slot, window })
 }
 
 fn direction(value: &str) -> Result<Direction, Wrong> {
@@ -109,4 +113,9 @@ fn direction(value: &str) -> Result<Direction, Wrong> {
 
 fn call_state(value: &str) -> Result<CallState, Wrong> {
     CallState::from_name(value).ok_or_else(|| "must be answered, queued or ringing".to_owned())
+}
+
+fn slot(value: &str) -> Result<u16, Wrong> {
+    let slot = value.parse().ok().filter(|slot| SLOTS.contains(slot));
+    slot.ok_or_else(|| format!("must be a whole number from {} to {}", SLOTS.start(), SLOTS.end()))
 }

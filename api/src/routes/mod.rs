@@ -7,6 +7,8 @@ pub(crate) mod api_keys;
 pub(crate) mod auth;
 pub(crate) mod call_conference;
 pub(crate) mod call_operations;
+pub(crate) mod call_parking;
+pub(crate) mod call_prompts;
 pub(crate) mod call_quality;
 pub(crate) mod call_recordings;
 pub(crate) mod call_requests;

@@ -121,13 +121,12 @@ impl Mixes {
         mix: MixId,
         seat: Seat,
     ) {
-        // A relayed party is still sent the relayed stream, or our transcoded one with its reports.
-        let kept = legs.get_mut(id).map(|leg| {
-            let reports = leg.is_relayed().then(|| leg.reports.take()).flatten();
-            (leg.forward.take(), reports)
-        });
+        self.unseat(io, legs, id);
+        // A party that gets transcoded audio has reports of ours already.
+        let (forward, reports) =
+            legs.get_mut(id).map_or((None, None), |leg| (leg.forward.take(), leg.reports.take()));
         self.seat(io, legs, id, mix, Seat { hears: Hears::Nothing, ..seat });
-        if let Some((leg, (forward, reports))) = legs.get_mut(id).zip(kept) {
+        if let Some(leg) = legs.get_mut(id) {
             (leg.forward, leg.reports) = (forward, reports);
             leg.listens = leg.seat.is_some();
         }

@@ -42,6 +42,8 @@ kinds! {
     CallMediaWarning = "call.media_warning",
     /// A call ended without an answer.
     CallMissed = "call.missed",
+    /// A prompt that a program played into a call is over.
+    CallPromptEnded = "call.prompt_ended",
     /// A call rings.
     CallRinging = "call.ringing",
     /// A party that a client had dialled into a room did not join it.

@@ -175,6 +175,7 @@ mod tests {
                     EventKind::CallInfoSent,
                     EventKind::CallMediaWarning,
                     EventKind::CallMissed,
+                    EventKind::CallPromptEnded,
                     EventKind::CallRinging,
                 ],
             ),

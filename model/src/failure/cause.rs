@@ -86,9 +86,10 @@ fn why(cause: HangupCause) -> Option<(&'static str, &'static str)> {
         HangupCause::NormalTemporaryFailure => {
             ("a machine on the way failed", "Look at the log of the far end.")
         }
-        HangupCause::MaxCallDuration | HangupCause::MediaTimeout | HangupCause::NormalClearing => {
-            return None;
-        }
+        HangupCause::MaxCallDuration
+        | HangupCause::MediaTimeout
+        | HangupCause::NormalClearing
+        | HangupCause::ParkTimeout => return None,
         HangupCause::DestinationOutOfOrder
         | HangupCause::Interworking
         | HangupCause::NetworkOutOfOrder

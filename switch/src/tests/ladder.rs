@@ -10,8 +10,11 @@ use sidetone_media::session::Report;
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::call_parking::ParkedIn;
+use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, CallRecordingId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::prompt::Prompt;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 use uuid::Uuid;
@@ -229,7 +232,7 @@ fn write_output(log: &mut String, output: &Output) {
                 formats.send.1.name(),
                 if *muted { " muted" } else { "" }
             ),
-            MediaCommand::Listen { mix, formats, muted } => format!(
+            MediaCommand::Listen { mix, formats, muted, .. } => format!(
                 "media {} is heard by mix {} in {}{}",
                 port.0,
                 mix.0,
@@ -257,6 +260,7 @@ fn write_output(log: &mut String, output: &Output) {
                 format!("media {} secured by {suite}", port.0)
             }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),
+            MediaCommand::Unbridge => format!("media {} to no one", port.0),
             MediaCommand::StopPlaying => format!("media {} plays nothing", port.0),
             MediaCommand::Whisper(to) => format!("media {} whispers to {:?}", port.0, to.map(|to| to.0)),
         },
@@ -268,6 +272,10 @@ fn write_output(log: &mut String, output: &Output) {
         Output::OfferResult(party, Err(status)) => format!("re-INVITE {} {status}", name(party)),
         Output::FirstAttempt | Output::OpenPort { .. } | Output::Redirected(_) => {
             unreachable!("the harness carries it out")
+        }
+        Output::ParkExpired => "not picked up".into(),
+        Output::PromptEnded(prompt, result) => {
+            format!("prompt {} to {} {}", prompt.prompt, prompt.side, result.as_str())
         }
         Output::Reached(party) => format!("reached {}", name(party)),
         Output::Terms(_) => "terms".into(),
@@ -409,12 +417,26 @@ pub(super) fn input(what: &str) -> Input {
         }),
         "offered" if words.len() == 3 => Input::Offered(party(words[1]), Err(words[2].parse().unwrap())),
         "offered" => Input::Offered(party(words[1]), Ok(sdp(2))),
+        "park" => {
+            let place = ParkedIn {
+                slot: 1,
+                by: Uuid::from_u128(11).into(),
+                until: Timestamp::from_micros(300_000_000),
+            };
+            Input::Park(party(words[1]), place, any_instant() + Duration::from_secs(300))
+        }
         "pickup" => Input::PickUp(Box::new(Awaited {
             settled: sdp(1).unwrap(),
             policy: CodecPolicy::ANY,
             from: CallId(Uuid::from_u128(9)),
         })),
         "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
+        "play" => Input::Play((words[1] != "-").then(|| LivePrompt {
+            play_id: Uuid::from_u128(words[3].parse().unwrap()).into(),
+            prompt: Prompt::from_name(words[1]).unwrap(),
+            side: PlaySide::from_name(words[2]).unwrap(),
+        })),
+        "played" => Input::Played(PortId(words[1].parse().unwrap()), words[2].parse().unwrap()),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
         "silent" => {
             let silent_for = Duration::from_millis(words[2].parse().unwrap());

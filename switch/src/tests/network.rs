@@ -94,6 +94,8 @@ pub(super) struct Net {
     /// What rooms and their media are told, as text, and the notes of rooms.
     pub(super) rooms: Vec<String>,
     pub(super) room_notes: Vec<RoomNote>,
+    /// Whether prompts play until the test ends them.
+    pub(super) is_player_slow: bool,
     /// The silence before each prompt.
     pub(super) leads: Vec<Duration>,
     /// The outputs of rooms and the media commands, in their order.
@@ -233,6 +235,7 @@ impl Net {
             requests: Vec::new(),
             rooms: Vec::new(),
             room_notes: Vec::new(),
+            is_player_slow: false,
             leads: Vec::new(),
             of_rooms: Vec::new(),
             notices: Vec::new(),
@@ -573,6 +576,7 @@ impl Net {
                 SwitchEvent::Guessing(guessing) => self.guessed.push(guessing),
                 SwitchEvent::PinGuessing(guessing) => self.pins_guessed.push(guessing),
                 SwitchEvent::RecordingFailed(_) => {}
+                SwitchEvent::Prompt(ended) => self.requests.push(format!("prompt {}", ended.result.as_str())),
                 SwitchEvent::Request(RequestChange { state, reason, .. }) => {
                     let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
                     self.requests.push(format!("{}{reason}", state.as_str()));
@@ -601,7 +605,7 @@ impl Net {
 
     /// Simulates a media engine that plays prompts in no time.
     fn media_hears(&mut self, port: PortId, command: &MediaCommand) {
-        if let MediaCommand::Play { token, .. } = command {
+        if let (MediaCommand::Play { token, .. }, false) = (command, self.is_player_slow) {
             self.feed(Input::Played(port, *token));
         }
         self.of_rooms.push(OfRooms::Media(port, command.clone()));

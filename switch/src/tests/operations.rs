@@ -19,7 +19,7 @@ use crate::tests::transfers::{ANN, BOB, Desk, one_of};
 
 impl Net {
     /// The live calls, the oldest first.
-    fn live(&mut self) -> Vec<LiveCall> {
+    pub(super) fn live(&mut self) -> Vec<LiveCall> {
         let window = Window::at(0, 50);
         let mut page = self
             .ask(ListCalls(Scope::Everything, LiveCallQuery { window, ..LiveCallQuery::default() }))
@@ -28,13 +28,13 @@ impl Net {
         page
     }
 
-    fn operate(&mut self, operation: CallOperation) -> Result<CallId, OperationRefused> {
+    pub(super) fn operate(&mut self, operation: CallOperation) -> Result<CallId, OperationRefused> {
         let done = self.ask(Operate(operation));
         self.run();
         done
     }
 
-    fn transfer(
+    pub(super) fn transfer(
         &mut self,
         call: CallId,
         leg: Option<LegId>,
@@ -43,11 +43,11 @@ impl Net {
         self.operate(CallOperation::Transfer(TransferOrder { call, leg, to }))
     }
 
-    fn hold(&mut self, call: CallId, leg: Option<LegId>) -> Result<CallId, OperationRefused> {
+    pub(super) fn hold(&mut self, call: CallId, leg: Option<LegId>) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::Hold(HoldOrder { call, leg }))
     }
 
-    fn unhold(&mut self, call: CallId) -> Result<CallId, OperationRefused> {
+    pub(super) fn unhold(&mut self, call: CallId) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::Unhold(call))
     }
 
@@ -66,12 +66,12 @@ impl Net {
     }
 }
 
-fn number(number: &str) -> TransferTarget {
+pub(super) fn number(number: &str) -> TransferTarget {
     TransferTarget::Number(number.to_owned())
 }
 
 /// The field that a refusal names; `conflict` and `gone` for those without one.
-fn refused(result: Result<CallId, OperationRefused>) -> String {
+pub(super) fn refused(result: Result<CallId, OperationRefused>) -> String {
     match result.unwrap_err() {
         OperationRefused::Wrong(problem) => problem.field,
         OperationRefused::Conflict(_) => "conflict".to_owned(),
@@ -248,7 +248,38 @@ fn a_held_party_is_transferred() {
     desk.net.hold(call, None).unwrap();
     desk.net.transfer(call, None, number(BOB)).unwrap();
     assert!(desk.bridges().ends_with(&[(2, 3), (3, 2)]), "{:?}", desk.bridges());
-    assert_eq!(refused(desk.net.hold(call, None)), "conflict", "its party is in another call now");
+    assert_eq!(refused(desk.net.hold(call, None)), "conflict", "its phone is in no call now");
+    desk.end();
+}
+
+/// Ann and Bob, whom a transfer has linked: either side holds, and the calls of both show it.
+#[test]
+fn parties_of_linked_calls_are_held() {
+    let mut desk = Desk::new([Plan::Accept]);
+    let first = desk.net.live()[0].uuid;
+    let second = desk.net.transfer(first, None, number(BOB)).unwrap();
+    let legs: Vec<LegId> = desk.net.live().iter().map(|live| live.legs[0].uuid).collect();
+    assert_eq!(refused(desk.net.unhold(first)), "conflict");
+    assert_eq!(desk.net.hold(first, Some(legs[0])), Ok(first));
+    let held = |desk: &mut Desk| desk.net.live().iter().map(|live| live.held_by).collect::<Vec<_>>();
+    assert_eq!(held(&mut desk), [Some(legs[0]); 2]);
+    let joins = ["2 joins, hears Nothing, muted", "3 joins, hears Music, muted"];
+    assert!(desk.net.rooms.iter().filter(|line| line.contains("joins")).eq(joins), "{:?}", desk.net.rooms);
+    assert_eq!(desk.net.offers_to_carrier()[2..], ["inactive", "sendonly"]);
+    assert_eq!(desk.net.hold(first, Some(legs[0])), Ok(first), "again changes nothing");
+    assert_eq!(refused(desk.net.hold(second, Some(legs[1]))), "conflict");
+    assert_eq!(desk.net.offers_to_carrier().len(), 4);
+    desk.net.rooms.clear();
+    assert_eq!(desk.net.unhold(second), Ok(second));
+    assert_eq!(held(&mut desk), [None; 2]);
+    assert_eq!(desk.net.rooms, ["3 leaves", "2 leaves"]);
+    assert!(desk.bridges().ends_with(&[(3, 2), (2, 3)]) || desk.bridges().ends_with(&[(2, 3), (3, 2)]));
+    assert_eq!(desk.net.offers_to_carrier()[4..], ["sendrecv"; 2]);
+    // The end of one ends the other, also during a hold.
+    desk.net.hold(second, Some(legs[1])).unwrap();
+    desk.carrier_hangs_up(0);
+    desk.net.wait(Duration::from_secs(5));
+    assert_eq!(desk.net.records.len(), 2);
     desk.end();
 }
 

@@ -10,7 +10,7 @@ const BEGUN: &str = "call 4000 PCMU sendrecv -> 1
 ";
 
 /// Checks what follows an answered call.
-fn check_after(script: &str, expect: expect_test::Expect) {
+pub(super) fn check_after(script: &str, expect: expect_test::Expect) {
     let played = crate::tests::ladder::play(&format!("{BEGUN}{script}"));
     let begun = crate::tests::ladder::play(BEGUN);
     expect.assert_eq(played.strip_prefix(&begun).unwrap());

@@ -4,9 +4,11 @@
 //! No test sleeps: a phone sends its next packet when the other has received one, which is every 20 ms.
 
 use sidetone_media::codec::{Codec, Decoder, Encoder};
+use sidetone_media::mix::MixId;
 use sidetone_media::rtp::RtpPacket;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
 
+use super::moves::pcmu_seat;
 use super::*;
 
 /// One party: what it sends and receives, in its codec.
@@ -114,6 +116,35 @@ fn both_parties_hear_each_other_in_their_own_codec() {
         // it should.
         assert!((0..ATTEMPTS).any(|_| hear_each_other(codecs)), "{codecs:?}: never without a break");
     }
+}
+
+/// A mix that listens to both takes nothing from them.
+#[test]
+fn a_transcoded_bridge_goes_on_while_a_mix_listens() {
+    let relay = start();
+    let (mut caller, mut callee) =
+        (Side::new(&relay, 0x1111, (0, Codec::Pcmu)), Side::new(&relay, 0x2222, (9, Codec::G722)));
+    caller.towards(&relay, &callee);
+    callee.towards(&relay, &caller);
+    for side in [&caller, &callee] {
+        let mut seat = pcmu_seat(u64::from(side.phone.ssrc));
+        (seat.formats.receive, seat.formats.send) = (vec![side.codec], side.codec);
+        relay.command(side.port.id, Command::Listen { mix: MixId(1), seat }).unwrap();
+    }
+    snapshot(&relay, callee.port.id);
+    let mut heard = 0;
+    // The first ones fill the buffer of the transcoder; later ones are due every 20 ms.
+    for _ in 0..60 {
+        caller.say();
+        callee.say();
+        let both = callee.hear_soon().is_some() && caller.hear_soon().is_some();
+        heard += u32::from(both);
+        if heard == 20 {
+            return;
+        }
+        assert!(both || heard == 0, "nothing arrives after {heard} packets");
+    }
+    panic!("{heard} packets arrived");
 }
 
 /// Lets both send and receive; `false` when one of them was too late.

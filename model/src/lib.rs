@@ -4,6 +4,7 @@
 pub mod access;
 pub mod ai_price;
 pub mod call;
+pub mod call_fields;
 pub mod call_info;
 pub mod call_log;
 pub mod call_operation;

@@ -102,7 +102,11 @@ pub fn outside<'a>(
     if trunks.is_empty() { Err(Reason::NoTrunk) } else { Ok(Outside { number, trunks }) }
 }
 
-fn from_extension<'a>(
+/// Decides where a number leads that an extension of the organisation dials.
+///
+/// # Errors
+/// [`Refusal`] when it leads nowhere.
+pub fn from_extension<'a>(
     directory: &'a Directory,
     organisation_id: OrganisationId,
     dialled: &str,

@@ -236,6 +236,7 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         srtp: Srtp::Required,
         forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
         do_not_disturb: Some(true),
+        max_registrations: 10,
     }
 }
 
@@ -331,6 +332,7 @@ fn the_directory_is_what_was_declared() {
             strict_source: None,
             forwarding: None,
             do_not_disturb: None,
+            max_registrations: 10,
             ..line(organisation, Some(team))
         };
         assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);

@@ -58,6 +58,8 @@ pub struct Extension {
     pub forwarding: Forwarding,
     /// Whether it refuses calls.
     pub do_not_disturb: bool,
+    /// How many bindings it may have, 1–50.
+    pub max_registrations: u32,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.

@@ -42,6 +42,9 @@ pub struct ExtensionRecord {
     /// Whether calls are refused with 480, or go to `forwarding.busy`. Calls of the extension and its notes are not
     /// affected.
     pub do_not_disturb: bool,
+    /// How many phones may be registered at once. One more takes the place of the oldest registration: first of the same
+    /// device, then of the same `User-Agent`, then of any.
+    pub max_registrations: u32,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -71,6 +74,8 @@ pub struct NewExtension {
     pub forwarding: Forwarding,
     /// See [`ExtensionRecord`].
     pub do_not_disturb: bool,
+    /// See [`ExtensionRecord`].
+    pub max_registrations: u32,
 }
 
 /// The changes of an extension; `None` keeps the stored value.
@@ -94,7 +99,14 @@ pub struct ExtensionChange {
     pub forwarding: Option<ForwardingChange>,
     /// Whether it refuses calls from now on.
     pub do_not_disturb: Option<bool>,
+    /// Another limit of registrations, from the next one on.
+    pub max_registrations: Option<u32>,
 }
+
+/// The limits of an extension's registrations.
+pub const REGISTRATIONS: std::ops::RangeInclusive<i64> = 1..=50;
+/// The limit where none is set.
+pub const REGISTRATIONS_DEFAULT: u32 = 10;
 
 impl ExtensionChange {
     /// Whether it changes nothing that only an administrator may change: users may set the forwarding and the do not

@@ -184,6 +184,7 @@ impl<R: CryptoRng> Work<'_, R> {
             srtp: declared.srtp,
             forwarding: declared.forwarding.clone(),
             do_not_disturb: declared.do_not_disturb,
+            max_registrations: declared.max_registrations,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
 use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::extension::{REGISTRATIONS, REGISTRATIONS_DEFAULT};
 use sidetone_model::forwarding::{
     Forwarding, NO_ANSWER_SECONDS_DEFAULT, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
 };
@@ -70,6 +71,7 @@ pub(super) struct Extension {
     pub(super) forwarding: Option<Forwarding>,
     /// `None` keeps what is stored.
     pub(super) do_not_disturb: Option<bool>,
+    pub(super) max_registrations: u32,
 }
 
 #[derive(Debug)]
@@ -221,6 +223,8 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let strict_source = fields.checked("strict_source", rules::strict_source);
     let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
     let do_not_disturb = fields.boolean("do_not_disturb");
+    let max_registrations = fields.integer("max_registrations", REGISTRATIONS);
+    let max_registrations = max_registrations.and_then(|count| u32::try_from(count).ok());
     let forwarding = fields.table("forwarding");
     fields.finish();
     let forwarding = forwarding.map(|(path, table)| forwarding_of(path, table, problems));
@@ -235,6 +239,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
         srtp,
         forwarding,
         do_not_disturb,
+        max_registrations: max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
     })
 }
 

@@ -71,7 +71,8 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
          codecs, strict_source, srtp, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
-         forward_unregistered, do_not_disturb FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         forward_unregistered, do_not_disturb, max_registrations
+         FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
          ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
@@ -89,6 +90,7 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             srtp: word(row, "srtp", Srtp::from_name)?,
             forwarding: forwarding(row)?,
             do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
+            max_registrations: number(row, "max_registrations")?,
         })
     };
     rows.iter().map(extension).collect()

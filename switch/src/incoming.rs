@@ -18,6 +18,7 @@ use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::denied::{Denial, Denied};
 use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
+use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
 use crate::messaging::{self, InfoContext};
@@ -88,6 +89,10 @@ impl Requests<'_> {
         }
         let now = self.now.instant;
         let result = Registration::from_request(request, *flow)
+            .map(|registration| Registration {
+                bindings_max: Some(bindings_max_of(extension)),
+                ..registration
+            })
             .and_then(|registration| self.registrar.register(now, &aor, registration));
         let is_registered = result.as_ref().is_ok_and(|bindings| !bindings.is_empty());
         let (status, headers) = reply_headers(request, result.as_deref(), now);

@@ -416,6 +416,7 @@ fn directory() -> DirectorySnapshot {
             srtp: Srtp::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
+            max_registrations: 10,
         }],
         numbers: vec![Number {
             id: id(31).into(),

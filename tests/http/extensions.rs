@@ -4,12 +4,13 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "codec_string",
     "created_at",
     "do_not_disturb",
     "forwarding",
     "id",
+    "max_registrations",
     "name",
     "number",
     "organisation_id",
@@ -23,6 +24,24 @@ const FIELDS: [&str; 12] = [
 fn the_rules_of_all_managed_things_hold() {
     let desk = Desk::start();
     hold_the_rules(&desk, "/extensions", &desk.extension("1002"), "directory:read", "directory:write");
+}
+
+#[test]
+fn the_limit_of_registrations_is_set_and_bounded() {
+    let desk = Desk::start();
+    let made = desk.post(As::Acme, "/extensions", json!({"number": "1003"}));
+    assert_eq!((made.status, &made.body["max_registrations"]), (201, &json!(10)), "{}", made.body);
+    let path = format!("/extensions/{}", made.body["id"].as_str().unwrap());
+    let changed = desk.patch(As::Acme, &path, json!({"max_registrations": 1}));
+    assert_eq!((changed.status, &changed.body["max_registrations"]), (200, &json!(1)), "{}", changed.body);
+    assert_eq!(desk.get(As::Acme, &path).body["max_registrations"], 1);
+    for wrong in [json!(0), json!(51), json!("2"), json!(null)] {
+        let answer = desk.patch(As::Acme, &path, json!({"max_registrations": wrong}));
+        assert_eq!((answer.status, answer.code()), (400, "invalid_request"), "{wrong}: {}", answer.body);
+        assert!(answer.message().starts_with("max_registrations: "), "{}", answer.message());
+    }
+    let made = desk.post(As::Acme, "/extensions", json!({"number": "1004", "max_registrations": 50}));
+    assert_eq!(made.body["max_registrations"], 50);
 }
 
 #[test]

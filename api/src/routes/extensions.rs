@@ -7,7 +7,9 @@ use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
 use sidetone_model::directory::{Secret, Srtp, StrictSource};
-use sidetone_model::extension::{ExtensionChange, ExtensionRecord, NewExtension};
+use sidetone_model::extension::{
+    ExtensionChange, ExtensionRecord, NewExtension, REGISTRATIONS, REGISTRATIONS_DEFAULT,
+};
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::forwarding::{
     Forwarding, ForwardingChange, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
@@ -61,6 +63,9 @@ body! {
         })),
         /// Whether calls are refused; false by default.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
+        /// How many phones may be registered at once; 10 by default.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 50, default = 10)]
+        max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
     }
     ignores &["id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -103,6 +108,9 @@ body! {
         })),
         /// Whether calls are refused, from the next call on.
         do_not_disturb: Option<bool> = optional(Fields::boolean),
+        /// How many phones may be registered at once, from the next registration on.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 50)]
+        max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -207,6 +215,7 @@ pub(crate) async fn create(
         srtp: body.srtp.unwrap_or(Srtp::Off),
         forwarding: Forwarding::default().changed(change_of(body.forwarding).unwrap_or_default()),
         do_not_disturb: body.do_not_disturb.unwrap_or(false),
+        max_registrations: body.max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
     };
     let now = (state.clock)();
     let (extension, password) = state.directory()?.extensions.create(caller.scope(), new, now).await?;
@@ -284,6 +293,7 @@ pub(crate) async fn change(
         srtp: body.srtp,
         forwarding: change_of(body.forwarding),
         do_not_disturb: body.do_not_disturb,
+        max_registrations: body.max_registrations,
     };
     if !manages && !change.is_personal() {
         return Err(ApiError::forbidden(

@@ -35,6 +35,8 @@ pub struct ExtensionRow {
     pub forwarding: Option<Forwarding>,
     /// Whether it refuses calls; `None` keeps what is stored.
     pub do_not_disturb: Option<bool>,
+    /// How many phones may be registered at once.
+    pub max_registrations: u32,
 }
 
 impl WriteTransaction {
@@ -126,6 +128,7 @@ impl ExtensionRow {
             do_not_disturb: self
                 .do_not_disturb
                 .unwrap_or_else(|| stored.is_some_and(|stored| stored.do_not_disturb)),
+            max_registrations: self.max_registrations,
             created_at: stored.map_or(now, |stored| stored.created_at),
             updated_at: now,
         }

@@ -87,6 +87,7 @@ impl Store {
             srtp: new.srtp,
             forwarding: new.forwarding.clone(),
             do_not_disturb: new.do_not_disturb,
+            max_registrations: new.max_registrations,
             created_at: now,
             updated_at: now,
         };
@@ -123,6 +124,7 @@ impl Store {
             srtp: change.srtp.unwrap_or(before.srtp),
             forwarding: before.forwarding.changed(forwarding),
             do_not_disturb: change.do_not_disturb.unwrap_or(before.do_not_disturb),
+            max_registrations: change.max_registrations.unwrap_or(before.max_registrations),
             updated_at: now,
             ..before
         };

@@ -18,8 +18,8 @@ impl WriteTransaction {
         sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us, strict_source, srtp, forward_always, forward_busy,
-             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb, max_registrations)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -39,6 +39,7 @@ impl WriteTransaction {
         .bind(i64::from(made.forwarding.no_answer_seconds))
         .bind(&made.forwarding.unregistered)
         .bind(i64::from(made.do_not_disturb))
+        .bind(i64::from(made.max_registrations))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -53,7 +54,7 @@ impl WriteTransaction {
         sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
              codecs = $6, search = $7, updated_at_us = $8, strict_source = $11, srtp = $12,
              forward_always = $13, forward_busy = $14, forward_no_answer = $15, forward_no_answer_seconds = $16,
-             forward_unregistered = $17, do_not_disturb = $18
+             forward_unregistered = $17, do_not_disturb = $18, max_registrations = $19
              WHERE id = $9 AND organisation_id = $10")
         .bind(after.team_id.map(|team| team.to_string()))
         .bind(&after.number)
@@ -73,6 +74,7 @@ impl WriteTransaction {
         .bind(i64::from(after.forwarding.no_answer_seconds))
         .bind(&after.forwarding.unregistered)
         .bind(i64::from(after.do_not_disturb))
+        .bind(i64::from(after.max_registrations))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -103,6 +105,7 @@ pub(super) fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         srtp: word(row, "srtp", Srtp::from_name)?,
         forwarding: forwarding(row)?,
         do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
+        max_registrations: number(row, "max_registrations")?,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

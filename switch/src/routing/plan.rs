@@ -204,6 +204,7 @@ mod tests {
             srtp: Srtp::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
+            max_registrations: 10,
         }
     }
 

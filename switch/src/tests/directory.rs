@@ -40,6 +40,7 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
         srtp: Srtp::Off,
         forwarding: Forwarding::default(),
         do_not_disturb: false,
+        max_registrations: 10,
     }
 }
 

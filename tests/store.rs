@@ -237,6 +237,7 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
         do_not_disturb: Some(true),
         max_registrations: 10,
+        notify_message_waiting: false,
     }
 }
 
@@ -333,6 +334,7 @@ fn the_directory_is_what_was_declared() {
             forwarding: None,
             do_not_disturb: None,
             max_registrations: 10,
+            notify_message_waiting: false,
             ..line(organisation, Some(team))
         };
         assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::call::words;
 use crate::forwarding::Forwarding;
 use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId, TrunkId};
+use crate::message_waiting::MessageWaiting;
 use crate::money::Currency;
 pub use crate::numbering::Numbering;
 use crate::room::RoomConfig;
@@ -60,6 +61,10 @@ pub struct Extension {
     pub do_not_disturb: bool,
     /// How many bindings it may have, 1–50.
     pub max_registrations: u32,
+    /// Whether its phones are sent `message_waiting` without a subscription.
+    pub notify_message_waiting: bool,
+    /// The messages in its mailbox.
+    pub message_waiting: MessageWaiting,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.

@@ -7,6 +7,7 @@ use crate::directory::{Secret, Srtp, StrictSource};
 use crate::forwarding::{Forwarding, ForwardingChange};
 use crate::ids::{ExtensionId, OrganisationId, TeamId, UserId};
 use crate::listing::Listing;
+use crate::message_waiting::MessageWaiting;
 use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
@@ -45,6 +46,9 @@ pub struct ExtensionRecord {
     /// How many phones may be registered at once. One more takes the place of the oldest registration: first of the same
     /// device, then of the same `User-Agent`, then of any.
     pub max_registrations: u32,
+    /// Whether the registered phones are sent the state of the mailbox without a subscription, for phones that do not
+    /// subscribe.
+    pub notify_message_waiting: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -76,6 +80,8 @@ pub struct NewExtension {
     pub do_not_disturb: bool,
     /// See [`ExtensionRecord`].
     pub max_registrations: u32,
+    /// See [`ExtensionRecord`].
+    pub notify_message_waiting: bool,
 }
 
 /// The changes of an extension; `None` keeps the stored value.
@@ -101,6 +107,8 @@ pub struct ExtensionChange {
     pub do_not_disturb: Option<bool>,
     /// Another limit of registrations, from the next one on.
     pub max_registrations: Option<u32>,
+    /// Whether its phones are sent the state of the mailbox without a subscription from now on.
+    pub notify_message_waiting: Option<bool>,
 }
 
 /// The limits of an extension's registrations.
@@ -149,6 +157,17 @@ pub trait Extensions: Send + Sync {
         change: ExtensionChange,
         now: Timestamp,
     ) -> PortFuture<'_, ExtensionRecord>;
+
+    /// The messages in the mailbox of an extension inside `scope`.
+    fn message_waiting(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, MessageWaiting>;
+
+    /// Replaces the messages in the mailbox of an extension inside `scope`; its phones are notified.
+    fn set_message_waiting(
+        &self,
+        scope: Scope,
+        extension: ExtensionId,
+        waiting: MessageWaiting,
+    ) -> PortFuture<'_, ()>;
 
     /// Removes an extension inside `scope`. A conflict while a number leads to it or an agent takes its calls.
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;

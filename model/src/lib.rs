@@ -32,6 +32,7 @@ pub mod line_limit;
 pub mod listing;
 pub mod live_call;
 pub mod media_quality;
+pub mod message_waiting;
 pub mod metrics;
 pub mod money;
 pub mod note;

@@ -185,6 +185,7 @@ impl<R: CryptoRng> Work<'_, R> {
             forwarding: declared.forwarding.clone(),
             do_not_disturb: declared.do_not_disturb,
             max_registrations: declared.max_registrations,
+            notify_message_waiting: declared.notify_message_waiting,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);

@@ -72,6 +72,7 @@ pub(super) struct Extension {
     /// `None` keeps what is stored.
     pub(super) do_not_disturb: Option<bool>,
     pub(super) max_registrations: u32,
+    pub(super) notify_message_waiting: bool,
 }
 
 #[derive(Debug)]
@@ -223,6 +224,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let strict_source = fields.checked("strict_source", rules::strict_source);
     let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
     let do_not_disturb = fields.boolean("do_not_disturb");
+    let notify_message_waiting = fields.boolean("notify_message_waiting").unwrap_or(false);
     let max_registrations = fields.integer("max_registrations", REGISTRATIONS);
     let max_registrations = max_registrations.and_then(|count| u32::try_from(count).ok());
     let forwarding = fields.table("forwarding");
@@ -240,6 +242,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
         forwarding,
         do_not_disturb,
         max_registrations: max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
+        notify_message_waiting,
     })
 }
 

@@ -417,6 +417,8 @@ fn directory() -> DirectorySnapshot {
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             max_registrations: 10,
+            notify_message_waiting: false,
+            message_waiting: Default::default(),
         }],
         numbers: vec![Number {
             id: id(31).into(),

@@ -66,6 +66,8 @@ body! {
         /// How many phones may be registered at once; 10 by default.
         #[schema(value_type = Option<i32>, minimum = 1, maximum = 50, default = 10)]
         max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
+        /// Whether the registered phones are sent the state of the mailbox without a subscription; false by default.
+        notify_message_waiting: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -111,6 +113,8 @@ body! {
         /// How many phones may be registered at once, from the next registration on.
         #[schema(value_type = Option<i32>, minimum = 1, maximum = 50)]
         max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
+        /// Whether the registered phones are sent the state of the mailbox without a subscription.
+        notify_message_waiting: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -216,6 +220,7 @@ pub(crate) async fn create(
         forwarding: Forwarding::default().changed(change_of(body.forwarding).unwrap_or_default()),
         do_not_disturb: body.do_not_disturb.unwrap_or(false),
         max_registrations: body.max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
+        notify_message_waiting: body.notify_message_waiting.unwrap_or(false),
     };
     let now = (state.clock)();
     let (extension, password) = state.directory()?.extensions.create(caller.scope(), new, now).await?;
@@ -294,6 +299,7 @@ pub(crate) async fn change(
         forwarding: change_of(body.forwarding),
         do_not_disturb: body.do_not_disturb,
         max_registrations: body.max_registrations,
+        notify_message_waiting: body.notify_message_waiting,
     };
     if !manages && !change.is_personal() {
         return Err(ApiError::forbidden(
@@ -331,7 +337,12 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<ExtensionRecord, ApiError> {
+/// Returns the extension in the path if the caller sees it.
+pub(super) async fn visible(
+    caller: &Caller,
+    state: &ApiState,
+    id: &str,
+) -> Result<ExtensionRecord, ApiError> {
     visible_to(caller.scope(), state, page::path_id("id", id)?).await
 }
 

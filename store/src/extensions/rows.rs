@@ -18,8 +18,9 @@ impl WriteTransaction {
         sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us, strict_source, srtp, forward_always, forward_busy,
-             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb, max_registrations)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb, max_registrations,
+             notify_message_waiting)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -40,6 +41,7 @@ impl WriteTransaction {
         .bind(&made.forwarding.unregistered)
         .bind(i64::from(made.do_not_disturb))
         .bind(i64::from(made.max_registrations))
+        .bind(i64::from(made.notify_message_waiting))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -54,7 +56,8 @@ impl WriteTransaction {
         sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
              codecs = $6, search = $7, updated_at_us = $8, strict_source = $11, srtp = $12,
              forward_always = $13, forward_busy = $14, forward_no_answer = $15, forward_no_answer_seconds = $16,
-             forward_unregistered = $17, do_not_disturb = $18, max_registrations = $19
+             forward_unregistered = $17, do_not_disturb = $18, max_registrations = $19,
+             notify_message_waiting = $20
              WHERE id = $9 AND organisation_id = $10")
         .bind(after.team_id.map(|team| team.to_string()))
         .bind(&after.number)
@@ -75,6 +78,7 @@ impl WriteTransaction {
         .bind(&after.forwarding.unregistered)
         .bind(i64::from(after.do_not_disturb))
         .bind(i64::from(after.max_registrations))
+        .bind(i64::from(after.notify_message_waiting))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -106,6 +110,7 @@ pub(super) fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         forwarding: forwarding(row)?,
         do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
         max_registrations: number(row, "max_registrations")?,
+        notify_message_waiting: row.try_get::<i64>("notify_message_waiting")? != 0,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

@@ -205,6 +205,8 @@ mod tests {
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             max_registrations: 10,
+            notify_message_waiting: false,
+            message_waiting: Default::default(),
         }
     }
 

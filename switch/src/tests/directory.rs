@@ -41,6 +41,8 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
         forwarding: Forwarding::default(),
         do_not_disturb: false,
         max_registrations: 10,
+        notify_message_waiting: false,
+        message_waiting: Default::default(),
     }
 }
 

@@ -154,6 +154,9 @@ struct WrittenEvent {
     team_id: Option<TeamId>,
     kind: EventKind,
     at_us: i64,
+    /// The text of its viewers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    viewers: Option<String>,
     data: Map<String, Value>,
 }
 
@@ -165,15 +168,18 @@ pub(crate) fn event_to_json(event: &Event) -> Result<Value, serde_json::Error> {
         team_id: event.team_id,
         kind: event.kind,
         at_us: event.timestamp.as_micros(),
+        viewers: event.viewers.as_ref().map(ToString::to_string),
         data: event.data.clone(),
     })
 }
 
 /// The event of a letter's content.
 fn event_of_json(content: &Value) -> Option<Event> {
-    let WrittenEvent { id, organisation_id, team_id, kind, at_us, data } =
+    let WrittenEvent { id, organisation_id, team_id, kind, at_us, viewers, data } =
         serde_json::from_value(content.clone()).ok()?;
-    Some(Event { id, kind, timestamp: Timestamp::from_micros(at_us), organisation_id, team_id, data })
+    let viewers = viewers.and_then(|viewers| viewers.parse().ok()).map(Arc::new);
+    let timestamp = Timestamp::from_micros(at_us);
+    Some(Event { id, kind, timestamp, organisation_id, team_id, viewers, data })
 }
 
 /// Stores a letter again; `false` when its kind cannot be stored again.

@@ -238,6 +238,8 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
         do_not_disturb: Some(true),
         language: Some(Language::German),
+        max_registrations: 10,
+        notify_message_waiting: false,
     }
 }
 
@@ -334,6 +336,8 @@ fn the_directory_is_what_was_declared() {
             forwarding: None,
             do_not_disturb: None,
             language: None,
+            max_registrations: 10,
+            notify_message_waiting: false,
             ..line(organisation, Some(team))
         };
         assert_eq!(write.declare_extension(&plain, at(2)).await.unwrap().1, Change::Changed);

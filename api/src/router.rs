@@ -43,9 +43,9 @@ use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_parking, call_prompts, call_quality,
     call_recordings, call_requests, call_trace, calls, cdr_export, cdrs, conference_controls,
     conference_member_controls, conference_people, conference_rooms, conference_sounds, conferences,
-    conversation_list, conversations, docs, events, extensions, health, notes, numbers, openapi as reference,
-    organisations, prompts, rates, recordings, registrations, room_meetings, room_sessions, start, totals,
-    trunks,
+    conversation_list, conversations, docs, events, extensions, health, message_waiting, notes, numbers,
+    openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
+    room_sessions, start, totals, trunks,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -139,8 +139,6 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(login::log_in))
         .routes(routes!(login::log_out))
         .routes(routes!(login::me))
-        .routes(routes!(extensions::list, extensions::create))
-        .routes(routes!(extensions::find, extensions::change, extensions::delete))
         .routes(routes!(notes::of_call))
         .routes(routes!(notes::of_extension))
         .routes(routes!(notes::of_room))
@@ -205,11 +203,14 @@ fn conversation_routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(conversations::find_by_call))
 }
 
-/// The routes of trunks, teams, people, keys and webhooks, under `/api/v1`.
+/// The routes of trunks, extensions, teams, people, keys and webhooks, under `/api/v1`.
 fn management() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(trunks::list, trunks::create))
         .routes(routes!(trunks::find, trunks::change, trunks::delete))
+        .routes(routes!(extensions::list, extensions::create))
+        .routes(routes!(extensions::find, extensions::change, extensions::delete))
+        .routes(routes!(message_waiting::read, message_waiting::set))
         .routes(routes!(agents::list, agents::create))
         .routes(routes!(agents::find, agents::change, agents::delete))
         .routes(routes!(api_keys::list, api_keys::create))

@@ -89,14 +89,14 @@ pub enum OperationRefused {
     Conflict(String),
     /// There is no such live call.
     Gone,
-    /// A field of the order is wrong.
-    Wrong(FieldProblem),
+    /// Fields of the order are wrong.
+    Wrong(Vec<FieldProblem>),
 }
 
 impl OperationRefused {
     /// Refuses a field of the order.
     pub fn wrong(field: &str, message: impl Into<String>) -> Self {
-        OperationRefused::Wrong(FieldProblem { field: field.to_owned(), message: message.into() })
+        OperationRefused::Wrong(vec![FieldProblem { field: field.to_owned(), message: message.into() }])
     }
 }
 
@@ -106,7 +106,7 @@ impl From<OperationRefused> for Problem {
             OperationRefused::Busy => Problem::Busy { retry_after_s: BUSY_RETRY_S },
             OperationRefused::Conflict(why) => Problem::Conflict(why),
             OperationRefused::Gone => Problem::NotFound("there is no such call that is up".to_owned()),
-            OperationRefused::Wrong(field) => Problem::Unprocessable(vec![field]),
+            OperationRefused::Wrong(fields) => Problem::Unprocessable(fields),
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::access::Scope;
 use crate::call::{HangupCause, words};
+use crate::call_fields::GivenFields;
 use crate::call_operation::CallOperation;
 use crate::ids::{CallId, CallRequestId, ExtensionId, OrganisationId, TeamId};
 use crate::page::{Page, Window};
@@ -247,6 +248,9 @@ pub trait CallRequests: Send + Sync {
         organisation: OrganisationId,
         requested: RequestedCall,
     ) -> PortFuture<'_, Placeable>;
+
+    /// Returns what is wrong with fields of a request whose others are wrong in themselves, so that one answer names all.
+    fn wrong_fields(&self, scope: Scope, given: GivenFields) -> PortFuture<'_, Vec<FieldProblem>>;
 
     /// Stores a request, and places its call after that.
     fn place(

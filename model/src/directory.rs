@@ -8,6 +8,7 @@ use crate::call::words;
 use crate::forwarding::Forwarding;
 use crate::ids::{AgentId, ExtensionId, NumberId, OrganisationId, RoomId, TeamId, TrunkId};
 use crate::language::Language;
+use crate::message_waiting::MessageWaiting;
 use crate::money::Currency;
 pub use crate::numbering::Numbering;
 use crate::room::RoomConfig;
@@ -63,6 +64,12 @@ pub struct Extension {
     pub do_not_disturb: bool,
     /// The language of its prompts; `None` is the organisation's.
     pub language: Option<Language>,
+    /// How many bindings it may have, 1–50.
+    pub max_registrations: u32,
+    /// Whether its phones are sent `message_waiting` without a subscription.
+    pub notify_message_waiting: bool,
+    /// The messages in its mailbox.
+    pub message_waiting: MessageWaiting,
 }
 
 /// H(A1) of one user in the two algorithms that phones use (RFC 7616 §3.4.2); never the password itself.

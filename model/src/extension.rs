@@ -8,6 +8,7 @@ use crate::forwarding::{Forwarding, ForwardingChange};
 use crate::ids::{ExtensionId, OrganisationId, TeamId, UserId};
 use crate::language::Language;
 use crate::listing::Listing;
+use crate::message_waiting::MessageWaiting;
 use crate::page::Page;
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
@@ -46,6 +47,12 @@ pub struct ExtensionRecord {
     /// The language of the built-in prompts that the extension hears; null for the organisation's.
     #[cfg_attr(feature = "openapi", schema(required, inline))]
     pub language: Option<Language>,
+    /// How many phones may be registered at once. One more takes the place of the oldest registration: first of the same
+    /// device, then of the same `User-Agent`, then of any.
+    pub max_registrations: u32,
+    /// Whether the registered phones are sent the state of the mailbox without a subscription, for phones that do not
+    /// subscribe.
+    pub notify_message_waiting: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -77,6 +84,10 @@ pub struct NewExtension {
     pub do_not_disturb: bool,
     /// See [`ExtensionRecord`].
     pub language: Option<Language>,
+    /// See [`ExtensionRecord`].
+    pub max_registrations: u32,
+    /// See [`ExtensionRecord`].
+    pub notify_message_waiting: bool,
 }
 
 /// The changes of an extension; `None` keeps the stored value.
@@ -102,7 +113,16 @@ pub struct ExtensionChange {
     pub do_not_disturb: Option<bool>,
     /// Another language, or the organisation's.
     pub language: Option<Option<Language>>,
+    /// Another limit of registrations, from the next one on.
+    pub max_registrations: Option<u32>,
+    /// Whether its phones are sent the state of the mailbox without a subscription from now on.
+    pub notify_message_waiting: Option<bool>,
 }
+
+/// The limits of an extension's registrations.
+pub const REGISTRATIONS: std::ops::RangeInclusive<i64> = 1..=50;
+/// The limit where none is set.
+pub const REGISTRATIONS_DEFAULT: u32 = 10;
 
 impl ExtensionChange {
     /// Whether it changes nothing that only an administrator may change: users may set the forwarding and the do not
@@ -145,6 +165,17 @@ pub trait Extensions: Send + Sync {
         change: ExtensionChange,
         now: Timestamp,
     ) -> PortFuture<'_, ExtensionRecord>;
+
+    /// The messages in the mailbox of an extension inside `scope`.
+    fn message_waiting(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, MessageWaiting>;
+
+    /// Replaces the messages in the mailbox of an extension inside `scope`; its phones are notified.
+    fn set_message_waiting(
+        &self,
+        scope: Scope,
+        extension: ExtensionId,
+        waiting: MessageWaiting,
+    ) -> PortFuture<'_, ()>;
 
     /// Removes an extension inside `scope`. A conflict while a number leads to it or an agent takes its calls.
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;

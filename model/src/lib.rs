@@ -4,6 +4,7 @@
 pub mod access;
 pub mod ai_price;
 pub mod call;
+pub mod call_fields;
 pub mod call_info;
 pub mod call_log;
 pub mod call_operation;
@@ -34,6 +35,7 @@ pub mod line_limit;
 pub mod listing;
 pub mod live_call;
 pub mod media_quality;
+pub mod message_waiting;
 pub mod metrics;
 pub mod money;
 pub mod note;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::access::Scope;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_operation::CallOperation;
 use sidetone_model::call_parking::PickUpOrder;
 use sidetone_model::call_request::{
@@ -16,7 +17,7 @@ use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_store::{NamedExtension, Store};
-use sidetone_switch::queries::{CancelCall, CheckCall, EndCall, Operate, PlaceCall};
+use sidetone_switch::queries::{CancelCall, CheckCall, EndCall, Operate, PlaceCall, WrongFields};
 use uuid::Uuid;
 
 use crate::clock::{Clock, instant};
@@ -52,10 +53,7 @@ impl CallRequestService {
         from: &str,
     ) -> Result<NamedExtension, Problem> {
         let named = self.store.extension_named(organisation, from).await?;
-        let named = named.ok_or_else(|| {
-            let message = "is no extension, agent or user with an extension".to_owned();
-            Problem::Unprocessable(vec![FieldProblem { field: "from".to_owned(), message }])
-        })?;
+        let named = named.ok_or_else(|| Problem::Unprocessable(vec![no_extension()]))?;
         if !scope.covers(named.organisation_id, named.team_id) {
             return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
         }
@@ -68,12 +66,21 @@ impl CallRequestService {
         organisation: OrganisationId,
         requested: &RequestedCall,
     ) -> Result<(NamedExtension, Placeable), Problem> {
-        let named = self.extension(scope, organisation, &requested.from).await?;
-        let mut wrong = Vec::new();
-        if requested.callback_url.is_some() && !self.store.has_callback_secret(named.organisation_id).await? {
-            let (field, message) = ("callback_url".to_owned(), UNSIGNED.to_owned());
-            wrong.push(FieldProblem { field, message });
+        let named = self.store.extension_named(organisation, &requested.from).await?;
+        let Some(named) = named else {
+            let given = GivenFields::Placement {
+                organisation,
+                from: Some(requested.from.clone()),
+                to: Some(requested.to.clone()),
+                caller_id: requested.caller_id.clone(),
+                has_callback: requested.callback_url.is_some(),
+            };
+            return Err(Problem::Unprocessable(self.wrong(scope, given).await?));
+        };
+        if !scope.covers(named.organisation_id, named.team_id) {
+            return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
         }
+        let wrong = self.unsigned(named.organisation_id, requested.callback_url.is_some()).await?;
         let checked = self.switch.ask(CheckCall(named.id, requested.clone())).await?;
         let placeable = match checked.map_err(Problem::from) {
             Ok(_) if !wrong.is_empty() => return Err(Problem::Unprocessable(wrong)),
@@ -88,6 +95,41 @@ impl CallRequestService {
             return Err(Problem::Busy { retry_after_s: BUSY_RETRY_S });
         }
         Ok((named, placeable))
+    }
+
+    /// Returns what is wrong with fields of a request, those of the switch's directory among them.
+    async fn wrong(&self, scope: Scope, mut given: GivenFields) -> Result<Vec<FieldProblem>, Problem> {
+        let GivenFields::Placement { organisation, from, has_callback, .. } = &mut given else {
+            return Ok(self.switch.ask(WrongFields(given)).await?);
+        };
+        let mut wrong = Vec::new();
+        if let Some(from) = from {
+            match self.store.extension_named(*organisation, from).await? {
+                // The request is refused for that; nothing is looked up in another tenant's directory.
+                Some(named) if !scope.covers(named.organisation_id, named.team_id) => return Ok(Vec::new()),
+                Some(named) => *organisation = named.organisation_id,
+                None => {
+                    wrong.push(no_extension());
+                }
+            }
+        }
+        let unsigned = self.unsigned(*organisation, *has_callback).await?;
+        wrong.extend(self.switch.ask(WrongFields(given)).await?);
+        wrong.extend(unsigned);
+        Ok(wrong)
+    }
+
+    /// Returns the problem of a callback that the organisation has no secret for.
+    async fn unsigned(
+        &self,
+        organisation: OrganisationId,
+        has_callback: bool,
+    ) -> Result<Vec<FieldProblem>, Problem> {
+        if !has_callback || self.store.has_callback_secret(organisation).await? {
+            return Ok(Vec::new());
+        }
+        let (field, message) = ("callback_url".to_owned(), UNSIGNED.to_owned());
+        Ok(vec![FieldProblem { field, message }])
     }
 
     async fn store_and_place(
@@ -170,6 +212,10 @@ impl CallRequests for CallRequestService {
         Box::pin(async move { Ok(self.checked(scope, organisation, &requested).await?.1) })
     }
 
+    fn wrong_fields(&self, scope: Scope, given: GivenFields) -> PortFuture<'_, Vec<FieldProblem>> {
+        Box::pin(self.wrong(scope, given))
+    }
+
     fn place(
         &self,
         scope: Scope,
@@ -212,6 +258,11 @@ impl CallRequests for CallRequestService {
             Ok(self.switch.ask(Operate(order)).await??)
         })
     }
+}
+
+fn no_extension() -> FieldProblem {
+    let message = "is no extension, agent or user with an extension".to_owned();
+    FieldProblem { field: "from".to_owned(), message }
 }
 
 const UNSIGNED: &str = "needs the organisation's callback_secret, which signs the callbacks: set it with PATCH \

@@ -1,7 +1,9 @@
 //! Live sessions, as the rows they are stored as.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use sidetone_model::event::EventViewers;
 use sidetone_model::ids::ConferenceSessionId;
 use sidetone_model::room::event::{Person, RoomChange, RoomEvent};
 use sidetone_model::room::rows::{
@@ -30,6 +32,8 @@ struct Session {
     invites: Vec<Row<InviteRow>>,
     /// The `seq` of the last event that shows one.
     seq: u64,
+    /// The teams and extensions of the people who are in it.
+    viewers: Option<Arc<EventViewers>>,
 }
 
 /// A row, and whether it is stored in its current state.
@@ -55,7 +59,8 @@ impl SessionRows {
         let Some(session) = self.live.get_mut(&told.event.session) else { return };
         session.row.revision = session.row.revision.max(told.event.revision);
         self.dirty.insert(told.event.session);
-        self.rows.events.push(session.next(EventSource::Talk(told)));
+        let viewers = session.viewers.clone();
+        self.rows.events.push(session.next(EventSource::Talk(told), viewers));
     }
 
     /// Marks every live session as live at `now`.
@@ -110,6 +115,7 @@ impl SessionRows {
         // A session that is over has no further changes.
         let known = self.live.get_mut(&event.session).filter(|session| session.row.ended_at.is_none());
         let Some(session) = known else { return };
+        let before = session.viewers.clone();
         session.change(&event);
         self.dirty.insert(event.session);
         if event.what == RoomChange::Recording(true) {
@@ -118,7 +124,8 @@ impl SessionRows {
         }
         if event.what.is_event() {
             if is_told {
-                self.rows.events.push(session.next(EventSource::Room(event)));
+                let viewers = session.shown_to(&event.what, before);
+                self.rows.events.push(session.next(EventSource::Room(event), viewers));
             } else {
                 self.discarded += 1;
             }
@@ -144,31 +151,38 @@ impl Session {
             events: 0,
             revision: event.revision,
         };
-        Session { row, people: BTreeMap::new(), invites: Vec::new(), seq: 0 }
+        Session { row, people: BTreeMap::new(), invites: Vec::new(), seq: 0, viewers: None }
     }
 
     /// Numbers the session's next event. `call.conferenced` shows no `seq`, and so counts for none.
-    fn next(&mut self, what: EventSource) -> NewEvent {
+    fn next(&mut self, what: EventSource, viewers: Option<Arc<EventViewers>>) -> NewEvent {
         self.row.events += 1;
         let is_merge =
             matches!(&what, EventSource::Room(event) if matches!(event.what, RoomChange::Merged { .. }));
         self.seq += u64::from(!is_merge);
-        NewEvent { session: self.row.id, position: self.row.events, seq: self.seq, what }
+        NewEvent { session: self.row.id, position: self.row.events, seq: self.seq, what, viewers }
     }
 
     fn change(&mut self, event: &RoomEvent) {
         self.row.seen_at = self.row.seen_at.max(event.at);
         self.row.revision = self.row.revision.max(event.revision);
         match &event.what {
-            RoomChange::Ended => self.end(event.at),
+            RoomChange::Ended => {
+                self.end(event.at);
+                self.count_viewers();
+            }
             RoomChange::Invited(invite) => self.invite(invite),
-            RoomChange::Joined(person) => self.join(person.clone()),
+            RoomChange::Joined(person) => {
+                self.join(person.clone());
+                self.count_viewers();
+            }
             RoomChange::Left { member, talked_ms, .. } => {
                 if let Some(person) = self.people.get_mut(member) {
                     person.row.left_at = Some(event.at);
                     person.row.talked_ms = *talked_ms;
                     person.is_stored = false;
                 }
+                self.count_viewers();
             }
             // A recording is under way until it is known to be complete, even after the request to stop it.
             RoomChange::Recording(on) => {
@@ -188,6 +202,32 @@ impl Session {
             | RoomChange::Recorded { .. }
             | RoomChange::Talking { .. } => {}
         }
+    }
+
+    /// The users who see an event beside those of the whole organisation: those of the members before the change and
+    /// after it. A member who leaves was
+    /// in the room until then.
+    fn shown_to(&self, what: &RoomChange, before: Option<Arc<EventViewers>>) -> Option<Arc<EventViewers>> {
+        match what {
+            RoomChange::Ended | RoomChange::Left { .. } => before,
+            // It comes before both calls' parties: only the user who requested it is known.
+            RoomChange::Merged { by, .. } => {
+                let mut viewers = before.as_deref().cloned().unwrap_or_default();
+                viewers.extensions.extend(by.extension_id);
+                Some(Arc::new(viewers)).filter(|viewers| !viewers.is_empty())
+            }
+            _ => self.viewers.clone(),
+        }
+    }
+
+    fn count_viewers(&mut self) {
+        let here = self.people.values().map(|person| &person.row).filter(|row| row.left_at.is_none());
+        let mut viewers = EventViewers::default();
+        for row in here {
+            viewers.teams.extend(row.person.team_id);
+            viewers.extensions.extend(row.person.extension_id);
+        }
+        self.viewers = Some(viewers).filter(|viewers| !viewers.is_empty()).map(Arc::new);
     }
 
     fn join(&mut self, person: Person) {
@@ -264,7 +304,7 @@ fn is_open(state: InviteState) -> bool {
 #[cfg(test)]
 mod tests {
     use sidetone_model::call::HangupCause;
-    use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId, RoomId};
+    use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId, RoomId, TeamId};
     use sidetone_model::room::Role;
     use sidetone_model::room::event::MergedBy;
     use uuid::Uuid;
@@ -294,6 +334,7 @@ mod tests {
             number: format!("{}", 100 + member),
             role: Role::Participant,
             extension_id: None,
+            team_id: None,
             call_uuid: CallId(Uuid::from_u128(member.into())),
             leg: LegId(Uuid::from_u128(member.into())),
             joined_at: at(0),
@@ -349,6 +390,41 @@ mod tests {
         assert_eq!((rows.recordings.len(), session_rows.live()), (1, 0));
         session_rows.fold(event(11, RoomChange::Ended));
         assert!(session_rows.take().is_empty(), "it is over");
+    }
+
+    #[test]
+    fn events_are_for_the_teams_and_extensions_of_those_who_are_in_the_room() {
+        let seated = |member: u32| {
+            let RoomChange::Joined(person) = joined(member) else { unreachable!() };
+            let extension_id = Some(ExtensionId(Uuid::from_u128(member.into())));
+            // The third has an extension without a team.
+            let team_id = (member < 3).then(|| TeamId(Uuid::from_u128(u128::from(member) + 10)));
+            RoomChange::Joined(Person { extension_id, team_id, ..person })
+        };
+        let left = |member| RoomChange::Left { member, cause: HangupCause::NormalClearing, talked_ms: 0 };
+        let by = MergedBy { extension_id: Some(ExtensionId(Uuid::from_u128(8))), ..MergedBy::default() };
+        let cases = [
+            (RoomChange::Merged { calls: [CallId(Uuid::nil()); 2], by }, "x8"),
+            (RoomChange::Locked(true), ""),
+            (seated(1), "t11 x1"),
+            (seated(2), "t11 t12 x1 x2"),
+            (left(1), "t11 t12 x1 x2"),
+            (RoomChange::Locked(false), "t12 x2"),
+            (seated(3), "t12 x2 x3"),
+            (left(2), "t12 x2 x3"),
+            (RoomChange::Ended, "x3"),
+        ];
+        let mut session_rows = opened();
+        for (number, (what, expected)) in cases.into_iter().enumerate() {
+            session_rows.fold(event(number as u64 + 2, what.clone()));
+            // What was stored before makes no difference.
+            let rows = session_rows.take();
+            let event = rows.events[0].event().unwrap();
+            let viewers = event.viewers.as_deref().cloned().unwrap_or_default();
+            let teams = viewers.teams.iter().map(|team| format!("t{}", team.0.as_u128()));
+            let extensions = viewers.extensions.iter().map(|own| format!("x{}", own.0.as_u128()));
+            assert_eq!(teams.chain(extensions).collect::<Vec<_>>().join(" "), expected, "{what:?}");
+        }
     }
 
     #[test]

@@ -68,6 +68,7 @@ fn joined(member: u32) -> RoomChange {
         number: "101".to_owned(),
         role: Role::Participant,
         extension_id: None,
+        team_id: None,
         call_uuid: CallId(Uuid::from_u128(member.into())),
         leg: LegId(Uuid::from_u128(member.into())),
         joined_at: Timestamp::default(),

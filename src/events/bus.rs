@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone_model::access::Scope;
-use sidetone_model::event::{EventFilter, EventLog, Position, StreamedEvent};
+use sidetone_model::event::{EventFilter, EventLog, EventReader, Position, StreamedEvent};
 use sidetone_model::problem::Problem;
 use sidetone_store::{Listener, Store};
 use tokio::sync::{Notify, watch};
@@ -120,7 +120,7 @@ impl Bus {
 
     /// Passes the next events of the log on; returns whether these were the last ones.
     async fn read_log(&self, start: Position) -> bool {
-        match self.0.log.after(Scope::Everything, start, BATCH_LEN).await {
+        match self.0.log.after(&EventReader::from(Scope::Everything), start, BATCH_LEN).await {
             Ok(batch) => {
                 let events = batch.events.iter().map(|placed| Arc::new(StreamedEvent::from(placed)));
                 self.show(start, events.collect(), batch.next);

@@ -110,6 +110,7 @@ mod tests {
             kind: EventKind::CallEnded,
             organisation_id: OrganisationId(Uuid::from_u128(9)),
             team_id: None,
+            viewers: None,
             envelope: "x".repeat(bytes),
         })
     }

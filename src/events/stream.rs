@@ -74,7 +74,7 @@ impl Stream {
                 (Some(Gap::TooOld { replay_from: oldest }), From::Instant(oldest))
             }
             Start::Since(at) => (None, From::Instant(at)),
-            Start::After(id) => match log.position_of(filter.scope, id).await? {
+            Start::After(id) => match log.position_of(&filter.reader, id).await? {
                 None => (Some(Gap::UnknownId { replay_from: oldest }), From::Instant(oldest)),
                 Some(_) if id.made_at().is_none_or(|at| at < oldest) => {
                     (Some(Gap::TooOld { replay_from: oldest }), From::Instant(oldest))
@@ -145,7 +145,7 @@ impl Stream {
     }
 
     async fn read(&self) -> Result<EventBatch, Problem> {
-        self.open.0.log().after(self.filter.scope, self.cursor, REPLAY_LEN).await
+        self.open.0.log().after(&self.filter.reader, self.cursor, REPLAY_LEN).await
     }
 
     /// Prepares what was read; events after `end` come through the queue.

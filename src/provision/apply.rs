@@ -189,6 +189,8 @@ impl<R: CryptoRng> Work<'_, R> {
             forwarding: declared.forwarding.clone(),
             do_not_disturb: declared.do_not_disturb,
             language: declared.language,
+            max_registrations: declared.max_registrations,
+            notify_message_waiting: declared.notify_message_waiting,
         };
         let (extension, change) = self.write.declare_extension(&row, self.now).await?;
         let password = generated.filter(|_| !self.dry_run);

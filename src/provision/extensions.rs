@@ -8,6 +8,7 @@ use sidetone_model::directory::{Ha1, Secret};
 use sidetone_model::extension::{ExtensionChange, ExtensionRecord, Extensions, NewExtension};
 use sidetone_model::ids::{ExtensionId, UserId};
 use sidetone_model::listing::Listing;
+use sidetone_model::message_waiting::MessageWaiting;
 use sidetone_model::page::Page;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::{FieldProblem, Problem};
@@ -85,6 +86,19 @@ impl Extensions for Lines {
             let made = password.is_some().then_some(&credential as _);
             self.store.change_extension(scope, extension, change, made, now).await
         })
+    }
+
+    fn message_waiting(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, MessageWaiting> {
+        Box::pin(self.store.message_waiting(scope, extension))
+    }
+
+    fn set_message_waiting(
+        &self,
+        scope: Scope,
+        extension: ExtensionId,
+        waiting: MessageWaiting,
+    ) -> PortFuture<'_, ()> {
+        Box::pin(self.store.set_message_waiting(scope, extension, waiting))
     }
 
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()> {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
 use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::extension::{REGISTRATIONS, REGISTRATIONS_DEFAULT};
 use sidetone_model::forwarding::{
     Forwarding, NO_ANSWER_SECONDS_DEFAULT, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
 };
@@ -75,6 +76,8 @@ pub(super) struct Extension {
     pub(super) do_not_disturb: Option<bool>,
     /// `None` keeps what is stored.
     pub(super) language: Option<Language>,
+    pub(super) max_registrations: u32,
+    pub(super) notify_message_waiting: bool,
 }
 
 #[derive(Debug)]
@@ -229,6 +232,9 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
     let do_not_disturb = fields.boolean("do_not_disturb");
     let language = fields.checked("language", rules::language);
+    let notify_message_waiting = fields.boolean("notify_message_waiting").unwrap_or(false);
+    let max_registrations = fields.integer("max_registrations", REGISTRATIONS);
+    let max_registrations = max_registrations.and_then(|count| u32::try_from(count).ok());
     let forwarding = fields.table("forwarding");
     fields.finish();
     let forwarding = forwarding.map(|(path, table)| forwarding_of(path, table, problems));
@@ -244,6 +250,8 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
         forwarding,
         do_not_disturb,
         language,
+        max_registrations: max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
+        notify_message_waiting,
     })
 }
 

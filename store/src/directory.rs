@@ -6,7 +6,7 @@ use sidetone_model::directory::{
 use sidetone_model::language::Language;
 
 use crate::columns::{items, networks, number, number_opt, parsed, parsed_opt, word, word_opt};
-use crate::extensions::forwarding;
+use crate::extensions::{forwarding, message_waiting};
 use crate::numbers::destination;
 use crate::rooms::rooms;
 use crate::sql::{Connection, Row, sql};
@@ -73,7 +73,9 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
          codecs, strict_source, srtp, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
-         forward_unregistered, do_not_disturb, language FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
+         forward_unregistered, do_not_disturb, language, max_registrations, notify_message_waiting, messages_new,
+         messages_old, messages_urgent_new, messages_urgent_old
+         FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
          ORDER BY extensions.organisation_id, number")
     .fetch_all(connection)
     .await?;
@@ -92,6 +94,9 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             forwarding: forwarding(row)?,
             do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
             language: word_opt(row, "language", Language::from_name)?,
+            max_registrations: number(row, "max_registrations")?,
+            notify_message_waiting: row.try_get::<i64>("notify_message_waiting")? != 0,
+            message_waiting: message_waiting(row)?,
         })
     };
     rows.iter().map(extension).collect()

@@ -39,10 +39,13 @@
 //! the oldest running one would save the second write, but would wait for any long transaction on the same
 //! server.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use sidetone_model::access::Scope;
 use sidetone_model::event::{
-    Event, EventBatch, EventKind, EventLog, PlacedEvent, Position, RecentEvents, StreamedEvent,
+    Event, EventBatch, EventKind, EventLog, EventReader, EventViewers, PlacedEvent, Position, RecentEvents,
+    StreamedEvent,
 };
 use sidetone_model::ids::EventId;
 use sidetone_model::ports::PortFuture;
@@ -50,7 +53,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::bell::Bell;
 use crate::columns::{instant, parsed, parsed_opt};
-use crate::scope::within;
+use crate::scope::{within, within_organisation};
 use crate::sql::{Row, Transaction, sql};
 use crate::statement::{Statement, parts};
 use crate::{Store, StoreError};
@@ -69,7 +72,7 @@ pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event
     for part in parts(events) {
         let mut placed = Vec::with_capacity(position.map_or(0, |_| part.len()));
         let mut statement = Statement::new(
-            "INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position) VALUES ",
+            "INSERT INTO events (id, organisation_id, team_id, kind, at_us, data, position, viewers) VALUES ",
         );
         statement.rows(part.iter().map(|event| {
             let data = serde_json::to_string(&event.data).unwrap_or_else(|_| "{}".to_owned());
@@ -82,6 +85,7 @@ pub(super) async fn insert_events(transaction: &mut Transaction, events: &[Event
                 event.timestamp.as_micros().into(),
                 data.into(),
                 position.into(),
+                event.viewers.as_ref().map(ToString::to_string).into(),
             ];
             position = position.map(|position| position + 1);
             row
@@ -100,6 +104,7 @@ fn streamed(position: Position, event: &Event, data: &str) -> StreamedEvent {
         kind: event.kind,
         organisation_id: event.organisation_id,
         team_id: event.team_id,
+        viewers: event.viewers.clone(),
         envelope: event.envelope_of(data),
     }
 }
@@ -136,19 +141,20 @@ impl Store {
         self.bell()
     }
 
-    /// The events inside `scope` after the position `after`, at most `limit`.
+    /// The events that `reader` sees after the position `after`, at most `limit`.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn events_after(
         &self,
-        scope: Scope,
+        reader: impl Into<EventReader>,
         after: Position,
         limit: u32,
     ) -> Result<EventBatch, StoreError> {
+        let reader = reader.into();
         let more = self.place_events().await?;
         let mut statement = Statement::new("SELECT * FROM events");
-        within(&mut statement, scope);
+        seen_by(&mut statement, &reader);
         statement.bind(" AND position > ", after.0, "");
         statement.bind(" ORDER BY position LIMIT ", i64::from(limit), "");
         let rows = statement.query().fetch_all(self.readers()).await?;
@@ -232,20 +238,25 @@ impl EventLog for Store {
         self.bell().recent(after, limit)
     }
 
-    fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch> {
-        Box::pin(async move { Ok(self.events_after(scope, after, limit).await?) })
+    fn after<'a>(
+        &'a self,
+        reader: &'a EventReader,
+        after: Position,
+        limit: u32,
+    ) -> PortFuture<'a, EventBatch> {
+        Box::pin(async move { Ok(self.events_after(reader.clone(), after, limit).await?) })
     }
 
     fn end(&self) -> PortFuture<'_, Position> {
         Box::pin(async move { Ok(self.events_end().await?) })
     }
 
-    fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>> {
+    fn position_of<'a>(&'a self, reader: &'a EventReader, id: EventId) -> PortFuture<'a, Option<Position>> {
         Box::pin(async move {
             // A client may know the id of an event that has no position yet.
             self.place_events().await?;
             let mut statement = Statement::new("SELECT position FROM events");
-            within(&mut statement, scope);
+            seen_by(&mut statement, reader);
             statement.bind(" AND id = ", id.to_string(), " AND position IS NOT NULL");
             Ok(self.one(statement.query(), position).await?)
         })
@@ -265,6 +276,21 @@ impl EventLog for Store {
     }
 }
 
+/// Adds ` WHERE …`: the events that `reader` sees. Further conditions follow with ` AND …`.
+fn seen_by(statement: &mut Statement, reader: &EventReader) {
+    let Scope::Team { team, .. } = reader.scope else { return within(statement, reader.scope) };
+    within_organisation(statement, reader.scope);
+    statement.push(" AND (FALSE");
+    if let Some(team) = team {
+        statement.bind(" OR team_id = ", team.to_string(), "");
+        statement.bind(" OR viewers LIKE ", format!("%{}%", EventViewers::team_text(team)), "");
+    }
+    for own in &reader.extensions {
+        statement.bind(" OR viewers LIKE ", format!("%{}%", EventViewers::extension_text(*own)), "");
+    }
+    statement.push(")");
+}
+
 fn position(row: &Row) -> Result<Position, StoreError> {
     Ok(Position(row.try_get("position")?))
 }
@@ -281,6 +307,7 @@ fn placed(row: &Row) -> Result<PlacedEvent, StoreError> {
         timestamp: instant(row, "at_us")?,
         organisation_id: parsed(row, "organisation_id")?,
         team_id: parsed_opt(row, "team_id")?,
+        viewers: parsed_opt(row, "viewers")?.map(Arc::new),
         data,
     };
     Ok(PlacedEvent { position: position(row)?, event })

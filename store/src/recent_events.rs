@@ -68,6 +68,7 @@ mod tests {
             kind: EventKind::CallEnded,
             organisation_id: OrganisationId(Uuid::from_u128(2)),
             team_id: None,
+            viewers: None,
             envelope: "x".repeat(bytes),
         };
         positions.into_iter().map(event).collect()

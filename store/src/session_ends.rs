@@ -1,6 +1,9 @@
 //! Closes sessions of rooms that a crash cut off, at the time of their last mark.
 
-use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
+use std::sync::Arc;
+
+use sidetone_model::event::{Event, EventViewers};
+use sidetone_model::ids::{ConferenceSessionId, ExtensionId, NodeId, OrganisationId, TeamId};
 use sidetone_model::room::RoomName;
 use sidetone_model::room::event::{RoomChange, RoomEvent};
 use sidetone_model::time::Timestamp;
@@ -88,6 +91,7 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
     if done.rows_affected() == 0 {
         return Ok(()); // Another node was faster.
     }
+    let viewers = members(transaction, id, organisation).await?;
     see_off(transaction, id, organisation, seen).await?;
     announce_recording(transaction, organisation, id).await?;
     let (room, room_id) = (parsed::<RoomName>(row, "room")?, parsed_opt(row, "room_id")?);
@@ -97,9 +101,33 @@ async fn close(transaction: &mut Transaction, row: &Row) -> Result<(), StoreErro
     let news =
         RoomEvent { organisation_id: organisation, room, room_id, session: id, at: seen, revision, what };
     match news.event(seq) {
-        Some(event) => insert_event(transaction, &event).await,
+        Some(event) => insert_event(transaction, &Event { viewers, ..event }).await,
         None => Ok(()),
     }
+}
+
+/// The teams and extensions of the members at the end, whose users see it.
+async fn members(
+    connection: &mut Connection,
+    session: ConferenceSessionId,
+    organisation: OrganisationId,
+) -> Result<Option<Arc<EventViewers>>, StoreError> {
+    let rows = sql("SELECT people.extension_id AS extension_id, extensions.team_id AS team_id
+         FROM conference_people people
+         LEFT JOIN extensions ON extensions.id = people.extension_id
+             AND extensions.organisation_id = people.organisation_id
+         WHERE people.session_id = $1 AND people.organisation_id = $2 AND people.left_at_us IS NULL
+             AND people.extension_id IS NOT NULL")
+    .bind(session.to_string())
+    .bind(organisation.to_string())
+    .fetch_all(connection)
+    .await?;
+    let mut viewers = EventViewers::default();
+    for row in &rows {
+        viewers.teams.extend(parsed_opt::<TeamId>(row, "team_id")?);
+        viewers.extensions.extend(parsed_opt::<ExtensionId>(row, "extension_id")?);
+    }
+    Ok(Some(viewers).filter(|viewers| !viewers.is_empty()).map(Arc::new))
 }
 
 /// Everyone in the session leaves at its end, and ringing invites are cancelled.

@@ -6,7 +6,7 @@ use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Method, Name, Request, StatusCode};
-use sidetone_sip::registrar::{BindingId, Registrar, Registration, reply_headers};
+use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration, reply_headers};
 use sidetone_sip::sdp::{KeySeed, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply, Ua};
@@ -18,6 +18,7 @@ use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::denied::{Denial, Denied};
 use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
+use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
 use crate::messaging::{self, InfoContext};
@@ -27,7 +28,7 @@ use crate::registering::Registrations;
 use crate::routing::Directory;
 use crate::senders::{SenderContext, Senders};
 use crate::shared::Shared;
-use crate::subscriptions::{SubscribeContext, Subscriptions};
+use crate::subscriptions::{SubscribeContext, Subscriptions, notify_phone};
 use crate::switch_io::{Notice, Output, Outputs};
 
 /// The lower parts that answer requests which begin no call.
@@ -87,14 +88,25 @@ impl Requests<'_> {
             return self.refuse(key, Reply::new(StatusCode::FORBIDDEN));
         }
         let now = self.now.instant;
+        let known: Vec<BindingId> = self.registrar.bindings_of(&aor).iter().map(|known| known.id).collect();
         let result = Registration::from_request(request, *flow)
+            .map(|registration| Registration {
+                bindings_max: Some(bindings_max_of(extension)),
+                ..registration
+            })
             .and_then(|registration| self.registrar.register(now, &aor, registration));
         let is_registered = result.as_ref().is_ok_and(|bindings| !bindings.is_empty());
+        // A phone that was not registered does not know the state of the mailbox.
+        let is_new = |binding: &&Binding| extension.notify_message_waiting && !known.contains(&binding.id);
+        let new: Vec<Binding> = result.iter().flat_map(|all| all.iter()).filter(is_new).cloned().collect();
         let (status, headers) = reply_headers(request, result.as_deref(), now);
         if is_registered {
             self.conferences.handle_input(self.now, conference::Input::Free(id));
         }
         self.respond(key, Reply::new(status).headers(headers));
+        for binding in &new {
+            notify_phone(self.now, (extension, &aor), binding, self.ua);
+        }
     }
 
     fn informed(&mut self, leg: LegKey, key: &ServerKey, request: &Request) {

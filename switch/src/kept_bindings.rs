@@ -73,10 +73,15 @@ pub(super) fn restore(
         let Some(extension) = directory.extension(extension_id) else { continue };
         if directory.aor(extension).as_ref() == Some(&aor) && digest(extension) == credential {
             let saved = bindings.into_iter().filter_map(|binding| saved(now, binding)).collect();
-            restored += registrar.restore(now.instant, &aor, saved);
+            restored += registrar.restore(now.instant, &aor, bindings_max_of(extension), saved);
         }
     }
     restored
+}
+
+/// How many bindings an extension may have.
+pub(super) fn bindings_max_of(extension: &Extension) -> usize {
+    usize::try_from(extension.max_registrations).unwrap_or(usize::MAX)
 }
 
 /// A digest of an extension's credential: a registration ends with the credential that made it, also over a restart.

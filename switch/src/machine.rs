@@ -518,8 +518,7 @@ impl Switch {
         referring::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
     }
 
-    fn check(&mut self, now: Now, query: &CheckCall) -> Result<Placeable, PlaceRefused> {
-        let CheckCall(from, requested) = query;
+    fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {
         self.control.check(now, *from, requested, &mut self.shared)
     }
 
@@ -586,6 +585,9 @@ impl Switch {
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
             Query::TakeChangedBindings(TakeChangedBindings(max)) => {
                 Answer::TakeChangedBindings(self.take_changed_bindings(now, max))
+            }
+            Query::WrongFields(query) => {
+                Answer::WrongFields(operations::judge(now, query.0, &mut self.control, &mut self.shared))
             }
         };
         self.shared.outputs.push_back(Output::Reply(token, answer));

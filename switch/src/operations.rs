@@ -4,11 +4,13 @@
 //! A transfer does what the phone's own REFER does, without notifications: the target's call is placed within the dial
 //! plan of the extension and at its cost, and the phone stays until the target has answered.
 
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_operation::{
     CallOperation, HoldOrder, MoveOrder, OperationRefused, RecordStep, TransferOrder, TransferTarget,
 };
 use sidetone_model::call_prompt::LivePrompt;
-use sidetone_model::ids::{CallId, ConferenceSessionId, LegId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, OrganisationId, RoomId};
+use sidetone_model::problem::FieldProblem;
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
@@ -20,6 +22,7 @@ use crate::live::{Asked, LiveCall};
 use crate::parking;
 use crate::placement::Refused;
 use crate::referring::{self, NotTransferred, Refusal};
+use crate::requested::Requester;
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer};
 
@@ -33,7 +36,8 @@ pub(super) fn operate(
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
-    match operation {
+    let given = given_fields(&operation);
+    let begun = match operation {
         CallOperation::Hold(order) => hold(now, order, control, shared),
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
         CallOperation::Park(order) => {
@@ -45,7 +49,82 @@ pub(super) fn operate(
         CallOperation::Record(call, step) => record(now, call, step, control, shared),
         CallOperation::Transfer(order) => transfer(now, order, control, shared),
         CallOperation::Unhold(call) => unhold(now, call, control, shared),
+    };
+    begun.map_err(|refused| match (refused, given) {
+        // An operation stops at the first wrong field; the answer names all.
+        (OperationRefused::Wrong(first), Some(given)) => {
+            let mut wrong = judge(now, given, control, shared);
+            wrong.retain(|found| first.iter().all(|problem| problem.field != found.field));
+            OperationRefused::Wrong(first.into_iter().chain(wrong).collect())
+        }
+        (refused, _) => refused,
+    })
+}
+
+/// Returns what is wrong with these fields; nothing is done. Nothing is wrong with those of a call that is over.
+pub(super) fn judge(
+    now: Now,
+    given: GivenFields,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Vec<FieldProblem> {
+    let (call, leg, to, with, room) = match given {
+        GivenFields::Operation { call, leg, to, with, room } => (call, leg, to, with, room),
+        GivenFields::Placement { organisation, to, caller_id, .. } => {
+            let mut requester = Requester(control.placing(shared));
+            return requester.wrong_fields(now, organisation, to.as_deref(), caller_id.as_deref());
+        }
+    };
+    let mut refusals = Vec::new();
+    let Ok(live) = live(control, call) else { return Vec::new() };
+    let organisation = live.call.facts().organisation;
+    let by = leg.map(|leg| party(live, Some(leg)));
+    let transfers = by.clone().unwrap_or_else(|| party(live, None)).ok();
+    refusals.extend(by.and_then(Result::err));
+    if let (Some(with), Some(by)) = (with, transfers) {
+        refusals.extend(consulted(control, (call, by), with).err());
     }
+    let room = room.filter(|room| !is_room_of(shared, *room, organisation));
+    refusals.extend(room.map(|_| no_room()));
+    let mut wrong = Vec::new();
+    for refusal in refusals {
+        if let OperationRefused::Wrong(fields) = refusal {
+            wrong.extend(fields);
+        }
+    }
+    let to = to.as_deref();
+    wrong.extend(Requester(control.placing(shared)).wrong_fields(now, organisation, to, None));
+    wrong
+}
+
+/// The fields of an operation that [`judge`] is for; `None` when there is one at most.
+fn given_fields(operation: &CallOperation) -> Option<GivenFields> {
+    match operation {
+        CallOperation::MoveToRoom(MoveOrder { call, leg, room }) => {
+            Some(GivenFields::Operation { call: *call, leg: *leg, to: None, with: None, room: Some(*room) })
+        }
+        CallOperation::Transfer(TransferOrder { call, leg, to }) => {
+            let (to, with) = match to {
+                TransferTarget::Number(number) => (Some(number.clone()), None),
+                TransferTarget::Call(with) => (None, Some(*with)),
+            };
+            Some(GivenFields::Operation { call: *call, leg: *leg, to, with, room: None })
+        }
+        CallOperation::Hold(_)
+        | CallOperation::Park(_)
+        | CallOperation::PickUp(_)
+        | CallOperation::Play(..)
+        | CallOperation::Record(..)
+        | CallOperation::Unhold(_) => None,
+    }
+}
+
+fn is_room_of(shared: &Shared, room: RoomId, organisation: OrganisationId) -> bool {
+    shared.directory.room(room).is_some_and(|room| room.organisation_id == organisation)
+}
+
+fn no_room() -> OperationRefused {
+    OperationRefused::wrong("room_id", "there is no such conference room")
 }
 
 fn transfer(
@@ -86,8 +165,8 @@ fn move_to_room(
     let live = live(control, call)?;
     let moved = leg.map(|leg| party(live, Some(leg))).transpose()?;
     let organisation = live.call.facts().organisation;
-    if shared.directory.room(room).is_none_or(|room| room.organisation_id != organisation) {
-        return Err(OperationRefused::wrong("room_id", "there is no such conference room"));
+    if !is_room_of(shared, room, organisation) {
+        return Err(no_room());
     }
     if live.goal.is_some() {
         return Err(OperationRefused::Conflict("the call is in a room already".to_owned()));

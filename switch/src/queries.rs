@@ -9,6 +9,7 @@
 use std::fmt;
 
 use sidetone_model::access::Scope;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_operation::{CallOperation, OperationRefused};
 use sidetone_model::call_request::{CallOrder, CancelRefused, PlaceRefused, Placeable, RequestedCall};
 use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId, TrunkId};
@@ -16,6 +17,7 @@ use sidetone_model::live_call::{LiveCall, LiveCallQuery};
 use sidetone_model::media_quality::LiveCallQuality;
 use sidetone_model::note::{CallPhones, Dispatch};
 use sidetone_model::page::{Page, Window};
+use sidetone_model::problem::FieldProblem;
 use sidetone_model::registration::{KeptExtension, RegistrationQuery, RegistrationRecord};
 use sidetone_model::room::{
     Control, ControlDone, ControlRefused, DialRequest, LiveRoom, MergeRefused, Requester, RoomDialled,
@@ -153,6 +155,10 @@ pub struct StatusOfTrunk(pub TrunkId);
 #[derive(Debug)]
 pub struct TakeChangedBindings(pub usize);
 
+/// What is wrong with these fields; nothing is done.
+#[derive(Debug)]
+pub struct WrongFields(pub GivenFields);
+
 /// Declares the queries with their answers.
 macro_rules! questions {
     ($($name:ident => $answer:ty,)*) => {
@@ -219,4 +225,5 @@ questions! {
     SendNotes => (),
     StatusOfTrunk => Option<TrunkStatus>,
     TakeChangedBindings => Vec<KeptExtension>,
+    WrongFields => Vec<FieldProblem>,
 }

@@ -25,7 +25,7 @@ use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
 use crate::live::{Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
 use crate::placement::PlacementContext;
-use crate::routing::{Directory, Origin, Outside, Reason, Route, Target, route};
+use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension};
 use crate::switch_io::{Output, Outputs};
 
 /// Decides about requested calls.
@@ -208,24 +208,17 @@ impl<'a> Requester<'a> {
         let found = directory.extension(from).and_then(|from| Some((from, directory.aor(from)?)));
         let (from, aor) = found.ok_or_else(|| wrong("from", NO_EXTENSION))?;
         let organisation = from.organisation_id;
-        let mut problems = Vec::new();
-        let route = route_of(directory, from, &requested.to);
-        let caller_id = match &requested.caller_id {
-            None => directory.number_shown_by(from).map(|number| number.number.clone()),
-            Some(wanted) => own_number(directory, organisation, wanted).or_else(|| {
-                problems.push(problem("caller_id", "must be one of the organisation's phone numbers"));
-                None
-            }),
-        };
-        let route = route.map_err(|text| problems.push(problem("to", text))).ok();
-        if let Some(Route { target: Target::Outside(outside), .. }) = &route
-            && let Err(unpaid) = self.0.billing.may_pay(now, organisation, &outside.number)
-        {
-            problems.push(problem("to", text_of(unpaid)));
-        }
-        let Some(Route { target, number, .. }) = route.filter(|_| problems.is_empty()) else {
+        let RequestedCall { to, caller_id, .. } = requested;
+        let problems = self.wrong_fields(now, organisation, Some(to), caller_id.as_deref());
+        if !problems.is_empty() {
             return Err(PlaceRefused::Wrong(problems));
+        }
+        let caller_id = match caller_id {
+            None => directory.number_shown_by(from).map(|number| number.number.clone()),
+            Some(wanted) => own_number(directory, organisation, wanted),
         };
+        let route = route_of(directory, organisation, to).map_err(|text| wrong("to", text))?;
+        let Route { target, number, .. } = route;
         let bindings = self.bindings_of(now, from);
         if bindings.is_empty() {
             return Err(PlaceRefused::Unregistered);
@@ -238,6 +231,30 @@ impl<'a> Requester<'a> {
         }
         let number = number.unwrap_or_else(|| requested.to.clone());
         Ok(Plan { from, bindings, aor, organisation, target, number, caller_id })
+    }
+
+    /// Returns what is wrong with the fields that the directory and the credit of an organisation judge.
+    pub(super) fn wrong_fields(
+        &mut self,
+        now: Now,
+        organisation: OrganisationId,
+        to: Option<&str>,
+        caller_id: Option<&str>,
+    ) -> Vec<FieldProblem> {
+        let directory = self.0.directory;
+        let mut problems = Vec::new();
+        if caller_id.is_some_and(|wanted| own_number(directory, organisation, wanted).is_none()) {
+            problems.push(problem("caller_id", "must be one of the organisation's phone numbers"));
+        }
+        match to.map(|to| route_of(directory, organisation, to)) {
+            Some(Ok(Route { target: Target::Outside(outside), .. })) => {
+                let unpaid = self.0.billing.may_pay(now, organisation, &outside.number).err();
+                problems.extend(unpaid.map(|unpaid| problem("to", text_of(unpaid))));
+            }
+            Some(Err(text)) => problems.push(problem("to", text)),
+            Some(Ok(_)) | None => {}
+        }
+        problems
     }
 
     fn bindings_of(&self, now: Now, extension: &Extension) -> Vec<Binding> {
@@ -324,22 +341,22 @@ pub(super) fn complete(live: &LiveCall, record: &mut Cdr, outputs: &mut Outputs)
     outputs.push_back(Output::News(Box::new(change.into())));
 }
 
-/// Returns the route of `to` for an extension.
+/// Returns the route of `to` for the extensions of an organisation.
 ///
 /// # Errors
 /// Why there is none.
-fn route_of<'a>(directory: &'a Directory, from: &Extension, to: &str) -> Result<Route<'a>, &'static str> {
+fn route_of<'a>(
+    directory: &'a Directory,
+    organisation: OrganisationId,
+    to: &str,
+) -> Result<Route<'a>, &'static str> {
     if let Ok(RoomName::Stored(room)) = to.parse() {
-        let room = directory.room(room).filter(|room| room.organisation_id == from.organisation_id);
+        let room = directory.room(room).filter(|room| room.organisation_id == organisation);
         let room = room.ok_or("there is no such conference room")?;
         let target = Target::Conference(Some(room));
-        return Ok(Route {
-            organisation_id: from.organisation_id,
-            target,
-            number: Some(room.number.clone()),
-        });
+        return Ok(Route { organisation_id: organisation, target, number: Some(room.number.clone()) });
     }
-    route(directory, Origin::Extension(from), to).map_err(|refusal| match refusal.reason {
+    from_extension(directory, organisation, to).map_err(|refusal| match refusal.reason {
         Reason::NoCountry => "the number is national and the organisation names no country",
         Reason::NoTrunk => "no trunk takes outbound calls",
         Reason::Unallocated => "is no number that the extension can dial",

@@ -418,6 +418,9 @@ fn directory() -> DirectorySnapshot {
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             language: None,
+            max_registrations: 10,
+            notify_message_waiting: false,
+            message_waiting: Default::default(),
         }],
         numbers: vec![Number {
             id: id(31).into(),

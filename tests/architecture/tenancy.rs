@@ -149,8 +149,8 @@ const FOUND: &str = "the caller compares what is found with its scope: a 403 has
 /// What a function calls to put the condition of a scope behind a statement.
 ///
 /// The literals of a `Table` are lists: `store::listing` does it for all of them.
-const SCOPING: [&str; 6] =
-    ["matching(", "within(", "within_by(", "within_organisation(", "scope", ": Table = Table {"];
+const SCOPING: [&str; 7] =
+    ["matching(", "seen_by(", "within(", "within_by(", "within_organisation(", "scope", ": Table = Table {"];
 
 #[test]
 fn every_statement_over_tenant_data_says_whose() {

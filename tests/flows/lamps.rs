@@ -1,15 +1,16 @@
 //! Busy lamp fields: a phone subscribes to another extension and is shown its calls, over UDP and TCP.
 
+use serde_json::json;
 use sidetone_phone::CallPlan;
 use sidetone_sip::message::{Message, Method};
 
 use crate::device::{Device, authorization};
-use crate::site::{DOMAIN, Site, answering, within};
+use crate::site::{DOMAIN, Site, answering, directory, send, within};
 
-/// Subscribes the device, another one of extension `own`, to the calls of 1002.
-async fn subscribe(device: &mut Device, own: &str) {
+/// Subscribes the device, another one of extension `own`, to what `package` shows of 1002.
+async fn subscribe(device: &mut Device, own: &str, package: &str) {
     let uri = format!("sip:1002@{DOMAIN}");
-    let event = "Event: dialog\r\nExpires: 600\r\n";
+    let event = &format!("Event: {package}\r\nExpires: 600\r\n");
     let ask = device.ask("SUBSCRIBE", own, &uri, event, "");
     device.send(&ask).await;
     let challenge = device.response(&Method::Subscribe).await;
@@ -54,7 +55,7 @@ async fn a_lamp_shows_the_calls_of_another_extension() {
     let mut by_tcp = Device::tcp(site.tcp(), "").await;
     for (device, own) in [(&mut by_udp, "1001"), (&mut by_tcp, "1002")] {
         device.contact = format!("<sip:{own}@{}>", device.local);
-        subscribe(device, own).await;
+        subscribe(device, own, "dialog").await;
     }
     let plan = CallPlan { talk_time: None, ..CallPlan::to("1002") };
     let call = tokio::spawn(async move { within("the call", caller.call(plan)).await.unwrap() });
@@ -69,4 +70,24 @@ async fn a_lamp_shows_the_calls_of_another_extension() {
         shown(device, "no call", |text| !text.contains("<dialog ")).await;
     }
     site.records(1).await;
+}
+
+/// The organisation's voicemail sets the counts over HTTP, and the subscribed phone shows them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lamp_shows_the_messages_that_a_program_sets() {
+    let readable = directory().replace("\"margin:read\"", "\"margin:read\", \"directory:read\"");
+    let site = Site::with(&readable).await;
+    let mut phone = Device::udp(site.sip, "").await;
+    phone.contact = format!("<sip:1002@{}>", phone.local);
+    subscribe(&mut phone, "1002", "message-summary").await;
+    let (_, page) = site.get("/extensions?q=1002").await;
+    let path = format!("/extensions/{}/message-waiting", page["items"][0]["id"].as_str().unwrap());
+    for (new, lamp) in [(2, "Messages-Waiting: yes\r\n"), (0, "Messages-Waiting: no\r\n")] {
+        let (status, set) = send(site.http, "PUT", &path, &json!({"new": new, "old": 8})).await;
+        assert_eq!((status, &set["new"]), (200, &json!(new)), "{set}");
+        let voice = format!("Voice-Message: {new}/8 (0/0)\r\n");
+        let summary = shown(&mut phone, &voice, |text| text.contains(&voice)).await;
+        assert!(summary.starts_with(lamp), "{summary}");
+        assert!(summary.contains(&format!("Message-Account: sip:1002@{DOMAIN}\r\n")), "{summary}");
+    }
 }

@@ -57,6 +57,10 @@ async fn a_program_transfers_the_called_party_to_another_phone() {
         (json!({"with": talk.uuid}), 422, "with: "),
         (json!({"to": "1003", "leg": talk.uuid}), 422, "leg: "),
         (json!({"to": "1003", "leg": "x"}), 400, "leg: "),
+        (json!({"leg": "x", "to": "8"}), 422, "to: "),
+        (json!({"leg": "x", "to": "8"}), 422, "leg: "),
+        (json!({"leg": talk.uuid, "to": "8"}), 422, "to: "),
+        (json!({"leg": talk.uuid, "to": "8", "with": "x"}), 422, "leg: "),
     ] {
         let (answered, error) = talk.operate(&site, "transfer", body.clone()).await;
         assert_eq!(answered, status, "{body}: {error}");

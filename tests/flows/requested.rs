@@ -171,6 +171,7 @@ async fn what_is_wrong_is_named_and_nothing_rings() {
             }
         }
     }
+    every_wrong_field_is_named(&site).await;
     let call = json!({"from": "1001", "to": "1002"}).to_string();
     let (status, dry) = post(site.http, "/calls?dry_run=true", "", &call).await;
     assert_eq!((status, &dry["would"]["route"]), (200, &json!("extension")), "{dry}");
@@ -182,6 +183,36 @@ async fn what_is_wrong_is_named_and_nothing_rings() {
     let (_, page) = site.get("/call-requests").await;
     assert_eq!(page["total"], 0, "{page}");
     site.idle().await;
+}
+
+/// The fields that an answer of 422 names, in order.
+fn named(error: &Value) -> Vec<&str> {
+    let fields = error["error"]["fields"].as_array().unwrap_or_else(|| panic!("{error}"));
+    fields.iter().map(|field| field["field"].as_str().unwrap()).collect()
+}
+
+/// Wrong in itself, in the directory, or both: one answer names all.
+async fn every_wrong_field_is_named(site: &Site) {
+    let none = "00000000-0000-4000-8000-000000000001";
+    let cases: [(Value, &[&str]); 8] = [
+        (json!({"from": "9999", "to": "8", "ring_seconds": 4}), &["from", "to", "ring_seconds"]),
+        (json!({"ring_seconds": 4, "from": "1001", "to": "8"}), &["ring_seconds", "to"]),
+        (json!({"from": "1001", "to": 7, "caller_id": "+331"}), &["to", "caller_id"]),
+        (json!({"from": "9999"}), &["from", "to"]),
+        (json!({"to": "8", "callback_url": "https://x.test/"}), &["to", "callback_url", "from"]),
+        (json!({"from": "1001", "to": "1002", "max_seconds": 0}), &["max_seconds"]),
+        (json!({"from": "9999", "to": "8", "caller_id": "+331"}), &["from", "caller_id", "to"]),
+        // In an organisation that is not named rightly, nothing is looked up.
+        (json!({"from": "9999", "to": "8", "organisation_id": "acme"}), &["organisation_id"]),
+    ];
+    for (call, wrong) in cases {
+        let (status, error) = post(site.http, "/calls", "", &call.to_string()).await;
+        assert_eq!((status, named(&error)), (422, wrong.to_vec()), "{call}: {error}");
+    }
+    // Of another organisation nothing is said.
+    let call = json!({"from": "1001", "to": "8", "ring_seconds": 4, "organisation_id": none});
+    let (status, error) = post(site.http, "/calls", "", &call.to_string()).await;
+    assert_eq!((status, named(&error)), (422, vec!["ring_seconds"]), "{error}");
 }
 
 /// The progress is reported to the program's URL: in order, signed, and again after an answer that is no success.

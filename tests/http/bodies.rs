@@ -64,7 +64,7 @@ fn every_wrong_field_is_named_in_the_order_of_the_request() {
     });
     let answer = desk.post(As::Acme, "/extensions", body);
     let fields = "organisation_id, team_id, number, name, password, codec_string, strict_source, srtp, forwarding, \
-                  do_not_disturb, language";
+                   do_not_disturb, language, max_registrations, notify_message_waiting";
     let expected = [
         ("colour", format!("is not a field here, the fields are {fields}")),
         ("codec_string", "\"speexx\" is none of AMR, AMR-WB, EVS, G722, G723, G726-32, G729, GSM, L16, PCMA, PCMU, iLBC, opus, speex".to_owned()),

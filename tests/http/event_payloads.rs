@@ -108,6 +108,7 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         number: "101".to_owned(),
         role: Role::Moderator,
         extension_id: None,
+        team_id: None,
         call_uuid: id(4),
         leg: id(5),
         joined_at: at(1),

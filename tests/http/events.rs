@@ -1,12 +1,13 @@
 //! The live stream of events: every row of the decision, over a database of the chosen kind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use sidetone_model::event::{Event, EventKind};
-use sidetone_model::ids::{EventId, OrganisationId, TeamId};
+use sidetone_model::event::{Event, EventKind, EventViewers};
+use sidetone_model::ids::{EventId, ExtensionId, OrganisationId, TeamId};
 
 use crate::office::{KEEPER, Office};
 use crate::records::at;
@@ -196,6 +197,71 @@ fn everybody_is_shown_what_they_may_see() {
             assert!(end.contains(&next), "{email}");
         }
     }
+}
+
+/// The viewers of an event of a room whose members have these teams and extensions.
+fn viewers(teams: &[TeamId], extensions: &[ExtensionId]) -> EventViewers {
+    EventViewers { teams: teams.iter().copied().collect(), extensions: extensions.iter().copied().collect() }
+}
+
+#[test]
+fn a_team_gets_the_events_of_the_live_rooms_that_it_may_read() {
+    let office = Office::open();
+    let names = office.names;
+    let boss = office.login("boss@acme.test");
+    // Ada's extension is that of the agent without a team.
+    let users = office.get(&boss, "/users?q=lost");
+    let agent = json!({"name": "Lost", "kind": "human", "user_id": users.items("id")[0],
+        "extension_id": names.ada.to_string()});
+    let agent = office.ask(&boss, "POST /agents", agent);
+    assert_eq!(agent.status, 201, "{}", agent.text);
+    let rooms = [
+        (names.acme, viewers(&[names.support], &[])),
+        (names.acme, viewers(&[names.sales], &[names.ada])),
+        (names.acme, viewers(&[names.sales], &[])),
+        (names.bolt, viewers(&[names.support], &[names.ada])),
+    ];
+    let happen = || -> Vec<EventId> {
+        let event = |(number, (organisation, viewers)): (usize, &(OrganisationId, EventViewers))| {
+            let (kind, data) = (EventKind::ConferenceUpdated, json!({"number": number}));
+            let event = Event::of(kind, *organisation, None, at(number as i64), &data);
+            Event { viewers: Some(Arc::new(viewers.clone())), ..event }
+        };
+        let events: Vec<Event> = rooms.iter().enumerate().map(event).collect();
+        office.runtime.block_on(office.store.store_events(&events)).unwrap();
+        events.iter().map(|event| event.id).collect()
+    };
+    let stored = happen();
+    let seen: [(&str, &[usize]); 5] = [
+        ("eve@acme.test", &[0]),
+        ("bob@acme.test", &[0]),
+        ("lost@acme.test", &[1]),
+        ("mia@acme.test", &[0, 1, 2]),
+        ("boss@bolt.test", &[3]),
+    ];
+    let since = "?since=2026-01-01T00:00:00Z";
+    let mut streams: Vec<_> =
+        seen.iter().map(|(email, _)| office.follow(&office.login(email), since, None)).collect();
+    for (live, (email, seen)) in streams.iter_mut().zip(seen) {
+        let expected: Vec<EventId> = seen.iter().map(|at| stored[*at]).collect();
+        assert_eq!(live.stored(), expected, "{email}: stored");
+    }
+    let live_ones = happen();
+    let again = happen();
+    for (live, (email, seen)) in streams.iter_mut().zip(seen) {
+        for event in seen.iter().map(|at| live_ones[*at]).chain(seen.iter().map(|at| again[*at])) {
+            assert_eq!(live.event(), event, "{email}: live, and nothing in between");
+        }
+    }
+    // It continues after an event of the room, and one of another room does not exist for it.
+    let eve = office.login("eve@acme.test");
+    assert_eq!(office.follow(&eve, "", Some(stored[0])).stored(), [live_ones[0], again[0]]);
+    assert_eq!(office.follow(&eve, "", Some(stored[2])).gap()["data"]["reason"], "unknown_id");
+    // An agent whose extension is taken away starts again, without the rooms of that extension.
+    let change = json!({"extension_id": null});
+    assert_eq!(office.ask(&boss, &format!("PATCH /agents/{}", agent.id()), change).status, 200);
+    assert_eq!(streams[2].next(), None, "the stream ends");
+    assert_eq!(office.follow(&office.login("lost@acme.test"), since, None).stored(), []);
 }
 
 #[test]

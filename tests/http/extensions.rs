@@ -4,14 +4,16 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 15] = [
     "codec_string",
     "created_at",
     "do_not_disturb",
     "forwarding",
     "id",
     "language",
+    "max_registrations",
     "name",
+    "notify_message_waiting",
     "number",
     "organisation_id",
     "srtp",
@@ -24,6 +26,62 @@ const FIELDS: [&str; 13] = [
 fn the_rules_of_all_managed_things_hold() {
     let desk = Desk::start();
     hold_the_rules(&desk, "/extensions", &desk.extension("1002"), "directory:read", "directory:write");
+}
+
+#[test]
+fn the_limit_of_registrations_is_set_and_bounded() {
+    let desk = Desk::start();
+    let made = desk.post(As::Acme, "/extensions", json!({"number": "1003"}));
+    assert_eq!((made.status, &made.body["max_registrations"]), (201, &json!(10)), "{}", made.body);
+    let path = format!("/extensions/{}", made.body["id"].as_str().unwrap());
+    let changed = desk.patch(As::Acme, &path, json!({"max_registrations": 1}));
+    assert_eq!((changed.status, &changed.body["max_registrations"]), (200, &json!(1)), "{}", changed.body);
+    assert_eq!(desk.get(As::Acme, &path).body["max_registrations"], 1);
+    for wrong in [json!(0), json!(51), json!("2"), json!(null)] {
+        let answer = desk.patch(As::Acme, &path, json!({"max_registrations": wrong}));
+        assert_eq!((answer.status, answer.code()), (400, "invalid_request"), "{wrong}: {}", answer.body);
+        assert!(answer.message().starts_with("max_registrations: "), "{}", answer.message());
+    }
+    let made = desk.post(As::Acme, "/extensions", json!({"number": "1004", "max_registrations": 50}));
+    assert_eq!(made.body["max_registrations"], 50);
+}
+
+#[test]
+fn the_waiting_messages_are_set_and_read() {
+    let desk = Desk::start();
+    let path = format!("/extensions/{}/message-waiting", desk.extension("1002"));
+    let none = json!({"new": 0, "old": 0, "urgent_new": 0, "urgent_old": 0});
+    assert_eq!(desk.get(As::Acme, &path).body, none);
+    let all = json!({"new": 2, "old": 8, "urgent_new": 1, "urgent_old": 3});
+    let set = desk.send(As::Acme, "PUT", &path, Some(all.clone()));
+    assert_eq!((set.status, &set.body), (200, &all));
+    assert_eq!(desk.get(As::Acme, &path).body, all);
+    let extension = format!("/extensions/{}", desk.extension("1002"));
+    // Another change of the extension keeps them.
+    let changed = desk.patch(As::Acme, &extension, json!({"notify_message_waiting": true}));
+    assert_eq!(
+        (changed.status, &changed.body["notify_message_waiting"]),
+        (200, &json!(true)),
+        "{}",
+        changed.body
+    );
+    assert_eq!(desk.get(As::Acme, &path).body, all);
+    for (body, wrong) in [
+        (json!({}), "new: is required"),
+        (json!({"new": -1}), "new: "),
+        (json!({"new": 10_000}), "new: "),
+        (json!({"new": 1, "urgent_new": 2}), "urgent_new: must be at most new"),
+        (json!({"new": 1, "old": 1, "urgent_old": 2}), "urgent_old: must be at most old"),
+    ] {
+        let answer = desk.send(As::Acme, "PUT", &path, Some(body.clone()));
+        assert_eq!((answer.status, answer.code()), (400, "invalid_request"), "{body}: {}", answer.body);
+        assert!(answer.message().contains(wrong), "{body}: {}", answer.message());
+    }
+    assert_eq!(
+        desk.send(As::Acme, "PUT", &path, Some(json!({"new": 1}))).body["old"],
+        0,
+        "what is left out is 0"
+    );
 }
 
 #[test]

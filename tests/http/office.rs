@@ -154,6 +154,7 @@ impl Office {
                     stored_quality: Some(shared.clone()),
                     field_checks: Some(shared.clone()),
                     panel: Some(Arc::new(panel)),
+                    rooms: Some(shared.clone()),
                     events: Some(Arc::new(bus.clone())),
                     ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
                 },

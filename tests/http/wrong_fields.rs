@@ -140,6 +140,14 @@ fn directory(desk: &Desk, things: &Things) -> Vec<Case> {
             wrong: &["name", "credit", "call_info_url"],
         },
         Case {
+            operation: "setMessageWaiting",
+            who: As::Acme,
+            method: "PUT",
+            path: format!("{extension}/message-waiting"),
+            body: json!({"new": 1, "old": -1, "urgent_new": 2, "colour": "red"}),
+            wrong: &["old", "urgent_new", "colour"],
+        },
+        Case {
             operation: "createExtension",
             who: As::Acme,
             method: "POST",

@@ -441,6 +441,7 @@ fn session(room: RoomId, organisation_id: OrganisationId, name: &str) -> Rows {
         number: "1002".to_owned(),
         role: Role::Participant,
         extension_id: None,
+        team_id: None,
         call_uuid: CallId(Uuid::from_u128(room.0.as_u128() ^ 2)),
         leg: LegId(Uuid::from_u128(room.0.as_u128() ^ 3)),
         joined_at: at(0),

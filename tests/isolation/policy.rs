@@ -282,6 +282,8 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/extensions/{id}", One, "extension.blue"),
     row("PATCH /api/v1/extensions/{id}", Change, "extension.blue")
         .body_of(|tenant| json!({"team_id": tenant.id("team.blue")})),
+    row("GET /api/v1/extensions/{id}/message-waiting", One, "extension.blue"),
+    row("PUT /api/v1/extensions/{id}/message-waiting", Put, "extension.blue").body_of(|_| json!({"new": 1})),
     row("DELETE /api/v1/extensions/{id}", Delete, "extension.spare"),
     row("GET /api/v1/registrations", List, ""),
     row("GET /api/v1/numbers", List, "").shows_teams("\"total\":0"),

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -38,6 +38,28 @@ impl Engine {
         self.process.id()
     }
 
+    /// The answer to `GET path`.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        get(self.http, path)
+    }
+
+    /// The status and the answer to `POST path`.
+    pub(crate) fn post(&self, path: &str, json: &str) -> (u16, Value) {
+        send(self.http, "POST", path, json)
+    }
+
+    /// Waits until `condition` has an answer.
+    pub(crate) fn until<T>(&self, what: &str, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            if let Some(answer) = condition(self) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "{}: waited in vain until {what}", self.process);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// The call records, once there are `count` and all of them have ended.
     pub(crate) fn records(&mut self, count: usize) -> Vec<Value> {
         let http = self.http;
@@ -51,19 +73,29 @@ impl Engine {
 }
 
 fn get(http: SocketAddr, path: &str) -> Value {
+    let (status, body) = send(http, "GET", path, "");
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
+/// The status and the body of an answer.
+fn send(http: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(http).unwrap();
     stream.set_read_timeout(Some(HTTP_READ_MAX)).unwrap();
-    let head = format!(
-        "GET {path} HTTP/1.1\r\nHost: load.test\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\r\n"
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: load.test\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     );
-    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
-    serde_json::from_str(body).unwrap()
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
 }
 
 /// As the load program declares it.
 const KEY: &str = "tel_loadboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 const HTTP_READ_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);

@@ -8,6 +8,7 @@
     reason = "a helper of a test may fail the test, and these wait for a real process"
 )]
 
+mod busy;
 mod engine;
 #[path = "../common/ports.rs"]
 mod ports;

@@ -51,6 +51,8 @@ fn the_file_of_the_contract_becomes_the_directory() {
             (&vec!["PCMA".into()], &vec!["X-Account: 42".into(), "X-Site: 1".into()])
         );
         assert!(ada.do_not_disturb && !other.do_not_disturb);
+        assert_eq!((ada.max_registrations, other.max_registrations), (3, 10));
+        assert!(ada.notify_message_waiting && !other.notify_message_waiting);
         let targets: Vec<_> = ada.forwarding.targets().collect();
         assert_eq!(targets, [("busy", "1002"), ("no_answer", "+442071230001")]);
         assert_eq!((ada.forwarding.no_answer_seconds, other.forwarding.no_answer_seconds), (30, 20));

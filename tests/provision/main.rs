@@ -45,6 +45,8 @@ max_call_seconds = 7200
   strict_source = "sdp"
   srtp = "required"
   do_not_disturb = true
+  max_registrations = 3
+  notify_message_waiting = true
   forwarding = { busy = "1002", no_answer = "+44 207 123 0001", no_answer_seconds = 30 }
   [[organisations.extensions]]
   number = "1002"

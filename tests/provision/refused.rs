@@ -173,11 +173,12 @@ fn every_mistake_in_a_file_is_named() {
         (
             "forwarding",
             organisation(
-                "[[organisations.extensions]]\nnumber = \"1\"\ndo_not_disturb = \"yes\"\n\
+                "[[organisations.extensions]]\nnumber = \"1\"\ndo_not_disturb = \"yes\"\nmax_registrations = 51\n\
                  forwarding = { always = \"bob\", no_answer_seconds = 3, never = \"1\" }\n",
             ),
             vec![
                 "organisation \"A\", extension \"1\": do_not_disturb: must be true or false, not a text".to_owned(),
+                "organisation \"A\", extension \"1\": max_registrations: 51 is out of range, write 1 to 50".to_owned(),
                 "organisation \"A\", extension \"1\": forwarding.always: must be 1 to 20 digits as the extension dials them, such as 1002 or +442071230000".to_owned(),
                 "organisation \"A\", extension \"1\": forwarding.no_answer_seconds: 3 is out of range, write 5 to 120".to_owned(),
                 "organisation \"A\", extension \"1\": forwarding.never: unknown key, known here are: always, busy, no_answer, no_answer_seconds, unregistered".to_owned(),

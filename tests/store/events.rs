@@ -165,13 +165,13 @@ fn a_transaction_that_ends_late_is_read_late_and_not_missed() {
         store.store_events(std::slice::from_ref(&late)).await.unwrap();
         let mut cursor = Position::default();
         assert_eq!(read_on(store, &mut cursor, 10).await, [late.id]);
-        assert_eq!(store.position_of(Scope::Everything, early.id).await.unwrap(), None);
+        assert_eq!(store.position_of(&Scope::Everything.into(), early.id).await.unwrap(), None);
 
         slow.execute("COMMIT").await.unwrap();
         broken.execute("ROLLBACK").await.unwrap();
         assert_eq!(read_on(store, &mut cursor, 10).await, [early.id]);
         assert_eq!(read_on(store, &mut cursor, 10).await, []);
-        assert!(store.position_of(Scope::Everything, early.id).await.unwrap().is_some());
+        assert!(store.position_of(&Scope::Everything.into(), early.id).await.unwrap().is_some());
     });
 }
 
@@ -211,10 +211,13 @@ fn a_scope_sees_its_own() {
         assert_eq!(all(store, Scope::Organisation(ACME)).await, [acme.id, team.id, nobodys.id]);
         assert_eq!(all(store, own_team).await, [team.id]);
         assert_eq!(all(store, teamless).await, []);
-        assert!(store.position_of(Scope::Organisation(BOLT), bolt.id).await.unwrap().is_some());
-        assert_eq!(store.position_of(Scope::Organisation(ACME), bolt.id).await.unwrap(), None);
-        assert_eq!(store.position_of(own_team, acme.id).await.unwrap(), None);
-        assert_eq!(store.position_of(Scope::Everything, EventId(Uuid::from_u128(1))).await.unwrap(), None);
+        assert!(store.position_of(&Scope::Organisation(BOLT).into(), bolt.id).await.unwrap().is_some());
+        assert_eq!(store.position_of(&Scope::Organisation(ACME).into(), bolt.id).await.unwrap(), None);
+        assert_eq!(store.position_of(&own_team.into(), acme.id).await.unwrap(), None);
+        assert_eq!(
+            store.position_of(&Scope::Everything.into(), EventId(Uuid::from_u128(1))).await.unwrap(),
+            None
+        );
     });
 }
 

@@ -114,7 +114,7 @@ async fn events_in_order(store: &Store) -> u64 {
     let mut seen = std::collections::HashMap::new();
     let (mut cursor, mut count) = (Position::default(), 0);
     loop {
-        let batch = EventLog::after(store, Scope::Everything, cursor, 500).await.unwrap();
+        let batch = EventLog::after(store, &Scope::Everything.into(), cursor, 500).await.unwrap();
         for placed in batch.events {
             count += 1;
             let kinds: &mut Vec<EventKind> =

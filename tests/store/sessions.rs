@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sidetone_model::access::Scope;
-use sidetone_model::event::{EventKind, Position};
+use sidetone_model::event::{EventKind, EventReader, Position};
 use sidetone_model::ids::{
     AgentId, CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, OrganisationId, RoomId,
 };
@@ -91,6 +91,7 @@ pub(crate) fn person_on(home: Home, number: u128, member: u32, call_uuid: CallId
             number: format!("10{member}"),
             role: if member == 1 { Role::Moderator } else { Role::Participant },
             extension_id: (member == 1).then_some(ExtensionId(Uuid::from_u128(0xE1))),
+            team_id: None,
             call_uuid,
             leg: LegId(Uuid::from_u128(member.into())),
             joined_at: at(i64::from(member)),
@@ -123,7 +124,7 @@ fn joined(row: &SessionRow, seq: u64) -> NewEvent {
         revision: seq,
         what: RoomChange::Locked(seq.is_multiple_of(2)),
     };
-    NewEvent { session: row.id, position: seq, seq, what: EventSource::Room(news) }
+    NewEvent { session: row.id, position: seq, seq, what: EventSource::Room(news), viewers: None }
 }
 
 pub(crate) async fn events(store: &Store, kind: EventKind) -> Vec<(OrganisationId, Value)> {
@@ -260,6 +261,13 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
         assert_eq!(owner, owner);
         assert_eq!((&data["action"], &data["seq"]), (&json!("ended"), &json!(5)));
         assert!(data["revision"].as_u64().unwrap() > 1_000_000);
+        // The user on the extension of the member who was in it sees it.
+        let seeing = async |extension: u128| {
+            let scope = Scope::Team { organisation: home.owner, team: None };
+            let reader = EventReader { scope, extensions: vec![ExtensionId(Uuid::from_u128(extension))] };
+            store.events_after(reader, Position::default(), 100).await.unwrap().events.len()
+        };
+        assert_eq!((seeing(0xE1).await, seeing(0xE2).await), (1, 0));
         assert_eq!(
             store.unfinished_recordings(NODE).await.unwrap(),
             [(owner, session(1))],

@@ -7,9 +7,11 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use sidetone_model::access::Principal;
+use sidetone_model::ids::ExtensionId;
 
 use crate::auth::caller::{ClientAddress, identity};
 use crate::auth::credential::{admit, bearer};
+use crate::auth::own_extensions::own_extensions;
 use crate::error::ApiError;
 use crate::state::ApiState;
 
@@ -26,21 +28,27 @@ pub(crate) struct Standing {
 pub(crate) enum Still {
     /// The caller may see what it could see at first.
     LetIn,
-    /// The token has expired, or the caller has another role or other permissions.
+    /// The token has expired, or the caller has another role, other permissions or extensions.
     Refused,
     /// It cannot be checked now.
     Unknown,
 }
 
 impl Standing {
-    /// Checks again, as for a new request; this counts against no rate.
-    pub(crate) async fn ask(&self, state: &ApiState) -> Still {
+    /// Checks again, as for a new request, and whether the caller still has `extensions`; this counts against no rate.
+    pub(crate) async fn ask(&self, state: &ApiState, extensions: &[ExtensionId]) -> Still {
         let token = match bearer(&self.headers) {
             Ok(token) => token,
             Err(_) => return Still::Refused,
         };
         match admit(state, token, self.address, (state.clock)()).await {
-            Ok(admitted) if admitted.principal == self.principal => Still::LetIn,
+            Ok(admitted) if admitted.principal == self.principal => {
+                match own_extensions(&self.principal, state).await {
+                    Ok(own) if own == extensions => Still::LetIn,
+                    Ok(_) => Still::Refused,
+                    Err(_) => Still::Unknown,
+                }
+            }
             Err(error) if error.is_internal() => Still::Unknown,
             Ok(_) | Err(_) => Still::Refused,
         }

@@ -42,6 +42,26 @@ impl Body {
         fields.taken(taken)
     }
 
+    /// Like [`Body::read`], before the problems are reported, so that others can be added; the texts of `names` are kept.
+    ///
+    /// # Errors
+    /// What is wrong with the body as a whole.
+    pub(crate) fn read_open<T, const N: usize>(
+        self,
+        names: [&'static str; N],
+        take: impl FnOnce(&mut Fields) -> Option<T>,
+    ) -> Result<OpenBody<T, N>, ApiError> {
+        let mut texts = [const { None }; N];
+        let (fields, taken) = self.fields(|fields| {
+            texts = names.map(|name| fields.given_text(name));
+            take(fields)
+        })?;
+        let texts =
+            names.into_iter().zip(texts).map(|(name, text)| text.filter(|_| !fields.is_refused(name)));
+        let texts = texts.collect::<Vec<_>>().try_into().unwrap_or([const { None }; N]);
+        Ok(OpenBody { fields, taken, texts })
+    }
+
     /// Reads the body with `take`, whose problems are not reported yet.
     pub(super) fn fields<T>(
         self,
@@ -52,6 +72,46 @@ impl Body {
         let taken = take(&mut fields);
         fields.refuse_unknown();
         Ok((fields, taken))
+    }
+}
+
+/// A body that was read; more problems may be added.
+#[derive(Debug)]
+pub(crate) struct OpenBody<T, const N: usize> {
+    fields: Fields,
+    taken: Option<T>,
+    texts: [Option<String>; N],
+}
+
+impl<T, const N: usize> OpenBody<T, N> {
+    /// Whether a field is wrong.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.fields.is_wrong()
+    }
+
+    /// Whether the field is present.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.has(name)
+    }
+
+    /// The texts of the named fields that are right in themselves.
+    pub(crate) fn texts(&self) -> [Option<String>; N] {
+        self.texts.clone()
+    }
+
+    /// Adds problems of fields.
+    pub(crate) fn refuse(&mut self, problems: Vec<FieldProblem>) {
+        for FieldProblem { field, message } in problems {
+            self.fields.refuse::<()>(&field, message);
+        }
+    }
+
+    /// Returns what was read.
+    ///
+    /// # Errors
+    /// `invalid_request` with every problem, in the order of the request.
+    pub(crate) fn finish(self) -> Result<T, ApiError> {
+        self.fields.taken(self.taken)
     }
 }
 

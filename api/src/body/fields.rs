@@ -287,6 +287,12 @@ impl Fields {
         self.members.iter().any(|member| member.name == name)
     }
 
+    /// The text of a field that is not taken yet.
+    pub(super) fn given_text(&self, name: &str) -> Option<String> {
+        let member = self.members.iter().find(|member| member.name == name)?;
+        member.value.as_ref()?.as_str().map(str::to_owned)
+    }
+
     /// Whether the field of that name, or something in it, was refused.
     pub(crate) fn is_refused(&self, name: &str) -> bool {
         let path = self.path_of(name);

@@ -35,6 +35,6 @@ mod fields;
 mod sound;
 
 pub(crate) use declare::body;
-pub(crate) use extract::{Body, MERGE_PATCH, NoBody};
+pub(crate) use extract::{Body, MERGE_PATCH, NoBody, OpenBody};
 pub(crate) use fields::Fields;
 pub(crate) use sound::Sound;

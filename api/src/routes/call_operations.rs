@@ -6,16 +6,18 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_operation::{CallOperation, HoldOrder, MoveOrder, TransferOrder, TransferTarget};
 use sidetone_model::ids::{CallId, LegId, RoomId};
 use sidetone_model::live_call::LiveCall;
 use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::room::RoomName;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::declare::{optional, required, text};
-use crate::body::{Body, Fields, NoBody, body};
+use crate::body::{Body, Fields, NoBody, OpenBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::managed::seen;
 use crate::page;
@@ -110,8 +112,12 @@ pub(crate) async fn transfer(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let TransferBody { to, with, leg } = body.read(TransferBody::read)?;
+    let body = body.read_open(["to", "with", "leg"], TransferBody::read)?;
     require_visible(&caller, &state, call).await?;
+    let [number, with, leg] = body.texts();
+    let (leg, with) = (uuid_of(leg).map(LegId), uuid_of(with).map(CallId));
+    let given = GivenFields::Operation { call, leg, to: number, with, room: None };
+    let TransferBody { to, with, leg } = judged(&caller, &state, body, given).await?;
     let to = match (to, with) {
         (Some(number), None) => TransferTarget::Number(number),
         (None, Some(with)) => {
@@ -158,8 +164,12 @@ pub(crate) async fn move_to_room(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let MoveBody { room_id: room, leg } = body.read(MoveBody::read)?;
+    let body = body.read_open(["room_id", "leg"], MoveBody::read)?;
     require_visible(&caller, &state, call).await?;
+    let [room, leg] = body.texts().map(uuid_of);
+    let (leg, room) = (leg.map(LegId), room.map(RoomId));
+    let given = GivenFields::Operation { call, leg, to: None, with: None, room };
+    let MoveBody { room_id: room, leg } = judged(&caller, &state, body, given).await?;
     let found = state.rooms()?.find(room).await?;
     seen(found, "conference room", |found| caller.scope().reaches(found.organisation_id))?;
     let order = CallOperation::MoveToRoom(MoveOrder { call, leg, room });
@@ -236,6 +246,29 @@ pub(crate) async fn unhold(
     require_visible(&caller, &state, call).await?;
     state.call_requests()?.operate(CallOperation::Unhold(call)).await?;
     Ok(Json(HoldState { held_by: None }))
+}
+
+/// Returns a body; when a field is wrong in itself, the others are judged as well.
+///
+/// # Errors
+/// 400 with every field that is wrong in itself; 422 when the switch names others beside them.
+async fn judged<T, const N: usize>(
+    caller: &Caller,
+    state: &ApiState,
+    mut body: OpenBody<T, N>,
+    given: GivenFields,
+) -> Result<T, ApiError> {
+    if !body.is_wrong() {
+        return body.finish();
+    }
+    let wrong = state.call_requests()?.wrong_fields(caller.scope(), given).await?;
+    let has_more = !wrong.is_empty();
+    body.refuse(wrong);
+    body.finish().map_err(|error| if has_more { error.of_placement() } else { error })
+}
+
+fn uuid_of(text: Option<String>) -> Option<Uuid> {
+    text.and_then(|text| text.parse().ok())
 }
 
 /// Checks that the caller may see a live call.

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 use sidetone_model::access::Permission;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_request::{
     CallRequest, Placeable, RequestQuery, RequestState, RequestedCall, WouldCall,
 };
@@ -151,8 +152,7 @@ pub(crate) async fn place(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let PlaceParams { dry_run } = params::read(&uri)?;
-    let body = body.read_new(&caller, &state, |fields| NewCallBody::read(fields, &state)).await;
-    let body = body.map_err(ApiError::of_placement)?;
+    let body = read(&caller, &state, body).await.map_err(ApiError::of_placement)?;
     let organisation = caller.organisation(body.organisation_id)?;
     let requested = RequestedCall {
         from: body.from,
@@ -178,6 +178,26 @@ pub(crate) async fn place(
         requests.place(caller.scope(), organisation, requested).await?;
     Ok((StatusCode::ACCEPTED, Json(CallPlaced { call_uuid, call_request_id: id, state })).into_response())
 }
+
+/// Reads the body; when a field is wrong in itself, the others are judged as well.
+async fn read(caller: &Caller, state: &ApiState, body: Body) -> Result<NewCallBody, ApiError> {
+    let mut body = body.read_open(JUDGED, |fields| NewCallBody::read(fields, state))?;
+    if body.is_wrong() {
+        let [from, to, caller_id, callback_url, organisation] = body.texts();
+        let named = organisation.and_then(|named| page::id(&named).ok());
+        let is_known = named.is_some() || !body.has("organisation_id");
+        // Nothing is looked up in an organisation that the caller does not reach: the request is refused for that.
+        if let Some(organisation) = caller.organisation(named).ok().filter(|_| is_known) {
+            let has_callback = callback_url.is_some();
+            let given = GivenFields::Placement { organisation, from, to, caller_id, has_callback };
+            body.refuse(state.call_requests()?.wrong_fields(caller.scope(), given).await?);
+        }
+    }
+    body.finish()
+}
+
+/// The fields that are judged by the directory, and that of the organisation.
+const JUDGED: [&str; 5] = ["from", "to", "caller_id", "callback_url", "organisation_id"];
 
 /// List call requests
 ///

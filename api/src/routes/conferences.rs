@@ -6,7 +6,7 @@ use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sidetone_model::access::{Permission, Scope, Who};
+use sidetone_model::access::Permission;
 use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::RoomId;
 use sidetone_model::page::Page;
@@ -14,7 +14,7 @@ use sidetone_model::room::{LiveRoom, RoomName, RoomViewer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::auth::Caller;
+use crate::auth::{Caller, own_extensions};
 use crate::error::{ApiError, ErrorBody};
 use crate::listing::OrganisationParam;
 use crate::page;
@@ -185,12 +185,8 @@ async fn seen(caller: &Caller, state: &ApiState, room: LiveRoom) -> Result<LiveR
 
 /// The viewer of live rooms. The caller's own extensions matter only to a caller who sees one team.
 async fn viewer(caller: &Caller, state: &ApiState) -> Result<RoomViewer, ApiError> {
-    let scope = caller.scope();
-    let extensions = match (scope, caller.principal().who) {
-        (Scope::Team { .. }, Who::User(user)) => state.rooms()?.extensions_of(user).await?,
-        _ => Vec::new(),
-    };
-    Ok(RoomViewer { scope, extensions })
+    let extensions = own_extensions(caller.principal(), state).await?;
+    Ok(RoomViewer { scope: caller.scope(), extensions })
 }
 
 /// Every room that is shown is in the caller's scope.

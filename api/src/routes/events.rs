@@ -5,7 +5,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::Permission;
-use sidetone_model::event::{EventFilter, EventPattern, EventPatternError, EventPatterns, Start};
+use sidetone_model::event::{
+    EventFilter, EventPattern, EventPatternError, EventPatterns, EventReader, Start,
+};
 use sidetone_model::ids::EventId;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::time::Timestamp;
@@ -13,7 +15,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::auth::{Caller, Standing};
+use crate::auth::{Caller, Standing, own_extensions};
 use crate::error::{ApiError, ErrorBody};
 use crate::page::{self, Wrong};
 use crate::params::{self, query};
@@ -33,12 +35,13 @@ use crate::stream::{EventBody, STREAMS_PER_CALLER_MAX};
 /// `data.last_id` are missing and the stream ends; reconnect with `Last-Event-ID` to get them). The comment `: live`
 /// marks the end of the stored events; `: keep-alive` is sent after 15 seconds without an event.
 ///
-/// The stream ends when the token expires or is revoked, when the caller's scope or permissions change, and when the
-/// engine stops.
+/// The stream ends when the token expires or is revoked, when the caller's scope, permissions or own extensions
+/// change, and when the engine stops.
 ///
 /// Needs the permission that each kind needs: `conferences:read` for `conference.*`, `recordings:listen` for
 /// `recording.*`, `directory:write` for `security.*`, `calls:read` for all others. Without `events`, a caller gets
-/// all kinds that it may read; a user who sees only one team gets the events of that team.
+/// all kinds that it may read. A user who sees only one team gets the events of that team, and `conference.updated` of
+/// the live rooms that it can read: those with a member of the team or with an extension of its own.
 #[utoipa::path(
     get,
     path = "/events",
@@ -70,14 +73,15 @@ pub(crate) async fn stream(
         .stream_places
         .take(caller.principal().who)
         .ok_or_else(|| ApiError::too_many_streams(STREAMS_PER_CALLER_MAX))?;
-    let filter =
-        EventFilter { scope: caller.scope(), permissions: caller.principal().permissions.clone(), patterns };
+    let extensions = own_extensions(caller.principal(), &state).await?;
+    let reader = EventReader { scope: caller.scope(), extensions: extensions.clone() };
+    let filter = EventFilter { reader, permissions: caller.principal().permissions.clone(), patterns };
     let source = streams.open(filter, query.start, (state.clock)()).await?;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    Ok((headers, EventBody::new(source, state, standing, place).into_body()).into_response())
+    Ok((headers, EventBody::new(source, state, (standing, extensions), place).into_body()).into_response())
 }
 
 /// The parameters of the request.

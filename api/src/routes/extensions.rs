@@ -7,7 +7,9 @@ use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
 use sidetone_model::directory::{Secret, Srtp, StrictSource};
-use sidetone_model::extension::{ExtensionChange, ExtensionRecord, NewExtension};
+use sidetone_model::extension::{
+    ExtensionChange, ExtensionRecord, NewExtension, REGISTRATIONS, REGISTRATIONS_DEFAULT,
+};
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::forwarding::{
     Forwarding, ForwardingChange, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
@@ -66,6 +68,11 @@ body! {
         /// organisation's.
         #[schema(value_type = Option<String>, pattern = "^(de|en)$", extensions(("x-nullable" = json!(true))))]
         language: Option<Language> = null_or(parsed(rules::language)),
+        /// How many phones may be registered at once; 10 by default.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 50, default = 10)]
+        max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
+        /// Whether the registered phones are sent the state of the mailbox without a subscription; false by default.
+        notify_message_waiting: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -111,6 +118,11 @@ body! {
         /// The new language of the built-in prompts, `de` or `en`, or null for the organisation's.
         #[schema(value_type = Option<String>, pattern = "^(de|en)$", extensions(("x-nullable" = json!(true))))]
         language: Option<Option<Language>> = nullable(parsed(rules::language)),
+        /// How many phones may be registered at once, from the next registration on.
+        #[schema(value_type = Option<i32>, minimum = 1, maximum = 50)]
+        max_registrations: Option<u32> = optional(integer(REGISTRATIONS)),
+        /// Whether the registered phones are sent the state of the mailbox without a subscription.
+        notify_message_waiting: Option<bool> = optional(Fields::boolean),
     }
     ignores &["id", "organisation_id", "created_at", "updated_at"];
     checks |fields: &mut Fields| {
@@ -216,6 +228,8 @@ pub(crate) async fn create(
         forwarding: Forwarding::default().changed(change_of(body.forwarding).unwrap_or_default()),
         do_not_disturb: body.do_not_disturb.unwrap_or(false),
         language: body.language,
+        max_registrations: body.max_registrations.unwrap_or(REGISTRATIONS_DEFAULT),
+        notify_message_waiting: body.notify_message_waiting.unwrap_or(false),
     };
     let now = (state.clock)();
     let (extension, password) = state.directory()?.extensions.create(caller.scope(), new, now).await?;
@@ -294,6 +308,8 @@ pub(crate) async fn change(
         forwarding: change_of(body.forwarding),
         do_not_disturb: body.do_not_disturb,
         language: body.language,
+        max_registrations: body.max_registrations,
+        notify_message_waiting: body.notify_message_waiting,
     };
     if !manages && !change.is_personal() {
         return Err(ApiError::forbidden(
@@ -331,7 +347,12 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Result<ExtensionRecord, ApiError> {
+/// Returns the extension in the path if the caller sees it.
+pub(super) async fn visible(
+    caller: &Caller,
+    state: &ApiState,
+    id: &str,
+) -> Result<ExtensionRecord, ApiError> {
     visible_to(caller.scope(), state, page::path_id("id", id)?).await
 }
 

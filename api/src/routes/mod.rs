@@ -35,6 +35,7 @@ pub(crate) mod events;
 pub(crate) mod extensions;
 pub(crate) mod health;
 mod meeting_body;
+pub(crate) mod message_waiting;
 mod note_query;
 mod note_schema;
 pub(crate) mod notes;

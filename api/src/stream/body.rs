@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use sidetone_model::event::EventStream;
+use sidetone_model::ids::ExtensionId;
 use tokio::time::{Instant, sleep_until};
 
 use crate::auth::{Standing, Still};
@@ -21,6 +22,8 @@ pub(crate) struct EventBody {
     source: Box<dyn EventStream>,
     state: ApiState,
     standing: Standing,
+    /// The extensions by which the caller sees live rooms.
+    extensions: Vec<ExtensionId>,
     /// Whether the caller was permitted at the last check; a failed check counts as no.
     is_let_in: bool,
     ask_at: Instant,
@@ -32,11 +35,11 @@ impl EventBody {
     pub(crate) fn new(
         source: Box<dyn EventStream>,
         state: ApiState,
-        standing: Standing,
+        (standing, extensions): (Standing, Vec<ExtensionId>),
         place: Place,
     ) -> Self {
         let ask_at = Instant::now() + ASK_EVERY;
-        Self { source, state, standing, is_let_in: true, ask_at, begun: false, _place: place }
+        Self { source, state, standing, extensions, is_let_in: true, ask_at, begun: false, _place: place }
     }
 
     /// The body of the answer.
@@ -53,7 +56,7 @@ impl EventBody {
             self.begun = true;
             return Some(BEGINNING);
         }
-        let Self { source, state, standing, is_let_in, ask_at, .. } = self;
+        let Self { source, state, standing, extensions, is_let_in, ask_at, .. } = self;
         let keep_alive_at = Instant::now() + KEEP_ALIVE_EVERY;
         let mut item = source.next();
         loop {
@@ -62,7 +65,7 @@ impl EventBody {
                 // long.
                 biased;
                 () = sleep_until(*ask_at) => {
-                    match standing.ask(state).await {
+                    match standing.ask(state, extensions).await {
                         Still::LetIn => *is_let_in = true,
                         Still::Refused => return None,
                         Still::Unknown => *is_let_in = false,

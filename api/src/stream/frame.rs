@@ -69,6 +69,7 @@ mod tests {
             kind: EventKind::CallEnded,
             organisation_id: OrganisationId(Uuid::from_u128(9)),
             team_id: None,
+            viewers: None,
             envelope: r#"{"id":"x"}"#.to_owned(),
         };
         let text = |item| String::from_utf8(frame(&item, now).to_vec()).unwrap();

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,17 +27,34 @@ pub(super) type Inbox = (Sender<Order>, Arc<Waker>);
 pub(super) struct Handshakes {
     certificate: Certificate,
     workers: Vec<Inbox>,
-    legs: HashMap<PortId, (u32, Handshake)>,
+    legs: HashMap<PortId, Leg>,
+    /// How many of the legs are of each source.
+    sources: HashMap<IpAddr, usize>,
     /// When the next timer of a leg is due, or earlier.
     next: Option<Instant>,
     /// Commands that wait because the queue of their worker was full.
     undelivered: VecDeque<(PortId, Shaken)>,
 }
 
+/// The handshake of a leg.
+struct Leg {
+    round: u32,
+    /// The source that it counts for.
+    source: IpAddr,
+    handshake: Handshake,
+}
+
 impl Handshakes {
     /// No handshakes yet.
     pub(super) fn new(certificate: Certificate, workers: Vec<Inbox>) -> Handshakes {
-        Handshakes { certificate, workers, legs: HashMap::new(), next: None, undelivered: VecDeque::new() }
+        Handshakes {
+            certificate,
+            workers,
+            legs: HashMap::new(),
+            sources: HashMap::new(),
+            next: None,
+            undelivered: VecDeque::new(),
+        }
     }
 
     /// Runs until the relay is shut down.
@@ -67,25 +85,41 @@ impl Handshakes {
     }
 
     fn begin(&mut self, now: Instant, port: PortId, begin: &Begin) {
-        if self.legs.len() >= LEGS_MAX && !self.legs.contains_key(&port) {
-            tracing::warn!(port = port.port(), "no DTLS handshake: too many are under way");
+        // One of the same leg before is forgotten, and its place is free.
+        self.end(port);
+        let source = source_of(begin.source);
+        let of_source = self.sources.get(&source).copied().unwrap_or_default();
+        if self.legs.len() >= LEGS_MAX || of_source >= LEGS_PER_SOURCE_MAX {
+            tracing::warn!(port = port.port(), of_source, "no DTLS handshake: too many are under way");
             return;
         }
         let started = catch_unwind(AssertUnwindSafe(|| {
             Handshake::new(now, &self.certificate, begin.fingerprint, begin.is_client)
         }));
         if let Ok(handshake) = started {
-            self.legs.insert(port, (begin.round, handshake));
+            self.legs.insert(port, Leg { round: begin.round, source, handshake });
+            *self.sources.entry(source).or_default() += 1;
             self.pass_on(port);
+        }
+    }
+
+    /// Forgets the handshake of a leg.
+    fn end(&mut self, port: PortId) {
+        let Some(leg) = self.legs.remove(&port) else { return };
+        if let Some(count) = self.sources.get_mut(&leg.source) {
+            *count -= 1;
+            if *count == 0 {
+                self.sources.remove(&leg.source);
+            }
         }
     }
 
     /// Feeds an input to a leg's handshake. A panic in the library ends this handshake only.
     fn feed(&mut self, now: Instant, port: PortId, input: HandshakeInput<'_>) {
-        let Some((_, handshake)) = self.legs.get_mut(&port) else { return };
+        let Some(Leg { handshake, .. }) = self.legs.get_mut(&port) else { return };
         if catch_unwind(AssertUnwindSafe(|| handshake.handle_input(now, input))).is_err() {
             tracing::error!(port = port.port(), "a panic ended a DTLS handshake");
-            self.legs.remove(&port);
+            self.end(port);
             return;
         }
         self.pass_on(port);
@@ -93,7 +127,7 @@ impl Handshakes {
 
     /// Queues what a handshake gives out for its leg.
     fn pass_on(&mut self, port: PortId) {
-        let Some((round, handshake)) = self.legs.get_mut(&port) else { return };
+        let Some(Leg { round, handshake, .. }) = self.legs.get_mut(&port) else { return };
         let mut shaken = Shaken { round: *round, keys: None, datagrams: Vec::new() };
         while let Some(output) = handshake.poll_output() {
             match output {
@@ -110,7 +144,7 @@ impl Handshakes {
             (next, own) => next.or(own),
         };
         if handshake.is_over() {
-            self.legs.remove(&port);
+            self.end(port);
         }
         let is_empty = shaken.keys.is_none() && shaken.datagrams.is_empty();
         if !is_empty && self.undelivered.len() < UNDELIVERED_MAX {
@@ -123,7 +157,7 @@ impl Handshakes {
         self.next = None;
         let ports: Vec<PortId> = self.legs.keys().copied().collect();
         for port in ports {
-            let due = self.legs.get(&port).and_then(|(_, handshake)| handshake.next_timeout());
+            let due = self.legs.get(&port).and_then(|leg| leg.handshake.next_timeout());
             match due {
                 Some(due) if due <= now => self.feed(now, port, HandshakeInput::Timeout),
                 due => self.next = self.next.into_iter().chain(due).min(),
@@ -150,11 +184,53 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// The source that an address counts for: an IPv6 host has a whole /64.
+fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        v4 => v4,
+    }
+}
+
 /// Handshakes at once, those that may repeat their last flight included.
 const LEGS_MAX: usize = 4_096;
+/// Of those, the handshakes of one source: one that begins handshakes without an end takes no places of others.
+const LEGS_PER_SOURCE_MAX: usize = 512;
 /// Commands that wait for their workers.
 const UNDELIVERED_MAX: usize = 4_096;
 /// How long the thread sleeps without a timer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// When a full queue is tried again.
 const DELIVERY: Duration = Duration::from_millis(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that begins handshakes without an end keeps no other source from its own.
+    #[test]
+    fn a_source_has_a_share_of_the_handshakes() {
+        let mut handshakes = Handshakes::new(Certificate::self_signed().unwrap(), Vec::new());
+        let mut ports = 0;
+        let mut begin = |handshakes: &mut Handshakes, source: &str| {
+            ports += 1;
+            let (port, source) = (PortId::new(ports, 0, 2), source.parse().unwrap());
+            handshakes.begin(
+                now(),
+                port,
+                &Begin { round: 1, fingerprint: [1; 32], source, is_client: false },
+            );
+            handshakes.legs.contains_key(&port).then_some(port)
+        };
+        let own: Vec<PortId> =
+            (0..LEGS_PER_SOURCE_MAX + 5).filter_map(|_| begin(&mut handshakes, "2001:db8::1")).collect();
+        assert_eq!(own.len(), LEGS_PER_SOURCE_MAX);
+        assert!(begin(&mut handshakes, "2001:db8::2").is_none(), "a host has its whole /64");
+        assert!(begin(&mut handshakes, "::ffff:192.0.2.1").is_some());
+        assert!(begin(&mut handshakes, "2001:db8:0:1::1").is_some());
+        handshakes.end(own[0]);
+        assert!(begin(&mut handshakes, "2001:db8::2").is_some(), "a place is free again");
+        own[1..].iter().for_each(|port| handshakes.end(*port));
+        assert_eq!(handshakes.sources.len(), 3);
+    }
+}

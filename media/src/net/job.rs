@@ -1,5 +1,7 @@
 //! Orders of the workers for the thread of the DTLS handshakes.
 
+use std::net::IpAddr;
+
 use super::message::PortId;
 
 /// An order of a worker.
@@ -18,6 +20,8 @@ pub(super) struct Begin {
     pub(super) round: u32,
     /// The digest of the party's certificate.
     pub(super) fingerprint: [u8; 32],
+    /// The address of the party's path, by which handshakes are limited.
+    pub(super) source: IpAddr,
     /// Whether we are the client.
     pub(super) is_client: bool,
 }

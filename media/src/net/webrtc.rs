@@ -119,11 +119,9 @@ impl Web {
 
     /// Begins the handshake once a path is known. When the queue is full, the next second tries again.
     pub(super) fn begin(&mut self) {
-        if self.has_begun || self.agent.checked().is_none() {
-            return;
-        }
+        let Some(path) = self.agent.checked().filter(|_| !self.has_begun) else { return };
         let Web { port, round, fingerprint, is_client, .. } = *self;
-        let begin = Box::new(Begin { round, fingerprint, is_client });
+        let begin = Box::new(Begin { round, fingerprint, source: path.ip(), is_client });
         self.has_begun = self.jobs.try_send(Job::Begin(port, begin)).is_ok();
     }
 

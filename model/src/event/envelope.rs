@@ -1,10 +1,12 @@
 //! The event itself.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::event::EventKind;
+use crate::event::{EventKind, EventViewers};
 use crate::ids::{EventId, OrganisationId, TeamId};
 use crate::time::Timestamp;
 
@@ -24,6 +26,9 @@ pub struct Event {
     /// not part of the envelope.
     #[serde(skip)]
     pub team_id: Option<TeamId>,
+    /// The teams and extensions whose users see it as well, for an event of a live room. Not part of the envelope.
+    #[serde(skip)]
+    pub viewers: Option<Arc<EventViewers>>,
     /// The payload of that kind.
     pub data: Map<String, Value>,
 }
@@ -66,7 +71,7 @@ impl Event {
         timestamp: Timestamp,
         data: Map<String, Value>,
     ) -> Self {
-        Self { id: EventId(Uuid::now_v7()), kind, timestamp, organisation_id, team_id, data }
+        Self { id: EventId(Uuid::now_v7()), kind, timestamp, organisation_id, team_id, viewers: None, data }
     }
 
     /// Like [`Event::new`], with the fields of `data` as its payload; a value that is not an object gives an

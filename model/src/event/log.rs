@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::access::Scope;
 use crate::event::envelope::{PlacedEvent, Position};
 use crate::event::stream::StreamedEvent;
+use crate::event::viewers::EventReader;
 use crate::ids::EventId;
 use crate::ports::PortFuture;
 
@@ -39,14 +39,19 @@ pub trait EventLog: Send + Sync {
     /// stored events in between, or nothing new was stored here. Then [`EventLog::after`] has the next ones.
     fn recent(&self, after: Position, limit: u32) -> Option<RecentEvents>;
 
-    /// The events inside `scope` after the position `after`, at most `limit`.
-    fn after(&self, scope: Scope, after: Position, limit: u32) -> PortFuture<'_, EventBatch>;
+    /// The events that `reader` sees after the position `after`, at most `limit`.
+    fn after<'a>(
+        &'a self,
+        reader: &'a EventReader,
+        after: Position,
+        limit: u32,
+    ) -> PortFuture<'a, EventBatch>;
 
     /// The current end of the log: later events come after it.
     fn end(&self) -> PortFuture<'_, Position>;
 
-    /// The position of an event inside `scope`; `None` if there is no such event.
-    fn position_of(&self, scope: Scope, id: EventId) -> PortFuture<'_, Option<Position>>;
+    /// The position of an event that `reader` sees; `None` if there is no such event.
+    fn position_of<'a>(&'a self, reader: &'a EventReader, id: EventId) -> PortFuture<'a, Option<Position>>;
 
     /// Returns a position such that every event whose id is `first` or greater comes after it.
     fn position_before(&self, first: EventId) -> PortFuture<'_, Position>;

@@ -8,9 +8,11 @@ mod kind;
 mod log;
 mod pattern;
 mod stream;
+mod viewers;
 
 pub use envelope::{Event, PlacedEvent, Position};
 pub use kind::EventKind;
 pub use log::{EventBatch, EventLog, RecentEvents};
 pub use pattern::{EventPattern, EventPatternError, EventPatterns};
 pub use stream::{EventFilter, EventStream, EventStreams, Gap, REPLAY_US, Start, StreamItem, StreamedEvent};
+pub use viewers::{EventReader, EventViewers, EventViewersError};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{Permission, Scope};
-use crate::event::{Event, EventKind, EventPatterns, PlacedEvent, Position};
+use crate::access::Permission;
+use crate::event::{Event, EventKind, EventPatterns, EventReader, EventViewers, PlacedEvent, Position};
 use crate::ids::{EventId, OrganisationId, TeamId};
 use crate::ports::PortFuture;
 use crate::time::Timestamp;
@@ -11,8 +11,8 @@ use crate::time::Timestamp;
 /// Which events one stream shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
-    /// The caller's scope.
-    pub scope: Scope,
+    /// The caller.
+    pub reader: EventReader,
     /// The caller's permissions: kinds that need another permission are not sent.
     pub permissions: Vec<Permission>,
     /// The requested patterns.
@@ -22,12 +22,14 @@ pub struct EventFilter {
 impl EventFilter {
     /// Whether the event passes the filter.
     pub fn admits(&self, event: &Event) -> bool {
-        self.admits_kind(event.kind) && self.scope.covers(event.organisation_id, event.team_id)
+        self.admits_kind(event.kind)
+            && self.reader.sees(event.organisation_id, event.team_id, event.viewers.as_deref())
     }
 
     /// Whether the event passes the filter.
     pub fn admits_streamed(&self, event: &StreamedEvent) -> bool {
-        self.admits_kind(event.kind) && self.scope.covers(event.organisation_id, event.team_id)
+        self.admits_kind(event.kind)
+            && self.reader.sees(event.organisation_id, event.team_id, event.viewers.as_deref())
     }
 
     fn admits_kind(&self, kind: EventKind) -> bool {
@@ -59,6 +61,8 @@ pub struct StreamedEvent {
     pub organisation_id: OrganisationId,
     /// The team of the call that it is about.
     pub team_id: Option<TeamId>,
+    /// The teams and extensions whose users see it as well.
+    pub viewers: Option<Arc<EventViewers>>,
     /// The event as it is sent; formatted once for all receivers.
     pub envelope: String,
 }
@@ -72,6 +76,7 @@ impl From<&PlacedEvent> for StreamedEvent {
             kind: event.kind,
             organisation_id: event.organisation_id,
             team_id: event.team_id,
+            viewers: event.viewers.clone(),
             envelope: event.envelope(),
         }
     }

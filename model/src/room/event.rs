@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use crate::access::Who;
 use crate::call::{HangupCause, words};
 use crate::event::{Event, EventKind};
-use crate::ids::{ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, UserId};
+use crate::ids::{
+    ApiKeyId, CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId, TeamId, UserId,
+};
 use crate::room::{Invite, MemberGain, PlayingSound, Role, RoomName};
 use crate::time::Timestamp;
 
@@ -224,6 +226,8 @@ pub struct Person {
     pub role: Role,
     /// The extension, if the directory authenticated it or the switch called it.
     pub extension_id: Option<ExtensionId>,
+    /// The team of that extension, whose supervisors and agents see the room.
+    pub team_id: Option<TeamId>,
     /// The call that they are on.
     pub call_uuid: CallId,
     /// Their leg of it.
@@ -411,6 +415,7 @@ mod tests {
             number: "101".to_owned(),
             role: Role::Moderator,
             extension_id: None,
+            team_id: None,
             call_uuid: CallId(Uuid::from_u128(4)),
             leg: LegId(Uuid::from_u128(5)),
             joined_at: Timestamp::from_micros(1_767_225_600_000_000),

@@ -1,8 +1,9 @@
 //! What is stored of sessions: rows in their new state, and events.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::event::Event;
+use crate::event::{Event, EventViewers};
 use crate::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
 use crate::ports::PortFuture;
 use crate::room::event::{Person, RoomEvent};
@@ -118,6 +119,8 @@ pub struct NewEvent {
     pub seq: u64,
     /// What happened.
     pub what: EventSource,
+    /// The members' teams and extensions, whose users see it.
+    pub viewers: Option<Arc<EventViewers>>,
 }
 
 /// What an event reports.
@@ -187,11 +190,12 @@ impl Rows {
 impl NewEvent {
     /// Returns the event in its current form.
     pub fn event(&self) -> Option<Event> {
-        match &self.what {
-            EventSource::Room(event) => event.event(self.seq),
+        let event = match &self.what {
+            EventSource::Room(event) => event.event(self.seq)?,
             EventSource::Talk(change) => {
-                Some(change.event.talk_event(self.seq, change.member, change.talking, &change.all))
+                change.event.talk_event(self.seq, change.member, change.talking, &change.all)
             }
-        }
+        };
+        Some(Event { viewers: self.viewers.clone(), ..event })
     }
 }

@@ -1,7 +1,7 @@
 //! Bindings that ended with their connection: a device that registers again from another one keeps its identifier,
 //! and with it its calls.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,13 +9,18 @@ use crate::registrar::{Binding, ContactUpdate};
 
 /// The bindings whose flow failed, until they would have expired.
 ///
-/// *Bounds*: [`LOST_PER_AOR_MAX`] of an address of record, whose oldest makes room; [`LOST_MAX`] in total.
+/// *Bounds*: [`LOST_PER_AOR_MAX`] of an address of record, whose oldest makes room; [`LOST_MAX`] in total, where the
+/// oldest of the domain with the most makes room: an organisation whose devices lose their connections again and again
+/// displaces those of another only beyond an equal share.
 #[derive(Default)]
 pub(super) struct Lost {
-    /// The bindings of each address of record with their places in `order`, the oldest first.
+    /// The bindings of each address of record with their places in the order of their domain, the oldest first.
     by_aor: HashMap<Arc<str>, VecDeque<(u64, Binding)>>,
-    /// In the order of loss.
-    order: BTreeMap<u64, Arc<str>>,
+    /// The addresses of record of each domain in the order of loss.
+    by_domain: HashMap<Arc<str>, BTreeMap<u64, Arc<str>>>,
+    /// The domains by the number of their bindings.
+    fullest: BTreeSet<(usize, Arc<str>)>,
+    len: usize,
     next_place: u64,
 }
 
@@ -25,14 +30,14 @@ impl Lost {
         if self.by_aor.get(aor).is_some_and(|bindings| bindings.len() >= LOST_PER_AOR_MAX) {
             self.remove(aor, |_| true);
         }
-        while self.order.len() >= LOST_MAX
-            && let Some(aor) = self.order.values().next().map(Arc::clone)
+        while self.len >= LOST_MAX
+            && let Some(aor) = self.oldest_of_fullest()
         {
             self.remove(&aor, |_| true);
         }
         let place = self.next_place;
         self.next_place += 1;
-        self.order.insert(place, Arc::clone(aor));
+        self.change(domain_of(aor), |order| drop(order.insert(place, Arc::clone(aor))));
         self.by_aor.entry(Arc::clone(aor)).or_default().push_back((place, binding));
     }
 
@@ -56,7 +61,29 @@ impl Lost {
     /// Forgets the devices of an address of record.
     pub(super) fn forget(&mut self, aor: &str) {
         for (place, _) in self.by_aor.remove(aor).unwrap_or_default() {
-            self.order.remove(&place);
+            self.change(domain_of(aor), |order| drop(order.remove(&place)));
+        }
+    }
+
+    /// The address of record with the oldest binding of the domain that has the most.
+    fn oldest_of_fullest(&self) -> Option<Arc<str>> {
+        let (_, domain) = self.fullest.last()?;
+        self.by_domain.get(domain)?.values().next().map(Arc::clone)
+    }
+
+    /// Changes the order of a domain, and counts it.
+    fn change(&mut self, domain: &str, change: impl FnOnce(&mut BTreeMap<u64, Arc<str>>)) {
+        let (key, mut order) = match self.by_domain.remove_entry(domain) {
+            Some(known) => known,
+            None => (Arc::from(domain), BTreeMap::new()),
+        };
+        self.fullest.remove(&(order.len(), Arc::clone(&key)));
+        self.len -= order.len();
+        change(&mut order);
+        self.len += order.len();
+        if !order.is_empty() {
+            self.fullest.insert((order.len(), Arc::clone(&key)));
+            self.by_domain.insert(key, order);
         }
     }
 
@@ -65,12 +92,17 @@ impl Lost {
         let bindings = self.by_aor.get_mut(aor)?;
         let at = bindings.iter().position(|(_, binding)| which(binding))?;
         let (place, found) = bindings.remove(at)?;
-        self.order.remove(&place);
         if bindings.is_empty() {
             self.by_aor.remove(aor);
         }
+        self.change(domain_of(aor), |order| drop(order.remove(&place)));
         Some(found)
     }
+}
+
+/// The domain of an address of record: that of one organisation.
+fn domain_of(aor: &str) -> &str {
+    aor.rsplit_once('@').map_or(aor, |(_, domain)| domain)
 }
 
 /// Lost bindings that are stored.
@@ -115,7 +147,7 @@ mod tests {
         for n in 2..30_000 {
             lost.insert(&restless, binding(n, now));
         }
-        assert_eq!(lost.order.len(), 1 + LOST_PER_AOR_MAX);
+        assert_eq!(lost.len, 1 + LOST_PER_AOR_MAX);
         assert_eq!(
             lost.remove(&other, |binding| binding.id == BindingId(1)).map(|b| b.id),
             Some(BindingId(1))
@@ -126,10 +158,29 @@ mod tests {
         );
         assert!(lost.remove(&restless, |binding| binding.id == BindingId(29_999)).is_some());
         lost.forget(&restless);
-        assert!(lost.by_aor.is_empty() && lost.order.is_empty());
+        assert!(lost.by_aor.is_empty() && lost.by_domain.is_empty() && lost.fullest.is_empty());
         for n in 0..10_010 {
             lost.insert(&Arc::from(format!("{n}@c")), binding(n, now));
         }
-        assert_eq!((lost.order.len(), lost.by_aor.len()), (LOST_MAX, LOST_MAX));
+        assert_eq!((lost.len, lost.by_aor.len()), (LOST_MAX, LOST_MAX));
+    }
+
+    /// An organisation with very many devices takes no place of those of another, which has less than an equal share.
+    #[test]
+    fn one_organisation_displaces_no_other() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let now = Instant::now();
+        let mut lost = Lost::default();
+        let small: Vec<Arc<str>> = (0..40).map(|n| Arc::from(format!("{n}@small.test"))).collect();
+        small.iter().for_each(|aor| lost.insert(aor, binding(1, now)));
+        for n in 0..30_000 {
+            lost.insert(&Arc::from(format!("{n}@large.test")), binding(n, now));
+        }
+        assert_eq!(lost.len, LOST_MAX);
+        assert!(lost.by_aor.contains_key("29999@large.test"), "the newest is kept");
+        for aor in &small {
+            assert!(lost.remove(aor, |_| true).is_some(), "{aor}");
+        }
+        assert_eq!(lost.len, LOST_MAX - small.len());
     }
 }

@@ -25,8 +25,8 @@ pub struct RegistrarConfig {
     pub expires_default: Duration,
     /// Longer registrations are shortened to this.
     pub expires_max: Duration,
-    /// The largest number of bindings per address of record; a new one replaces the one with the oldest
-    /// refresh.
+    /// The largest number of bindings of an address of record whose account has no limit of its own. A new binding takes the
+    /// place of the one with the oldest refresh: first of the same instance, then of the same User-Agent, then of any.
     pub bindings_max: usize,
     /// The largest number of addresses of record.
     pub aors_max: usize,
@@ -224,6 +224,7 @@ impl Registrar {
             (Contacts::List(contacts), lives) => {
                 let common = Refresh {
                     now,
+                    bindings_max: registration.bindings_max.unwrap_or(self.config.bindings_max),
                     flow: registration.flow,
                     call_id: registration.call_id,
                     cseq: registration.cseq,
@@ -243,10 +244,16 @@ impl Registrar {
         Ok(self.aors.entry(key).insert_entry(bindings).into_mut())
     }
 
-    /// Adds bindings of an earlier process, reported as registrations, and returns how many; those that have expired
-    /// or are registered already are left out. Nothing is sent: their flows were usable before, and the sockets have
+    /// Adds bindings of an earlier process, reported as registrations, and returns how many; those that have expired,
+    /// are registered already or are more than `bindings_max` are left out. Nothing is sent: their flows were usable before, and the sockets have
     /// the same addresses.
-    pub fn restore(&mut self, now: Instant, aor: &str, saved: Vec<SavedBinding>) -> usize {
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        aor: &str,
+        bindings_max: usize,
+        saved: Vec<SavedBinding>,
+    ) -> usize {
         if !self.aors.contains_key(aor) && self.aors.len() >= self.config.aors_max {
             return 0;
         }
@@ -258,7 +265,7 @@ impl Registrar {
         for saved in saved {
             let is_known =
                 |known: &Binding| known.is_of(&saved.contact, saved.instance.as_deref(), saved.reg_id);
-            let is_over = saved.expires_at <= now || bindings.len() >= self.config.bindings_max;
+            let is_over = saved.expires_at <= now || bindings.len() >= bindings_max;
             if is_over || bindings.iter().any(is_known) {
                 continue;
             }
@@ -419,7 +426,7 @@ impl Registrar {
         contacts: &[ContactUpdate],
         bindings: impl Iterator<Item = &'a Binding>,
     ) -> Result<Vec<Option<Duration>>, RegisterError> {
-        if contacts.len() > self.config.bindings_max {
+        if contacts.len() > registration.bindings_max.unwrap_or(self.config.bindings_max) {
             return Err(RegisterError::TooMany);
         }
         let concerned = bindings.filter(|binding| contacts.iter().any(|contact| contact.is_of(binding)));
@@ -484,9 +491,9 @@ impl Registrar {
             let reachability = reachability.unwrap_or_default();
             bindings.push(self.binding(id, common, contact, life, reachability));
         }
-        while bindings.len() > self.config.bindings_max {
-            let oldest = bindings.iter().min_by_key(|b| (b.refreshed_at, b.id)).map(|b| b.id);
-            self.remove(aor, bindings, RemovalReason::Displaced, |binding| Some(binding.id) == oldest);
+        while bindings.len() > common.bindings_max {
+            let displaced = displaced(bindings, &registered);
+            self.remove(aor, bindings, RemovalReason::Displaced, |binding| Some(binding.id) == displaced);
         }
         self.outputs.extend(registered.into_iter().map(|(binding, is_new)| Output::Registered {
             aor: Arc::clone(aor),
@@ -614,6 +621,7 @@ impl Registrar {
 /// What the contacts of one registration have in common.
 struct Refresh {
     now: Instant,
+    bindings_max: usize,
     flow: Flow,
     call_id: String,
     cseq: u32,
@@ -628,6 +636,20 @@ fn in_order<'a>(
 ) -> Result<(), RegisterError> {
     let stale = bindings.any(|b| b.call_id == registration.call_id && b.cseq >= registration.cseq);
     if stale { Err(RegisterError::OutOfOrder) } else { Ok(()) }
+}
+
+/// The binding that makes room for those that were just registered: the one with the oldest refresh of the same device,
+/// which had another address, of the same User-Agent, or of any.
+fn displaced(bindings: &[Binding], registered: &VecDeque<(BindingId, bool)>) -> Option<BindingId> {
+    let is_new = |b: &Binding| registered.iter().any(|(id, _)| *id == b.id);
+    let (new, others): (Vec<&Binding>, Vec<&Binding>) = bindings.iter().partition(|b| is_new(b));
+    let is_same = |b: &Binding, new: &Binding| b.instance.is_some() && b.instance == new.instance;
+    let is_alike = |b: &Binding, new: &Binding| b.user_agent.is_some() && b.user_agent == new.user_agent;
+    let nearness = |b: &Binding| {
+        let any = |near: &dyn Fn(&Binding, &Binding) -> bool| new.iter().any(|new| near(b, new));
+        (!any(&is_same), !any(&is_alike), b.refreshed_at, b.id)
+    };
+    others.into_iter().min_by_key(|b| nearness(b)).or_else(|| new.first().copied()).map(|b| b.id)
 }
 
 fn sort(bindings: &mut [Binding]) {

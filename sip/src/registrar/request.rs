@@ -28,6 +28,8 @@ pub struct Registration {
     pub path: Vec<NameAddr>,
     /// The flow on which it arrived.
     pub flow: Flow,
+    /// The limit of bindings of its account; `None` means that of the registrar.
+    pub bindings_max: Option<usize>,
 }
 
 /// The contacts of a REGISTER.
@@ -114,6 +116,7 @@ impl Registration {
             user_agent: request.user_agent().map(|text| shortened(&text).into()),
             path: request.path().map_err(|_| RegisterError::Malformed("Path"))?,
             flow,
+            bindings_max: None,
         })
     }
 }

@@ -315,6 +315,85 @@ fn a_device_that_moves_leaves_no_ghost() {
     );
 }
 
+/// Over the limit, the oldest of the same device goes first, then of the same User-Agent, then of any.
+#[test]
+fn one_phone_more_takes_the_place_of_the_nearest() {
+    let of_device = "Contact: <sip:1001@192.0.2.4>;+sip.instance=\"<urn:uuid:d>\";reg-id=1 | User-Agent: C";
+    let moved = "Contact: <sip:1001@192.0.2.5>;+sip.instance=\"<urn:uuid:d>\";reg-id=2 | User-Agent: D";
+    let script = format!(
+        "0 reg 192.0.2.1:5060 a 1 Contact: <sip:1001@192.0.2.1> | User-Agent: A
+         1 reg 192.0.2.2:5060 b 1 Contact: <sip:1001@192.0.2.2> | User-Agent: B
+         2 reg 192.0.2.4:5060 d 1 {of_device}
+         3 reg 192.0.2.3:5060 c 1 Contact: <sip:1001@192.0.2.3> | User-Agent: B
+         4 reg 192.0.2.5:5060 e 1 {moved}
+         5 reg 192.0.2.6:5060 f 1 Contact: <sip:1001@192.0.2.6> | User-Agent: F
+         5 look"
+    );
+    let config = RegistrarConfig { bindings_max: 3, qualify: None, ..RegistrarConfig::default() };
+    check_with(
+        config,
+        &script,
+        expect![[r#"
+                0s 200
+                     Contact: <sip:1001@192.0.2.1>;expires=3600
+                0s   > new 0
+                1s 200
+                     Contact: <sip:1001@192.0.2.2>;expires=3600
+                     Contact: <sip:1001@192.0.2.1>;expires=3599
+                1s   > new 1
+                2s 200
+                     Contact: <sip:1001@192.0.2.4>;expires=3600;+sip.instance="<urn:uuid:d>";reg-id=1
+                     Contact: <sip:1001@192.0.2.2>;expires=3599
+                     Contact: <sip:1001@192.0.2.1>;expires=3598
+                2s   > new 2
+                3s 200
+                     Contact: <sip:1001@192.0.2.3>;expires=3600
+                     Contact: <sip:1001@192.0.2.4>;expires=3599;+sip.instance="<urn:uuid:d>";reg-id=1
+                     Contact: <sip:1001@192.0.2.1>;expires=3597
+                3s   > removed 1 Displaced
+                3s   > new 3
+                4s 200
+                     Contact: <sip:1001@192.0.2.5>;expires=3600;+sip.instance="<urn:uuid:d>";reg-id=2
+                     Contact: <sip:1001@192.0.2.3>;expires=3599
+                     Contact: <sip:1001@192.0.2.1>;expires=3596
+                4s   > removed 2 Displaced
+                4s   > new 4
+                5s 200
+                     Contact: <sip:1001@192.0.2.6>;expires=3600
+                     Contact: <sip:1001@192.0.2.5>;expires=3599;+sip.instance="<urn:uuid:d>";reg-id=2
+                     Contact: <sip:1001@192.0.2.3>;expires=3598
+                5s   > removed 0 Displaced
+                5s   > new 5
+                5s sip:1001@192.0.2.6 by 192.0.2.6:5060
+                5s sip:1001@192.0.2.5 by 192.0.2.5:5060
+                5s sip:1001@192.0.2.3 by 192.0.2.3:5060
+            3 left
+        "#]],
+    );
+}
+
+/// The limit of the account counts, not that of the registrar; a lower one counts from the next REGISTER on.
+#[test]
+fn an_account_has_its_own_limit() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+    let now = Instant::now();
+    let mut registrar = Registrar::new(RegistrarConfig { bindings_max: 2, ..RegistrarConfig::default() });
+    let mut cseq = 0;
+    let mut add = |registrar: &mut Registrar, bindings_max, count: usize| {
+        cseq += 1;
+        let contacts: Vec<String> = (0..count).map(|n| format!("<sip:{cseq}-{n}@192.0.2.1>")).collect();
+        let (request, flow) = register(&format!("192.0.2.1:5060 a {cseq} Contact: {}", contacts.join(", ")));
+        let registration =
+            Registration { bindings_max, ..Registration::from_request(&request, flow).unwrap() };
+        registrar.register(now, AOR, registration).map(<[Binding]>::len)
+    };
+    assert_eq!(add(&mut registrar, None, 3), Err(RegisterError::TooMany));
+    assert_eq!(add(&mut registrar, Some(5), 4), Ok(4));
+    assert_eq!(add(&mut registrar, Some(5), 4), Ok(5));
+    assert_eq!(add(&mut registrar, Some(1), 2), Err(RegisterError::TooMany));
+    assert_eq!(add(&mut registrar, Some(1), 1), Ok(1));
+}
+
 #[test]
 fn too_many_phones() {
     let config = || RegistrarConfig { bindings_max: 2, ..RegistrarConfig::default() };

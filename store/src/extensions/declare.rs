@@ -38,6 +38,10 @@ pub struct ExtensionRow {
     pub do_not_disturb: Option<bool>,
     /// The language of its prompts; `None` keeps what is stored.
     pub language: Option<Language>,
+    /// How many phones may be registered at once.
+    pub max_registrations: u32,
+    /// Whether its phones are sent the state of its mailbox without a subscription.
+    pub notify_message_waiting: bool,
 }
 
 impl WriteTransaction {
@@ -130,6 +134,8 @@ impl ExtensionRow {
                 .do_not_disturb
                 .unwrap_or_else(|| stored.is_some_and(|stored| stored.do_not_disturb)),
             language: self.language.or_else(|| stored.and_then(|stored| stored.language)),
+            max_registrations: self.max_registrations,
+            notify_message_waiting: self.notify_message_waiting,
             created_at: stored.map_or(now, |stored| stored.created_at),
             updated_at: now,
         }

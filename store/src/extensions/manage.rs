@@ -88,6 +88,8 @@ impl Store {
             forwarding: new.forwarding.clone(),
             do_not_disturb: new.do_not_disturb,
             language: new.language,
+            max_registrations: new.max_registrations,
+            notify_message_waiting: new.notify_message_waiting,
             created_at: now,
             updated_at: now,
         };
@@ -125,6 +127,8 @@ impl Store {
             forwarding: before.forwarding.changed(forwarding),
             do_not_disturb: change.do_not_disturb.unwrap_or(before.do_not_disturb),
             language: change.language.unwrap_or(before.language),
+            max_registrations: change.max_registrations.unwrap_or(before.max_registrations),
+            notify_message_waiting: change.notify_message_waiting.unwrap_or(before.notify_message_waiting),
             updated_at: now,
             ..before
         };
@@ -187,7 +191,7 @@ impl Store {
 }
 
 impl WriteTransaction {
-    async fn extension_inside(
+    pub(super) async fn extension_inside(
         &mut self,
         scope: Scope,
         id: ExtensionId,

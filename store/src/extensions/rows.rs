@@ -19,9 +19,9 @@ impl WriteTransaction {
         sql(
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us, strict_source, srtp, forward_always, forward_busy,
-             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb,
-             language)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+             forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb, language,
+             max_registrations, notify_message_waiting)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -42,6 +42,8 @@ impl WriteTransaction {
         .bind(&made.forwarding.unregistered)
         .bind(i64::from(made.do_not_disturb))
         .bind(made.language.map(Language::as_str))
+        .bind(i64::from(made.max_registrations))
+        .bind(i64::from(made.notify_message_waiting))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -56,7 +58,8 @@ impl WriteTransaction {
         sql("UPDATE extensions SET team_id = $1, number = $2, name = $3, ha1_md5 = $4, ha1_sha256 = $5,
              codecs = $6, search = $7, updated_at_us = $8, strict_source = $11, srtp = $12,
              forward_always = $13, forward_busy = $14, forward_no_answer = $15, forward_no_answer_seconds = $16,
-             forward_unregistered = $17, do_not_disturb = $18, language = $19
+             forward_unregistered = $17, do_not_disturb = $18, language = $19, max_registrations = $20,
+             notify_message_waiting = $21
              WHERE id = $9 AND organisation_id = $10")
         .bind(after.team_id.map(|team| team.to_string()))
         .bind(&after.number)
@@ -77,6 +80,8 @@ impl WriteTransaction {
         .bind(&after.forwarding.unregistered)
         .bind(i64::from(after.do_not_disturb))
         .bind(after.language.map(Language::as_str))
+        .bind(i64::from(after.max_registrations))
+        .bind(i64::from(after.notify_message_waiting))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -108,6 +113,8 @@ pub(super) fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         forwarding: forwarding(row)?,
         do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
         language: word_opt(row, "language", Language::from_name)?,
+        max_registrations: number(row, "max_registrations")?,
+        notify_message_waiting: row.try_get::<i64>("notify_message_waiting")? != 0,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

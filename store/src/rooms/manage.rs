@@ -155,7 +155,7 @@ impl Rooms for Store {
     fn extensions_of(&self, user: UserId) -> PortFuture<'_, Vec<ExtensionId>> {
         Box::pin(async move {
             let rows = sql("SELECT organisation_id, extension_id FROM agents
-                 WHERE user_id = $1 AND extension_id IS NOT NULL")
+                 WHERE user_id = $1 AND extension_id IS NOT NULL ORDER BY extension_id")
             .bind(user.to_string())
             .fetch_all(self.readers())
             .await

@@ -626,6 +626,7 @@ impl Member {
             number: self.number.clone(),
             role: self.role,
             extension_id: self.extension,
+            team_id: self.team,
             call_uuid: self.call,
             leg: self.leg,
             joined_at: self.joined_at,

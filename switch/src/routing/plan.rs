@@ -102,7 +102,11 @@ pub fn outside<'a>(
     if trunks.is_empty() { Err(Reason::NoTrunk) } else { Ok(Outside { number, trunks }) }
 }
 
-fn from_extension<'a>(
+/// Decides where a number leads that an extension of the organisation dials.
+///
+/// # Errors
+/// [`Refusal`] when it leads nowhere.
+pub fn from_extension<'a>(
     directory: &'a Directory,
     organisation_id: OrganisationId,
     dialled: &str,
@@ -202,6 +206,9 @@ mod tests {
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             language: None,
+            max_registrations: 10,
+            notify_message_waiting: false,
+            message_waiting: Default::default(),
         }
     }
 

@@ -1,10 +1,11 @@
-//! The documents in NOTIFY requests: dialog-info (RFC 4235 §4) and PIDF (RFC 3863).
+//! The documents in NOTIFY requests: dialog-info (RFC 4235 §4), PIDF (RFC 3863) and message summaries (RFC 3842 §5.2).
 
 use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use sidetone_model::live_call::CallState;
+use sidetone_model::message_waiting::MessageWaiting;
 
 /// A call of an extension, as it is shown to subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) struct ShownDialog {
 pub(super) enum Shown {
     /// The calls of the extension.
     Dialogs(Vec<ShownDialog>),
+    /// The messages in the mailbox of the extension.
+    Messages(MessageWaiting),
     /// Whether the extension is registered.
     Registered(bool),
 }
@@ -36,10 +39,14 @@ impl Shown {
     /// # Errors
     /// Writing to memory does not fail.
     pub(super) fn document(&self, entity: &str, version: u32) -> io::Result<Vec<u8>> {
+        if let Shown::Messages(waiting) = self {
+            return Ok(waiting.summary(entity).into_bytes());
+        }
         let mut writer = Writer::new(Vec::new());
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
         let uri = format!("sip:{entity}");
         match self {
+            Shown::Messages(_) => {}
             Shown::Dialogs(dialogs) => {
                 let root = writer.create_element("dialog-info").with_attributes([
                     ("xmlns", "urn:ietf:params:xml:ns:dialog-info"),

@@ -1,5 +1,6 @@
 //! The event packages that phones may subscribe to.
 
+use sidetone_model::message_waiting::SUMMARY_TYPE;
 use sidetone_sip::message::{Name, Request, StatusCode};
 use sidetone_sip::ua::Reply;
 
@@ -8,6 +9,8 @@ use sidetone_sip::ua::Reply;
 pub(super) enum Package {
     /// The calls of an extension (RFC 4235).
     Dialog,
+    /// The messages in the mailbox of an extension (RFC 3842).
+    MessageSummary,
     /// Whether an extension is registered (RFC 3856, RFC 3863).
     Presence,
 }
@@ -22,6 +25,7 @@ impl Package {
         let mut parts = request.header(Name::Event).ok_or_else(missing)?.split(';');
         let package = match parts.next().unwrap_or_default().trim() {
             "dialog" => Package::Dialog,
+            MESSAGE_SUMMARY => Package::MessageSummary,
             "presence" => Package::Presence,
             _ => {
                 return Err(
@@ -38,6 +42,7 @@ impl Package {
     pub(super) fn name(self) -> &'static str {
         match self {
             Package::Dialog => "dialog",
+            Package::MessageSummary => MESSAGE_SUMMARY,
             Package::Presence => "presence",
         }
     }
@@ -46,6 +51,7 @@ impl Package {
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Package::Dialog => "application/dialog-info+xml",
+            Package::MessageSummary => SUMMARY_TYPE,
             Package::Presence => "application/pidf+xml",
         }
     }
@@ -61,4 +67,6 @@ impl Package {
 }
 
 /// The value of Allow-Events.
-const ALLOWED_EVENTS: &str = "dialog, presence";
+const ALLOWED_EVENTS: &str = "dialog, message-summary, presence";
+/// The event package of mailboxes.
+pub(in super::super) const MESSAGE_SUMMARY: &str = "message-summary";

@@ -111,6 +111,9 @@ pub(in super::super) fn notify(now: Now, calls: &CallTable, shared: &mut Shared)
     let shown = match (&entity, known.package) {
         (Some(_), Package::Dialog) => Shown::Dialogs(dialogs_of(known.watched, calls, &shared.ua)),
         (Some(aor), Package::Presence) => Shown::Registered(is_registered(now, aor, &shared.registrar)),
+        (_, Package::MessageSummary) => {
+            Shown::Messages(line.map(|line| line.message_waiting).unwrap_or_default())
+        }
         (None, Package::Dialog) => Shown::Dialogs(Vec::new()),
         (None, Package::Presence) => Shown::Registered(false),
     };

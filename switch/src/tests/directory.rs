@@ -42,6 +42,9 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
         forwarding: Forwarding::default(),
         do_not_disturb: false,
         language: None,
+        max_registrations: 10,
+        notify_message_waiting: false,
+        message_waiting: Default::default(),
     }
 }
 

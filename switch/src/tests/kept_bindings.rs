@@ -90,6 +90,7 @@ fn bindings_over_connections_are_not_kept() {
             user_agent: Some("a phone".into()),
             path: Vec::new(),
             flow,
+            bindings_max: None,
         };
         registrar.register(now.instant, "1001@acme.test", registration).unwrap();
     }

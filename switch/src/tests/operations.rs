@@ -73,7 +73,9 @@ pub(super) fn number(number: &str) -> TransferTarget {
 /// The field that a refusal names; `conflict` and `gone` for those without one.
 pub(super) fn refused(result: Result<CallId, OperationRefused>) -> String {
     match result.unwrap_err() {
-        OperationRefused::Wrong(problem) => problem.field,
+        OperationRefused::Wrong(problems) => {
+            problems.into_iter().map(|problem| problem.field).collect::<Vec<_>>().join(", ")
+        }
         OperationRefused::Conflict(_) => "conflict".to_owned(),
         OperationRefused::Gone => "gone".to_owned(),
         OperationRefused::Busy => "busy".to_owned(),
@@ -141,6 +143,7 @@ fn what_cannot_be_transferred_is_refused_and_goes_on() {
     for (wanted, call_id, leg, to) in [
         ("gone", nowhere, None, number(BOB)),
         ("leg", call.uuid, Some(unknown), number(BOB)),
+        ("leg, to", call.uuid, Some(unknown), number("9")),
         ("conflict", call.uuid, Some(carrier), number(BOB)),
         ("to", call.uuid, Some(phone), number("9")),
         ("with", call.uuid, None, TransferTarget::Call(call.uuid)),
@@ -176,6 +179,8 @@ fn a_program_moves_a_call_into_a_room_without_its_pin() {
     net.dial(WORLD);
     let call = net.live()[0].uuid;
     assert_eq!(refused(net.move_to(call, None, 99)), "room_id");
+    let unknown = Some(LegId(Uuid::from_u128(9)));
+    assert_eq!(refused(net.move_to(call, unknown, 99)), "leg, room_id");
     assert_eq!(net.move_to(call, None, 52), Ok(call));
     let rooms = net.live_rooms();
     let numbers: Vec<_> = rooms[0].members.iter().map(|member| member.number.clone()).collect();

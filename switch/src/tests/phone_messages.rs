@@ -38,7 +38,7 @@ fn with_devices(count: usize) -> Net {
 
 impl Net {
     /// A device at that address registers an extension: the challenge is answered by hand.
-    fn register_elsewhere(&mut self, number: &str, at: &str) {
+    pub(super) fn register_elsewhere(&mut self, number: &str, at: &str) {
         let login =
             Client::new(number, PASSWORD, Realm::Exactly("acme.test".into()), StdRng::seed_from_u64(9));
         let before = (self.phone_at, std::mem::replace(&mut self.login, login));

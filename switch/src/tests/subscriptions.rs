@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sidetone_model::directory::{DirectorySnapshot, Trunk};
+use sidetone_model::message_waiting::MessageWaiting;
 use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Method, Name, Request};
 use sidetone_sip::ua::Reply;
@@ -209,7 +210,8 @@ fn a_subscription_is_refreshed_ended_and_expires() {
 fn what_cannot_be_subscribed_to_is_refused() {
     let mut console = Console::new(net());
     for (to, headers, status) in [
-        ("1001@acme.test", "Event: message-summary\r\n", 489),
+        ("1001@acme.test", "Event: reg\r\n", 489),
+        ("1001@acme.test", "Event: message-summary\r\nAccept: application/pidf+xml\r\n", 406),
         ("1001@acme.test", "", 400),
         ("1001@acme.test", "Event: dialog\r\nExpires: 59\r\n", 423),
         ("1001@acme.test", "Event: dialog\r\nAccept: application/pidf+xml\r\n", 406),
@@ -316,4 +318,100 @@ fn one_extension_has_so_many_subscriptions() {
     }
     assert_eq!(console.subscribe("1001@acme.test", "", "Event: dialog;id=400\r\n"), 403);
     assert_eq!(console.net.told.last().unwrap().reason(), "Too Many Subscriptions");
+}
+
+/// The directory with these messages in the mailbox of 1001 and of 1002, whose phones are notified without a subscription.
+fn with_mailboxes(revision: i64, of_1001: u32, of_1002: u32) -> Arc<Directory> {
+    let mut directory = DirectorySnapshot { revision, ..directory() };
+    for (line, new) in directory.extensions.iter_mut().zip([of_1001, of_1002]) {
+        line.message_waiting = MessageWaiting { new, old: 8, urgent_new: 0, urgent_old: 2 };
+        line.notify_message_waiting = line.number == "1002";
+    }
+    Arc::new(Directory::new(directory))
+}
+
+impl Console {
+    /// Registers the console as a phone of 1002; the NOTIFY requests that follow are seen as all others.
+    fn register(&mut self) {
+        let mut authorization = String::new();
+        for cseq in 1..=2 {
+            let text = format!(
+                "REGISTER sip:acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {CONSOLE};branch=z9hG4bKreg{cseq}\r\n\
+                 Max-Forwards: 70\r\nFrom: <sip:1002@acme.test>;tag=reg\r\nTo: <sip:1002@acme.test>\r\nCall-ID: reg\r\n\
+                 CSeq: {cseq} REGISTER\r\nContact: <sip:1002@{CONSOLE}>\r\nExpires: 600\r\n{authorization}\
+                 Content-Length: 0\r\n\r\n"
+            );
+            self.net.inject(CONSOLE, text);
+            let told = self.net.told.last().unwrap();
+            let challenges: Vec<Digest> = told.www_authenticate().filter_map(Result::ok).collect();
+            if told.status().as_u16() == 401 {
+                let answer = self.login.answer(&challenges, false, "REGISTER", "sip:acme.test").unwrap();
+                authorization = format!("Authorization: {answer}\r\n");
+            }
+        }
+        assert_eq!(self.net.told.last().unwrap().status().as_u16(), 200);
+    }
+
+    fn follow(&mut self, directory: Arc<Directory>) {
+        self.net.feed(Input::Directory(directory));
+        self.net.run();
+    }
+
+    /// The bodies of the NOTIFY requests about mailboxes, with their Subscription-State.
+    fn summaries(&self) -> Vec<(String, String)> {
+        let summary = |request: &&Request| {
+            assert_eq!(request.header(Name::Event), Some("message-summary"));
+            assert_eq!(request.header(Name::ContentType), Some("application/simple-message-summary"));
+            let body = std::str::from_utf8(request.body()).unwrap().to_owned();
+            (request.header(Name::SubscriptionState).unwrap().to_owned(), body)
+        };
+        self.notified().iter().map(summary).collect()
+    }
+}
+
+#[test]
+fn a_lamp_shows_the_messages_in_a_mailbox() {
+    let mut console = Console::new(net());
+    assert_eq!(console.subscribe("1001@acme.test", "", "Event: message-summary\r\n"), 200);
+    console.follow(with_mailboxes(2, 2, 0));
+    console.follow(with_mailboxes(3, 2, 0));
+    console.follow(with_mailboxes(4, 0, 0));
+    let body = |waiting: &str, voice: &str| {
+        format!(
+            "Messages-Waiting: {waiting}\r\nMessage-Account: sip:1001@acme.test\r\nVoice-Message: {voice}\r\n"
+        )
+    };
+    let active = "active;expires=3600".to_owned();
+    let expected = [body("no", "0/0 (0/0)"), body("yes", "2/8 (0/2)"), body("no", "0/8 (0/2)")]
+        .map(|body| (active.clone(), body));
+    assert_eq!(console.summaries(), expected, "the same state is not sent twice");
+}
+
+#[test]
+fn phones_that_do_not_subscribe_are_notified_when_their_extension_asks_for_it() {
+    let mut console = Console::new(net());
+    console.net.register();
+    console.net.register_elsewhere("1002", CONSOLE);
+    assert!(console.summaries().is_empty(), "the extension does not ask for it");
+    console.follow(with_mailboxes(2, 1, 1));
+    console.follow(with_mailboxes(3, 2, 1));
+    console.net.register_elsewhere("1002", CONSOLE);
+    assert_eq!(console.summaries().len(), 1, "neither a refresh nor another mailbox changes its own");
+    console.follow(with_mailboxes(4, 2, 3));
+    let summaries = console.summaries();
+    for ((state, body), new) in summaries.iter().zip([1, 3]) {
+        assert_eq!(state, "terminated;reason=noresource", "there is no subscription");
+        assert!(body.contains("sip:1002@acme.test") && body.contains(&format!("{new}/8 (0/2)")), "{body}");
+    }
+    assert_eq!(summaries.len(), 2);
+    assert_eq!(console.notified()[0].uri(), "sip:1002@192.0.2.50:5060");
+}
+
+#[test]
+fn a_phone_that_registers_learns_the_state_of_its_mailbox() {
+    let mut console = Console::new(net());
+    console.follow(with_mailboxes(2, 1, 1));
+    console.register();
+    let summaries = console.summaries();
+    assert!(summaries.len() == 1 && summaries[0].1.contains("Voice-Message: 1/8 (0/2)"), "{summaries:?}");
 }

@@ -57,6 +57,7 @@ mod qualifying;
 pub mod queries;
 pub mod rating;
 mod reason;
+mod redirected;
 mod referring;
 mod registering;
 mod registrant;

@@ -495,14 +495,10 @@ impl Switch {
             }
         };
         let session = (self.shared.ids.session(), self.shared.ids.keys());
-        let (call, diverted) = (placement.facts.call, placement.diverted.clone());
         let (limits, directory) = (self.control.limits, &self.shared.directory);
         let new =
             incoming::call_of(invitation, placement, session, limits, directory, &self.control.conferences);
         self.control.begin(now, new, &mut self.shared);
-        if let Some(live) = self.control.calls.get_mut(call) {
-            live.diverted = diverted;
-        }
     }
 
     /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.

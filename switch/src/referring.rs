@@ -15,11 +15,11 @@ use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference::Goal;
-use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
+use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Input, Party, Setup, Sides};
 use crate::link::peer_of;
 use crate::live::{Asked, NewCall};
 use crate::message_parts::dialled;
-use crate::placement::{Onward, Placement, Refused};
+use crate::placement::{Dialled, Onward, Placement, Refused};
 use crate::shared::Shared;
 use crate::transfers::{Place, Subscription, Transfer, far_of};
 
@@ -220,9 +220,9 @@ pub(super) fn blind_to(
     let gone = (StatusCode::TEMPORARILY_UNAVAILABLE, "Call Is Over");
     let shown = identity(transfer.transferee).ok_or(gone)?;
     let extension = identity(transfer.by).and_then(|by| by.extension).ok_or(gone)?;
-    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, number);
+    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, Dialled::new(number));
     let placement = placed.map_err(|refused| NotTransferred::Unplaced(Box::new(refused)))?;
-    let Placement { facts, callee_policy, srtp: (_, srtp), onward, .. } = placement;
+    let Placement { facts, callee_policy, srtp: (_, srtp), onward, forwards, diverted, .. } = placement;
     let (callees, hunt) = match onward {
         Onward::Bindings(callees) => (callees, None),
         Onward::Room(goal) => {
@@ -249,7 +249,7 @@ pub(super) fn blind_to(
         Some(_) => Callees::InTurn,
         None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
     };
-    let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards: Forwards::default() };
+    let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards };
     let awaited = Awaited { settled: peer.settled, policy: peer.policy, from: transfer.transferee.0 };
     let sides = Sides::ForPeer { awaited: Box::new(awaited), callee };
     let limits = limits_of(control.limits, &shared.directory, &facts);
@@ -260,7 +260,16 @@ pub(super) fn blind_to(
     let (by, transfers) = (transfer.by, live_transfers(control, transfer.transferee));
     control.transfers.begin(target, transfer);
     control.feed(now, by.0, Input::Referring(Some(by.1)), shared);
-    let new = NewCall { setup, caller: None, callees, hunt, goal: None, asked: None, request: None };
+    let new = NewCall {
+        setup,
+        caller: None,
+        callees,
+        hunt,
+        goal: None,
+        asked: Some(asked),
+        diverted,
+        request: None,
+    };
     control.begin(now, new, shared);
     if let Some(live) = control.calls.get_mut(target) {
         live.transfers = transfers;

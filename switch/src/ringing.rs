@@ -402,6 +402,10 @@ impl Ringing {
             return;
         }
         self.leave_forks(parties, facts);
+        if parties.waits_for_target() {
+            // The calling party of a requested call has its answer.
+            return ending.await_journal(parties, now, None);
+        }
         if let Err(status) = take_for_a_room(parties, ending, now) {
             self.give_up_on_forks(parties, ending, now, status);
         }

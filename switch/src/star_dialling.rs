@@ -85,6 +85,7 @@ pub(super) fn changed(
         hunt: None,
         goal: None,
         asked: None,
+        diverted: Vec::new(),
         request: None,
     };
     control.begin(now, new, shared);

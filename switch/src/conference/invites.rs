@@ -110,6 +110,7 @@ impl Invites {
             role,
             caller_name: config.name.clone(),
             caller_number: config.number.clone(),
+            follows: false,
         }));
     }
 
@@ -147,6 +148,7 @@ impl Invites {
             role,
             caller_name: config.name.clone(),
             caller_number: config.number.clone(),
+            follows: true,
         }));
         Ok(target)
     }

@@ -373,6 +373,11 @@ impl Rooms {
             let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
+        if who.is_forwarded {
+            // A mailbox may have answered, or a person who was not called.
+            let role = Role::Participant;
+            return self.callers.ask_confirmation(now, who, (room, role), &mut self.outputs);
+        }
         if dialling.confirm {
             return self.callers.ask_confirmation(now, who, (room, dialling.role), &mut self.outputs);
         }

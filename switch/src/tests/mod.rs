@@ -12,6 +12,7 @@ mod directory;
 mod diverting;
 mod endings;
 mod flooding;
+mod forwarded_targets;
 mod forwarding;
 mod hunting;
 mod interop;

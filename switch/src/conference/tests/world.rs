@@ -150,6 +150,7 @@ impl World {
             trunk: None,
             device: None,
             is_silent: false,
+            is_forwarded: false,
             goal,
         }
     }

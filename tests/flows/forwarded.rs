@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{Site, answering, calls, established, found, open_end, post, send, until, within};
+use crate::site::{Site, answering, calls, established, found, open_end, until, within};
 
 /// 1002 sends its calls to 1003, which sends them to 1004.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,56 +95,5 @@ async fn star_codes_forward_calls_and_refuse_them() {
     found("no do not disturb", async || (status().await == 486).then_some(())).await;
     let outcome = within("the code", second.call(CallPlan::to("*724711"))).await.unwrap();
     assert_eq!(outcome.status, 404, "a number that leads nowhere");
-    site.idle().await;
-}
-
-/// 1003 is busy and forwards its calls to 1004: one that 1002 transfers to it, and one that a program places.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transferred_and_requested_calls_are_forwarded() {
-    let site = Site::start().await;
-    let caller = Arc::new(site.phone("1001", answering()).await);
-    let second = site.phone("1002", answering()).await;
-    let _third = site.phone("1003", Answering::Refuse(486)).await;
-    let fourth = site.phone("1004", answering()).await;
-    let (_, page) = site.get("/extensions").await;
-    let lines = page["items"].as_array().unwrap();
-    let third = lines.iter().find(|line| line["number"] == "1003").unwrap()["id"].as_str().unwrap();
-    let change = json!({"forwarding": {"busy": "1004"}});
-    let (status, changed) = send(site.http, "PATCH", &format!("/extensions/{third}"), &change).await;
-    assert_eq!(status, 200, "{changed}");
-    // The switch reads the change a moment later.
-    found("a forwarded call", async || {
-        (within("the call", caller.call(CallPlan::to("1003"))).await.unwrap().status == 200).then_some(())
-    })
-    .await;
-    calls(&fourth, 0, 0).await;
-    let before = site.get("/cdrs").await.1["total"].as_u64().unwrap() as usize;
-
-    let phone = Arc::clone(&caller);
-    let call = tokio::spawn(async move { phone.call(open_end("1002")).await.unwrap() });
-    established(&caller, &second).await;
-    assert_eq!(within("the result", second.refer("1003")).await.unwrap(), 200);
-    calls(&fourth, 0, 1).await;
-    calls(&second, 0, 0).await;
-    let heard = (caller.heard(), fourth.heard());
-    until("audio both ways", || caller.heard() > heard.0 + 50 && fourth.heard() > heard.1 + 50).await;
-    caller.hang_up().await.unwrap();
-    within("the call", call).await.unwrap();
-    calls(&fourth, 0, 0).await;
-    let records = site.records(before + 2).await;
-    let onward = records.iter().find(|record| !record["transferred_from"].is_null()).unwrap();
-    let fields = ["destination_number", "forwarded_by", "forward_reason", "media_verdict"];
-    assert_eq!(fields.map(|name| &onward[name]), ["1004", "1003", "busy", "ok"], "{onward:#}");
-
-    let (status, placed) = post(site.http, "/calls", "", r#"{"from": "1001", "to": "1003"}"#).await;
-    assert_eq!(status, 202, "{placed}");
-    calls(&fourth, 0, 1).await;
-    let heard = (caller.heard(), fourth.heard());
-    until("audio both ways", || caller.heard() > heard.0 + 50 && fourth.heard() > heard.1 + 50).await;
-    fourth.hang_up().await.unwrap();
-    let records = site.records(before + 3).await;
-    let placed = records.iter().find(|record| record["call_uuid"] == placed["call_uuid"]).unwrap();
-    let fields = ["caller_number", "destination_number", "dialled_number", "forwarded_by"];
-    assert_eq!(fields.map(|name| &placed[name]), ["1001", "1004", "1003", "1003"], "{placed:#}");
     site.idle().await;
 }

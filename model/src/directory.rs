@@ -29,6 +29,8 @@ pub struct Organisation {
     pub max_outbound_calls: Option<u32>,
     /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
+    /// Whether its phones change their forwarding and do not disturb by star codes.
+    pub star_codes: bool,
 }
 
 /// A user's line: it registers, calls and is called.

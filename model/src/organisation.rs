@@ -42,6 +42,8 @@ pub struct OrganisationRecord {
     pub has_callback_secret: bool,
     /// Days that its recordings are kept; 0 means for ever.
     pub recording_retention_days: u32,
+    /// Whether its phones change their forwarding and do not disturb by star codes.
+    pub star_codes: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -72,6 +74,7 @@ impl OrganisationRecord {
             has_call_info_secret: self.has_call_info_secret,
             has_callback_secret: self.has_callback_secret,
             recording_retention_days: self.recording_retention_days,
+            star_codes: self.star_codes,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -119,6 +122,8 @@ pub struct OrganisationView<'a> {
     has_callback_secret: bool,
     /// Days that recordings of rooms are kept after the session; 0 means without limit.
     recording_retention_days: u32,
+    /// Whether its phones change their own forwarding and do not disturb by dialling star codes.
+    star_codes: bool,
     /// When it was made.
     created_at: Timestamp,
     /// The last change.
@@ -148,6 +153,8 @@ pub struct NewOrganisation {
     pub callback_secret: Secret,
     /// See [`OrganisationRecord`].
     pub recording_retention_days: u32,
+    /// See [`OrganisationRecord`].
+    pub star_codes: bool,
 }
 
 /// The changes of an organisation; `None` keeps the stored value.
@@ -179,6 +186,8 @@ pub struct OrganisationChange {
     pub callback_secret: Option<Secret>,
     /// Another number of days.
     pub recording_retention_days: Option<u32>,
+    /// Whether star codes work from now on.
+    pub star_codes: Option<bool>,
 }
 
 impl OrganisationChange {
@@ -260,6 +269,7 @@ impl OrganisationChange {
             recording_retention_days: self
                 .recording_retention_days
                 .unwrap_or(before.recording_retention_days),
+            star_codes: self.star_codes.unwrap_or(before.star_codes),
             updated_at: now,
             ..before
         }

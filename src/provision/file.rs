@@ -48,6 +48,8 @@ pub(super) struct Organisation {
     pub(super) callback_secret: Option<Secret>,
     /// `None` keeps what is stored.
     pub(super) recording_retention_days: Option<u32>,
+    /// `None` keeps what is stored.
+    pub(super) star_codes: Option<bool>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) users: Vec<User>,
@@ -163,6 +165,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let call_info = declared_call_info(&mut fields);
     let callback_secret = declared_callback_secret(&mut fields);
     let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
+    let star_codes = fields.boolean("star_codes");
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
@@ -194,6 +197,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         call_info,
         callback_secret,
         recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
+        star_codes,
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         users,

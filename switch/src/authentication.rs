@@ -219,6 +219,7 @@ mod tests {
             numbering: Numbering::default(),
             max_outbound_calls: None,
             max_call_seconds: None,
+            star_codes: true,
         };
         let organisations = domains.iter().enumerate().map(organisation).collect();
         Directory::new(DirectorySnapshot { organisations, ..DirectorySnapshot::default() })

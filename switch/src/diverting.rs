@@ -127,7 +127,7 @@ pub(super) fn facts(before: Facts, target: Facts, diverted: &[Diversion]) -> Fac
     }
 }
 
-/// Adds Diversion (RFC 5806) and History-Info (RFC 7044) to the INVITEs of new targets.
+/// Adds headers, such as Diversion (RFC 5806) and History-Info (RFC 7044), to the INVITEs of new targets.
 pub(super) fn mark(callees: Vec<Callee>, headers: &[(&'static str, String)]) -> Vec<Callee> {
     if headers.is_empty() {
         return callees;

@@ -504,7 +504,10 @@ impl Switch {
     /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
     fn referred(&mut self, now: Now, (leg, key): (LegKey, &ServerKey), flow: &Flow, request: &Request) {
         let extension = referring::extension_of(&self.control.calls, leg);
-        if extension.is_some() && !referring::comes_from_its_phone(&self.control.calls, leg, flow) {
+        if !referring::comes_from_its_party(&self.control.calls, leg, flow) {
+            if extension.is_none() {
+                return self.shared.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
+            }
             let context = SenderContext {
                 ua: &mut self.shared.ua,
                 registrar: &self.shared.registrar,

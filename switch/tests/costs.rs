@@ -399,6 +399,7 @@ fn directory() -> DirectorySnapshot {
             numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
             max_outbound_calls: None,
             max_call_seconds: None,
+            star_codes: true,
         }],
         extensions: vec![Extension {
             id: id(11).into(),

@@ -31,6 +31,7 @@ fn one_is_made_read_changed_and_removed() {
         "national_prefix",
         "recording_retention_days",
         "sip_domain",
+        "star_codes",
         "updated_at",
     ];
     assert_eq!(made.fields(), fields, "no limit is no credit");
@@ -43,7 +44,8 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(desk.get(As::Operator, &path).body, made.body);
     let body = json!({
         "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5, "max_call_seconds": 7_200,
-        "sip_domain": "coil.example", "recording_retention_days": 30
+        "sip_domain": "coil.example", "recording_retention_days": 30,
+        "star_codes": false
     });
     let changed = desk.patch(As::Operator, &path, body);
     assert_eq!(changed.status, 200, "{}", changed.body);
@@ -54,6 +56,7 @@ fn one_is_made_read_changed_and_removed() {
         (&made.body["recording_retention_days"], &changed.body["recording_retention_days"]),
         (&json!(0), &json!(30))
     );
+    assert_eq!((&made.body["star_codes"], &changed.body["star_codes"]), (&json!(true), &json!(false)));
     let again = desk.patch(As::Operator, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
     let none = json!({"credit": null, "max_outbound_calls": null, "max_call_seconds": null});
@@ -69,7 +72,8 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "colour": "red"
+        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "star_codes": 1,
+        "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
     let expected = [
@@ -79,9 +83,10 @@ fn every_wrong_field_is_named() {
         "max_outbound_calls: must be between 0 and 1000000",
         "max_call_seconds: must be between 60 and 86400",
         "recording_retention_days: must be between 0 and 36500",
+        "star_codes: must be true or false, not a number",
         "colour: is not a field here, the fields are name, sip_domain, currency, credit, country_code, national_prefix, \
          international_prefix, max_outbound_calls, max_call_seconds, call_info_url, call_info_secret, \
-         callback_secret, recording_retention_days",
+         callback_secret, recording_retention_days, star_codes",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

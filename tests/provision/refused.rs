@@ -250,7 +250,7 @@ fn every_mistake_in_a_file_is_named() {
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
                 "trunk \"t\": address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds".to_owned(),
+                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds, transfers".to_owned(),
             ],
         ),
         (

@@ -292,6 +292,7 @@ fn book_of_one(node: sidetone_model::ids::NodeId) -> CdrMapper {
         },
         max_outbound_calls: None,
         max_call_seconds: None,
+        star_codes: true,
     };
     let snapshot = sidetone_model::directory::DirectorySnapshot {
         organisations: vec![organisation],

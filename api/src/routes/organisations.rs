@@ -69,6 +69,8 @@ body! {
         /// Days that recordings of rooms are kept after the session; 0, the default, means without limit.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
         recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+        /// Whether its phones change their own forwarding and do not disturb by dialling star codes; true by default.
+        star_codes: Option<bool> = optional(Fields::boolean),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -83,7 +85,8 @@ body! {
 
 body! {
     /// Changes of an organisation; omitted fields keep their values. Only operators change other fields than the
-    /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, and the retention of recordings.
+    /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, the retention of recordings, and the
+    /// star codes.
     pub(crate) struct OrganisationChangeBody(state: &ApiState, stored: &OrganisationRecord) {
         /// The new name.
         #[schema(min_length = 1, max_length = 100)]
@@ -124,6 +127,8 @@ body! {
         /// The new number of days; older recordings are deleted within an hour. 0 means without limit.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 36_500)]
         recording_retention_days: Option<u32> = optional(integer(0..=rules::RETENTION_DAYS_MAX.into())),
+        /// Whether its phones dial star codes from now on. Without them, the numbers are those of the dial plan.
+        star_codes: Option<bool> = optional(Fields::boolean),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -213,7 +218,8 @@ pub(crate) async fn find(
 /// Change an organisation
 ///
 /// A JSON merge patch: omitted fields keep their values. Callers who are not operators can change only their own
-/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, and retention of recordings.
+/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, retention of recordings, and star
+/// codes.
 /// Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,
@@ -318,6 +324,7 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
         call_info,
         callback_secret: body.callback_secret.unwrap_or_default(),
         recording_retention_days: body.recording_retention_days.unwrap_or_default(),
+        star_codes: body.star_codes.unwrap_or(true),
     })
 }
 
@@ -341,6 +348,7 @@ fn organisation_change(
         call_info_secret: body.call_info_secret,
         callback_secret: body.callback_secret,
         recording_retention_days: body.recording_retention_days,
+        star_codes: body.star_codes,
     })
 }
 

@@ -54,6 +54,7 @@ impl Organisations for Store {
                 call_info,
                 callback_secret,
                 recording_retention_days,
+                star_codes,
             } = new;
             let has_call_info_secret = call_info.is_some();
             let (call_info_url, secret) =
@@ -73,6 +74,7 @@ impl Organisations for Store {
                 has_call_info_secret,
                 has_callback_secret: !callback_secret.0.is_empty(),
                 recording_retention_days,
+                star_codes,
                 created_at: now,
                 updated_at: now,
             };

@@ -183,6 +183,7 @@ mod tests {
             numbering: Numbering::default(),
             max_outbound_calls: None,
             max_call_seconds: None,
+            star_codes: true,
         }
     }
 

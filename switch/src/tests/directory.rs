@@ -19,6 +19,7 @@ pub(crate) fn organisation(n: u128, domain: &str) -> Organisation {
         numbering: Numbering { country_code: Some("44".into()), ..Numbering::default() },
         max_outbound_calls: None,
         max_call_seconds: None,
+        star_codes: true,
     }
 }
 

@@ -47,5 +47,6 @@ mod transcoding;
 mod transfers;
 mod trunk_settings;
 mod trunk_status;
+mod trunk_transfers;
 mod updating;
 mod world;

@@ -73,7 +73,7 @@ impl Desk {
     }
 
     /// The requests of a method that the carrier received.
-    fn at_carrier(&self, method: &Method) -> Vec<&Request> {
+    pub(super) fn at_carrier(&self, method: &Method) -> Vec<&Request> {
         self.net.carriers[&address(CARRIER)].of(method)
     }
 
@@ -125,7 +125,7 @@ impl Desk {
 }
 
 /// A request of the carrier inside the dialog of an INVITE that it answered.
-fn in_dialog(invite: &Request, method: &str, cseq: u32, more: &str) -> String {
+pub(super) fn in_dialog(invite: &Request, method: &str, cseq: u32, more: &str) -> String {
     let header = |name| invite.header(name).unwrap().to_owned();
     let target = header("Contact");
     let target = target.split(['<', '>']).nth(1).unwrap();

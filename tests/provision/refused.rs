@@ -260,7 +260,7 @@ fn every_mistake_in_a_file_is_named() {
              strict_source = \"rtp\"\nsrtp = \"always\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
-                "trunk \"t\": address: has an unknown transport, write ;transport=tcp or ;transport=tls, or none for UDP".to_owned(),
+                "trunk \"t\": address: has an unknown transport, write ;transport=udp, ;transport=tcp or ;transport=tls, or none".to_owned(),
                 "trunk \"u\": password: must be at most 128 bytes on one line".to_owned(),
                 "trunk \"u\": register: needs an address and a username to register with".to_owned(),
                 "trunk \"u\": short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),

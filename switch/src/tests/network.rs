@@ -174,7 +174,7 @@ impl Net {
         };
         let reach = Reach::new(|server, to| match (server.transport, to == address(SWITCH)) {
             (_, true) => Err(Unreachable::Ourselves),
-            (TrunkTransport::Udp, false) => Ok(Flow::udp(ListenerId(0), to)),
+            (TrunkTransport::Preferred | TrunkTransport::Udp, false) => Ok(Flow::udp(ListenerId(0), to)),
             (TrunkTransport::Tcp, false) => Ok(Flow::tcp_to(to)),
             (TrunkTransport::Tls, false) => {
                 Ok(Flow { listener: ListenerId::to_server(0), remote: to, protocol: Protocol::Tls })

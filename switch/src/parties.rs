@@ -52,6 +52,8 @@ pub(super) struct Parties {
     pub(super) own_mix: Option<Box<OwnMix>>,
     /// The party whose transfer of the other is under way.
     pub(super) referrer: Option<Party>,
+    /// Whether the caller and the fork that it hears have changed their session before the answer.
+    pub(super) settled_early: bool,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -112,6 +114,8 @@ pub(super) struct Link {
     pub(super) from: Option<CallId>,
     /// The call that took over from a party of this one.
     pub(super) to: Option<CallId>,
+    /// Whether our last offer clashed with one of the party, and is to be repeated.
+    pub(super) clashed: bool,
 }
 
 #[derive(Debug)]
@@ -200,6 +204,7 @@ impl Parties {
             awaiting: None,
             own_mix: None,
             referrer: None,
+            settled_early: false,
             outputs: VecDeque::new(),
         }
     }
@@ -242,6 +247,29 @@ impl Parties {
     /// Whether the call has ended; its record may still be waiting.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ending { .. } | State::Over | State::Refused)
+    }
+
+    /// Returns the fork whose early media the caller hears.
+    pub(super) fn early(&self) -> Option<usize> {
+        match self.state {
+            State::Ringing { early, .. } => early,
+            _ => None,
+        }
+    }
+
+    /// Returns the party that `party` hears before the answer; `None` while further forks ring, because the caller has one
+    /// session with all of them.
+    pub(super) fn early_other(&self, party: Party) -> Option<Party> {
+        let place = self.early()?;
+        let rings = |(at, fork): (usize, &Fork)| (fork.state == ForkState::Ringing).then_some(at);
+        let mut ringing = self.forks.iter().enumerate().filter_map(rings);
+        if ringing.next() != Some(place) || ringing.next().is_some() {
+            return None;
+        }
+        match party {
+            Party::Caller => Some(Party::Callee(place)),
+            Party::Callee(at) => (at == place).then_some(Party::Caller),
+        }
     }
 
     /// Whether it still waits for an answer.
@@ -569,7 +597,7 @@ impl Parties {
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;
-        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to }));
+        self.link = Some(Box::new(Link { party, peer: None, reported: None, from, to, clashed: false }));
     }
 
     /// Whether a party negotiates its media with us on behalf of a party of another call.

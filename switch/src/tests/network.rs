@@ -652,6 +652,11 @@ impl Net {
                 }
                 self.noted.push(request);
             }
+            ua::Output::Event(Event::Updated { key, request, .. }) => {
+                let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
+                self.phone.respond(self.now, &key, reply).unwrap();
+                self.noted.push(request);
+            }
             ua::Output::Event(Event::Reinvited { key, .. }) => {
                 let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
                 self.phone.respond(self.now, &key, reply).unwrap();

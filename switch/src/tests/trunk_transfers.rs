@@ -1,4 +1,4 @@
-//! Transfers by the carrier of a trunk.
+//! Transfers by the carrier of a trunk, and offers to transferred parties that clash.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sidetone_model::directory::{DirectorySnapshot, Trunk};
 use sidetone_model::trunk_interop::TrunkInterop;
 use sidetone_sip::message::{Method, StatusCode};
 
-use crate::tests::network::{Plan, acme, address, extension, trunk};
+use crate::tests::network::{Plan, SDP, acme, address, extension, trunk};
 use crate::tests::transfers::{ANN, BOB, Desk, in_dialog, one_of};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -82,4 +82,26 @@ fn what_a_carrier_may_not_refer_to_is_refused() {
         assert_eq!(desk.at_carrier(&Method::Invite).len(), 1);
         desk.end();
     }
+}
+
+/// Ann holds; the offer to Bob clashes with one of his, and is repeated.
+#[test]
+fn an_offer_to_a_transferred_party_is_repeated_after_a_clash() {
+    let held = |desk: &Desk| {
+        let offers = desk.at_carrier(&Method::Invite);
+        offers.iter().filter(|offer| String::from_utf8_lossy(offer.body()).contains("sendonly")).count()
+    };
+    let mut desk = Desk::new([Plan::Accept, Plan::Refuse(491, Vec::new()), Plan::Accept]);
+    desk.refer_to(BOB);
+    let body = format!("Content-Type: application/sdp\r\n\r\n{SDP}a=sendonly\r\n");
+    for (method, more) in [("INVITE", body.as_str()), ("ACK", "")] {
+        let text = in_dialog(desk.at_carrier(&Method::Invite)[0], method, 11, more);
+        desk.net.inject(CARRIER, text);
+    }
+    assert_eq!(held(&desk), 1);
+    desk.net.wait(Duration::from_secs(5));
+    assert_eq!(held(&desk), 2, "after 2.1 to 4 s");
+    desk.net.wait(Duration::from_secs(20));
+    assert_eq!(held(&desk), 2, "Bob has taken it");
+    desk.end();
 }

@@ -1,4 +1,5 @@
-//! Resolves the address of a trunk (RFC 3263 §4.2): SRV records for a name without a port, then addresses.
+//! Resolves the address of a trunk (RFC 3263 §4): for a name without a port and a transport NAPTR records, which choose
+//! the transport; for one without a port SRV records; then addresses.
 //!
 //! The switch caches, orders and expires the results; nothing is cached here.
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::RData;
+use hickory_resolver::proto::rr::{RData, RecordType};
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_switch::trunk_dns::{Answer, Server};
 use tokio::sync::Semaphore;
@@ -44,12 +45,16 @@ impl Resolver {
     pub async fn lookup(&self, address: &TrunkAddress) -> Answer {
         let asked = async {
             let _permit = self.permits.acquire().await.ok()?;
-            match address.port {
-                Some(port) => self.addresses(&address.host, port).await,
-                None => match self.services(address).await {
-                    Some(answer) => Some(answer),
-                    None => self.addresses(&address.host, address.default_port()).await,
-                },
+            match (address.port, address.transport) {
+                (Some(port), _) => self.addresses(&address.host, port).await,
+                (None, TrunkTransport::Preferred) => self.preferred(address).await,
+                (None, transport) => {
+                    let service = format!("{}.{}", service_of(transport), address.host);
+                    match self.services(&service).await {
+                        Some(answer) => Some(answer),
+                        None => self.addresses(&address.host, address.default_port()).await,
+                    }
+                }
             }
         };
         let answer = tokio::time::timeout(LOOKUP_MAX, asked).await.ok().flatten();
@@ -59,14 +64,53 @@ impl Resolver {
         answer.unwrap_or_default()
     }
 
-    /// Returns the servers in the SRV records of a name; `None` without such records.
-    async fn services(&self, address: &TrunkAddress) -> Option<Answer> {
-        let service = match address.transport {
-            TrunkTransport::Tcp => "_sip._tcp",
-            TrunkTransport::Tls => "_sips._tcp",
-            TrunkTransport::Udp => "_sip._udp",
-        };
-        let found = self.inner.as_ref()?.srv_lookup(format!("{service}.{}", address.host)).await.ok()?;
+    /// Returns the servers of a name by the transport that it prefers: that of its first NAPTR record which leads to a
+    /// server (§4.1), or of its SRV records, or else datagrams to its addresses.
+    async fn preferred(&self, address: &TrunkAddress) -> Option<Answer> {
+        for Pointer { transport, replacement, ttl, .. } in self.pointers(&address.host).await {
+            let found = self.services(&replacement).await.filter(|found| !found.servers.is_empty());
+            if let Some(found) = found {
+                return Some(Answer { ttl: found.ttl.min(ttl), transport: Some(transport), ..found });
+            }
+        }
+        for transport in [TrunkTransport::Udp, TrunkTransport::Tcp] {
+            let service = format!("{}.{}", service_of(transport), address.host);
+            if let Some(found) = self.services(&service).await {
+                return Some(Answer { transport: Some(transport), ..found });
+            }
+        }
+        self.addresses(&address.host, address.default_port()).await
+    }
+
+    /// Returns the NAPTR records of a name that lead to a transport which the node has, in the order to try; none without
+    /// such records.
+    async fn pointers(&self, host: &str) -> Vec<Pointer> {
+        let Some(resolver) = &self.inner else { return Vec::new() };
+        let Ok(found) = resolver.lookup(host, RecordType::NAPTR).await else { return Vec::new() };
+        let mut pointers: Vec<Pointer> = found
+            .answers()
+            .iter()
+            .filter_map(|record| {
+                let RData::NAPTR(naptr) = &record.data else { return None };
+                // Other flags lead to other records than SRV.
+                let transport =
+                    transport_of(&naptr.services).filter(|_| naptr.flags.eq_ignore_ascii_case(b"s"))?;
+                Some(Pointer {
+                    rank: (naptr.order, naptr.preference),
+                    transport,
+                    replacement: naptr.replacement.to_utf8(),
+                    ttl: Duration::from_secs(record.ttl.into()),
+                })
+            })
+            .collect();
+        pointers.sort_by_key(|pointer| pointer.rank);
+        pointers.truncate(POINTERS_MAX);
+        pointers
+    }
+
+    /// Returns the servers in the SRV records of a service; `None` without such records.
+    async fn services(&self, service: &str) -> Option<Answer> {
+        let found = self.inner.as_ref()?.srv_lookup(service).await.ok()?;
         let mut servers = Vec::new();
         let mut ttl = u32::MAX;
         for record in found.answers() {
@@ -88,7 +132,7 @@ impl Resolver {
         if ttl == u32::MAX {
             return None;
         }
-        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()) })
+        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()), transport: None })
     }
 
     async fn addresses(&self, host: &str, port: u16) -> Option<Answer> {
@@ -97,7 +141,37 @@ impl Resolver {
             found.iter().map(|ip: IpAddr| SocketAddr::new(ip.to_canonical(), port)).collect();
         let ttl = found.as_lookup().answers().iter().map(|record| record.ttl).min().unwrap_or_default();
         let servers = vec![Server { priority: 0, weight: 0, addresses }];
-        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()) })
+        Some(Answer { servers, ttl: Duration::from_secs(ttl.into()), transport: None })
+    }
+}
+
+/// A NAPTR record of a name (RFC 3403 §4.1) that leads to SRV records.
+struct Pointer {
+    /// Its order and its preference; lower is tried first.
+    rank: (u16, u16),
+    transport: TrunkTransport,
+    /// The name of the SRV records.
+    replacement: String,
+    ttl: Duration,
+}
+
+/// The transport of a service in a NAPTR record (RFC 3263 §4.1); `None` for one that the node does not have.
+fn transport_of(services: &[u8]) -> Option<TrunkTransport> {
+    let known = [
+        ("SIP+D2U", TrunkTransport::Udp),
+        ("SIP+D2T", TrunkTransport::Tcp),
+        ("SIPS+D2T", TrunkTransport::Tls),
+    ];
+    let is_it = |name: &str| services.eq_ignore_ascii_case(name.as_bytes());
+    known.into_iter().find(|(name, _)| is_it(name)).map(|(_, transport)| transport)
+}
+
+/// The prefix of the SRV records of a transport (RFC 3263 §4.2).
+fn service_of(transport: TrunkTransport) -> &'static str {
+    match transport {
+        TrunkTransport::Tcp => "_sip._tcp",
+        TrunkTransport::Tls => "_sips._tcp",
+        TrunkTransport::Preferred | TrunkTransport::Udp => "_sip._udp",
     }
 }
 
@@ -120,5 +194,7 @@ fn patience(options: &mut ResolverOpts) {
 const LOOKUPS_MAX: usize = 64;
 /// The longest time for one query, with all further queries that it causes.
 const LOOKUP_MAX: Duration = Duration::from_secs(10);
+/// NAPTR records of one name that are followed.
+const POINTERS_MAX: usize = 4;
 /// SRV records of one name that are followed.
 const SERVICES_MAX: usize = 16;

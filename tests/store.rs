@@ -222,6 +222,7 @@ fn acme() -> OrganisationRow {
         numbering: Numbering { country_code: Some("44".to_owned()), ..Numbering::default() },
         max_outbound_calls: Some(30),
         max_call_seconds: Some(7_200),
+        star_codes: None,
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Organisation {
     pub max_call_seconds: Option<u32>,
     /// The language of its prompts.
     pub language: Language,
+    /// Whether its phones change their forwarding and do not disturb by star codes.
+    pub star_codes: bool,
 }
 
 /// A user's line: it registers, calls and is called.

@@ -45,6 +45,8 @@ pub struct OrganisationRecord {
     pub recording_retention_days: u32,
     /// The language of its prompts.
     pub language: Language,
+    /// Whether its phones change their forwarding and do not disturb by star codes.
+    pub star_codes: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The last change.
@@ -76,6 +78,7 @@ impl OrganisationRecord {
             has_callback_secret: self.has_callback_secret,
             recording_retention_days: self.recording_retention_days,
             language: self.language,
+            star_codes: self.star_codes,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -126,6 +129,8 @@ pub struct OrganisationView<'a> {
     /// The language of the built-in prompts for callers, except for extensions that have another one.
     #[cfg_attr(feature = "openapi", schema(inline))]
     language: Language,
+    /// Whether its phones change their own forwarding and do not disturb by dialling star codes.
+    star_codes: bool,
     /// When it was made.
     created_at: Timestamp,
     /// The last change.
@@ -157,6 +162,8 @@ pub struct NewOrganisation {
     pub recording_retention_days: u32,
     /// See [`OrganisationRecord`].
     pub language: Language,
+    /// See [`OrganisationRecord`].
+    pub star_codes: bool,
 }
 
 /// The changes of an organisation; `None` keeps the stored value.
@@ -190,6 +197,8 @@ pub struct OrganisationChange {
     pub recording_retention_days: Option<u32>,
     /// Another language.
     pub language: Option<Language>,
+    /// Whether star codes work from now on.
+    pub star_codes: Option<bool>,
 }
 
 impl OrganisationChange {
@@ -272,6 +281,7 @@ impl OrganisationChange {
                 .recording_retention_days
                 .unwrap_or(before.recording_retention_days),
             language: self.language.unwrap_or(before.language),
+            star_codes: self.star_codes.unwrap_or(before.star_codes),
             updated_at: now,
             ..before
         }

@@ -84,6 +84,7 @@ impl TrunkRecord {
             headers: &self.interop.headers,
             progress_seconds: self.interop.progress_seconds,
             qualify_seconds: self.interop.qualify_seconds,
+            transfers: self.interop.transfers,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
@@ -152,6 +153,9 @@ pub struct TrunkView<'a> {
     progress_seconds: u32,
     /// The interval of OPTIONS to each address of the carrier, in seconds; 0 sends none.
     qualify_seconds: u32,
+    /// Whether the carrier may transfer an extension that it talks to, by REFER to a number that the extension can dial,
+    /// at the cost of the organisation.
+    transfers: bool,
     /// When it was made.
     created_at: Timestamp,
     /// The last change.

@@ -12,13 +12,15 @@ pub struct TrunkAddress {
     /// With a port, only the addresses of the name are looked up; without one its SRV records contain the
     /// port (RFC 3263 §4.2).
     pub port: Option<u16>,
-    /// How calls are sent there.
+    /// How calls are sent there. A name without a port and a transport leaves the choice to its owner.
     pub transport: TrunkTransport,
 }
 
 /// How calls are sent to a trunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TrunkTransport {
+    /// As the NAPTR records of the name prefer (RFC 3263 §4.1); without them in datagrams.
+    Preferred,
     /// Over a TCP connection.
     Tcp,
     /// Over a TLS connection to a server with a certificate for the host.
@@ -47,7 +49,7 @@ impl TrunkAddress {
     pub const fn default_port(&self) -> u16 {
         match self.transport {
             TrunkTransport::Tls => 5_061,
-            TrunkTransport::Tcp | TrunkTransport::Udp => 5_060,
+            TrunkTransport::Preferred | TrunkTransport::Tcp | TrunkTransport::Udp => 5_060,
         }
     }
 }
@@ -63,7 +65,8 @@ impl FromStr for TrunkAddress {
             rest.split_once(';').map_or((rest, None), |(server, rest)| (server, Some(rest)));
         let transport = params.map(|params| params.to_ascii_lowercase());
         let transport = match transport.as_deref() {
-            None | Some("transport=udp") => TrunkTransport::Udp,
+            None => TrunkTransport::Preferred,
+            Some("transport=udp") => TrunkTransport::Udp,
             Some("transport=tcp") => TrunkTransport::Tcp,
             Some("transport=tls") => TrunkTransport::Tls,
             Some(other) if other.starts_with("transport=") => return Err(TrunkAddressError::Transport),
@@ -82,6 +85,11 @@ impl FromStr for TrunkAddress {
         };
         let port =
             port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0).ok_or(form)).transpose()?;
+        let is_address = host.parse::<IpAddr>().is_ok();
+        let transport = match transport {
+            TrunkTransport::Preferred if is_address || port.is_some() => TrunkTransport::Udp,
+            transport => transport,
+        };
         if host.contains(':') || is_name(host) {
             Ok(TrunkAddress { host: host.trim_end_matches('.').to_ascii_lowercase(), port, transport })
         } else {
@@ -101,7 +109,10 @@ impl fmt::Display for TrunkAddress {
         match self.transport {
             TrunkTransport::Tcp => f.write_str(";transport=tcp"),
             TrunkTransport::Tls => f.write_str(";transport=tls"),
-            TrunkTransport::Udp => Ok(()),
+            TrunkTransport::Udp if self.port.is_none() && self.ip().is_none() => {
+                f.write_str(";transport=udp")
+            }
+            TrunkTransport::Preferred | TrunkTransport::Udp => Ok(()),
         }
     }
 }
@@ -111,7 +122,7 @@ impl fmt::Display for TrunkAddressError {
         f.write_str(match self {
             TrunkAddressError::Form => "must be written like sip:carrier.example:5060",
             TrunkAddressError::Transport => {
-                "has an unknown transport, write ;transport=tcp or ;transport=tls, or none for UDP"
+                "has an unknown transport, write ;transport=udp, ;transport=tcp or ;transport=tls, or none"
             }
         })
     }
@@ -143,7 +154,7 @@ mod tests {
     fn addresses_are_read_and_written_back() {
         let good = [
             ("sip:carrier.example:5060", "carrier.example", Some(5060), TrunkTransport::Udp),
-            ("SIP:Carrier.Example", "carrier.example", None, TrunkTransport::Udp),
+            ("SIP:Carrier.Example", "carrier.example", None, TrunkTransport::Preferred),
             ("sip:carrier.example.;transport=UDP", "carrier.example", None, TrunkTransport::Udp),
             ("sip:carrier.example;transport=tls", "carrier.example", None, TrunkTransport::Tls),
             ("sip:carrier.example:5070;Transport=TCP", "carrier.example", Some(5070), TrunkTransport::Tcp),

@@ -29,6 +29,8 @@ pub struct TrunkInterop {
     pub progress_seconds: u32,
     /// The interval of OPTIONS to each of its addresses, in seconds; 0 sends none.
     pub qualify_seconds: u32,
+    /// Whether the carrier may transfer an extension that it talks to, by REFER to a number.
+    pub transfers: bool,
 }
 
 impl Default for TrunkInterop {
@@ -45,6 +47,7 @@ impl Default for TrunkInterop {
             headers: Vec::new(),
             progress_seconds: PROGRESS_SECONDS_DEFAULT,
             qualify_seconds: 0,
+            transfers: false,
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct TrunkInteropChange {
     pub progress_seconds: Option<u32>,
     /// Another interval of OPTIONS, or none.
     pub qualify_seconds: Option<u32>,
+    /// Whether the carrier may transfer from now on.
+    pub transfers: Option<bool>,
 }
 
 words! {
@@ -134,6 +139,7 @@ impl TrunkInterop {
             headers: change.headers.unwrap_or(self.headers),
             progress_seconds: change.progress_seconds.unwrap_or(self.progress_seconds),
             qualify_seconds: change.qualify_seconds.unwrap_or(self.qualify_seconds),
+            transfers: change.transfers.unwrap_or(self.transfers),
         }
     }
 

@@ -151,12 +151,16 @@ impl Actor {
                 calls.ended(phone, leg, cause);
             }
             Event::Acked { leg, .. } => calls.up(phone, leg),
-            Event::ReinviteCancelled { .. } => {}
+            // It offers again at `ReinviteDue`.
+            Event::ReinviteCancelled { .. } | Event::ReinviteClashed { .. } => {}
             Event::ReinviteDue { leg } => calls.offer_again(phone, leg),
             // It names no UPDATE in Allow.
             Event::Updated { key, .. } => phone.respond(&key, 405),
-            // Only with session timers and subscriptions, which this phone does not support.
-            Event::NotifyAnswered { .. } | Event::RefreshDue { .. } | Event::Resubscribed { .. } => {}
+            // Only with session timers, subscriptions and reliable responses, which this phone does not support.
+            Event::NotifyAnswered { .. }
+            | Event::RefreshDue { .. }
+            | Event::Resubscribed { .. }
+            | Event::UpdateUnanswered { .. } => {}
         }
     }
 

@@ -158,7 +158,7 @@ fn flow_to(
     };
     let over = |protocol| sender.tcp().listeners().filter(move |(own, _)| *own == protocol);
     match server.transport {
-        TrunkTransport::Udp => {
+        TrunkTransport::Preferred | TrunkTransport::Udp => {
             let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
             if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
                 return Err(Unreachable::Ourselves);

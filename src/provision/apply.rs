@@ -87,6 +87,7 @@ impl<R: CryptoRng> Work<'_, R> {
             numbering: declared.numbering.clone(),
             max_outbound_calls: declared.max_outbound_calls,
             max_call_seconds: declared.max_call_seconds,
+            star_codes: declared.star_codes,
         };
         let result = self.write.declare_organisation(&row, self.now).await;
         let Some((id, change)) =

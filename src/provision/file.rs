@@ -52,6 +52,7 @@ pub(super) struct Organisation {
     pub(super) recording_retention_days: Option<u32>,
     /// `None` keeps what is stored.
     pub(super) language: Option<Language>,
+    pub(super) star_codes: Option<bool>,
     pub(super) teams: Vec<String>,
     pub(super) extensions: Vec<Extension>,
     pub(super) users: Vec<User>,
@@ -172,6 +173,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
     let callback_secret = declared_callback_secret(&mut fields);
     let retention = fields.integer("recording_retention_days", 0..=i64::from(rules::RETENTION_DAYS_MAX));
     let language = fields.checked("language", rules::language);
+    let star_codes = fields.boolean("star_codes");
     let teams = fields.tables("teams");
     let extensions = fields.tables("extensions");
     let users = fields.tables("users");
@@ -204,6 +206,7 @@ fn organisation(path: String, table: Table, problems: &mut Vec<Problem>) -> Opti
         callback_secret,
         recording_retention_days: retention.and_then(|days| u32::try_from(days).ok()),
         language,
+        star_codes,
         teams: teams.into_iter().map(|(_, name)| name).collect(),
         extensions,
         users,

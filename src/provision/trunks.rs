@@ -114,6 +114,7 @@ fn interop(fields: &mut Fields<'_>, path: &str, address: Option<&str>) -> TrunkI
             .integer("qualify_seconds", trunk_rules::QUALIFY_SECONDS)
             .and_then(|seconds| u32::try_from(seconds).ok())
             .unwrap_or(plain.qualify_seconds),
+        transfers: fields.boolean("transfers").unwrap_or_default(),
     };
     let wrong_address = fields.problems().iter().any(|problem| problem.key == key_of(path, "address"));
     if let Err(wrong) = interop.require_possible(address)

@@ -47,7 +47,7 @@ impl Store {
 async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>, StoreError> {
     let rows =
         sql("SELECT id, name, sip_domain, currency, country_code, national_prefix, international_prefix,
-         max_outbound_calls, max_call_seconds, language FROM organisations ORDER BY name")
+         max_outbound_calls, max_call_seconds, language, star_codes FROM organisations ORDER BY name")
         .fetch_all(connection)
         .await?;
     let organisation = |row: &Row| {
@@ -64,6 +64,7 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
             max_outbound_calls: number_opt(row, "max_outbound_calls")?,
             max_call_seconds: number_opt(row, "max_call_seconds")?,
             language: word(row, "language", Language::from_name)?,
+            star_codes: row.try_get::<i64>("star_codes")? != 0,
         })
     };
     rows.iter().map(organisation).collect()
@@ -123,7 +124,7 @@ async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
          short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain,
          country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
-         progress_seconds, qualify_seconds
+         progress_seconds, qualify_seconds, transfers
          FROM trunks ORDER BY created_at_us, id",
     )
     .fetch_all(connection)

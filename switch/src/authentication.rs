@@ -220,6 +220,7 @@ mod tests {
             max_outbound_calls: None,
             max_call_seconds: None,
             language: Default::default(),
+            star_codes: true,
         };
         let organisations = domains.iter().enumerate().map(organisation).collect();
         Directory::new(DirectorySnapshot { organisations, ..DirectorySnapshot::default() })

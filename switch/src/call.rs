@@ -131,6 +131,9 @@ impl Call {
     /// Handles an input; drain [`Call::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         let Call { parties, ringing, negotiation, ending, stay, .. } = self;
+        if let Some(place) = fork_ended_by(&input, parties) {
+            negotiation.fork_ended(parties, place);
+        }
         match input {
             Input::Acknowledged(party, answer) => self.acknowledged(now, party, answer),
             Input::Answered(fork, answer) => ringing.answered(parties, ending, now, fork, answer),
@@ -410,5 +413,14 @@ impl Call {
                 }
             }
         }
+    }
+}
+
+/// Returns the fork that an input ends before the answer; for a call that is forwarded the one that the caller hears.
+fn fork_ended_by(input: &Input, parties: &Parties) -> Option<usize> {
+    match input {
+        Input::Divert(_) => parties.early(),
+        Input::Failed(fork, ..) | Input::Unreached(fork, _) => Some(*fork),
+        _ => None,
     }
 }

@@ -30,17 +30,16 @@ use crate::dialling::Dialler;
 use crate::dialog_credentials::RecentByes;
 use crate::diverting;
 use crate::hunt::HuntContext;
-use crate::io::{
-    self, CalleeAt, CalleeSide, Callees, Diverted, LegName, Limits, MediaCommand, Party, Port, PortId,
-};
+use crate::io::{self, LegName, Limits, MediaCommand, Party, Port, PortId};
 use crate::live::{LiveCall, NewCall, prompt_ended};
 use crate::merging;
 use crate::message_parts::status_code;
 use crate::outbound::{self, Hunts};
-use crate::placement::{Dialled, Onward, Placement, PlacementContext, Refused};
+use crate::placement::{Dialled, Onward, PlacementContext, Refused};
 use crate::queries::{DialIntoRoom, Merge};
 use crate::rating::credit;
 use crate::reason;
+use crate::redirected;
 use crate::requested::{self, Continued, Requester};
 use crate::shared::Shared;
 use crate::star_codes::StarCodes;
@@ -312,7 +311,7 @@ impl CallControl {
                 }
             }
             io::Output::Ring(status, description) => {
-                self.transfers.rings(id);
+                self.transfers.rings(id, status);
                 self.ring(now, id, (status, description), shared);
             }
             output => self.report(now, id, output, shared),
@@ -359,35 +358,22 @@ impl CallControl {
         reason: ForwardReason,
         shared: &mut Shared,
     ) -> Option<io::Input> {
-        let live = self.calls.get_mut(id)?;
+        let transferred = self.transfers.transferee_of(id);
+        let transferred =
+            transferred.and_then(|(call, party)| self.calls.get(call)?.identity_of(party).cloned());
+        let live = self.calls.get_mut(id).filter(|live| !live.call.parties().rings_caller())?;
         let asked = live.asked?;
         let redirect = diverting::take_target(live, &shared.directory, reason)?;
-        let shown = diverting::follow(live, &shared.directory, &redirect, reason)?;
-        let before = live.call.facts().clone();
+        diverting::follow(live, &shared.directory, &redirect, reason)?;
+        let shown = redirected::shown(live, transferred, &mut shared.ids);
         let dialled = Dialled { number: &redirect.target, call: Some(id), diverted: live.diverted.clone() };
-        let placed = self.placing(shared).place_forward(now, redirect.by, &shown, asked, dialled);
-        let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, diverted, forwards, .. } =
-            placed.ok()?;
-        let facts = diverting::facts(before, facts, &diverted);
-        let live = self.calls.get_mut(id)?;
-        live.diverted = diverted;
-        let callees = match onward {
-            Onward::Bindings(callees) => {
-                let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
-                live.callees.extend(callees);
-                Callees::AtOnce(at_once)
-            }
-            Onward::Room(goal) => {
-                live.goal = Some(goal);
-                return Some(io::Input::EnterRoom(Box::new(facts)));
-            }
-            Onward::World(hunt) => {
-                self.calls.begin_hunt(id, *hunt);
-                Callees::InTurn
-            }
-        };
-        let callee = CalleeSide { policy, srtp, callees, forwards };
-        Some(io::Input::Divert(Box::new(Diverted { facts, callee })))
+        let placed = self.placing(shared).place_forward(now, redirect.by, &shown, asked, dialled).ok()?;
+        if let Onward::Room(goal) = &placed.onward
+            && self.transfers.into_room(id, goal, &mut self.calls)
+        {
+            return Some(io::Input::End(HangupCause::RedirectionToNewDestination));
+        }
+        redirected::redirect(&mut self.calls, id, placed)
     }
 
     /// Completes the record of a call and outputs it.
@@ -494,11 +480,15 @@ impl CallControl {
         self.calls.promote(id, place);
         let target = self.calls.get(id)?.request.as_ref()?.target.clone();
         let facts = self.calls.get(id)?.call.facts().clone();
-        let Continued { onward, callees, goal } = Requester(self.placing(shared)).go_on(now, &facts, target);
-        let live = self.calls.get_mut(id)?;
-        (live.callees, live.goal) = (callees, goal);
+        let next = Requester(self.placing(shared)).go_on(now, &facts, target);
         self.request_changed(now, id, RequestState::Calling, shared);
-        Some(io::Input::Onward(onward))
+        match next {
+            Continued::Now { onward, goal } => {
+                self.calls.get_mut(id)?.goal = goal;
+                Some(io::Input::Onward(onward))
+            }
+            Continued::Placed(placed) => redirected::ring_target(&mut self.calls, id, *placed),
+        }
     }
 
     /// Ends a requested call that could not ring its calling party or its target.

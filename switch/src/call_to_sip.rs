@@ -94,10 +94,15 @@ impl CallToSip<'_> {
         self.ua.hang_up_because(self.now.instant, leg, reason::header(cause));
     }
 
-    /// Sends an offer inside a party's dialog.
+    /// Sends an offer inside a party's dialog: before the answer in UPDATE, then in INVITE.
     pub(super) fn offer(&mut self, id: CallId, party: Party, offer: &SessionDescription) -> Option<Input> {
         let extra = Extra::new().content(SDP, offer.to_bytes());
         let leg = self.calls.key_of(id, party);
+        if self.calls.get(id).is_some_and(|live| live.call.is_ringing()) {
+            let sent = leg.map(|leg| self.ua.update(self.now.instant, leg, &extra));
+            // The party takes no offer before the answer.
+            return (!matches!(sent, Some(Ok(_)))).then_some(Input::Offered(party, Err(488)));
+        }
         let sent = leg.map(|leg| self.ua.reinvite(self.now.instant, leg, &extra));
         // An INVITE of the party is in progress, so ours must wait (RFC 3261 §14.1).
         (!matches!(sent, Some(Ok(_)))).then_some(Input::Offered(party, Err(491)))

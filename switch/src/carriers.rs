@@ -161,7 +161,7 @@ impl Carriers {
                 for address in addresses(server, names).filter(|at| self.fault(entry, server, *at).is_none())
                 {
                     let ip = address.ip().to_canonical();
-                    let source = (*id, server.transport);
+                    let source = (*id, names.transport_of(server));
                     sources.entry(SocketAddr::new(ip, address.port())).or_default().push(source);
                     source_ips.entry(ip).or_default().push(source);
                 }
@@ -296,7 +296,11 @@ mod tests {
             let _ = self.names.lookup(self.now, &server, Waiter::Trunk(id), &mut self.rng);
             let addresses = to.iter().map(|to| to.parse().unwrap()).collect();
             let servers = vec![Server { priority: 0, weight: 0, addresses }];
-            self.names.answered(self.now, &server, Answer { servers, ttl: Duration::from_secs(60) });
+            self.names.answered(
+                self.now,
+                &server,
+                Answer { servers, ttl: Duration::from_secs(60), transport: None },
+            );
             self.carriers.follow(&self.names);
             self.reach(n, to)
         }

@@ -1,10 +1,13 @@
 //! Calls placed by rooms: an extension's phones ring at once; an outside number is hunted over trunks as in
-//! any call.
+//! any call. A call that a program or a moderator asked for follows the forwarding of the extension; one to a default
+//! member rings its phones only, because the room repeats it until they can be reached.
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
 use sidetone_model::call::Direction;
 use sidetone_model::cdr::Called;
+use sidetone_model::directory::Extension;
+use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::room::{ControlRefused, DialKind, DialRequest};
 use sidetone_model::time::Now;
@@ -14,10 +17,11 @@ use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 use crate::billing::Unpaid;
 use crate::call_limits::limits_of;
 use crate::conference::{Dial, DialEnd, Goal};
+use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Setup, Sides};
-use crate::live::{Callee, LegIdentity, NewCall};
-use crate::placement::PlacementContext;
+use crate::live::{Asked, Callee, Diversion, LegIdentity, NewCall};
+use crate::placement::{Dialled, Onward, Placement, PlacementContext};
 use crate::routing::{Reason, outside};
 
 /// A room's call that may be placed.
@@ -27,6 +31,8 @@ struct Summons {
     srtp: SrtpRule,
     callees: Vec<Callee>,
     hunt: Option<Hunt>,
+    forwards: Forwards,
+    diverted: Vec<Diversion>,
 }
 
 /// Places calls for rooms.
@@ -38,7 +44,7 @@ impl Dialler<'_> {
     /// # Errors
     /// Why it is not placed.
     pub(super) fn place(&mut self, now: Now, dial: &Dial, limits: Limits) -> Result<NewCall, DialEnd> {
-        let Summons { facts, policy, srtp, callees, hunt } = match dial.kind {
+        let Summons { facts, policy, srtp, callees, hunt, forwards, diverted } = match dial.kind {
             DialKind::Extension => self.summon_extension(now, dial)?,
             DialKind::External => self.summon_world(now, dial)?,
         };
@@ -52,9 +58,7 @@ impl Dialler<'_> {
         let setup = Setup {
             limits: limits_of(limits, self.0.directory, &facts),
             facts,
-            sides: Sides::FromRoom {
-                callee: CalleeSide { policy, srtp, callees: rung, forwards: Forwards::default() },
-            },
+            sides: Sides::FromRoom { callee: CalleeSide { policy, srtp, callees: rung, forwards } },
             session_id,
             group,
             keys: self.0.ids.keys(),
@@ -65,7 +69,8 @@ impl Dialler<'_> {
             callees,
             hunt,
             goal: Some(Goal::Dialled { dial: dial.id }),
-            asked: None,
+            asked: dial.follows.then_some(Asked::NOTHING),
+            diverted,
             request: None,
         })
     }
@@ -73,11 +78,16 @@ impl Dialler<'_> {
     fn summon_extension(&mut self, now: Now, dial: &Dial) -> Result<Summons, DialEnd> {
         let directory = self.0.directory;
         let line = directory.line(dial.organisation, &dial.target).ok_or(DialEnd::Status(404))?;
+        let aor = directory.aor(line).ok_or(DialEnd::Status(404))?;
+        let bindings = self.0.registrar.lookup(&aor, now.instant);
+        if dial.follows
+            && let Some((reason, target)) = diverting::target_at_once(line, !bindings.is_empty())
+        {
+            return self.summon_elsewhere(now, dial, line, (reason, target));
+        }
         if line.do_not_disturb {
             return Err(DialEnd::Status(480));
         }
-        let aor = directory.aor(line).ok_or(DialEnd::Status(404))?;
-        let bindings = self.0.registrar.lookup(&aor, now.instant);
         if bindings.is_empty() {
             return Err(DialEnd::Unregistered);
         }
@@ -93,12 +103,41 @@ impl Dialler<'_> {
                 Callee::bound(binding, identity, &from, &to, MAX_FORWARDS)
             })
             .collect();
-        let mut facts = self.facts_of_dial(now, dial).ok_or(DialEnd::Status(404))?;
-        facts.caller_number = Some(dial.caller_number.clone());
-        (facts.extension, facts.agent, facts.team) = (Some(line.id), line.agent_id, line.team_id);
-        facts.called = Some(Called { extension_id: line.id, team_id: line.team_id });
-        let policy = CodecPolicy::new(line.codecs.iter().cloned());
-        Ok(Summons { facts, policy, srtp: srtp_rule(line.srtp), callees, hunt: None })
+        let facts = self.facts_of_line(now, dial, line).ok_or(DialEnd::Status(404))?;
+        let (policy, srtp) = (CodecPolicy::new(line.codecs.iter().cloned()), srtp_rule(line.srtp));
+        let forwards = if dial.follows { diverting::forwards(line) } else { Forwards::default() };
+        Ok(Summons { facts, policy, srtp, callees, hunt: None, forwards, diverted: Vec::new() })
+    }
+
+    /// Places the call where the extension forwards it to, unless that is a room.
+    fn summon_elsewhere(
+        &mut self,
+        now: Now,
+        dial: &Dial,
+        line: &Extension,
+        (reason, target): (ForwardReason, &str),
+    ) -> Result<Summons, DialEnd> {
+        let unreached = DialEnd::Status(480);
+        let mut diverted = Vec::new();
+        diverting::extend(&mut diverted, &line.number, reason, target).ok_or(unreached)?;
+        let before = self.facts_of_line(now, dial, line).ok_or(DialEnd::Status(404))?;
+        let shown = LegIdentity {
+            id: self.0.ids.leg(),
+            extension: None,
+            number: Some(dial.caller_number.clone()),
+            name: dial.caller_name.clone(),
+        };
+        let dialled = Dialled { number: target, call: Some(before.call), diverted };
+        let placed = self.0.place_forward(now, line.id, &shown, Asked::NOTHING, dialled);
+        let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, forwards, diverted, .. } =
+            placed.map_err(|_| unreached)?;
+        let (callees, hunt) = match onward {
+            Onward::Bindings(callees) => (callees, None),
+            Onward::Room(_) => return Err(unreached),
+            Onward::World(hunt) => (Vec::new(), Some(*hunt)),
+        };
+        let facts = diverting::facts(before, facts, &diverted);
+        Ok(Summons { facts, policy, srtp, callees, hunt, forwards, diverted })
     }
 
     fn summon_world(&mut self, now: Now, dial: &Dial) -> Result<Summons, DialEnd> {
@@ -121,7 +160,28 @@ impl Dialler<'_> {
             Unpaid::NoRate => DialEnd::NoRoute,
         })?;
         let policy = CodecPolicy::ANY;
-        Ok(Summons { facts, policy, srtp: SrtpRule::Off, callees: Vec::new(), hunt: Some(hunt) })
+        Ok(Summons {
+            facts,
+            policy,
+            srtp: SrtpRule::Off,
+            callees: Vec::new(),
+            hunt: Some(hunt),
+            forwards: Forwards::default(),
+            diverted: Vec::new(),
+        })
+    }
+
+    /// Returns the facts of a room's call to an extension.
+    fn facts_of_line(&mut self, now: Now, dial: &Dial, line: &Extension) -> Option<Facts> {
+        let facts = self.facts_of_dial(now, dial)?;
+        Some(Facts {
+            caller_number: Some(dial.caller_number.clone()),
+            extension: Some(line.id),
+            agent: line.agent_id,
+            team: line.team_id,
+            called: Some(Called { extension_id: line.id, team_id: line.team_id }),
+            ..facts
+        })
     }
 
     /// Returns the facts of a call placed by a room; `None` when the organisation was deleted.
@@ -160,9 +220,10 @@ impl Dialler<'_> {
         match request.kind {
             DialKind::Extension => {
                 let line = directory.line(organisation, &request.target);
-                let aor = line.and_then(|line| directory.aor(line));
-                let aor = aor.ok_or_else(|| ControlRefused::NoExtension(request.target.clone()))?;
-                if self.0.registrar.lookup(&aor, now.instant).is_empty() {
+                let line = line.and_then(|line| Some((line, directory.aor(line)?)));
+                let (line, aor) = line.ok_or_else(|| ControlRefused::NoExtension(request.target.clone()))?;
+                let is_reachable = !self.0.registrar.lookup(&aor, now.instant).is_empty();
+                if !is_reachable && diverting::target_at_once(line, is_reachable).is_none() {
                     return Err(ControlRefused::Unregistered(request.target.clone()));
                 }
                 Ok(())

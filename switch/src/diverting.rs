@@ -12,7 +12,7 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_sip::message::{Host, NameAddr, Response, Uri};
 
 use crate::io::Forwards;
-use crate::live::{Callee, Diversion, LegIdentity, LiveCall, Redirect};
+use crate::live::{Callee, Diversion, LiveCall, Redirect};
 use crate::message_parts::dialled;
 use crate::routing::Directory;
 
@@ -37,6 +37,12 @@ pub(super) fn at_once(extension: &Extension, is_reachable: bool) -> Option<Forwa
     } else {
         (!is_reachable).then_some(ForwardReason::Unregistered)
     }
+}
+
+/// Returns where calls to an extension go without ringing a phone, and why.
+pub(super) fn target_at_once(extension: &Extension, is_reachable: bool) -> Option<(ForwardReason, &str)> {
+    let reason = at_once(extension, is_reachable)?;
+    Some((reason, extension.forwarding.target(reason)?))
 }
 
 /// Returns which results of an extension's phones forward a call.
@@ -70,13 +76,12 @@ pub(super) fn follow(
     directory: &Directory,
     redirect: &Redirect,
     reason: ForwardReason,
-) -> Option<LegIdentity> {
-    let shown = live.caller.as_ref()?.identity.clone();
+) -> Option<()> {
     let number = &directory.extension(redirect.by)?.number;
     extend(&mut live.diverted, number, reason, &redirect.target)?;
     // Forks without a port were never rung, and have no place in the call.
     live.callees.truncate(live.call.parties().forked());
-    Some(shown)
+    Some(())
 }
 
 /// Adds an extension to those that have forwarded a call; `None` if that would be a loop, or too long a chain.
@@ -122,7 +127,7 @@ pub(super) fn facts(before: Facts, target: Facts, diverted: &[Diversion]) -> Fac
     }
 }
 
-/// Adds Diversion (RFC 5806) and History-Info (RFC 7044) to the INVITEs of new targets.
+/// Adds headers, such as Diversion (RFC 5806) and History-Info (RFC 7044), to the INVITEs of new targets.
 pub(super) fn mark(callees: Vec<Callee>, headers: &[(&'static str, String)]) -> Vec<Callee> {
     if headers.is_empty() {
         return callees;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sidetone_model::call::HangupCause;
 use sidetone_model::directory::{Extension, Trunk};
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
-use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
+use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Name, NameAddr, Request, Response};
 use sidetone_sip::ua::{Extra, Invite};
@@ -253,7 +253,7 @@ impl Hunt {
                 }
                 continue;
             };
-            match context.trunks.reach.flow_to(&tried.server, address) {
+            match context.trunks.flow_to(&tried.server, address) {
                 Ok(flow) => {
                     self.attempts += 1;
                     match self.prepare(flow, context) {
@@ -280,7 +280,7 @@ impl Hunt {
             }
             let mut servers: VecDeque<_> =
                 context.directory.trunk(id).map(next_hops).unwrap_or_default().into();
-            servers.retain(|server| !self.secure || server.transport == TrunkTransport::Tls);
+            servers.retain(|server| !self.secure || context.trunks.is_tls(server));
             if let Some(server) = servers.pop_front() {
                 // The query starts when this stage is reached.
                 let stage = Stage::Resolving(Some(now + RESOLVE_MAX));

@@ -229,7 +229,7 @@ pub(super) fn call_of(
     conferences: &Conferences,
 ) -> NewCall {
     let Invitation { leg, key, source, offer, informs, binding } = invitation;
-    let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, .. } =
+    let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, diverted } =
         placement;
     let side = CallerSide { offer, policy: caller_policy, informs, srtp: srtp.0, at: source };
     let bridge = |caller, callees| Sides::Bridge {
@@ -247,7 +247,7 @@ pub(super) fn call_of(
     let group = goal.as_ref().and_then(|goal| conferences.group_of(goal)).unwrap_or(session_id);
     let setup = Setup { limits: limits_of(limits, directory, &facts), facts, sides, session_id, group, keys };
     let caller = Caller { invite: Some(key), key: leg, identity: caller, binding };
-    NewCall { setup, caller: Some(caller), callees, hunt, goal, asked: Some(asked), request: None }
+    NewCall { setup, caller: Some(caller), callees, hunt, goal, asked: Some(asked), diverted, request: None }
 }
 
 /// Returns the binding of the phone that called. The requests of its call go where its INVITE came from, or where it

@@ -36,8 +36,16 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     parties.merged = true;
     parties.awaiting = None;
     let (from, to) = (from.or(was_from), to.or(was_to));
-    parties.link =
-        Some(Box::new(Link { party, peer: Some(peer), reported: own, from, to, parked: None, hold: None }));
+    parties.link = Some(Box::new(Link {
+        party,
+        peer: Some(peer),
+        reported: own,
+        from,
+        to,
+        parked: None,
+        hold: None,
+        clashed: false,
+    }));
     connect(parties);
     align(parties);
 }
@@ -209,10 +217,14 @@ pub(super) fn offered(
         return; // The call moved on: the answer belongs to nothing.
     };
     let is_gone = matches!(result, Err(408 | 481));
+    let has_clashed = matches!(result, Err(491));
     if result.ok().flatten().is_some_and(|answer| leg.exchange.receive_answer(answer).is_ok()) {
         return settled(parties, party);
     }
     leg.exchange.roll_back();
+    if let Some(link) = &mut parties.link {
+        link.clashed = has_clashed;
+    }
     // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
     if is_gone {
         ending.hung_up(parties, now, party, HangupCause::RecoveryOnTimerExpire);
@@ -239,22 +251,26 @@ pub(super) fn settled(parties: &mut Parties, party: Party) {
 }
 
 /// Offers the linked party the direction that the other party wants, unless it has it or holds itself; and other codecs,
-/// if it may send one that the other party would not get.
+/// if it may send one that the other party would not get. An offer that clashed is repeated: the party has not taken it.
 pub(super) fn align(parties: &mut Parties) {
     let Some(link) = parties.link.as_ref() else { return };
-    let (party, Some(peer)) = (link.party, link.peer.as_ref()) else { return };
+    let (party, Some(peer), clashed) = (link.party, link.peer.as_ref(), link.clashed) else { return };
     let wanted = wanted(parties);
     let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
     let local = || leg.exchange.local()?.carried_audio().map(|(_, audio)| audio);
     let present = leg.exchange.local().zip(local()).map(|(local, audio)| local.direction_of(audio));
-    let keeps_direction = present == Some(wanted) || leg.exchange.wanted_by_party() != Direction::SendRecv;
+    let keeps_direction =
+        (present == Some(wanted) && !clashed) || leg.exchange.wanted_by_party() != Direction::SendRecv;
     let codecs = local().and_then(|audio| other_codecs(leg, &audio.codecs, &terms));
-    if keeps_direction && codecs.is_none() {
+    if keeps_direction && codecs.is_none() && !clashed {
         return;
     }
     let direction = present.filter(|_| keeps_direction).unwrap_or(wanted);
     if let Some(offer) = offer_with(leg, direction, codecs) {
+        if let Some(link) = &mut parties.link {
+            link.clashed = false;
+        }
         parties.push(Output::Offer(party, offer));
     }
 }

@@ -64,6 +64,8 @@ pub(super) struct NewCall {
     pub(super) goal: Option<Goal>,
     /// What its INVITE asks of onward legs; `None` for a call without one.
     pub(super) asked: Option<Asked>,
+    /// The extensions that have forwarded the call.
+    pub(super) diverted: Vec<Diversion>,
     pub(super) request: Option<Box<Requested>>,
 }
 
@@ -83,8 +85,8 @@ pub(super) struct Requested {
 /// The target of a requested call.
 #[derive(Clone, Debug)]
 pub(super) enum RequestedTarget {
-    /// The phones of an extension.
-    Extension(ExtensionId),
+    /// An extension: its phones, or where it forwards the call.
+    Extension,
     /// An outside number; the call has its hunt.
     Outside,
     /// A room, or the prompt that asks for a room's number.
@@ -151,7 +153,7 @@ pub(super) struct LegIdentity {
 
 impl LiveCall {
     pub(super) fn new(now: Instant, new: NewCall) -> Self {
-        let NewCall { setup, caller, callees, hunt, goal, asked, request } = new;
+        let NewCall { setup, caller, callees, hunt, goal, asked, diverted, request } = new;
         LiveCall {
             call: Call::new(now, setup),
             caller,
@@ -165,7 +167,7 @@ impl LiveCall {
             linked: None,
             asked,
             redirect: None,
-            diverted: Vec::new(),
+            diverted,
             transfers: 0,
             refers: 0,
         }

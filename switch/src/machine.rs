@@ -490,20 +490,19 @@ impl Switch {
             }
         };
         let session = (self.shared.ids.session(), self.shared.ids.keys());
-        let (call, diverted) = (placement.facts.call, placement.diverted.clone());
         let (limits, directory) = (self.control.limits, &self.shared.directory);
         let new =
             incoming::call_of(invitation, placement, session, limits, directory, &self.control.conferences);
         self.control.begin(now, new, &mut self.shared);
-        if let Some(live) = self.control.calls.get_mut(call) {
-            live.diverted = diverted;
-        }
     }
 
     /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
     fn referred(&mut self, now: Now, (leg, key): (LegKey, &ServerKey), flow: &Flow, request: &Request) {
         let extension = referring::extension_of(&self.control.calls, leg);
-        if extension.is_some() && !referring::comes_from_its_phone(&self.control.calls, leg, flow) {
+        if !referring::comes_from_its_party(&self.control.calls, leg, flow) {
+            if extension.is_none() {
+                return self.shared.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
+            }
             let context = SenderContext {
                 ua: &mut self.shared.ua,
                 registrar: &self.shared.registrar,

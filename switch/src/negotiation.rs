@@ -1,7 +1,8 @@
 //! Offers inside an answered call: hold, a new address, new codecs (RFC 3261 §14, RFC 3264 §8).
 //!
 //! A change that concerns only one party (its address) is answered from what the other negotiated. A change
-//! that concerns both (direction, codecs) is offered on to the other party, and answered with its answer.
+//! that concerns both (direction, codecs) is offered on to the other party, and answered with its answer. Before the
+//! answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
 
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::converted_keys::{answer_events, has_events, offer_events};
 use crate::ending::Ending;
 use crate::io::{Output, Party};
 use crate::leg::Leg;
-use crate::parties::Parties;
+use crate::parties::{Near, Parties};
 use crate::transcoding::{answer_back, offer_onward};
 
 /// The offers between the parties.
@@ -40,12 +41,31 @@ impl Negotiation {
         self.renegotiation = None;
     }
 
+    /// Handles the end of a fork before the answer: an offer to it is refused, and one of its own is void.
+    pub(super) fn fork_ended(&mut self, parties: &mut Parties, place: usize) {
+        let fork = Party::Callee(place);
+        let open = self.renegotiation.take_if(|open| open.from == fork || open.to == fork);
+        match open.filter(|_| parties.is_ringing()) {
+            Some(Renegotiation { from, to }) if to == fork => self.refuse(parties, from, 488),
+            Some(Renegotiation { to, .. }) => {
+                if let Some(leg) = parties.leg_mut(to) {
+                    leg.exchange.roll_back();
+                }
+            }
+            None => self.renegotiation = open,
+        }
+    }
+
     /// Handles an offer of a party inside its dialog.
     pub(super) fn offer(&mut self, parties: &mut Parties, from: Party, offer: Option<SessionDescription>) {
+        let early = parties.early_other(from);
+        if parties.is_ringing() && early.is_none() {
+            return parties.push(Output::OfferResult(from, Err(488)));
+        }
         if parties.is_for_a_room(from) {
             return offer_in_room(parties, from, offer);
         }
-        let Some(to) = parties.other(from) else {
+        let Some(to) = parties.other(from).or(early) else {
             // The dialog is confirmed but the call is over: there is no other party.
             return parties.push(Output::OfferResult(from, Err(481)));
         };
@@ -54,7 +74,7 @@ impl Negotiation {
         // Holding the callee's offer back until the 200 is sent would end in 491 too. A 491 now makes the
         // callee repeat the offer within 2 s, by the timer of §14.1. A 481 would make it treat the whole
         // dialog as gone (RFC 5057 §5.1).
-        if !parties.is_up() || self.renegotiation.is_some() {
+        if !(parties.is_up() || early.is_some()) || self.renegotiation.is_some() {
             return parties.push(Output::OfferResult(from, Err(491)));
         }
         let Some(offer) = offer else { return self.offer_ours(parties, from) };
@@ -99,7 +119,7 @@ impl Negotiation {
             // A 2xx must contain an answer; without one it negotiates nothing (RFC 3261 §13.2.2.4).
             Ok(None) => return self.roll_back(parties, from, to, 488),
             // The dialog is gone (RFC 5057 §5.1), so the call ends.
-            Err(408 | 481) => {
+            Err(408 | 481) if !parties.is_ringing() => {
                 self.roll_back(parties, from, to, 481);
                 let cause = HangupCause::RecoveryOnTimerExpire;
                 return ending.hung_up(parties, now, to, cause);
@@ -111,12 +131,12 @@ impl Negotiation {
             return self.roll_back(parties, from, to, 488);
         }
         let informs = parties.leg(to).is_some_and(|leg| leg.informs());
-        let reply = parties.leg_mut(from).and_then(|leg| {
-            let offered = leg.exchange.remote_offer()?.clone();
-            answer_for(leg, &offered, &answer, informs)
-        });
+        let offered = parties.leg(from).and_then(|leg| leg.exchange.remote_offer().cloned());
+        let reply = parties.leg_mut(from).zip(offered.as_ref());
+        let reply = reply.and_then(|(leg, offered)| answer_for(leg, offered, &answer, informs));
         match reply {
             Some(reply) => {
+                note_early(parties, from, offered.as_ref());
                 self.reconnect(parties);
                 parties.push(Output::OfferResult(from, Ok(reply)));
             }
@@ -225,6 +245,7 @@ impl Negotiation {
         let reply = parties.leg_mut(from).and_then(|leg| answer_for(leg, offer, &settled, informs));
         match reply {
             Some(reply) => {
+                note_early(parties, from, Some(offer));
                 self.reconnect(parties);
                 parties.push(Output::OfferResult(from, Ok(reply)));
             }
@@ -272,9 +293,21 @@ impl Negotiation {
     }
 
     fn reconnect(&mut self, parties: &mut Parties) {
-        if let Some(callee) = parties.callee() {
+        if let Some(callee) = parties.callee().or(parties.early()) {
             parties.connect(callee);
         }
+    }
+}
+
+/// Notes a change before the answer, which then has no session description of its own.
+fn note_early(parties: &mut Parties, from: Party, offered: Option<&SessionDescription>) {
+    if !parties.is_ringing() {
+        return;
+    }
+    parties.settled_early = true;
+    // Another target's answer is an answer to this offer.
+    if let (Party::Caller, Near::Party(caller)) = (from, &mut parties.near) {
+        caller.offer = offered.cloned();
     }
 }
 

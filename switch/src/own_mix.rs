@@ -20,11 +20,12 @@ use sidetone_model::language::Language;
 use sidetone_model::live_call::LiveRecording;
 use sidetone_sip::sdp::{self, Direction, SessionDescription};
 
+use crate::call_mix::{OwnMix, Playing, Seats};
 use crate::ending::Ending;
 use crate::io::{MediaCommand, Output, Party, PortId};
 use crate::leg::Leg;
 use crate::mixing::{MixOrder, RecordingPlan, SeatHears};
-use crate::parties::{OwnMix, Parties, Playing, Seats};
+use crate::parties::Parties;
 use crate::transcoding::answer_back;
 
 /// Puts the party that `holder` talks to on hold; `None` resumes.

@@ -186,7 +186,16 @@ fn call_for(
     let (session_id, keys) = (shared.ids.session(), shared.ids.keys());
     let setup = Setup { facts, limits, sides, session_id, group, keys };
     control.transfers.begin(call, transfer);
-    let new = NewCall { setup, caller: None, callees, hunt: None, goal: None, asked: None, request: None };
+    let new = NewCall {
+        setup,
+        caller: None,
+        callees,
+        hunt: None,
+        goal: None,
+        asked: None,
+        diverted: Vec::new(),
+        request: None,
+    };
     control.begin(now, new, shared);
     if let Some(live) = control.calls.get_mut(call) {
         live.transfers = transfers;

@@ -10,13 +10,14 @@ use sidetone_media::mix::MixId;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_parking::ParkedIn;
-use sidetone_model::call_prompt::{LivePrompt, PlayResult, PlaySide};
+use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{CallState, LiveRecording};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
-use sidetone_sip::sdp::{CodecPolicy, Direction, KeySeed, SessionDescription, SrtpRule};
+use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 
+use crate::call_mix::{OwnMix, Seats};
 use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::Leg;
 use crate::mixing::MixOrder;
@@ -54,6 +55,8 @@ pub(super) struct Parties {
     pub(super) own_mix: Option<Box<OwnMix>>,
     /// The party whose transfer of the other is under way.
     pub(super) referrer: Option<Party>,
+    /// Whether the caller and the fork that it hears have changed their session before the answer.
+    pub(super) settled_early: bool,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -118,6 +121,8 @@ pub(super) struct Link {
     pub(super) parked: Option<Parked>,
     /// The hold of a program, by either party.
     pub(super) hold: Option<LinkHold>,
+    /// Whether our last offer clashed with one of the party, and is to be repeated.
+    pub(super) clashed: bool,
 }
 
 /// A party that waits in a slot.
@@ -144,85 +149,6 @@ pub(super) enum State {
     Answering { answer: Option<SessionDescription> },
     /// Both sides are up.
     Up,
-}
-
-/// The seats of the parties in a mix of the call's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seats {
-    /// The mix listens to both, while they are relayed to each other.
-    Listened,
-    /// They have none.
-    None,
-    /// They hear only the mix.
-    Taken,
-}
-
-/// A mix in which the parties of one call have seats instead of being relayed to each other.
-#[derive(Debug)]
-pub(super) struct OwnMix {
-    /// The party that has put the other on hold.
-    pub(super) holder: Option<Party>,
-    /// The prompt that plays.
-    pub(super) playing: Option<Playing>,
-    /// The recording under way.
-    pub(super) recording: Option<LiveRecording>,
-    /// The seats of both parties.
-    pub(super) seats: Seats,
-    /// The direction that the caller and the callee were asked for last; `None` when it must be asked again.
-    pub(super) asked: [Option<Direction>; 2],
-}
-
-/// A prompt that plays to one or both parties.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Playing {
-    pub(super) prompt: LivePrompt,
-    /// Whether it has yet to end for the caller and for the callee.
-    pub(super) waits: [bool; 2],
-}
-
-impl Playing {
-    pub(super) fn new(prompt: LivePrompt) -> Self {
-        let waits = [prompt.side != PlaySide::Callee, prompt.side != PlaySide::Caller];
-        Playing { prompt, waits }
-    }
-
-    /// Identifies its ends in the reports of the relay.
-    pub(super) fn token(&self) -> u64 {
-        self.prompt.play_id.0.as_u64_pair().1
-    }
-
-    /// Whether a party is to hear it, also when it has ended for the party.
-    pub(super) fn is_for(&self, party: Party) -> bool {
-        match self.prompt.side {
-            PlaySide::Both => true,
-            PlaySide::Callee => party != Party::Caller,
-            PlaySide::Caller => party == Party::Caller,
-        }
-    }
-
-    /// Notes its end for a party; returns whether it is over for all.
-    pub(super) fn has_ended_for(&mut self, party: Party) -> bool {
-        let [caller, callee] = &mut self.waits;
-        *(if party == Party::Caller { caller } else { callee }) = false;
-        self.waits == [false; 2]
-    }
-}
-
-impl OwnMix {
-    /// Whether the parties hear only the mix.
-    pub(super) fn is_taken(&self) -> bool {
-        self.seats == Seats::Taken
-    }
-
-    pub(super) fn asked(&self, party: Party) -> Option<Direction> {
-        let [caller, callee] = self.asked;
-        if party == Party::Caller { caller } else { callee }
-    }
-
-    pub(super) fn asked_mut(&mut self, party: Party) -> &mut Option<Direction> {
-        let [caller, callee] = &mut self.asked;
-        if party == Party::Caller { caller } else { callee }
-    }
 }
 
 impl Parties {
@@ -252,6 +178,7 @@ impl Parties {
             awaiting: None,
             own_mix: None,
             referrer: None,
+            settled_early: false,
             outputs: VecDeque::new(),
         }
     }
@@ -294,6 +221,29 @@ impl Parties {
     /// Whether the call has ended; its record may still be waiting.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ending { .. } | State::Over | State::Refused)
+    }
+
+    /// Returns the fork whose early media the caller hears.
+    pub(super) fn early(&self) -> Option<usize> {
+        match self.state {
+            State::Ringing { early, .. } => early,
+            _ => None,
+        }
+    }
+
+    /// Returns the party that `party` hears before the answer; `None` while further forks ring, because the caller has one
+    /// session with all of them.
+    pub(super) fn early_other(&self, party: Party) -> Option<Party> {
+        let place = self.early()?;
+        let rings = |(at, fork): (usize, &Fork)| (fork.state == ForkState::Ringing).then_some(at);
+        let mut ringing = self.forks.iter().enumerate().filter_map(rings);
+        if ringing.next() != Some(place) || ringing.next().is_some() {
+            return None;
+        }
+        match party {
+            Party::Caller => Some(Party::Callee(place)),
+            Party::Callee(at) => (at == place).then_some(Party::Caller),
+        }
     }
 
     /// Whether it still waits for an answer.
@@ -640,8 +590,16 @@ impl Parties {
         let Some(leg) = self.leg_mut(party) else { return };
         leg.seat();
         self.merged = true;
-        self.link =
-            Some(Box::new(Link { party, peer: None, reported: None, from, to, parked: None, hold: None }));
+        self.link = Some(Box::new(Link {
+            party,
+            peer: None,
+            reported: None,
+            from,
+            to,
+            parked: None,
+            hold: None,
+            clashed: false,
+        }));
     }
 
     /// Returns the slot that a party waits in.

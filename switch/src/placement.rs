@@ -54,7 +54,7 @@ pub(super) struct Dialled<'a> {
 
 impl<'a> Dialled<'a> {
     /// A number that a new call dials.
-    fn new(number: &'a str) -> Self {
+    pub(super) fn new(number: &'a str) -> Self {
         Dialled { number, call: None, diverted: Vec::new() }
     }
 }
@@ -90,6 +90,9 @@ pub(super) struct PlacementContext<'a> {
 }
 
 impl Asked {
+    /// What a call without an INVITE asks.
+    pub(super) const NOTHING: Asked = Asked { max_forwards: 70, secure: false, anonymous: false };
+
     /// Reads a request that is sent on.
     pub(super) fn of(request: &Request) -> Self {
         Asked {
@@ -138,22 +141,22 @@ impl PlacementContext<'_> {
         self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), Dialled::new(dialled))
     }
 
-    /// Places the call that an extension transfers a party to: within its dial plan and at its cost. The callee sees
-    /// the number of that party.
+    /// Places the call that an extension transfers a party to, or that a program requested of it: within its dial plan
+    /// and at its cost. The callee sees the number of that party.
     pub(super) fn place_transfer(
         &mut self,
         now: Now,
         by: ExtensionId,
         shown: &LegIdentity,
         asked: Asked,
-        dialled: &str,
+        dialled: Dialled<'_>,
     ) -> Result<Placement, Refused> {
         let extension = self.directory.extension(by).ok_or_else(Refused::stranger)?;
         let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
         let number = shown.number.clone().filter(|number| !number.is_empty());
         let srtp = srtp_rule(extension.srtp);
         let caller = Caller { extension: Some(extension), trunk: None, number, display, srtp };
-        self.place_from(now, Origin::Extension(extension), caller, asked, Dialled::new(dialled))
+        self.place_from(now, Origin::Extension(extension), caller, asked, dialled)
     }
 
     /// Places a live call again, because an extension forwards it: within its dial plan and at its cost.

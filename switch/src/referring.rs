@@ -2,7 +2,8 @@
 //!
 //! *Blind*: a call is placed to the number in Refer-To, within the dial plan of the transferring extension and at its
 //! cost. *Attended*: Refer-To contains the Replaces of the phone's other dialog with us, and the far ends of both are
-//! joined. A trunk may not transfer, nor may a phone whose call is in a room.
+//! joined. A trunk with `transfers` may refer the extension that it talks to, to a number that this extension may dial,
+//! and at its cost. A phone whose call is in a room may not transfer.
 
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_model::time::Now;
@@ -15,11 +16,13 @@ use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference::Goal;
-use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
+use crate::diverting;
+use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Input, Party, Setup, Sides};
 use crate::link::peer_of;
 use crate::live::{Asked, NewCall};
 use crate::message_parts::dialled;
-use crate::placement::{Onward, Placement, Refused};
+use crate::placement::{Dialled, Onward, Placement, Refused};
+use crate::routing::Directory;
 use crate::shared::Shared;
 use crate::transfers::{Place, Subscription, Transfer, far_of};
 
@@ -56,7 +59,7 @@ pub(super) fn extension_of(calls: &CallTable, leg: LegKey) -> Option<ExtensionId
 }
 
 /// Whether a request of a leg comes from the address that its other requests come from.
-pub(super) fn comes_from_its_phone(calls: &CallTable, leg: LegKey, flow: &Flow) -> bool {
+pub(super) fn comes_from_its_party(calls: &CallTable, leg: LegKey, flow: &Flow) -> bool {
     let Some((call, party)) = calls.party_of(leg) else { return false };
     let known = calls.get(call).and_then(|live| live.call.parties().leg(party)?.signalling);
     known == Some(flow.remote.ip())
@@ -70,7 +73,7 @@ pub(super) fn refer(
     control: &mut CallControl,
     shared: &mut Shared,
 ) {
-    let accepted = match checked(leg, request, control) {
+    let accepted = match checked(leg, request, control, &shared.directory) {
         Ok((target, transfer)) => match target {
             Target::Number(number) => blind(now, key, request, (number, transfer), control, shared),
             Target::Dialog(replaces) => attended(now, key, request, (&replaces, transfer), control, shared),
@@ -83,10 +86,18 @@ pub(super) fn refer(
 }
 
 /// Checks whether the sender may transfer now.
-fn checked(leg: LegKey, request: &Request, control: &CallControl) -> Result<(Target, Transfer), Refusal> {
+fn checked(
+    leg: LegKey,
+    request: &Request,
+    control: &CallControl,
+    directory: &Directory,
+) -> Result<(Target, Transfer), Refusal> {
     let by = control.calls.party_of(leg).ok_or((StatusCode::TEMPORARILY_UNAVAILABLE, "Call Is Over"))?;
     let target = target_of(request)?;
-    let transfer = transfer_by(by, control)?;
+    let transfer = match control.calls.get(by.0).and_then(|live| live.identity_of(by.1)?.extension) {
+        Some(_) => transfer_by(by, control)?,
+        None => transfer_by_trunk(by, &target, control, directory)?,
+    };
     let refers = control.calls.get(by.0).map_or(0, |live| live.refers);
     let subscription = wants_notifications(request).then(|| Subscription {
         leg,
@@ -105,6 +116,36 @@ pub(super) fn transfer_by(by: Place, control: &CallControl) -> Result<Transfer, 
     if identity.and_then(|identity| identity.extension).is_none() {
         return Err((StatusCode::DECLINE, "Only Extensions May Transfer"));
     }
+    transfer_now(by, control)
+}
+
+/// Returns the transfer by a trunk whose setting allows it: of an extension of the organisation whose call it is.
+fn transfer_by_trunk(
+    by: Place,
+    target: &Target,
+    control: &CallControl,
+    directory: &Directory,
+) -> Result<Transfer, Refusal> {
+    let facts = control.calls.get(by.0).map(|live| live.call.facts());
+    let trunk = facts.and_then(|facts| directory.trunk(facts.trunk?));
+    let (Some(facts), true) = (facts, trunk.is_some_and(|trunk| trunk.interop.transfers)) else {
+        return Err((StatusCode::DECLINE, "Only Extensions May Transfer"));
+    };
+    if matches!(target, Target::Dialog(_)) {
+        return Err((StatusCode::DECLINE, "Trunks Refer To Numbers"));
+    }
+    let transfer = transfer_now(by, control)?;
+    let (call, party) = transfer.transferee;
+    let referred = control.calls.get(call).and_then(|live| live.identity_of(party)?.extension);
+    let referred = referred.and_then(|referred| directory.extension(referred));
+    match referred.filter(|referred| referred.organisation_id == facts.organisation) {
+        Some(_) => Ok(transfer),
+        None => Err((StatusCode::FORBIDDEN, "Only Extensions Are Referred")),
+    }
+}
+
+/// Returns a transfer by a party that may transfer, if its call allows one now.
+fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer, Refusal> {
     if control.transfers.is_by(by) {
         return Err((StatusCode::REQUEST_PENDING, "Transfer Is Under Way"));
     }
@@ -191,9 +232,16 @@ fn blind(
     let accepted = |transfer: &Transfer, control: &mut CallControl, shared: &mut Shared| {
         accept(now, key, request, transfer, control, shared);
     };
+    let (call, party) = transfer.by;
+    let by = control.calls.get(call).and_then(|live| live.identity_of(party));
+    let is_by_trunk = by.is_none_or(|by| by.extension.is_none());
     match blind_to(now, (&number, Asked::of(request)), transfer, control, shared, accepted) {
         Ok(_) => Ok(()),
         Err(NotTransferred::Refused(refusal)) => Err(refusal),
+        // A carrier learns no more, and its mistakes leave no records.
+        Err(NotTransferred::Unplaced(_)) if is_by_trunk => {
+            Err((StatusCode::FORBIDDEN, "Number May Not Be Called"))
+        }
         Err(NotTransferred::Unplaced(refused)) => {
             control.refuse(now, key, *refused, shared);
             Ok(())
@@ -219,10 +267,12 @@ pub(super) fn blind_to(
     let identity = |(call, party): Place| control.calls.get(call)?.identity_of(party).cloned();
     let gone = (StatusCode::TEMPORARILY_UNAVAILABLE, "Call Is Over");
     let shown = identity(transfer.transferee).ok_or(gone)?;
-    let extension = identity(transfer.by).and_then(|by| by.extension).ok_or(gone)?;
-    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, number);
+    // A trunk refers the extension itself.
+    let by = identity(transfer.by).and_then(|by| by.extension);
+    let extension = by.or(shown.extension).ok_or(gone)?;
+    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, Dialled::new(number));
     let placement = placed.map_err(|refused| NotTransferred::Unplaced(Box::new(refused)))?;
-    let Placement { facts, callee_policy, srtp: (_, srtp), onward, .. } = placement;
+    let Placement { facts, callee_policy, srtp: (_, srtp), onward, forwards, diverted, .. } = placement;
     let (callees, hunt) = match onward {
         Onward::Bindings(callees) => (callees, None),
         Onward::Room(goal) => {
@@ -235,21 +285,13 @@ pub(super) fn blind_to(
     let live = control.calls.get(transfer.transferee.0).ok_or(gone)?;
     let peer = peer_of(live.call.parties(), transfer.transferee.1).ok_or(gone)?;
     let group = live.call.group();
-    let referrer = referred_by(extension, shared);
-    let callees: Vec<_> = callees
-        .into_iter()
-        .map(|mut callee| {
-            if let Some(referrer) = &referrer {
-                callee.invite = callee.invite.header("Referred-By", referrer);
-            }
-            callee
-        })
-        .collect();
+    let referrer = by.and_then(|by| Some(("Referred-By", referred_by(by, shared)?)));
+    let callees = diverting::mark(callees, &Vec::from_iter(referrer));
     let rung = match &hunt {
         Some(_) => Callees::InTurn,
         None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
     };
-    let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards: Forwards::default() };
+    let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards };
     let awaited = Awaited { settled: peer.settled, policy: peer.policy, from: transfer.transferee.0 };
     let sides = Sides::ForPeer { awaited: Box::new(awaited), callee };
     let limits = limits_of(control.limits, &shared.directory, &facts);
@@ -260,7 +302,16 @@ pub(super) fn blind_to(
     let (by, transfers) = (transfer.by, live_transfers(control, transfer.transferee));
     control.transfers.begin(target, transfer);
     control.feed(now, by.0, Input::Referring(Some(by.1)), shared);
-    let new = NewCall { setup, caller: None, callees, hunt, goal: None, asked: None, request: None };
+    let new = NewCall {
+        setup,
+        caller: None,
+        callees,
+        hunt,
+        goal: None,
+        asked: Some(asked),
+        diverted,
+        request: None,
+    };
     control.begin(now, new, shared);
     if let Some(live) = control.calls.get_mut(target) {
         live.transfers = transfers;

@@ -231,7 +231,7 @@ impl Registrations {
         while let Some((id, servers)) = self.probes.pop_due(now.instant) {
             for server in servers {
                 for address in context.trunks.addresses_of(id, &server) {
-                    if let Ok(flow) = context.trunks.reach.flow_to(&server, address) {
+                    if let Ok(flow) = context.trunks.flow_to(&server, address) {
                         self.probes.send(now.instant, id, &server, flow, context.ua);
                     }
                 }
@@ -325,7 +325,7 @@ impl Registrations {
     ) -> Option<()> {
         let link = self.links.get_mut(&id)?;
         let (hop, named) = link.server()?;
-        let flow = context.trunks.reach.flow_to(hop, to).ok()?;
+        let flow = context.trunks.flow_to(hop, to).ok()?;
         let server = server_uri(named)?;
         let uri = server.to_string();
         let account = link.login.account.clone().unwrap_or(server);
@@ -368,7 +368,7 @@ impl Registrations {
         let extra = context.trunks.state.answer(id, challenge)?;
         link.sent = Some((to, true));
         link.cseq += 1; // The repetition counts on by itself (RFC 3261 §22.2).
-        let out = context.trunks.reach.flow_to(&link.server()?.0, to).ok()?;
+        let out = context.trunks.flow_to(&link.server()?.0, to).ok()?;
         match context.ua.retry(now.instant, out, request, &extra) {
             Ok(Retried::Transaction(key)) => Some(key),
             _ => None,

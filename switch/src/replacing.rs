@@ -105,6 +105,7 @@ fn take_over(
         hunt: None,
         goal: None,
         asked: None,
+        diverted: Vec::new(),
         request: None,
     };
     control.begin(now, new, shared);

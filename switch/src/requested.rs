@@ -21,10 +21,11 @@ use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 use crate::billing::Unpaid;
 use crate::call_limits::limits_of;
 use crate::conference::Goal;
+use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
-use crate::live::{Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
-use crate::placement::PlacementContext;
+use crate::live::{Asked, Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
+use crate::placement::{Dialled, Placement, PlacementContext};
 use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension};
 use crate::switch_io::{Output, Outputs};
 
@@ -44,11 +45,12 @@ struct Plan<'a> {
     caller_id: Option<String>,
 }
 
-/// The target of a requested call whose calling party has answered.
-pub(super) struct Continued {
-    pub(super) onward: Onward,
-    pub(super) callees: Vec<Callee>,
-    pub(super) goal: Option<Goal>,
+/// What follows when the calling party of a requested call has answered.
+pub(super) enum Continued {
+    /// The call goes on at once: to a trunk, into a room, or to its end.
+    Now { onward: Onward, goal: Option<Goal> },
+    /// The target was placed by the dial plan of the calling extension.
+    Placed(Box<Placement>),
 }
 
 impl<'a> Requester<'a> {
@@ -67,7 +69,8 @@ impl<'a> Requester<'a> {
         let (route, caller_id) = match plan.target {
             Target::Conference(_) => (RouteKind::Room, None),
             Target::Extension(callee) => {
-                if self.bindings_of(now, callee).is_empty() {
+                let is_reachable = !self.bindings_of(now, callee).is_empty();
+                if !is_reachable && diverting::target_at_once(callee, is_reachable).is_none() {
                     warnings.push("to: the extension has no registered phone".to_owned());
                 }
                 (RouteKind::Extension, None)
@@ -108,7 +111,7 @@ impl<'a> Requester<'a> {
             }
             Target::Extension(callee) => {
                 facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
-                (RequestedTarget::Extension(callee.id), None)
+                (RequestedTarget::Extension, None)
             }
             Target::Outside(outside) => {
                 facts.direction = Direction::Outbound;
@@ -125,7 +128,7 @@ impl<'a> Requester<'a> {
         let session_id = self.0.ids.session();
         let group = match &target {
             RequestedTarget::Room(goal) => self.0.conferences.group_of(goal),
-            RequestedTarget::Extension(_) | RequestedTarget::Outside => None,
+            RequestedTarget::Extension | RequestedTarget::Outside => None,
         };
         let caller = CalleeSide {
             policy: policy_of(plan.from),
@@ -149,51 +152,41 @@ impl<'a> Requester<'a> {
             callees,
             hunt,
             goal: None,
-            asked: None,
+            asked: Some(Asked::NOTHING),
+            diverted: Vec::new(),
             request: Some(Box::new(request)),
         })
     }
 
     /// Returns what follows when the calling party has answered.
     pub(super) fn go_on(&mut self, now: Now, facts: &Facts, target: RequestedTarget) -> Continued {
-        let refused = |status, cause| Continued {
-            onward: Onward::Refused(status, cause),
-            callees: Vec::new(),
-            goal: None,
+        let onward = match target {
+            RequestedTarget::Extension => return self.call_extension(now, facts),
+            RequestedTarget::Outside => Onward::Callee(CalleeSide {
+                policy: CodecPolicy::ANY,
+                srtp: SrtpRule::Off,
+                callees: Callees::InTurn,
+                forwards: Forwards::default(),
+            }),
+            RequestedTarget::Room(goal) => return Continued::Now { onward: Onward::Room, goal: Some(goal) },
         };
-        match target {
-            RequestedTarget::Extension(callee) => {
-                let directory = self.0.directory;
-                let Some(callee) = directory.extension(callee) else {
-                    return refused(404, HangupCause::UnallocatedNumber);
-                };
-                if callee.do_not_disturb {
-                    return refused(480, HangupCause::CallRejected);
-                }
-                let callees = self.called_party(now, facts, callee);
-                if callees.is_empty() {
-                    return refused(480, HangupCause::UserNotRegistered);
-                }
-                let side = CalleeSide {
-                    policy: policy_of(callee),
-                    srtp: srtp_rule(callee.srtp),
-                    callees: at_once(&callees),
-                    forwards: Forwards::default(),
-                };
-                Continued { onward: Onward::Callee(side), callees, goal: None }
-            }
-            RequestedTarget::Outside => {
-                let side = CalleeSide {
-                    policy: CodecPolicy::ANY,
-                    srtp: SrtpRule::Off,
-                    callees: Callees::InTurn,
-                    forwards: Forwards::default(),
-                };
-                Continued { onward: Onward::Callee(side), callees: Vec::new(), goal: None }
-            }
-            RequestedTarget::Room(goal) => {
-                Continued { onward: Onward::Room, callees: Vec::new(), goal: Some(goal) }
-            }
+        Continued::Now { onward, goal: None }
+    }
+
+    /// Places the call to an extension as if the calling extension had dialled it: its forwarding applies.
+    fn call_extension(&mut self, now: Now, facts: &Facts) -> Continued {
+        let refused = |status, cause| Continued::Now { onward: Onward::Refused(status, cause), goal: None };
+        let directory = self.0.directory;
+        let caller = facts.extension.and_then(|caller| directory.extension(caller));
+        let number = facts.dialled_number.as_deref().or(facts.destination_number.as_deref());
+        let Some((caller, number)) = caller.zip(number) else {
+            return refused(404, HangupCause::UnallocatedNumber);
+        };
+        let shown = LegIdentity::of(self.0.ids.leg(), caller);
+        let dialled = Dialled { number, call: Some(facts.call), diverted: Vec::new() };
+        match self.0.place_transfer(now, caller.id, &shown, Asked::NOTHING, dialled) {
+            Ok(placed) => Continued::Placed(Box::new(placed)),
+            Err(refusal) => refused(refusal.status.as_u16(), refusal.cause),
         }
     }
 
@@ -277,22 +270,6 @@ impl<'a> Requester<'a> {
                 .header("Call-Info", format!("<sip:{domain}>;answer-after=0"))
                 .header("Alert-Info", format!("<http://{domain}>;info=alert-autoanswer;delay=0"));
             Callee { flow, invite, identity, leg, binding }
-        });
-        forks.collect()
-    }
-
-    /// Returns the forks to the phones of the called extension; they show the calling party.
-    fn called_party(&mut self, now: Now, facts: &Facts, callee: &Extension) -> Vec<Callee> {
-        let directory = self.0.directory;
-        let Some(aor) = directory.aor(callee) else { return Vec::new() };
-        let caller = facts.extension.and_then(|caller| directory.extension(caller));
-        let (number, name) =
-            caller.map_or(("anonymous", ""), |caller| (caller.number.as_str(), caller.name.as_str()));
-        let (from, to) = (address(domain_of(&aor), number, name), format!("<sip:{aor}>"));
-        let bindings = self.bindings_of(now, callee);
-        let forks = bindings.iter().map(|binding| {
-            let identity = LegIdentity::of(self.0.ids.leg(), callee);
-            Callee::bound(binding, identity, &from, &to, MAX_FORWARDS)
         });
         forks.collect()
     }

@@ -302,6 +302,10 @@ impl Ringing {
             parties.push(Output::Bye(Party::Callee(place), HangupCause::LoseRace));
             return;
         }
+        // The session was changed since the answer of the provisional response, which the 2xx may only repeat.
+        let is_settled = parties.settled_early && parties.early() == Some(place);
+        let Some(fork) = parties.forks.get_mut(place) else { return };
+        let answer = answer.filter(|_| !is_settled);
         let settled = match &answer {
             Some(answer) => fork.leg.exchange.receive_answer(answer.clone()).is_ok(),
             // A 2xx may omit SDP if a provisional response had it (RFC 3261 §13.2.1).
@@ -312,6 +316,7 @@ impl Ringing {
         let reply = match (heard, &parties.near) {
             (None, _) => None,
             (Some(_), Near::Room) => Some(None),
+            (Some(_), Near::Party(caller)) if is_settled => Some(caller.leg.exchange.local().cloned()),
             (Some(heard), Near::Party(_)) => {
                 let informs = fork_informs(parties, place);
                 self.answer_for_caller(parties, &heard, informs).map(Some)
@@ -381,6 +386,7 @@ impl Ringing {
         let reason = facts.forwarded.as_ref().map(|forwarded| forwarded.reason);
         parties.facts = facts;
         (self.result, self.forwards) = (None, Forwards::default());
+        parties.settled_early = false;
         self.unopened.clear();
         let cause = match reason {
             // Phones list the call as missed.
@@ -402,6 +408,10 @@ impl Ringing {
             return;
         }
         self.leave_forks(parties, facts);
+        if parties.waits_for_target() {
+            // The calling party of a requested call has its answer.
+            return ending.await_journal(parties, now, None);
+        }
         if let Err(status) = take_for_a_room(parties, ending, now) {
             self.give_up_on_forks(parties, ending, now, status);
         }

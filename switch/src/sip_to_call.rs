@@ -66,12 +66,17 @@ impl SipToCall<'_> {
                 self.calls.get_mut(id)?.offers.remove(&party);
                 None
             }
+            Event::ReinviteClashed { leg } => self
+                .of_leg(leg, |party| Some(Input::Offered(party, Err(StatusCode::REQUEST_PENDING.as_u16())))),
             // The clash was with an offer of ours. The party got 491 and repeats its own offer; ours is
             // repeated unless it passed on an offer of the other party.
             Event::ReinviteDue { leg } => self.of_leg(leg, |party| Some(Input::OfferDue(party))),
             Event::RefreshDue { leg } => self.of_leg(leg, |party| Some(Input::Refresh(party))),
             Event::Response { leg: Some(leg), flow, response, request, .. } => {
                 self.responded(leg, &flow, &response, request)
+            }
+            Event::UpdateUnanswered { leg } => {
+                self.of_leg(leg, |party| Some(Input::Offered(party, Err(UNANSWERED))))
             }
             // An unanswered re-INVITE ends its leg, so this is a probe (OPTIONS) that could not be delivered.
             Event::Unanswered { leg: Some(leg), unreachable: true, .. } => self.probed(leg, None),
@@ -245,5 +250,7 @@ pub(super) fn doubted(event: &Event, calls: &CallTable) -> CallInput {
     Some((id, Input::Doubted(party)))
 }
 
+/// The status for an offer that the other party left unanswered (RFC 3261 §21.5.5).
+const UNANSWERED: u16 = 504;
 /// The dialog is gone (RFC 5057 §5.1).
 const GONE: [StatusCode; 2] = [StatusCode::NO_TRANSACTION, StatusCode::REQUEST_TIMEOUT];

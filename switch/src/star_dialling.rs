@@ -1,7 +1,8 @@
 //! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension.
 //!
 //! The driver stores the change. Then the phone is answered, hears a chime, and is hung up. A change that is refused or
-//! cannot be stored refuses the INVITE, so that the phone plays its own tone.
+//! cannot be stored refuses the INVITE, so that the phone plays its own tone. In an organisation that has switched star
+//! codes off, they are numbers of the dial plan.
 
 use sidetone_model::call::HangupCause;
 use sidetone_model::extension::ExtensionChange;
@@ -36,6 +37,10 @@ pub(super) fn dial(
     let Some(code) = read(dialled) else { return Some(invitation) };
     let codes = &mut control.star_codes;
     let organisation = shared.directory.extension(*by).map(|extension| extension.organisation_id);
+    let settings = organisation.and_then(|known| shared.directory.organisation(known));
+    if settings.is_some_and(|settings| !settings.star_codes) {
+        return Some(invitation);
+    }
     let is_waiting = codes.waiting.get(by).is_some_and(|waiting| is_there(&waiting.invitation, shared));
     match (code, organisation) {
         (Ok(_), _) if is_waiting => {
@@ -85,6 +90,7 @@ pub(super) fn changed(
         hunt: None,
         goal: None,
         asked: None,
+        diverted: Vec::new(),
         request: None,
     };
     control.begin(now, new, shared);

@@ -11,8 +11,10 @@ use sidetone_sip::message::StatusCode;
 use sidetone_sip::ua::{Extra, LegKey};
 
 use crate::call_table::CallTable;
+use crate::conference::Goal;
 use crate::io::{Input, Linking, Party, Peer};
 use crate::link::peer_of;
+use crate::live::LiveCall;
 use crate::message_parts::status_code;
 
 /// A party of a call.
@@ -95,6 +97,13 @@ impl Subscription {
     }
 }
 
+impl Transfer {
+    /// Whether a call is placed for the transferred party, rather than one that another party has placed.
+    fn is_for_placed_call(&self) -> bool {
+        self.consulted.is_none() && !self.picks_up
+    }
+}
+
 impl Transfers {
     /// Begins a transfer to a call that is being placed or that still rings.
     pub(super) fn begin(&mut self, target: CallId, transfer: Transfer) {
@@ -122,6 +131,28 @@ impl Transfers {
         self.effects.push_back(Effect::Return(call));
     }
 
+    /// Returns the party that a call is placed for; `None` unless a transfer placed it.
+    pub(super) fn transferee_of(&self, target: CallId) -> Option<Place> {
+        let transfer = self.pending.get(&target).filter(|transfer| transfer.is_for_placed_call())?;
+        Some(transfer.transferee)
+    }
+
+    /// Moves the transferred party into the room that a call placed for it was forwarded to; returns whether it may
+    /// enter one now. The placed call then has to end.
+    pub(super) fn into_room(&mut self, target: CallId, goal: &Goal, calls: &mut CallTable) -> bool {
+        let Some((call, _)) = self.transferee_of(target) else { return false };
+        let by = self.pending.get(&target).map(|transfer| transfer.by);
+        let may_enter = |live: &&mut LiveCall| live.call.can_merge() && by.is_some_and(|by| by.0 == call);
+        let Some(live) = calls.get_mut(call).filter(may_enter) else { return false };
+        live.goal = Some(goal.clone());
+        if let Some(transfer) = self.pending.remove(&target) {
+            // The result goes out before the BYE.
+            self.notify(&transfer, StatusCode::OK);
+            self.enter_room(call, transfer.by.1);
+        }
+        true
+    }
+
     /// Queues the end of a party that has transferred the other.
     pub(super) fn dismiss(&mut self, call: CallId, party: Party) {
         let dismissal = Input::Dismiss(party, HangupCause::NormalClearing);
@@ -139,7 +170,11 @@ impl Transfers {
     }
 
     /// Handles a provisional response of a target.
-    pub(super) fn rings(&mut self, call: CallId) {
+    pub(super) fn rings(&mut self, call: CallId, status: u16) {
+        // A target that is forwarded does not ring yet.
+        if status == FORWARDED {
+            return;
+        }
         let Some(transfer) = self.pending.get_mut(&call) else { return };
         if let Some(subscription) = transfer.subscription.as_mut().filter(|known| !known.rings) {
             subscription.rings = true;
@@ -278,5 +313,7 @@ pub(super) fn cause_of(status: u16) -> HangupCause {
     HangupCause::from_sip_status(status_code(status).as_u16())
 }
 
+/// 181 (Call Is Being Forwarded).
+const FORWARDED: u16 = 181;
 /// The lifetime of a subscription; longer than any ringing time.
 const EXPIRES_S: u32 = 300;

@@ -12,7 +12,7 @@ use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Host, Name, Response, Uri};
 
 use crate::carriers::{AddressPolicy, Carriers};
-use crate::io::Reach;
+use crate::io::{Reach, Unreachable};
 use crate::routing::Directory;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_dns::{Answer, Names, Waiter};
@@ -100,8 +100,7 @@ impl TrunkAccess {
             return None;
         }
         let ip = closed.remote.ip();
-        let servers: Vec<_> =
-            all_servers(trunk).filter(|server| server.transport == TrunkTransport::Tls).collect();
+        let servers: Vec<_> = all_servers(trunk).filter(|server| self.is_tls(server)).collect();
         let is_there = |server: &&TrunkAddress| {
             server.ip() == Some(ip) || self.names.known(server).any(|known| known.ip() == ip)
         };
@@ -110,7 +109,21 @@ impl TrunkAccess {
         let is_there = contact.host().and_then(Host::ip).is_none_or(|named| named.to_canonical() == ip);
         let of_contact = contact.port().filter(|_| is_there);
         let port = of_contact.or(server.port).unwrap_or(closed.protocol.default_port());
-        self.reach.flow_to(&server, SocketAddr::new(ip, port)).ok()
+        self.flow_to(&server, SocketAddr::new(ip, port)).ok()
+    }
+
+    /// Whether a server is called over TLS.
+    pub(super) fn is_tls(&self, server: &TrunkAddress) -> bool {
+        self.names.transport_of(server) == TrunkTransport::Tls
+    }
+
+    /// Returns the flow to an address of a server, by the transport that its name prefers.
+    ///
+    /// # Errors
+    /// When the address must not or cannot be called.
+    pub(super) fn flow_to(&self, server: &TrunkAddress, address: SocketAddr) -> Result<Flow, Unreachable> {
+        let transport = self.names.transport_of(server);
+        self.reach.flow_to(&TrunkAddress { transport, ..server.clone() }, address)
     }
 
     /// Stores an answer of DNS; returns the calls and trunks that waited for it.
@@ -205,7 +218,7 @@ mod tests {
         assert_eq!(access.poll_question(), Some(server.clone()));
         let addresses = vec!["10.0.0.1:5060".parse().unwrap(), "8.8.8.8:5060".parse().unwrap()];
         let servers = vec![Server { priority: 0, weight: 0, addresses }];
-        let answer = Answer { servers, ttl: Duration::from_secs(60) };
+        let answer = Answer { servers, ttl: Duration::from_secs(60), transport: None };
         assert_eq!(access.resolved(now, &server, answer), [Waiter::Trunk(id)]);
         for notices in [1, 0] {
             let found = access.last(id, &server, &mut rng, &mut outputs);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_model::ids::{CallId, TrunkId};
-use sidetone_model::trunk_address::TrunkAddress;
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 
 /// The answer of DNS for a trunk's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Answer {
     pub servers: Vec<Server>,
     /// How long the answer is valid.
     pub ttl: Duration,
+    /// The transport that the name prefers; `None` unless its NAPTR or SRV records choose one.
+    pub transport: Option<TrunkTransport>,
 }
 
 /// One server of a name: an SRV record, or the name itself if it has none.
@@ -50,6 +52,7 @@ pub(super) struct Names {
 #[derive(Default)]
 struct Entry {
     servers: Vec<Server>,
+    transport: Option<TrunkTransport>,
     fresh_until: Option<Instant>,
     /// The calls and trunks that wait for the pending query; `None` when no query is pending.
     waiting: Option<Vec<Waiter>>,
@@ -130,6 +133,16 @@ impl Names {
         servers.iter().flat_map(|server| server.addresses.iter().copied())
     }
 
+    /// Returns how a server is called: by its own transport, or by the one that the last answer for its name prefers.
+    pub(super) fn transport_of(&self, address: &TrunkAddress) -> TrunkTransport {
+        match address.transport {
+            TrunkTransport::Preferred => {
+                self.entries.get(address).and_then(|entry| entry.transport).unwrap_or(TrunkTransport::Udp)
+            }
+            transport => transport,
+        }
+    }
+
     /// Stores an answer; returns the calls and trunks that waited for it.
     pub(super) fn answered(&mut self, now: Instant, address: &TrunkAddress, answer: Answer) -> Vec<Waiter> {
         let Some(entry) = self.entries.get_mut(address) else { return Vec::new() };
@@ -137,7 +150,7 @@ impl Names {
             entry.fresh_until = Some(now + RETRY_AFTER);
         } else {
             entry.fresh_until = Some(now + answer.ttl.clamp(TTL_MIN, TTL_MAX));
-            entry.servers = answer.servers;
+            (entry.servers, entry.transport) = (answer.servers, answer.transport);
         }
         entry.waiting.take().unwrap_or_default()
     }
@@ -194,7 +207,7 @@ mod tests {
     }
 
     fn answer(servers: Vec<Server>) -> Answer {
-        Answer { servers, ttl: Duration::from_secs(60) }
+        Answer { servers, ttl: Duration::from_secs(60), transport: None }
     }
 
     #[test]
@@ -241,6 +254,31 @@ mod tests {
         assert_eq!(names.lookup(at(76), &name, call(5), &mut rng), Some(known));
         assert_eq!(names.lookup(at(77), &name, call(6), &mut rng), None);
         assert_eq!(names.poll_question(), Some(name));
+    }
+
+    #[test]
+    fn a_name_prefers_a_transport_unless_it_is_given() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let now = Instant::now();
+        let (mut names, mut rng) = (Names::default(), StdRng::seed_from_u64(1));
+        let call = Waiter::Call(CallId(Uuid::nil()));
+        for (text, before, after) in [
+            ("sip:carrier.example", TrunkTransport::Udp, TrunkTransport::Tls),
+            ("sip:carrier.example;transport=tcp", TrunkTransport::Tcp, TrunkTransport::Tcp),
+            ("sip:carrier.example;transport=udp", TrunkTransport::Udp, TrunkTransport::Udp),
+            ("sip:carrier.example:5060", TrunkTransport::Udp, TrunkTransport::Udp),
+            ("sip:192.0.2.7", TrunkTransport::Udp, TrunkTransport::Udp),
+        ] {
+            let name: TrunkAddress = text.parse().unwrap();
+            assert_eq!(names.transport_of(&name), before, "{text}");
+            names.lookup(now, &name, call, &mut rng);
+            let answer = Answer { transport: Some(TrunkTransport::Tls), ..answer(vec![server(0, 0, 1)]) };
+            names.answered(now, &name, answer);
+            assert_eq!(names.transport_of(&name), after, "{text}");
+            // DNS stops answering.
+            names.answered(now, &name, Answer::default());
+            assert_eq!(names.transport_of(&name), after, "{text}");
+        }
     }
 
     #[test]

@@ -400,6 +400,7 @@ fn directory() -> DirectorySnapshot {
             max_outbound_calls: None,
             max_call_seconds: None,
             language: Default::default(),
+            star_codes: true,
         }],
         extensions: vec![Extension {
             id: id(11).into(),

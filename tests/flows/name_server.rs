@@ -1,4 +1,4 @@
-//! A name server on loopback that knows a handful of records (RFC 1035 §4, RFC 2782).
+//! A name server on loopback that knows a handful of records (RFC 1035 §4, RFC 2782, RFC 3403).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,8 @@ use tokio::task::JoinHandle;
 pub enum Record {
     /// A.
     Address([u8; 4]),
+    /// NAPTR with the flag `s`.
+    Pointer { order: u16, preference: u16, service: &'static str, replacement: &'static str },
     /// SRV, of weight 0.
     Service { priority: u16, port: u16, target: &'static str },
 }
@@ -83,14 +85,22 @@ fn data(kind: u16, record: Record) -> Option<Vec<u8>> {
     match (kind, record) {
         (1, Record::Address(address)) => Some(address.to_vec()),
         (33, Record::Service { priority, port, target }) => {
-            let mut data = [priority.to_be_bytes(), [0, 0], port.to_be_bytes()].concat();
-            for label in target.split('.') {
-                data.push(u8::try_from(label.len()).unwrap());
-                data.extend(label.as_bytes());
+            Some([[priority.to_be_bytes(), [0, 0], port.to_be_bytes()].concat(), name(target)].concat())
+        }
+        (35, Record::Pointer { order, preference, service, replacement }) => {
+            let mut data = [order.to_be_bytes(), preference.to_be_bytes()].concat();
+            for text in ["s", service, ""] {
+                data.push(u8::try_from(text.len()).unwrap());
+                data.extend(text.as_bytes());
             }
-            data.push(0);
+            data.extend(name(replacement));
             Some(data)
         }
         _ => None,
     }
+}
+
+fn name(text: &str) -> Vec<u8> {
+    let label = |label: &str| [&[u8::try_from(label.len()).unwrap()], label.as_bytes()].concat();
+    text.split('.').flat_map(label).chain([0]).collect()
 }

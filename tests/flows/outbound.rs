@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sidetone::dns::Resolver;
+use sidetone_model::trunk_address::TrunkTransport;
 use sidetone_phone::{Answering, CallPlan, Phone};
 use sidetone_sip::sdp::Direction;
 
@@ -220,4 +222,44 @@ async fn a_named_trunk_is_found_by_its_records() {
     let outcome = within("the call", caller.call(CallPlan::to("+447700900123"))).await.unwrap();
     assert_eq!(outcome.status, 503);
     assert_eq!(site.record().await["hangup_cause"], json!("NETWORK_OUT_OF_ORDER"));
+}
+
+/// What the NAPTR and SRV records of a name choose (RFC 3263 §4.1).
+#[tokio::test]
+async fn a_name_chooses_its_transport() {
+    let pointer =
+        |order, preference, service, replacement| Record::Pointer { order, preference, service, replacement };
+    let service = |port, target| Record::Service { priority: 10, port, target };
+    let dns = NameServer::start(vec![
+        ("carrier.test", pointer(20, 1, "SIP+D2U", "_sip._udp.carrier.test")),
+        ("carrier.test", pointer(10, 20, "SIP+D2T", "_sip._tcp.carrier.test")),
+        ("carrier.test", pointer(10, 10, "SIPS+D2T", "_sips._tcp.gone.test")),
+        ("carrier.test", pointer(1, 1, "SIP+D2S", "_sip._sctp.carrier.test")),
+        ("_sip._udp.carrier.test", service(5_070, "a.carrier.test")),
+        ("_sip._tcp.carrier.test", service(5_071, "a.carrier.test")),
+        ("a.carrier.test", Record::Address([192, 0, 2, 1])),
+        ("secure.test", pointer(1, 1, "sips+d2t", "_sips._tcp.secure.test")),
+        ("_sips._tcp.secure.test", service(5_072, "a.carrier.test")),
+        ("_sip._tcp.connected.test", service(5_073, "a.carrier.test")),
+        ("plain.test", Record::Address([192, 0, 2, 2])),
+    ])
+    .await;
+    let resolver = Resolver::new(&[dns.local]);
+    for (address, transport, found) in [
+        // A transport that the node lacks and one without a server are passed over.
+        ("sip:carrier.test", Some(TrunkTransport::Tcp), "192.0.2.1:5071"),
+        ("sip:carrier.test;transport=udp", None, "192.0.2.1:5070"),
+        ("sip:secure.test", Some(TrunkTransport::Tls), "192.0.2.1:5072"),
+        ("sip:connected.test", Some(TrunkTransport::Tcp), "192.0.2.1:5073"),
+        ("sip:plain.test", None, "192.0.2.2:5060"),
+        ("sip:plain.test;transport=tls", None, "192.0.2.2:5061"),
+    ] {
+        let answer = within("the answer", resolver.lookup(&address.parse().unwrap())).await;
+        let addresses: Vec<SocketAddr> =
+            answer.servers.iter().flat_map(|server| server.addresses.clone()).collect();
+        assert_eq!((answer.transport, addresses), (transport, vec![found.parse().unwrap()]), "{address}");
+        assert_eq!(answer.ttl, Duration::from_secs(60), "{address}");
+    }
+    let nothing = within("the answer", resolver.lookup(&"sip:nobody.test".parse().unwrap())).await;
+    assert!(nothing.servers.is_empty());
 }

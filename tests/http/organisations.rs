@@ -32,6 +32,7 @@ fn one_is_made_read_changed_and_removed() {
         "national_prefix",
         "recording_retention_days",
         "sip_domain",
+        "star_codes",
         "updated_at",
     ];
     assert_eq!(made.fields(), fields, "no limit is no credit");
@@ -44,7 +45,7 @@ fn one_is_made_read_changed_and_removed() {
     assert_eq!(desk.get(As::Operator, &path).body, made.body);
     let body = json!({
         "credit": "12.5", "currency": "GBP", "country_code": "44", "max_outbound_calls": 5, "max_call_seconds": 7_200,
-        "sip_domain": "coil.example", "recording_retention_days": 30, "language": "de"
+        "sip_domain": "coil.example", "recording_retention_days": 30, "language": "de", "star_codes": false
     });
     let changed = desk.patch(As::Operator, &path, body);
     assert_eq!(changed.status, 200, "{}", changed.body);
@@ -56,6 +57,7 @@ fn one_is_made_read_changed_and_removed() {
         (&json!(0), &json!(30))
     );
     assert_eq!((&made.body["language"], &changed.body["language"]), (&json!("en"), &json!("de")));
+    assert_eq!((&made.body["star_codes"], &changed.body["star_codes"]), (&json!(true), &json!(false)));
     let again = desk.patch(As::Operator, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
     let none = json!({"credit": null, "max_outbound_calls": null, "max_call_seconds": null});
@@ -71,7 +73,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "sip_domain": "acme..test", "currency": "eur", "credit": 12.5, "max_outbound_calls": -1,
-        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "language": "fr",
+        "max_call_seconds": 86_401, "recording_retention_days": 36_501, "language": "fr", "star_codes": 1,
         "colour": "red"
     });
     let answer = desk.post(As::Operator, "/organisations", body);
@@ -83,9 +85,10 @@ fn every_wrong_field_is_named() {
         "max_call_seconds: must be between 60 and 86400",
         "recording_retention_days: must be between 0 and 36500",
         "language: must be de or en",
+        "star_codes: must be true or false, not a number",
         "colour: is not a field here, the fields are name, sip_domain, currency, credit, country_code, national_prefix, \
          international_prefix, max_outbound_calls, max_call_seconds, call_info_url, call_info_secret, \
-         callback_secret, recording_retention_days, language",
+         callback_secret, recording_retention_days, language, star_codes",
         "name: is required",
     ];
     assert_eq!(answer.message(), expected.join("; "));

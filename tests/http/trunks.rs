@@ -46,6 +46,7 @@ fn one_is_made_read_changed_and_removed() {
         "short_numbers",
         "srtp",
         "strict_source",
+        "transfers",
         "updated_at",
         "username",
     ];
@@ -107,6 +108,7 @@ fn a_new_one_has_plain_defaults() {
         ("headers", json!([])),
         ("progress_seconds", json!(20)),
         ("qualify_seconds", json!(0)),
+        ("transfers", json!(false)),
     ];
     for (field, value) in expected {
         assert_eq!(made.body[field], value, "{field}");
@@ -120,7 +122,7 @@ fn how_a_carrier_differs_is_set_and_changed() {
         "name": "carrier", "address": "sip:carrier.example", "backup_addresses": ["sip:B.carrier.example", "sip:8.8.8.8"],
         "from_domain": "Acme.carrier.example", "country_code": "44", "national_prefix": "0",
         "inbound_numbers": "national", "outbound_numbers": "digits", "codecs": ["pcma", "G722"],
-        "headers": ["X-Account:42"]
+        "headers": ["X-Account:42"], "transfers": true
     });
     let made = desk.post(As::Acme, "/trunks", settings);
     assert_eq!(made.status, 201, "{}", made.body);
@@ -131,6 +133,7 @@ fn how_a_carrier_differs_is_set_and_changed() {
         ("outbound_numbers", json!("digits")),
         ("codecs", json!(["PCMA", "G722"])),
         ("headers", json!(["X-Account: 42"])),
+        ("transfers", json!(true)),
     ];
     for (field, value) in expected {
         assert_eq!(made.body[field], value, "{field}");
@@ -169,7 +172,8 @@ fn every_wrong_field_is_named() {
         "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "srtp": "on", "max_call_seconds": 59, "name": " ",
         "backup_addresses": ["carrier"], "outbound_proxy": "sips:p.example", "from_domain": "a b", "country_code": "+44",
         "national_prefix": "x", "inbound_numbers": "local", "outbound_numbers": "plus", "codecs": ["PCMA", "pcma", "amrx"],
-        "headers": ["X-Account", "Via: x", "X-Account: 1\r\nTo: x"], "progress_seconds": 121, "qualify_seconds": 3601
+        "headers": ["X-Account", "Via: x", "X-Account: 1\r\nTo: x"], "progress_seconds": 121, "qualify_seconds": 3601,
+        "transfers": "on"
     });
     let answer = desk.post(As::Acme, "/trunks", body);
     let expected = [
@@ -198,6 +202,7 @@ fn every_wrong_field_is_named() {
         "headers[2]: must have a value of 1 to 256 bytes on one line",
         "progress_seconds: must be between 5 and 120",
         "qualify_seconds: must be between 0 and 3600",
+        "transfers: must be true or false, not a string",
     ];
     assert_eq!(answer.message(), expected.join("; "));
     let answer = desk.post(As::Acme, "/trunks", json!({"name": "x", "register": true}));

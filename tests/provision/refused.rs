@@ -251,7 +251,7 @@ fn every_mistake_in_a_file_is_named() {
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
                 "trunk \"t\": address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds".to_owned(),
+                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds, transfers".to_owned(),
             ],
         ),
         (
@@ -261,7 +261,7 @@ fn every_mistake_in_a_file_is_named() {
              strict_source = \"rtp\"\nsrtp = \"always\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
-                "trunk \"t\": address: has an unknown transport, write ;transport=tcp or ;transport=tls, or none for UDP".to_owned(),
+                "trunk \"t\": address: has an unknown transport, write ;transport=udp, ;transport=tcp or ;transport=tls, or none".to_owned(),
                 "trunk \"u\": password: must be at most 128 bytes on one line".to_owned(),
                 "trunk \"u\": register: needs an address and a username to register with".to_owned(),
                 "trunk \"u\": short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),

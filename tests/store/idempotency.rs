@@ -43,6 +43,7 @@ async fn declare(store: &Store, name: &str) {
         numbering: Default::default(),
         max_outbound_calls: None,
         max_call_seconds: None,
+        star_codes: None,
     };
     let mut transaction = store.write().await.unwrap();
     transaction.declare_organisation(&row, at(0)).await.unwrap();

@@ -293,6 +293,7 @@ fn book_of_one(node: sidetone_model::ids::NodeId) -> CdrMapper {
         max_outbound_calls: None,
         max_call_seconds: None,
         language: Default::default(),
+        star_codes: true,
     };
     let snapshot = sidetone_model::directory::DirectorySnapshot {
         organisations: vec![organisation],

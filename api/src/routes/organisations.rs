@@ -73,6 +73,8 @@ body! {
         /// The language of the built-in prompts for callers, `de` or `en`; `en` by default.
         #[schema(value_type = Option<String>, pattern = "^(de|en)$")]
         language: Option<Language> = optional(parsed(rules::language)),
+        /// Whether its phones change their own forwarding and do not disturb by dialling star codes; true by default.
+        star_codes: Option<bool> = optional(Fields::boolean),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -88,7 +90,7 @@ body! {
 body! {
     /// Changes of an organisation; omitted fields keep their values. Only operators change other fields than the
     /// name, the prefixes, the call-info URL with its secret, the secret of callbacks, the retention of recordings,
-    /// and the language.
+    /// the language, and the star codes.
     pub(crate) struct OrganisationChangeBody(state: &ApiState, stored: &OrganisationRecord) {
         /// The new name.
         #[schema(min_length = 1, max_length = 100)]
@@ -132,6 +134,8 @@ body! {
         /// The new language of the built-in prompts, `de` or `en`, for callers from now on.
         #[schema(value_type = Option<String>, pattern = "^(de|en)$")]
         language: Option<Language> = optional(parsed(rules::language)),
+        /// Whether its phones dial star codes from now on. Without them, the numbers are those of the dial plan.
+        star_codes: Option<bool> = optional(Fields::boolean),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -221,7 +225,8 @@ pub(crate) async fn find(
 /// Change an organisation
 ///
 /// A JSON merge patch: omitted fields keep their values. Callers who are not operators can change only their own
-/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, and retention of recordings.
+/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, retention of recordings, and star
+/// codes.
 /// Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,
@@ -327,6 +332,7 @@ fn new_organisation(fields: &mut Fields, state: &ApiState) -> Option<NewOrganisa
         callback_secret: body.callback_secret.unwrap_or_default(),
         recording_retention_days: body.recording_retention_days.unwrap_or_default(),
         language: body.language.unwrap_or_default(),
+        star_codes: body.star_codes.unwrap_or(true),
     })
 }
 
@@ -351,6 +357,7 @@ fn organisation_change(
         callback_secret: body.callback_secret,
         recording_retention_days: body.recording_retention_days,
         language: body.language,
+        star_codes: body.star_codes,
     })
 }
 

@@ -114,6 +114,9 @@ body! {
         /// results are in `GET /trunks/{id}/status`.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 3600)]
         qualify_seconds: Option<u32> = optional(integer(trunk_rules::QUALIFY_SECONDS)),
+        /// Whether the carrier may transfer an extension that it talks to, by REFER to a number that the extension can dial,
+        /// at the cost of the organisation; false by default.
+        transfers: Option<bool> = optional(Fields::boolean),
     }
     ignores READ_ONLY;
     checks |fields: &mut Fields| {
@@ -414,6 +417,7 @@ fn trunk_change(fields: &mut Fields, whole: Whole<'_>) -> Option<TrunkChange> {
             headers: body.headers,
             progress_seconds: body.progress_seconds,
             qualify_seconds: body.qualify_seconds,
+            transfers: body.transfers,
         },
     })
 }

@@ -202,8 +202,10 @@ impl End {
             | Event::Progress { leg, .. }
             | Event::Reinvited { leg, .. }
             | Event::ReinviteCancelled { leg, .. }
+            | Event::ReinviteClashed { leg }
             | Event::ReinviteDue { leg }
             | Event::RefreshDue { leg }
+            | Event::UpdateUnanswered { leg }
             | Event::Updated { leg, .. } => Some(*leg),
             Event::Request { leg, .. } | Event::Response { leg, .. } | Event::Unanswered { leg, .. } => *leg,
             // A receipt may arrive after the end of its leg.

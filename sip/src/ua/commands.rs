@@ -10,6 +10,8 @@ use crate::ua::draft::{Content, Draft, Extra, Invite, Reply};
 use crate::ua::event::{Cause, Retried};
 use crate::ua::leg::{Leg, LegKey, Phase};
 use crate::ua::reliable::RELIABLE;
+use crate::ua::reliable_state::Reliable;
+use crate::ua::session::takes_updates;
 use crate::ua::state::{Purpose, Ua};
 use crate::ua::subscription_key::SubscriptionKey;
 
@@ -171,7 +173,8 @@ impl Ua {
     }
 
     /// Sends an INVITE inside the dialog of a leg: hold, another address, another codec. Its result is
-    /// [`Response`](super::Event::Response), or after a clash [`ReinviteDue`](super::Event::ReinviteDue).
+    /// [`Response`](super::Event::Response), or after a clash [`ReinviteClashed`](super::Event::ReinviteClashed) and later
+    /// [`ReinviteDue`](super::Event::ReinviteDue).
     ///
     /// # Errors
     ///
@@ -184,6 +187,41 @@ impl Ua {
         let offered = !request.body().is_empty();
         let client = self.start(now, flow, request, Purpose::Reinvite { leg: key, cseq, offered })?;
         self.settle(now, key);
+        Ok(client)
+    }
+
+    /// Sends an offer in UPDATE in the early dialog of a leg. Its result is [`Response`](super::Event::Response), or
+    /// [`UpdateUnanswered`](super::Event::UpdateUnanswered).
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::WrongState`] unless the offer of the INVITE was answered in a reliable response, no other offer is open,
+    /// and the peer takes UPDATE (§5.1).
+    pub fn update(&mut self, now: Instant, key: LegKey, extra: &Extra) -> Result<ClientKey, SendError> {
+        let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
+        let takes = match (&leg.phase, leg.reliable.as_deref()) {
+            (Phase::Calling { .. }, Some(Reliable::Received(forks))) => {
+                forks.iter().any(|fork| fork.answered && fork.takes_updates)
+            }
+            (Phase::Ringing { server, .. }, Some(Reliable::Sent(sent))) if sent.answered => {
+                let invite = self.layer.server_request(server);
+                invite.is_some_and(|invite| takes_updates(invite.headers()))
+            }
+            _ => false,
+        };
+        let reliable =
+            leg.reliable.as_deref().filter(|_| takes && leg.update.is_none() && leg.updating.is_none());
+        let reliable = reliable.ok_or(SendError::WrongState)?;
+        let dialog = leg.dialogs.iter_mut().find(|dialog| reliable.is_answered(&dialog.id().remote_tag));
+        let dialog = dialog.ok_or(SendError::WrongState)?;
+        let cseq = dialog.next_cseq();
+        let flow = dialog.route();
+        let mut request = dialog.request(Method::Update, cseq)?;
+        extra.write_to(&mut request)?;
+        let client = self.start(now, flow, request, Purpose::Within(key))?;
+        if let Some(leg) = self.legs.get_mut(&key) {
+            leg.update = Some(client);
+        }
         Ok(client)
     }
 

@@ -54,6 +54,13 @@ pub struct Reply {
     pub(super) extra: Extra,
 }
 
+impl Reply {
+    /// Whether it has a body.
+    pub(super) fn has_content(&self) -> bool {
+        self.extra.content.is_some()
+    }
+}
+
 impl Extra {
     /// No headers and no body.
     pub fn new() -> Self {

@@ -134,6 +134,12 @@ pub enum Event {
         /// The INVITE's transaction.
         key: ServerKey,
     },
+    /// The peer has answered our INVITE in the dialog with 491, because of one of its own: our offer is void.
+    /// [`Event::ReinviteDue`] follows.
+    ReinviteClashed {
+        /// The leg.
+        leg: LegKey,
+    },
     /// Our INVITE in the dialog clashed with the peer's and may now be sent again as a new request (§14.1).
     ReinviteDue {
         /// The leg.
@@ -154,16 +160,21 @@ pub enum Event {
         /// The SUBSCRIBE.
         request: Request,
     },
-    /// The peer changes the call with an offer in UPDATE; the user must answer it, as soon as it can.
+    /// The peer changes the call with an offer in UPDATE, or in a PRACK (RFC 3262 §5); the user must answer it, as soon as it can.
     Updated {
         /// The leg.
         leg: LegKey,
-        /// The UPDATE's transaction.
+        /// The transaction of the UPDATE or PRACK.
         key: ServerKey,
         /// Its flow.
         flow: Flow,
-        /// The UPDATE.
+        /// The UPDATE or PRACK.
         request: Request,
+    },
+    /// The peer has not answered our offer in UPDATE.
+    UpdateUnanswered {
+        /// The leg.
+        leg: LegKey,
     },
     /// Another request arrived and must be answered: of a leg (INFO, UPDATE, MESSAGE, …) or outside
     /// (REGISTER, OPTIONS, …).

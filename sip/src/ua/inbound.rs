@@ -113,7 +113,7 @@ impl Ua {
             _ if self.legs.get(&leg_key).is_none_or(|leg| leg.released) => {
                 self.answer(now, &key, StatusCode::NO_TRANSACTION);
             }
-            Method::Prack => self.on_prack(now, leg_key, &key, &request),
+            Method::Prack => self.on_prack(now, leg_key, key, flow, request),
             Method::Update if request.body().is_empty() && self.config.session_timer.is_some() => {
                 self.refresh_target(leg_key, at, &request);
                 self.refreshed(now, leg_key, key, &request);
@@ -210,6 +210,7 @@ impl Ua {
         match &leg.phase {
             Phase::Ringing { server: ringing, .. } if *ringing == server => {
                 self.release(key, Cause::Cancelled(cancel));
+                self.refuse_changes(now, key);
                 self.remove_leg(now, key);
             }
             _ if leg.usage.received() == Some(server) => {
@@ -260,6 +261,9 @@ impl Ua {
                 self.on_receipt(None, key, Receipt::Answered { flow, response, request });
             }
             Some(Purpose::Within(leg)) => {
+                if is_final {
+                    self.forget_update(leg, key);
+                }
                 if self.legs.get(&leg).is_none_or(|leg| leg.released) {
                     return;
                 }
@@ -303,6 +307,7 @@ impl Ua {
                 return;
             }
             self.release(key, Cause::Refused { flow, response, request });
+            self.refuse_changes(now, key);
             return self.remove_leg(now, key);
         }
         let Some(leg) = self.legs.get_mut(&key) else { return };
@@ -425,7 +430,9 @@ impl Ua {
             return self.on_gone(now, key, status == StatusCode::REQUEST_TIMEOUT);
         }
         let released = self.legs.get(&key).is_none_or(|leg| leg.released);
-        if !released && status != StatusCode::REQUEST_PENDING {
+        if !released && status == StatusCode::REQUEST_PENDING {
+            self.event(Event::ReinviteClashed { leg: key });
+        } else if !released {
             self.event(Event::Response { leg: Some(key), key: client, flow, response, request });
         }
     }
@@ -449,6 +456,9 @@ impl Ua {
             }
             Some(Purpose::Bye(leg)) => self.on_bye_done(now, leg),
             Some(Purpose::Refresh(leg)) => self.on_refresh_done(now, leg, None),
+            Some(Purpose::Within(leg)) if self.forget_update(leg, key) => {
+                self.event(Event::UpdateUnanswered { leg });
+            }
             Some(Purpose::Within(leg)) if self.legs.get(&leg).is_some_and(|leg| !leg.released) => {
                 self.event(Event::Unanswered { leg: Some(leg), key, unreachable });
             }

@@ -348,6 +348,7 @@ impl Bench {
                 "Reinvited".to_owned()
             }
             Event::ReinviteCancelled { .. } => "ReinviteCancelled".to_owned(),
+            Event::ReinviteClashed { .. } => "ReinviteClashed".to_owned(),
             Event::ReinviteDue { .. } => "ReinviteDue".to_owned(),
             Event::RefreshDue { .. } => "RefreshDue".to_owned(),
             Event::Request { key, request, leg, .. } => {
@@ -366,6 +367,7 @@ impl Bench {
                 format!("{} response", response.status().as_u16())
             }
             Event::Unanswered { .. } => "Unanswered".to_owned(),
+            Event::UpdateUnanswered { .. } => "Update unanswered".to_owned(),
             Event::Updated { key, .. } => {
                 end.server = Some(key);
                 "Updated".to_owned()

@@ -43,11 +43,11 @@ pub(super) struct Leg {
     pub(super) bye_reason: Option<Box<str>>,
     /// The session timer, if the user agent has them.
     pub(super) timer: Option<SessionTimer>,
-    /// Our UPDATE that refreshes the session, until its final response.
+    /// Our UPDATE that refreshes the session or makes an offer in an early dialog, until its final response.
     pub(super) update: Option<ClientKey>,
     /// Its reliable provisional responses, ours or the peer's. Boxed, because most legs have none.
     pub(super) reliable: Option<Box<Reliable>>,
-    /// The peer's UPDATE with an offer, until our final response.
+    /// The peer's UPDATE or PRACK with an offer, until our final response.
     pub(super) updating: Option<ServerKey>,
     /// Whether the peer supports UPDATE.
     pub(super) peer_updates: bool,

@@ -4,41 +4,53 @@
 use std::time::Instant;
 
 use crate::dialog::{ReliableInput, ReliableOutput};
+use crate::flow::Flow;
 use crate::message::{Method, Name, Request, Response, StatusCode};
 use crate::transaction::ServerKey;
 use crate::ua::draft::Reply;
-use crate::ua::event::Cause;
+use crate::ua::event::{Cause, Event};
 use crate::ua::leg::{LegKey, Phase};
 use crate::ua::reliable::RELIABLE;
-use crate::ua::reliable_state::Reliable;
+use crate::ua::reliable_state::{Received, Reliable};
+use crate::ua::session::takes_updates;
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
-    /// Handles a PRACK of the peer: 481 unless it belongs to the response that waits (§3).
-    pub(super) fn on_prack(&mut self, now: Instant, key: LegKey, server: &ServerKey, request: &Request) {
+    /// Handles a PRACK of the peer: 481 unless it belongs to the response that waits (§3). Its offer is one of an early
+    /// dialog (§5).
+    pub(super) fn on_prack(
+        &mut self,
+        now: Instant,
+        key: LegKey,
+        server: ServerKey,
+        flow: Flow,
+        request: Request,
+    ) {
         let rack = request.rack().ok().filter(|rack| rack.cseq.method == Method::Invite);
         let Some(leg) = self.legs.get_mut(&key) else { return };
-        let ringing = match &leg.phase {
-            Phase::Ringing { server, .. } => Some(*server),
-            _ => None,
-        };
-        let next = match (leg.reliable.as_deref_mut(), rack, ringing) {
-            (Some(Reliable::Sent(sent)), Some(rack), Some(ringing)) if rack.cseq.number == sent.cseq => {
+        let rings = matches!(leg.phase, Phase::Ringing { .. });
+        let answered = match (leg.reliable.as_deref_mut(), rack) {
+            (Some(Reliable::Sent(sent)), Some(rack)) if rings && rack.cseq.number == sent.cseq => {
                 sent.machine.handle_input(now, ReliableInput::Prack(rack.rseq));
                 let acknowledged = sent.machine.poll_output() == Some(ReliableOutput::Acknowledged);
-                acknowledged.then(|| (ringing, sent.waiting.pop_front()))
+                sent.answered |= acknowledged && sent.describes;
+                acknowledged.then_some(sent.answered)
             }
             _ => None,
         };
-        let Some((ringing, next)) = next else {
-            return self.answer(now, server, StatusCode::NO_TRANSACTION);
-        };
-        // A new offer in a PRACK is not supported; its response is acknowledged nevertheless.
-        let status = if request.body().is_empty() { StatusCode::OK } else { StatusCode::NOT_ACCEPTABLE_HERE };
-        self.answer(now, server, status);
-        if let Some(next) = next {
-            let _ = self.send_reply(now, &ringing, next); // It fails only if a CANCEL has crossed.
+        match answered {
+            None => return self.answer(now, &server, StatusCode::NO_TRANSACTION),
+            Some(_) if request.body().is_empty() => self.answer(now, &server, StatusCode::OK),
+            // An offer of ours is open.
+            Some(true) if leg.update.is_some() => self.answer(now, &server, StatusCode::REQUEST_PENDING),
+            Some(true) if leg.updating.is_none() => {
+                leg.updating = Some(server);
+                self.event(Event::Updated { leg: key, key: server, flow, request });
+            }
+            // The offer of the INVITE, or an earlier one, has no answer yet.
+            Some(_) => self.answer(now, &server, StatusCode::NOT_ACCEPTABLE_HERE),
         }
+        self.send_waiting(now, key);
     }
 
     /// Repeats a response without a PRACK, or refuses the INVITE when it takes too long (§3).
@@ -69,11 +81,16 @@ impl Ua {
         let tag = response.to_tag().unwrap_or_default();
         let Some(at) = leg.dialog_with(response.call_id(), &tag) else { return true };
         let received = leg.reliable.get_or_insert_with(|| Box::new(Reliable::Received(Vec::new())));
-        let Reliable::Received(last) = received.as_mut() else { return true };
-        match last.iter_mut().find(|(of, _)| *of == tag) {
-            Some((_, last)) if last.checked_add(1) == Some(rseq) => *last = rseq,
+        let Reliable::Received(forks) = received.as_mut() else { return true };
+        let (answered, takes_updates) = (!response.body().is_empty(), takes_updates(response.headers()));
+        match forks.iter_mut().find(|fork| fork.tag == tag) {
+            Some(fork) if fork.rseq.checked_add(1) == Some(rseq) => {
+                fork.rseq = rseq;
+                fork.answered |= answered;
+                fork.takes_updates |= takes_updates;
+            }
             Some(_) => return false,
-            None => last.push((tag.into_owned(), rseq)),
+            None => forks.push(Received { tag: tag.into_owned(), rseq, answered, takes_updates }),
         }
         let invite = leg.invite.as_ref().and_then(|invite| invite.cseq().ok());
         let (Some(invite), Some(dialog)) = (invite, leg.dialogs.get_mut(at)) else { return true };

@@ -30,7 +30,9 @@ impl Ua {
         }
         let cseq = invite.cseq().ok()?.number;
         let machine = ReliableResponses::new(self.layer.rng().random(), self.config.layer.timers);
-        Some(Box::new(Reliable::Sent(Sent { machine, cseq, waiting: VecDeque::new() })))
+        let waiting = VecDeque::new();
+        let sent = Sent { machine, cseq, waiting, describes: false, answered: false };
+        Some(Box::new(Reliable::Sent(sent)))
     }
 
     /// Makes a response to the peer's INVITE reliable; `None` if it has to wait.
@@ -46,7 +48,8 @@ impl Ua {
         let Some(Reliable::Sent(sent)) = leg.reliable.as_deref_mut().filter(|_| rings) else {
             return Some(reply);
         };
-        let (status, waits) = (reply.status(), sent.machine.is_waiting());
+        // An offer in the PRACK of the response before is answered first.
+        let (status, waits) = (reply.status(), sent.machine.is_waiting() || leg.updating.is_some());
         if status == StatusCode::TRYING {
             return Some(reply);
         }
@@ -65,6 +68,7 @@ impl Ua {
         }
         let rseq = sent.machine.next_rseq();
         sent.machine.handle_input(now, ReliableInput::Sent);
+        sent.describes = reply.has_content();
         Some(reply.header(Name::Require.as_str(), RELIABLE).header(Name::RSeq.as_str(), rseq.to_string()))
     }
 }

@@ -8,10 +8,22 @@ use crate::ua::draft::Reply;
 
 /// The reliable provisional responses of a leg.
 pub(super) enum Reliable {
-    /// Those that the peer sent: the tag of each fork and its last RSeq.
-    Received(Vec<(String, u32)>),
+    /// Those that the peer sent, by fork.
+    Received(Vec<Received>),
     /// Ours.
     Sent(Sent),
+}
+
+/// Reliable provisional responses of one fork.
+pub(super) struct Received {
+    /// The tag of the fork.
+    pub(super) tag: String,
+    /// The last RSeq.
+    pub(super) rseq: u32,
+    /// Whether one had a session description: the answer to the offer of our INVITE.
+    pub(super) answered: bool,
+    /// Whether the fork takes UPDATE.
+    pub(super) takes_updates: bool,
 }
 
 /// Our reliable provisional responses to an INVITE that requires them.
@@ -21,9 +33,22 @@ pub(super) struct Sent {
     pub(super) cseq: u32,
     /// The responses that wait until the one before is acknowledged.
     pub(super) waiting: VecDeque<Reply>,
+    /// Whether the response that was sent last has a session description.
+    pub(super) describes: bool,
+    /// Whether the peer has acknowledged such a response: the offer of its INVITE is answered.
+    pub(super) answered: bool,
 }
 
 impl Reliable {
+    /// Whether the offer of the INVITE is answered in the dialog with the peer of this tag, so that either side may make
+    /// another one (RFC 3311 §5.1).
+    pub(super) fn is_answered(&self, tag: &str) -> bool {
+        match self {
+            Reliable::Received(forks) => forks.iter().any(|fork| fork.tag == tag && fork.answered),
+            Reliable::Sent(sent) => sent.answered,
+        }
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match self {
             Reliable::Sent(sent) => sent.machine.next_timeout(),

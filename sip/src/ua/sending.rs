@@ -12,6 +12,7 @@ use crate::transaction::{SendError, ServerKey};
 use crate::ua::draft::{Draft, Extra, Reply};
 use crate::ua::event::Cause;
 use crate::ua::leg::{LegKey, PROVISIONAL_EVERY, PendingAnswer, Phase};
+use crate::ua::reliable_state::Reliable;
 use crate::ua::state::{Purpose, Ua};
 
 impl Ua {
@@ -22,6 +23,10 @@ impl Ua {
         key: &ServerKey,
         reply: Reply,
     ) -> Result<(), SendError> {
+        if self.layer.server_request(key).is_none() {
+            self.forget_unanswered(now, key);
+            return Err(SendError::WrongState);
+        }
         let invite = self.leg_of_invite(key);
         let reply = match invite {
             Some(leg) => self.hold_back(now, leg, key, reply),
@@ -41,8 +46,31 @@ impl Ua {
         if let Some(leg) = invite {
             self.answered(now, leg, *key, reply.status, cseq);
             self.settle(now, leg);
+        } else if let Some(leg) = response.to_tag().ok().and_then(|tag| self.leg_of_tag(&tag)) {
+            self.send_waiting(now, leg);
         }
         Ok(())
+    }
+
+    /// Sends the response that has waited until an offer of the peer was answered.
+    pub(super) fn send_waiting(&mut self, now: Instant, key: LegKey) {
+        let Some(leg) = self.legs.get_mut(&key).filter(|leg| leg.updating.is_none()) else { return };
+        let Phase::Ringing { server, .. } = leg.phase else { return };
+        let Some(Reliable::Sent(sent)) = leg.reliable.as_deref_mut() else { return };
+        if !sent.machine.is_waiting()
+            && let Some(next) = sent.waiting.pop_front()
+        {
+            let _ = self.send_reply(now, &server, next); // It fails only if a CANCEL has crossed.
+        }
+    }
+
+    /// Forgets an offer of the peer whose transaction ended before our response.
+    pub(super) fn forget_unanswered(&mut self, now: Instant, server: &ServerKey) {
+        let found = self.legs.iter_mut().find(|(_, leg)| leg.updating.as_ref() == Some(server));
+        let Some((key, leg)) = found else { return };
+        let key = *key;
+        leg.updating = None;
+        self.send_waiting(now, key);
     }
 
     /// Sends a final response with only a status.
@@ -172,6 +200,7 @@ impl Ua {
             }
         } else if first {
             self.release(key, Cause::HungUp);
+            self.refuse_changes(now, key);
             self.remove_leg(now, key);
         } else {
             leg.usage.handle_input(now, InviteInput::Finished, self.layer.rng());

@@ -64,7 +64,7 @@ impl Ua {
         if required { reply.header(Name::Require.as_str(), TIMER) } else { reply }
     }
 
-    /// Completes our answer to an UPDATE with an offer: a 2xx refreshes the session too.
+    /// Completes our answer to an UPDATE with an offer: in a confirmed dialog a 2xx refreshes the session too.
     pub(super) fn settle_update(&mut self, now: Instant, server: &ServerKey, reply: Reply) -> Reply {
         let updating = self.layer.server_request(server).and_then(|request| request.to_tag().ok());
         let key = updating.and_then(|tag| self.leg_of_tag(&tag));
@@ -73,8 +73,9 @@ impl Ua {
             return reply;
         }
         leg.updating = None;
+        let is_up = matches!(leg.phase, Phase::Confirmed { .. });
         match key {
-            Some(key) if reply.status().is_success() => self.settle_as_uas(now, key, server, reply),
+            Some(key) if reply.status().is_success() && is_up => self.settle_as_uas(now, key, server, reply),
             _ => reply,
         }
     }
@@ -126,7 +127,8 @@ impl Ua {
     }
 }
 
-fn takes_updates(headers: &Headers) -> bool {
+/// Whether the sender of these headers takes UPDATE.
+pub(super) fn takes_updates(headers: &Headers) -> bool {
     headers.lists(Name::Allow, "UPDATE")
 }
 

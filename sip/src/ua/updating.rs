@@ -1,11 +1,11 @@
-//! Offers of the peer in UPDATE (RFC 3311): in a confirmed dialog they change the session as an INVITE would, in one
-//! transaction. An UPDATE without an offer only refreshes the session: see `refresh`.
+//! Offers in UPDATE (RFC 3311): in a confirmed dialog those of the peer change the session as an INVITE would, in one
+//! transaction. In an early dialog both sides make them, once the offer of the INVITE was answered reliably (§5.1). An UPDATE without an offer only refreshes the session: see `refresh`.
 
 use std::time::Instant;
 
 use crate::flow::Flow;
 use crate::message::{Request, StatusCode};
-use crate::transaction::ServerKey;
+use crate::transaction::{ClientKey, ServerKey};
 use crate::ua::event::Event;
 use crate::ua::leg::{LegKey, Phase};
 use crate::ua::state::Ua;
@@ -21,16 +21,21 @@ impl Ua {
         request: Request,
     ) {
         let Some(leg) = self.legs.get_mut(&key) else { return };
+        let tag = leg.dialogs.get(at).map(|dialog| dialog.id().remote_tag.as_str()).unwrap_or_default();
+        let is_answered = leg.reliable.as_ref().is_some_and(|reliable| reliable.is_answered(tag));
         let is_ours = match leg.phase {
-            Phase::Calling { .. } | Phase::Confirmed { ack_owed: Some(_) } => true,
+            Phase::Calling { .. } => !is_answered || leg.update.is_some(),
+            Phase::Confirmed { ack_owed: Some(_) } => true,
             Phase::Confirmed { ack_owed: None } => leg.reinvite.is_some() || leg.answer.is_some(),
-            Phase::Ringing { .. } | Phase::Ending => false,
+            Phase::Ringing { .. } => leg.update.is_some(),
+            Phase::Ending => false,
         };
         if is_ours {
             return self.answer(now, &server, StatusCode::REQUEST_PENDING);
         }
         // Their INVITE or their earlier UPDATE has no answer yet.
-        let is_theirs = matches!(leg.phase, Phase::Ringing { .. }) || leg.usage.received().is_some();
+        let rings = matches!(leg.phase, Phase::Ringing { .. });
+        let is_theirs = (rings && !is_answered) || leg.usage.received().is_some();
         if is_theirs || leg.updating.is_some() {
             return self.answer_busy(now, &server);
         }
@@ -42,5 +47,11 @@ impl Ua {
         }
         self.refresh_target(key, at, &request);
         self.event(Event::Updated { leg: key, key: server, flow, request });
+    }
+
+    /// Forgets our UPDATE with an offer after its final response; returns whether the request was one.
+    pub(super) fn forget_update(&mut self, key: LegKey, client: ClientKey) -> bool {
+        let leg = self.legs.get_mut(&key).filter(|leg| !leg.released);
+        leg.is_some_and(|leg| leg.update.take_if(|update| *update == client).is_some())
     }
 }

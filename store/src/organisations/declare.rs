@@ -30,6 +30,8 @@ pub struct OrganisationRow {
     pub max_outbound_calls: Option<u32>,
     /// The longest duration of an answered call in seconds; `None` takes the node's limit.
     pub max_call_seconds: Option<u32>,
+    /// Whether its phones dial star codes; `None` keeps what is stored, for a new organisation yes.
+    pub star_codes: Option<bool>,
 }
 
 impl WriteTransaction {
@@ -130,6 +132,7 @@ impl OrganisationRow {
             has_callback_secret: stored.is_some_and(|stored| stored.has_callback_secret),
             recording_retention_days: stored.map_or(0, |stored| stored.recording_retention_days),
             language: stored.map(|stored| stored.language).unwrap_or_default(),
+            star_codes: self.star_codes.unwrap_or_else(|| stored.is_none_or(|stored| stored.star_codes)),
             created_at: stored.map_or(now, |stored| stored.created_at),
             updated_at: now,
         }

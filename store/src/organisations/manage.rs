@@ -55,6 +55,7 @@ impl Organisations for Store {
                 callback_secret,
                 recording_retention_days,
                 language,
+                star_codes,
             } = new;
             let has_call_info_secret = call_info.is_some();
             let (call_info_url, secret) =
@@ -75,6 +76,7 @@ impl Organisations for Store {
                 has_callback_secret: !callback_secret.0.is_empty(),
                 recording_retention_days,
                 language,
+                star_codes,
                 created_at: now,
                 updated_at: now,
             };

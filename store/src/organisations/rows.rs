@@ -20,8 +20,8 @@ impl WriteTransaction {
         sql("INSERT INTO organisations (id, name, sip_domain, currency, credit_scaled, country_code,
              national_prefix, international_prefix, max_outbound_calls, search, created_at_us, updated_at_us,
              call_info_url, call_info_secret, recording_retention_days, max_call_seconds, callback_secret,
-             language)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16, $17)")
+             language, star_codes)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16, $17, $18)")
         .bind(made.id.to_string())
         .bind(&made.name)
         .bind(&made.sip_domain)
@@ -39,6 +39,7 @@ impl WriteTransaction {
         .bind(made.max_call_seconds.map(i64::from))
         .bind(callback_secret)
         .bind(made.language.as_str())
+        .bind(i64::from(made.star_codes))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -61,8 +62,8 @@ impl WriteTransaction {
              country_code = $5, national_prefix = $6, international_prefix = $7, max_outbound_calls = $8,
              search = $9, updated_at_us = $10, call_info_url = $12,
              call_info_secret = COALESCE($13, call_info_secret), recording_retention_days = $14,
-             max_call_seconds = $15, callback_secret = COALESCE($16, callback_secret), language = $17
-             WHERE id = $11")
+             max_call_seconds = $15, callback_secret = COALESCE($16, callback_secret), language = $17,
+             star_codes = $18 WHERE id = $11")
         .bind(&after.name)
         .bind(&after.sip_domain)
         .bind(after.currency.as_str())
@@ -80,6 +81,7 @@ impl WriteTransaction {
         .bind(after.max_call_seconds.map(i64::from))
         .bind(callback_secret)
         .bind(after.language.as_str())
+        .bind(i64::from(after.star_codes))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -114,6 +116,7 @@ pub(super) fn organisation(row: &Row) -> Result<OrganisationRecord, StoreError> 
         has_callback_secret: !row.try_get::<&str>("callback_secret")?.is_empty(),
         recording_retention_days: number(row, "recording_retention_days")?,
         language: word(row, "language", Language::from_name)?,
+        star_codes: row.try_get::<i64>("star_codes")? != 0,
         created_at: instant(row, "created_at_us")?,
         updated_at: instant(row, "updated_at_us")?,
     })

@@ -21,9 +21,9 @@ impl WriteTransaction {
              realm, register, short_numbers, search, created_at_us, updated_at_us, strict_source, max_call_seconds,
              srtp, backup_addresses, outbound_proxy, from_domain,
              country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
-             progress_seconds, qualify_seconds)
+             progress_seconds, qualify_seconds, transfers)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15, $16, $17, $18, $19, $20,
-             $21, $22, $23, $24, $25, $26, $27)")
+             $21, $22, $23, $24, $25, $26, $27, $28)")
         .bind(trunk.id.to_string())
         .bind(trunk.organisation_id.map(|owner| owner.to_string()))
         .bind(&trunk.name)
@@ -51,6 +51,7 @@ impl WriteTransaction {
         .bind(trunk.interop.headers.join("\n"))
         .bind(i64::from(trunk.interop.progress_seconds))
         .bind(i64::from(trunk.interop.qualify_seconds))
+        .bind(i64::from(trunk.interop.transfers))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -67,7 +68,7 @@ impl WriteTransaction {
              updated_at_us = $12, strict_source = $14, max_call_seconds = $15, srtp = $16,
              backup_addresses = $17, outbound_proxy = $18, from_domain = $19, country_code = $20,
              national_prefix = $21, inbound_numbers = $22, outbound_numbers = $23, codecs = $24, headers = $25,
-             progress_seconds = $26, qualify_seconds = $27
+             progress_seconds = $26, qualify_seconds = $27, transfers = $28
              WHERE id = $13")
         .bind(trunk.organisation_id.map(|owner| owner.to_string()))
         .bind(&trunk.name)
@@ -96,6 +97,7 @@ impl WriteTransaction {
         .bind(trunk.interop.headers.join("\n"))
         .bind(i64::from(trunk.interop.progress_seconds))
         .bind(i64::from(trunk.interop.qualify_seconds))
+        .bind(i64::from(trunk.interop.transfers))
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -149,5 +151,6 @@ pub(crate) fn interop(row: &Row) -> Result<TrunkInterop, StoreError> {
         headers: row.try_get::<&str>("headers")?.lines().map(str::to_owned).collect(),
         progress_seconds: number(row, "progress_seconds")?,
         qualify_seconds: number(row, "qualify_seconds")?,
+        transfers: row.try_get::<i64>("transfers")? != 0,
     })
 }

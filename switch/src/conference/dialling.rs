@@ -42,6 +42,7 @@ impl Dialling {
             role: self.role,
             caller_name,
             caller_number,
+            follows: self.is_requested,
         }
     }
 

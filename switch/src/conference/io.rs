@@ -61,6 +61,8 @@ pub struct Arrival {
     pub device: Option<DeviceId>,
     /// Whether the party sends neither RTP nor RTCP at present.
     pub is_silent: bool,
+    /// Whether the call was forwarded: another party than the one that was called may have answered it.
+    pub is_forwarded: bool,
     /// What the party wants.
     pub goal: Goal,
 }
@@ -248,6 +250,8 @@ pub struct Dial {
     pub caller_name: String,
     /// The room's number.
     pub caller_number: String,
+    /// Whether the call follows the forwarding of the extension.
+    pub follows: bool,
 }
 
 /// A note of a room to phones in it.

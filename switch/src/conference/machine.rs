@@ -18,6 +18,7 @@ use sidetone_model::room::{
 };
 use sidetone_model::time::{Now, Timestamp};
 
+use crate::conference::dialling::Dialling;
 use crate::conference::entry::{Callers, Checks, Entrant};
 use crate::conference::invites::{Invites, Scene};
 use crate::conference::live_rooms::{AfterLeaving, KeyedCommand, LiveRooms};
@@ -386,6 +387,11 @@ impl Rooms {
             dialling.report_failure(now, DialFailure::Refused, &mut self.outputs);
             let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
+        }
+        if who.is_forwarded {
+            // A mailbox may have answered, or a person who was not called.
+            let dialling = Dialling { role: Role::Participant, ..dialling };
+            return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);
         }
         if dialling.confirm {
             return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);

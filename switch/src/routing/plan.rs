@@ -188,6 +188,7 @@ mod tests {
             max_outbound_calls: None,
             max_call_seconds: None,
             language: Default::default(),
+            star_codes: true,
         }
     }
 

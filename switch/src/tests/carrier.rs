@@ -12,6 +12,7 @@ pub(super) struct Carrier {
     pub(super) byes: VecDeque<Plan>,
     pub(super) registers: VecDeque<Plan>,
     pub(super) notifies: VecDeque<Plan>,
+    pub(super) updates: VecDeque<Plan>,
     /// The status that answers OPTIONS; `None` sends no response.
     pub(super) options: Option<u16>,
     /// The Call-IDs of phones behind it that are gone: their requests get no response, or 481 after a restart.
@@ -69,6 +70,7 @@ impl Carrier {
             Method::Bye => &mut self.byes,
             Method::Register => &mut self.registers,
             Method::Notify => &mut self.notifies,
+            Method::Update => &mut self.updates,
             Method::Cancel => {
                 let invite = self.requests.iter().rev().find(|before| *before.method() == Method::Invite);
                 let mut cancelled = Response::reply_to(invite.unwrap(), StatusCode::new(487).unwrap());
@@ -87,6 +89,7 @@ impl Carrier {
                         response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
                         response.set_body("application/sdp", SDP).unwrap();
                     }
+                    Method::Update => response.set_body("application/sdp", SDP).unwrap(),
                     Method::Register => {
                         let contact = request.header(Name::Contact).unwrap_or_default().to_owned();
                         let expires = request.header(Name::Expires).unwrap_or_default().to_owned();
@@ -101,6 +104,7 @@ impl Carrier {
                 response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
                 response.push(Name::Require, "100rel").unwrap();
                 response.push(Name::RSeq, "4711").unwrap();
+                response.push(Name::Allow, "INVITE, PRACK, UPDATE").unwrap();
                 response.set_body("application/sdp", SDP).unwrap();
                 vec![response.clone(), response]
             }

@@ -20,6 +20,7 @@ pub(crate) fn organisation(n: u128, domain: &str) -> Organisation {
         max_outbound_calls: None,
         max_call_seconds: None,
         language: Default::default(),
+        star_codes: true,
     }
 }
 

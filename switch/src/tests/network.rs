@@ -37,7 +37,6 @@ use sidetone_sip::ua::{
 };
 use uuid::Uuid;
 
-use crate::admitting::Rank;
 use crate::carriers::AddressPolicy;
 use crate::conference::{RoomNote, RoomsConfig};
 use crate::incoming_message::IncomingMessage;
@@ -178,7 +177,7 @@ impl Net {
         };
         let reach = Reach::new(|server, to| match (server.transport, to == address(SWITCH)) {
             (_, true) => Err(Unreachable::Ourselves),
-            (TrunkTransport::Udp, false) => Ok(Flow::udp(ListenerId(0), to)),
+            (TrunkTransport::Preferred | TrunkTransport::Udp, false) => Ok(Flow::udp(ListenerId(0), to)),
             (TrunkTransport::Tcp, false) => Ok(Flow::tcp_to(to)),
             (TrunkTransport::Tls, false) => {
                 Ok(Flow { listener: ListenerId::to_server(0), remote: to, protocol: Protocol::Tls })
@@ -347,17 +346,6 @@ impl Net {
         Flow::udp(ListenerId(0), address(from))
     }
 
-    /// Fills the table of the switch's own requests, except entries reserved for dialogs, with requests that
-    /// get no response.
-    pub(super) fn fill_requests(&mut self) {
-        let flow = self.flow_of("192.0.2.200:5060");
-        let uri = "sip:nobody@192.0.2.200";
-        let draft = Draft::new(Method::Options, uri, "<sip:a@a>", format!("<{uri}>"));
-        while self.switch.shared.ua.request(self.now, flow, draft.clone()).is_ok() {}
-        self.feed(Input::Timeout);
-        self.run();
-    }
-
     /// 1001 answers the ringing call.
     pub(super) fn pick_up(&mut self) {
         let (leg, key) = self.ringing.take().unwrap();
@@ -418,17 +406,6 @@ impl Net {
         let flow = Flow::udp(ListenerId(0), address(from));
         self.feed(Input::Datagram { flow, bytes: text.into() });
         self.run();
-    }
-
-    /// Feeds a datagram from an address if it is admitted.
-    pub(super) fn knock(&mut self, from: &str, text: &str) -> Result<Rank, Dropped> {
-        let flow = Flow::udp(ListenerId(0), address(from));
-        let admitted = self.switch.admit(self.now, &flow, text.as_bytes());
-        match admitted {
-            Ok(_) => self.inject(from, text.to_owned()),
-            Err(reason) => self.dropped.push(reason),
-        }
-        admitted
     }
 
     /// Completes the delayed journal writes.
@@ -663,6 +640,11 @@ impl Net {
                 if let Some(status) = self.taking {
                     self.phone.respond(self.now, &key, Reply::new(status)).unwrap();
                 }
+                self.noted.push(request);
+            }
+            ua::Output::Event(Event::Updated { key, request, .. }) => {
+                let reply = Reply::new(StatusCode::OK).content("application/sdp", SDP);
+                self.phone.respond(self.now, &key, reply).unwrap();
                 self.noted.push(request);
             }
             ua::Output::Event(Event::Reinvited { key, .. }) => {

@@ -153,7 +153,7 @@ fn a_tenants_name_that_leads_inside_gets_no_register() {
         net.carrier(inside, [Plan::Accept]).registers = [Plan::Accept].into();
         let name = net.questions.pop().unwrap();
         let servers = vec![Server { priority: 0, weight: 0, addresses: vec![address(inside)] }];
-        let answer = Answer { servers, ttl: Duration::from_secs(60) };
+        let answer = Answer { servers, ttl: Duration::from_secs(60), transport: None };
         net.feed(Input::Resolved(name, answer));
         net.run();
         let sent = net.carriers[&address(inside)].of(&Method::Register).len();
@@ -185,7 +185,7 @@ fn two_tenants_at_one_carrier_address_are_one_too_many() {
     net.dial("+447700900123");
     let name = net.questions.pop().unwrap();
     let servers = vec![Server { priority: 0, weight: 0, addresses: vec![address(CARRIER)] }];
-    net.feed(Input::Resolved(name, Answer { servers, ttl: Duration::from_secs(60) }));
+    net.feed(Input::Resolved(name, Answer { servers, ttl: Duration::from_secs(60), transport: None }));
     net.run();
     assert_eq!(net.carriers[&address(CARRIER)].of(&Method::Invite).len(), 0, "{:?}", net.heard);
     let taken = Notice::Carrier(second.id, address(CARRIER).ip(), CarrierFault::Taken);

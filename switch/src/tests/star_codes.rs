@@ -110,3 +110,19 @@ fn codes_are_for_extensions_alone() {
     net.wait(Duration::from_secs(1));
     assert!(net.changes.is_empty());
 }
+
+/// An organisation that has switched them off.
+#[test]
+fn codes_that_are_off_are_numbers() {
+    let mut directory = acme(vec![trunk(1, CARRIER)]);
+    directory.organisations[0].star_codes = false;
+    let mut net = Net::new(directory);
+    for code in ["*72+447700900002", "*72", "*78"] {
+        net.heard.clear();
+        net.dial(code);
+        assert_eq!(net.heard, ["404 Not Found"], "{code}");
+    }
+    assert!(net.changes.is_empty());
+    end(&mut net);
+    assert_eq!(net.records.len(), 3);
+}

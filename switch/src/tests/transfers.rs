@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_model::call::{Direction, EndedBy, HangupCause};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::directory::Network;
+use sidetone_model::directory::{DirectorySnapshot, Network};
 use sidetone_model::ids::CallId;
 use sidetone_sip::message::{Method, Request, StatusCode};
 use sidetone_sip::ua::{Extra, Invite, LegKey, Reply};
@@ -29,7 +29,12 @@ pub(super) struct Desk {
 impl Desk {
     /// The carrier accepts the first call, and then does this.
     pub(super) fn new(then: impl IntoIterator<Item = Plan>) -> Desk {
-        let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
+        Desk::with(acme(vec![trunk(1, CARRIER)]), then)
+    }
+
+    /// The same with another directory.
+    pub(super) fn with(directory: DirectorySnapshot, then: impl IntoIterator<Item = Plan>) -> Desk {
+        let mut net = Net::new(directory);
         net.taking = Some(StatusCode::OK);
         net.carrier(CARRIER, [Plan::Accept]);
         net.dial(ANN);
@@ -45,7 +50,7 @@ impl Desk {
         self.net.run();
     }
 
-    fn refer_to(&mut self, number: &str) {
+    pub(super) fn refer_to(&mut self, number: &str) {
         self.refer(Extra::new().header("Refer-To", format!("<sip:{number}@acme.test>")));
     }
 
@@ -58,7 +63,7 @@ impl Desk {
     }
 
     /// The status lines that the phone was notified of.
-    fn notified(&self) -> Vec<String> {
+    pub(super) fn notified(&self) -> Vec<String> {
         let notifies = self.net.noted.iter().filter(|request| *request.method() == Method::Notify);
         notifies.map(|request| String::from_utf8_lossy(request.body()).trim_end().to_owned()).collect()
     }
@@ -68,7 +73,7 @@ impl Desk {
     }
 
     /// The requests of a method that the carrier received.
-    fn at_carrier(&self, method: &Method) -> Vec<&Request> {
+    pub(super) fn at_carrier(&self, method: &Method) -> Vec<&Request> {
         self.net.carriers[&address(CARRIER)].of(method)
     }
 
@@ -120,7 +125,7 @@ impl Desk {
 }
 
 /// A request of the carrier inside the dialog of an INVITE that it answered.
-fn in_dialog(invite: &Request, method: &str, cseq: u32, more: &str) -> String {
+pub(super) fn in_dialog(invite: &Request, method: &str, cseq: u32, more: &str) -> String {
     let header = |name| invite.header(name).unwrap().to_owned();
     let target = header("Contact");
     let target = target.split(['<', '>']).nth(1).unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::directory::{Secret, Trunk};
+use sidetone_model::trunk_address::TrunkTransport;
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
 use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::{Datagram, Method, Request, parse_datagram};
@@ -148,7 +149,7 @@ fn calls_from_every_server_are_the_trunks() {
     let resolved = |addresses: &[&str]| {
         let addresses = addresses.iter().map(|text| address(text)).collect();
         let servers = vec![Server { priority: 0, weight: 0, addresses }];
-        Answer { servers, ttl: Duration::from_secs(60) }
+        Answer { servers, ttl: Duration::from_secs(60), transport: None }
     };
     net.feed(Input::Resolved(net.questions[0].clone(), resolved(&[SECOND])));
     net.run();
@@ -274,4 +275,27 @@ fn a_short_request_over_a_connection_is_offered_sha_256() {
     net.feed(Input::Message { flow, message });
     net.run();
     assert_eq!(offered(&net), 2);
+}
+
+/// The name of a trunk prefers TCP: its calls go over a connection, and calls over one from there are the trunk's.
+#[test]
+fn a_trunk_is_called_by_the_transport_that_its_name_prefers() {
+    let named = |text: &str| Trunk { address: Some(format!("sip:{text}")), ..trunk(1, FIRST) };
+    for (text, expected) in [
+        ("carrier.example", Protocol::Tcp),
+        ("carrier.example;transport=udp", Protocol::Udp),
+        ("carrier.example;transport=tcp", Protocol::Tcp),
+    ] {
+        let mut net = Net::new(acme(vec![named(text)]));
+        net.carrier(FIRST, [Plan::Accept]);
+        net.dial(WORLD);
+        let name = net.questions.pop().unwrap();
+        let servers = vec![Server { priority: 0, weight: 0, addresses: vec![address(FIRST)] }];
+        let transport = (text == "carrier.example").then_some(TrunkTransport::Tcp);
+        net.resolved(&name, Answer { servers, ttl: Duration::from_secs(60), transport });
+        assert_eq!(net.heard, ["200"], "{text}");
+        let holds_a_connection = net.holds.iter().any(|(flow, held)| *held && flow.protocol == Protocol::Tcp);
+        assert_eq!(holds_a_connection, expected == Protocol::Tcp, "{text}");
+        net.hang_up();
+    }
 }

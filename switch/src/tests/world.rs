@@ -410,7 +410,11 @@ fn a_named_trunk_is_asked_for_once_and_its_servers_tried_in_order() {
     let name = net.questions.pop().unwrap();
     assert_eq!((name.to_string().as_str(), net.questions.len()), ("sip:carrier.example", 0));
     let server = |priority, at| Server { priority, weight: 0, addresses: vec![address(at)] };
-    let answer = Answer { servers: vec![server(2, SECOND), server(1, FIRST)], ttl: Duration::from_secs(60) };
+    let answer = Answer {
+        servers: vec![server(2, SECOND), server(1, FIRST)],
+        ttl: Duration::from_secs(60),
+        transport: None,
+    };
     net.resolved(&name, answer);
     assert_eq!(net.heard, ["200"]);
     let invite = net.carriers[&address(SECOND)].of(&Method::Invite)[0];

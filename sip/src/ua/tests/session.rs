@@ -361,7 +361,9 @@ fn refreshes_that_clash_are_tried_again() {
             46010ms     a>b 491 (1 INVITE)
             46015ms     b>a 491 (2 INVITE)
             46020ms     b>a ACK 1
+            46020ms     b: ReinviteClashed
             46025ms     a>b ACK 2
+            46025ms     a: ReinviteClashed
             48000ms     b: ReinviteDue
             48495ms     a: ReinviteDue
             50100ms     b: RefreshDue

@@ -79,7 +79,9 @@ fn glare() {
             1010ms      b>a 491 (2 INVITE)
             1015ms      a>b 491 (1 INVITE)
             1020ms      a>b ACK 2
+            1020ms      a: ReinviteClashed
             1025ms      b>a ACK 1
+            1025ms      b: ReinviteClashed
             3005ms      b: ReinviteDue
             3490ms      a: ReinviteDue
             9000ms    a reinvite

@@ -151,6 +151,7 @@ impl World {
             trunk: None,
             device: None,
             is_silent: false,
+            is_forwarded: false,
             goal,
         }
     }

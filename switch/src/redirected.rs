@@ -1,0 +1,63 @@
+//! Live calls that an extension forwards: new targets take the place of its phones.
+
+use sidetone_model::ids::CallId;
+
+use crate::call_table::CallTable;
+use crate::diverting;
+use crate::ids::Ids;
+use crate::io::{self, CalleeAt, CalleeSide, Callees, Diverted, Input};
+use crate::live::{LegIdentity, LiveCall};
+use crate::placement::{Onward, Placement};
+
+/// Returns the party that new targets are shown: the caller, the party that a transfer places the call for, or the room
+/// that does.
+pub(super) fn shown(live: &LiveCall, transferred: Option<LegIdentity>, ids: &mut Ids) -> LegIdentity {
+    let caller = live.caller.as_ref().map(|caller| caller.identity.clone());
+    caller.or(transferred).unwrap_or_else(|| LegIdentity {
+        id: ids.leg(),
+        extension: None,
+        number: live.call.facts().caller_number.clone(),
+        name: String::new(),
+    })
+}
+
+/// Gives a live call its new targets; returns the input that rings them. `None` if they are a room, and no caller is
+/// there to enter it.
+pub(super) fn redirect(calls: &mut CallTable, id: CallId, placed: Placement) -> Option<Input> {
+    let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, diverted, forwards, .. } = placed;
+    let live = calls.get_mut(id)?;
+    let facts = diverting::facts(live.call.facts().clone(), facts, &diverted);
+    live.diverted = diverted;
+    let callees = match onward {
+        Onward::Bindings(callees) => {
+            let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
+            live.callees.extend(callees);
+            Callees::AtOnce(at_once)
+        }
+        Onward::Room(goal) => {
+            live.caller.as_ref()?;
+            live.goal = Some(goal);
+            return Some(Input::EnterRoom(Box::new(facts)));
+        }
+        Onward::World(hunt) => {
+            calls.begin_hunt(id, *hunt);
+            Callees::InTurn
+        }
+    };
+    let callee = CalleeSide { policy, srtp, callees, forwards };
+    Some(Input::Divert(Box::new(Diverted { facts, callee })))
+}
+
+/// Rings the target of a requested call whose calling party has answered.
+pub(super) fn ring_target(calls: &mut CallTable, id: CallId, placed: Placement) -> Option<Input> {
+    let live = calls.get_mut(id)?;
+    live.callees.clear();
+    let is_forwarded = !placed.diverted.is_empty();
+    match redirect(calls, id, placed)? {
+        // Without a forwarder the facts stay those of the request.
+        Input::Divert(diverted) if !is_forwarded && diverted.callee.callees != Callees::InTurn => {
+            Some(Input::Onward(io::Onward::Callee(diverted.callee)))
+        }
+        input => Some(input),
+    }
+}

@@ -1,0 +1,21 @@
+//! The web panel: server-rendered pages over the HTTP API.
+//!
+//! The panel has no port of its own. Every page reads and changes by requests to the routes of the API, which it
+//! calls within the process with the session of the visitor. So permissions, scopes, limits and the wording of errors
+//! are those of the API, and no rule is written twice. [`router`] lists the pages.
+
+mod assets;
+mod client;
+mod failure;
+mod form;
+mod layout;
+mod me;
+mod pages;
+mod router;
+mod session;
+mod show;
+mod state;
+mod visitor;
+
+pub use router::router;
+pub use state::PanelSettings;

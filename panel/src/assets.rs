@@ -13,11 +13,11 @@ use sha2::{Digest, Sha256};
 
 /// The files by name: `(name, kind, content)`.
 pub(crate) const FILES: [(&str, &str, &str); 5] = [
-    ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
-    ("live.mjs", "text/javascript; charset=utf-8", include_str!("assets/live.mjs")),
-    ("page.mjs", "text/javascript; charset=utf-8", include_str!("assets/page.mjs")),
-    ("style.css", "text/css; charset=utf-8", include_str!("assets/style.css")),
-    ("zone.mjs", "text/javascript; charset=utf-8", include_str!("assets/zone.mjs")),
+    ("icon.svg", "image/svg+xml", include_str!("files/icon.svg")),
+    ("live.mjs", "text/javascript; charset=utf-8", include_str!("files/live.mjs")),
+    ("page.mjs", "text/javascript; charset=utf-8", include_str!("files/page.mjs")),
+    ("style.css", "text/css; charset=utf-8", include_str!("files/style.css")),
+    ("zone.mjs", "text/javascript; charset=utf-8", include_str!("files/zone.mjs")),
 ];
 
 /// The address of a file.

@@ -72,6 +72,17 @@ pub(crate) fn form_token(me: &Me) -> Markup {
     html! { input type="hidden" name="csrf" value=(me.form_token); }
 }
 
+/// Why a form was refused: its own words, or a hint to the fields when each wrong one is shown.
+pub(crate) fn refusal(failure: &Failure, is_shown: impl Fn(&str) -> bool) -> Markup {
+    let shown = |(field, _): &(String, String)| is_shown(field.split(['.', '[']).next().unwrap_or_default());
+    let stands_beside = !failure.fields.is_empty() && failure.fields.iter().all(shown);
+    html! {
+        div class="alert" role="alert" {
+            p { @if stands_beside { "Check the marked fields." } @else { (show::sentence(&failure.message)) } }
+        }
+    }
+}
+
 /// What went wrong.
 pub(crate) fn failure(failure: &Failure) -> Markup {
     let title = match failure.status.as_u16() {

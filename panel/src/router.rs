@@ -17,7 +17,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::assets;
 use crate::failure::Failure;
 use crate::layout;
-use crate::pages::{call, calls, events, home, live, live_call, live_room, login, phones, rooms, settings};
+use crate::pages::{
+    call, calls, edit, events, home, live, live_call, live_room, login, phones, rooms, settings,
+};
 use crate::state::{Panel, PanelSettings};
 
 /// The pages at `/`, over the routes of the HTTP API; every other path is answered by the API.
@@ -53,6 +55,9 @@ fn pages() -> Router<Panel> {
         .route("/rooms/{room}/sessions/{session}/recording", get(rooms::recording))
         .route("/settings", get(settings::overview))
         .route("/settings/{list}", get(settings::list))
+        .route("/settings/{list}/new", get(edit::new).post(edit::create))
+        .route("/settings/{list}/{id}", get(edit::one).post(edit::change))
+        .route("/settings/{list}/{id}/delete", post(edit::delete))
         .route("/trunks", get(phones::trunks))
         .route("/panel/events", get(events::stream))
         .route("/panel/{name}", get(assets::file))

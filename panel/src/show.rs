@@ -90,7 +90,9 @@ pub(crate) fn money(amount: &Value, currency: &Value) -> String {
 pub(crate) fn columns(names: &[&str]) -> Markup {
     html! {
         thead { tr { @for name in names {
-            th scope="col" class=[name.starts_with('#').then_some("n")] { (name.trim_start_matches('#')) }
+            @if name.is_empty() { td {} } @else {
+                th scope="col" class=[name.starts_with('#').then_some("n")] { (name.trim_start_matches('#')) }
+            }
         } } }
     }
 }

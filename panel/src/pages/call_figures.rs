@@ -76,7 +76,7 @@ pub(crate) fn figures(legs: &[Value]) -> Markup {
                     thead { tr {
                         th scope="col" { "Measured" }
                         @for leg in legs { th scope="col" class="n" { (name(leg)) } }
-                        th scope="col" {}
+                        th scope="col" { "Unit" }
                     } }
                     tbody {
                         @for (label, unit, path) in FIGURES {

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::form::{Fields, segment};
-use crate::layout::Section;
+use crate::layout::{Section, refusal};
 use crate::pages::filters::{self, is_filter};
-use crate::show::{duration, figure, items, money, or_dash, sentence, text, time, verdict};
+use crate::show::{duration, figure, items, money, or_dash, text, time, verdict};
 use crate::visitor::Visitor;
 
 /// A page of the log.
@@ -51,7 +51,7 @@ async fn refused(visitor: &Visitor, asked: &Fields, failure: &Failure) -> Respon
         Ok(form) => {
             let body = html! {
                 h1 { "Calls" }
-                div class="alert" role="alert" { p { (sentence(&failure.message)) } }
+                (refusal(failure, is_filter))
                 (form)
             };
             visitor.refused(Section::Calls, "Calls", failure, &body)

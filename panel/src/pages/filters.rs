@@ -28,7 +28,7 @@ type Filter = (&'static str, &'static str, Entry);
 /// The filters that are always shown.
 const FIRST: [Filter; 7] = [
     ("q", "Search", Entry::Text("number or cause")),
-    ("from", "From (UTC)", Entry::Text("2026-01-31 or 2026-01-31T12:00:00Z")),
+    ("from", "From (UTC)", Entry::Text("2026-01-31T12:00:00Z")),
     ("to", "Before (UTC)", Entry::Text("2026-02-01")),
     ("direction", "Direction", Entry::Choice(&["inbound", "outbound", "internal"])),
     ("media_verdict", "Audio from the caller", Entry::Verdict),

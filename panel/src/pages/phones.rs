@@ -31,7 +31,7 @@ fn phones(found: &Value) -> Markup {
         h1 { "Registered phones " small { (figure(&found["total"])) } }
         @if items(found).is_empty() { p class="empty" { "No phone is registered." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Registered phones" { table class="rows" {
-                (columns(&["Extension", "Name", "State", "From", "Transport", "Device", "#Round trip", "Since", "Expires"]))
+                (columns(&PHONE_COLUMNS))
                 tbody { @for phone in items(found) { tr data-row {
                     td { a href={ "/calls?extension_id=" (segment(text(phone, "extension_id"))) } {
                         (or_dash(text(phone, "number")))
@@ -55,6 +55,9 @@ fn phones(found: &Value) -> Markup {
         }
     }
 }
+
+const PHONE_COLUMNS: [&str; 9] =
+    ["Extension", "Name", "State", "From", "Transport", "Device", "#Round trip", "Since", "Expires"];
 
 fn state(name: &str) -> Markup {
     let class = match name {

@@ -1,4 +1,4 @@
-//! What is configured in the database, to be read.
+//! Lists of what is configured in the database.
 
 use axum::extract::{Path, RawQuery};
 use axum::response::Response;
@@ -6,16 +6,17 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::form::Fields;
+use crate::form::{Fields, segment};
 use crate::layout::Section;
 use crate::me::Me;
+use crate::pages::resources::resource;
 use crate::show::{figure, items, or_dash, time, words};
 use crate::visitor::Visitor;
 
 /// A list: its address here and in the API, its title, the permission that it needs, and the fields that are shown.
 type List = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-const LISTS: [List; 11] = [
+const LISTS: [List; 12] = [
     (
         "extensions",
         "Extensions",
@@ -30,6 +31,12 @@ const LISTS: [List; 11] = [
         "Organisations",
         "directory:read",
         &["name", "sip_domain", "currency", "balance", "credit", "recording_retention_days"],
+    ),
+    (
+        "conference-rooms",
+        "Rooms",
+        "conferences:write",
+        &["number", "name", "participant_pin", "record", "max_members"],
     ),
     ("users", "Users", "users:write", &["email", "name", "role", "disabled", "updated_at"]),
     (
@@ -82,7 +89,7 @@ pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(qu
         html! {
             h1 { (title) " " small { (figure(&found["total"])) } }
             (tabs(&visitor.me, path))
-            (table(path, &found, fields))
+            (table(&visitor.me, path, &found, fields))
         }
     });
     visitor.page(Section::Settings, title, body)
@@ -100,15 +107,23 @@ fn tabs(me: &Me, here: &str) -> Markup {
     }
 }
 
-fn table(path: &str, found: &Value, fields: &[&str]) -> Markup {
+fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
     let next: String =
         form_urlencoded::byte_serialize(crate::show::text(found, "next_cursor").as_bytes()).collect();
+    let may_change = resource(path).is_some_and(|resource| me.may(resource.permission));
     html! {
+        @if may_change { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
         @if items(found).is_empty() { p class="empty" { "The list is empty." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Entries" { table class="rows" {
                 thead { tr { @for field in fields { th scope="col" { (words(field)) } } } }
-                tbody { @for item in items(found) { tr {
-                    @for field in fields { td { (cell(field, &item[*field])) } }
+                tbody { @for item in items(found) { tr data-row {
+                    @for (place, field) in fields.iter().enumerate() {
+                        td { @if place == 0 && may_change {
+                            a href={ "/settings/" (path) "/" (segment(crate::show::text(item, "id"))) } {
+                                (cell(field, &item[*field]))
+                            }
+                        } @else { (cell(field, &item[*field])) } }
+                    }
                 } } }
             } }
         }

@@ -3,7 +3,7 @@
 import { showZone } from "./zone.mjs";
 
 const PAUSE_MS = 250;
-const AT_LEAST_EVERY_MS = 15000;
+const AT_LEAST_EVERY_MS = 5000;
 const parts = () => [...document.querySelectorAll("[data-live]")];
 let due = null;
 let reading = false;

@@ -97,6 +97,7 @@ const MEMBERS: &[(&str, &[&str], &[&str])] = &[
     ("capture", &["call", "media", "model", "sip"], IO),
     ("media", &["wire"], &["axum", "nix", "socket2", "sqlx", "tokio"]),
     ("model", &[], IO),
+    ("panel", &["model"], &["hyper", "sqlx"]),
     ("phone", &["media", "model", "sip"], &["axum", "sqlx"]),
     ("sip", &[], &["axum", "sqlx"]),
     ("store", &["model"], &["axum"]),

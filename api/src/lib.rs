@@ -32,6 +32,6 @@ mod stream;
 pub use auth::TokenKey;
 pub use ports::{DirectoryPorts, Panel, Ports, RatePorts, RoomHistory};
 pub use router::{openapi, router};
-pub use server::{HttpServer, HttpTls};
+pub use server::{HttpServer, HttpTls, Pages};
 pub use settings::{HttpSettings, SharedSettings};
 pub use state::{ApiState, Clock};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sidetone_api::{ApiState, HttpServer};
+use sidetone_panel::PanelSettings;
 use tokio::net::TcpListener;
 
 use crate::clock::wall_clock;
@@ -29,14 +30,18 @@ pub(super) fn reload_tls(tls: &TlsStore, config: &Config) {
     }
 }
 
-/// The server of the API, over TLS if the configuration says so.
+/// The server of the API and the panel, over TLS if the configuration says so.
 pub(crate) fn http_server(
     config: &Config,
     tls: &TlsStore,
     listener: TcpListener,
     state: ApiState,
 ) -> HttpServer {
-    let server = HttpServer::new(listener, state);
+    let mut server = HttpServer::new(listener, state);
+    if config.panel.enabled {
+        let settings = PanelSettings { secure: config.http.tls };
+        server = server.with_pages(Arc::new(move |api| sidetone_panel::router(api, settings)));
+    }
     if !config.http.tls {
         return server;
     }

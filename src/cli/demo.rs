@@ -204,6 +204,7 @@ fn further(table: Table, http: SocketAddr, sip: SocketAddr, access: &Access, arg
            its call_uuid in /api/v1/cdrs/{{uuid}}/quality shows the reason of its verdict, second by second\n  \
            http://{http}/api/v1/docs describes the rest\n\
          \n{user}  as {email}, password {user_password}\n\n  \
+           http://{http}/ in a browser is the panel; over HTTP:\n  \
            curl -s -H 'Content-Type: application/json' \\\n    \
              -d '{{\"email\": \"{email}\", \"password\": \"{user_password}\"}}' \\\n    \
              'http://{http}/api/v1/auth/login'\n\

@@ -15,6 +15,7 @@ impl Config {
         reload.sip(&new.sip);
         reload.media(&new.media);
         reload.http(&new.http);
+        reload.cold("[panel]", new.panel == self.panel);
         reload.config.tls.clone_from(&new.tls);
         reload.cold("[outbound_http]", new.outbound_http == self.outbound_http);
         reload.cold("[rating]", new.rating == self.rating);

@@ -15,8 +15,8 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, Rating, Recordings, Rooms, Sip, Tap,
-    Transport,
+    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, PanelSection, Rating, Recordings, Rooms,
+    Sip, Tap, Transport,
 };
 use crate::config::tls_section::{read_tls, require_certificate};
 use crate::fields::{Fields, Problem};
@@ -35,6 +35,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         sip,
         media,
         http,
+        panel,
         tls,
         outbound_http,
         api,
@@ -51,6 +52,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         "sip",
         "media",
         "http",
+        "panel",
         "tls",
         "outbound_http",
         "api",
@@ -70,6 +72,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_sip(Fields::new(sip.0, sip.1, problems), &mut config.sip);
     read_media(Fields::new(media.0, media.1, problems), &mut config.media);
     read_http(Fields::new(http.0, http.1, problems), &mut config.http);
+    read_panel(Fields::new(panel.0, panel.1, problems), &mut config.panel);
     read_tls(Fields::new(tls.0, tls.1, problems), &mut config.tls);
     read_outbound_http(Fields::new(outbound_http.0, outbound_http.1, problems), &mut config.outbound_http);
     read_rating(Fields::new(rating.0, rating.1, problems), &mut config.rating);
@@ -457,6 +460,13 @@ fn read_http(mut fields: Fields<'_>, http: &mut Http) {
         if let Some(seconds) = fields.integer(name, 1..=HTTP_SECONDS_MAX) {
             *time = Duration::from_secs(seconds.unsigned_abs());
         }
+    }
+    fields.finish();
+}
+
+fn read_panel(mut fields: Fields<'_>, panel: &mut PanelSection) {
+    if let Some(enabled) = fields.boolean("enabled") {
+        panel.enabled = enabled;
     }
     fields.finish();
 }

@@ -31,6 +31,8 @@ pub struct Config {
     pub media: Media,
     /// The HTTP listener.
     pub http: Http,
+    /// The web panel.
+    pub panel: PanelSection,
     /// Certificates.
     pub tls: TlsFiles,
     /// The hosts that callbacks and webhooks may reach.
@@ -256,6 +258,13 @@ impl Http {
     }
 }
 
+/// `[panel]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PanelSection {
+    /// Whether the HTTP listener serves the panel.
+    pub enabled: bool,
+}
+
 /// `[log]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
@@ -314,6 +323,7 @@ impl Default for Config {
                 tls: false,
                 settings: HttpSettings::default(),
             },
+            panel: PanelSection { enabled: true },
             tls: TlsFiles::default(),
             outbound_http: OutboundHttp::default(),
             ai: Ai { enabled: true },

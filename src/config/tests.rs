@@ -53,6 +53,8 @@ fn the_file_of_the_contract_is_read_whole() {
         body_seconds = 2
         idle_seconds = 3
         stall_seconds = 4
+        [panel]
+        enabled = false
         [outbound_http]
         allow_addresses = ["127.0.0.1/32", "fd00::/8"]
         extra_ca = "/etc/ca.pem"
@@ -95,6 +97,7 @@ fn the_file_of_the_contract_is_read_whole() {
         strict_bodies: false,
     };
     assert_eq!(config.http.settings, expected);
+    assert!(!config.panel.enabled && Config::default().panel.enabled);
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             "unknown section",
             "[sipp]\n",
-            "sipp: unknown key, known here are: node, database, sip, media, http, tls, outbound_http, \
+            "sipp: unknown key, known here are: node, database, sip, media, http, panel, tls, outbound_http, \
              api, rating, ai, recordings, rooms, tap, log, cluster",
         ),
         (

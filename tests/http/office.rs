@@ -165,6 +165,12 @@ impl Office {
         Self { names, store, runtime, bus, stop, router, clock, _database: database, _dir: dir }
     }
 
+    /// The routes of the API.
+    #[allow(dead_code, reason = "the panel's tests use it")]
+    pub fn api(&self) -> Router {
+        self.router.clone()
+    }
+
     /// Lets time pass.
     pub fn pass(&self, milliseconds: i64) {
         self.clock.fetch_add(milliseconds * 1000, Ordering::SeqCst);

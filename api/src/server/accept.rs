@@ -30,7 +30,11 @@ pub struct HttpServer {
     listener: Option<TcpListener>,
     state: ApiState,
     tls: Option<HttpTls>,
+    pages: Option<Pages>,
 }
+
+/// Puts other pages in front of the routes of the API, which they can call within the process.
+pub type Pages = Arc<dyn Fn(Router) -> Router + Send + Sync>;
 
 /// Returns the TLS settings of the next connection; `None` when there is no certificate.
 pub type HttpTls = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
@@ -38,13 +42,20 @@ pub type HttpTls = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
 impl HttpServer {
     /// Returns a server on `listener`.
     pub fn new(listener: TcpListener, state: ApiState) -> Self {
-        Self { listener: Some(listener), state, tls: None }
+        Self { listener: Some(listener), state, tls: None, pages: None }
     }
 
     /// Accepts only connections over TLS; the settings are asked for each time.
     #[must_use]
     pub fn secured(mut self, tls: HttpTls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Serves these pages in front of the API.
+    #[must_use]
+    pub fn with_pages(mut self, pages: Pages) -> Self {
+        self.pages = Some(pages);
         self
     }
 
@@ -55,7 +66,9 @@ impl HttpServer {
         let state = self.state.clone();
         let (settings, counters) = (state.settings.clone(), Arc::clone(&state.server));
         let refusals = refusals(&state);
-        let served = Served { router: router(state), settings, counters, refusals, tls: self.tls.clone() };
+        let api = router(state);
+        let router = self.pages.as_ref().map_or_else(|| api.clone(), |pages| pages(api.clone()));
+        let served = Served { router, settings, counters, refusals, tls: self.tls.clone() };
         serve_router(&mut self.listener, served, shutdown).await;
     }
 }

@@ -16,5 +16,5 @@ mod tests;
 mod watch;
 mod wire;
 
-pub use accept::{HttpServer, HttpTls};
+pub use accept::{HttpServer, HttpTls, Pages};
 pub(crate) use counters::ServerCounters;

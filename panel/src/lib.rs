@@ -1,0 +1,25 @@
+//! The web panel: server-rendered pages over the HTTP API.
+//!
+//! The panel has no port of its own. Every page reads and changes by requests to the routes of the API, which it
+//! calls within the process with the session of the visitor. So permissions, scopes, limits and the wording of errors
+//! are those of the API, and no rule is written twice. [`router`] lists the pages.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a JSON value by a name is null when it is absent; nothing else is indexed"
+)]
+
+mod assets;
+mod client;
+mod failure;
+mod form;
+mod layout;
+mod me;
+mod pages;
+mod router;
+mod session;
+mod show;
+mod state;
+mod visitor;
+
+pub use router::router;
+pub use state::PanelSettings;

@@ -1,0 +1,31 @@
+//! The user that a page is for.
+
+use serde_json::Value;
+
+/// The user of the session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Me {
+    pub(crate) name: String,
+    /// The token that every form sends.
+    pub(crate) form_token: String,
+    permissions: Vec<String>,
+}
+
+impl Me {
+    /// Reads the answer of `GET /auth/me`.
+    pub(crate) fn of(user: &Value, form_token: String) -> Self {
+        let text = |key: &str| user[key].as_str().unwrap_or_default().to_owned();
+        let name = if text("name").is_empty() { text("email") } else { text("name") };
+        let permissions = user["permissions"].as_array().into_iter().flatten();
+        Self {
+            name,
+            form_token,
+            permissions: permissions.filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    }
+
+    /// Whether the user holds the permission. It decides what is shown; the API decides what is answered.
+    pub(crate) fn may(&self, permission: &str) -> bool {
+        self.permissions.iter().any(|held| held == permission)
+    }
+}

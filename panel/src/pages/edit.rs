@@ -1,0 +1,217 @@
+//! Forms that create, change and delete what the settings list.
+
+use axum::extract::Path;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::form::{Fields, segment};
+use crate::layout::{Section, refusal};
+use crate::pages::resources::{Field, Kind, Resource, choices, resource};
+use crate::show::{or_dash, sentence, text, words};
+use crate::visitor::{Change, Visitor, see};
+
+/// The form for a new one.
+pub(crate) async fn new(visitor: Visitor, Path(list): Path<String>) -> Response {
+    let Some(resource) = resource(&list) else { return nothing(&visitor) };
+    shown(&visitor, Form { resource, id: None, entered: &Fields::default(), failure: None }).await
+}
+
+/// Creates one.
+pub(crate) async fn create(Path(list): Path<String>, Change { visitor, fields }: Change) -> Response {
+    let Some(resource) = resource(&list) else { return nothing(&visitor) };
+    let body = resource.created(&fields);
+    match visitor.client.send(Method::POST, &format!("/{}", resource.path), Some(&body)).await {
+        Ok(created) => secret_or_list(&visitor, resource, &created),
+        Err(failure) => {
+            shown(&visitor, Form { resource, id: None, entered: &fields, failure: Some(&failure) }).await
+        }
+    }
+}
+
+/// The form of one that exists.
+pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String)>) -> Response {
+    let Some(resource) = resource(&list) else { return nothing(&visitor) };
+    match visitor.client.get(&address(resource, &id)).await {
+        Ok(item) => {
+            let mut entered = Fields::default();
+            for field in resource.fields {
+                entered.set(field.name, &field.shown(&item));
+            }
+            shown(&visitor, Form { resource, id: Some(&id), entered: &entered, failure: None }).await
+        }
+        Err(failure) => visitor.failed(Some(Section::Settings), &failure),
+    }
+}
+
+/// Changes one: only what differs from what is stored.
+pub(crate) async fn change(
+    Path((list, id)): Path<(String, String)>,
+    Change { visitor, fields }: Change,
+) -> Response {
+    let Some(resource) = resource(&list) else { return nothing(&visitor) };
+    let path = address(resource, &id);
+    let changed = match visitor.client.get(&path).await {
+        Ok(item) => {
+            let body = resource.changed(&item, &fields);
+            visitor.client.send(Method::PATCH, &path, Some(&body)).await
+        }
+        Err(failure) => Err(failure),
+    };
+    match changed {
+        Ok(_) => see(&format!("/settings/{}", resource.path)),
+        Err(failure) => {
+            shown(&visitor, Form { resource, id: Some(&id), entered: &fields, failure: Some(&failure) }).await
+        }
+    }
+}
+
+/// Deletes one.
+pub(crate) async fn delete(
+    Path((list, id)): Path<(String, String)>,
+    Change { visitor, .. }: Change,
+) -> Response {
+    let Some(resource) = resource(&list) else { return nothing(&visitor) };
+    match visitor.client.send(Method::DELETE, &address(resource, &id), None).await {
+        Ok(_) => see(&format!("/settings/{}", resource.path)),
+        Err(failure) => visitor.failed(Some(Section::Settings), &failure),
+    }
+}
+
+/// A form with what was entered.
+struct Form<'f> {
+    resource: &'static Resource,
+    /// `None` for a new one.
+    id: Option<&'f str>,
+    entered: &'f Fields,
+    failure: Option<&'f Failure>,
+}
+
+async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
+    let Form { resource, id, failure, .. } = form;
+    if failure.is_some_and(|failure| [401, 403, 404].contains(&failure.status.as_u16())) {
+        return visitor
+            .failed(Some(Section::Settings), &failure.cloned().unwrap_or_else(Failure::nothing_here));
+    }
+    if !visitor.me.may(resource.permission) {
+        let message = format!("changing it needs the permission {}", resource.permission);
+        return visitor.failed(Some(Section::Settings), &Failure::new(StatusCode::FORBIDDEN, message));
+    }
+    let mut fields = Vec::new();
+    for field in resource.fields {
+        let choices = match field.kind {
+            // A list that cannot be read leaves a field for the id.
+            Kind::Id(path, name) => visitor
+                .client
+                .get(&format!("{path}?limit=500"))
+                .await
+                .map(|found| choices(&found, name))
+                .unwrap_or_default(),
+            Kind::Choice(known) => known.iter().map(|name| ((*name).to_owned(), words(name))).collect(),
+            _ => Vec::new(),
+        };
+        fields.push(input(field, form.entered.get(field.name), &choices, failure));
+    }
+    let title = match id {
+        Some(_) => format!("Change {}", resource.one),
+        None => format!("New {}", resource.one),
+    };
+    let body = page(visitor, &form, &title, &fields);
+    match failure {
+        Some(failure) => visitor.refused(Section::Settings, &title, failure, &body),
+        None => visitor.page(Section::Settings, &title, Ok(body)),
+    }
+}
+
+fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> Markup {
+    let list = format!("/settings/{}", form.resource.path);
+    let action = format!("{list}/{}", form.id.map_or_else(|| "new".to_owned(), segment));
+    html! {
+        p class="crumbs" { a href="/settings" { "Settings" } " / " a href=(list) { (words(form.resource.path)) } }
+        h1 { (title) }
+        @if let Some(failure) = form.failure {
+            (refusal(failure, |name| form.resource.fields.iter().any(|field| field.name == name)))
+        }
+        form class="card" method="post" action=(action) {
+            (visitor.token())
+            div class="fields" { @for field in fields { (field) } }
+            div class="actions" { button type="submit" { "Save" } a href=(list) { "Cancel" } }
+        }
+        @if form.id.is_some() {
+            details class="ask" { summary { "Delete" }
+                form class="inline" method="post" action={ (action) "/delete" } {
+                    (visitor.token()) button type="submit" class="danger" { "Delete now" }
+                } }
+        }
+    }
+}
+
+fn input(field: &Field, value: &str, choices: &[(String, String)], failure: Option<&Failure>) -> Markup {
+    let name = field.name;
+    let problem = failure.and_then(|failure| failure.of_field(name));
+    let describes = problem.map(|_| format!("{name}-problem"));
+    let describes = describes.as_deref();
+    let invalid = problem.map(|_| "true");
+    html! {
+        div class="field" {
+            label for=(name) { (field.label) }
+            @match field.kind {
+                Kind::Choice(_) | Kind::Id(..) if !choices.is_empty() => {
+                    select id=(name) name=(name) aria-describedby=[describes] aria-invalid=[invalid] {
+                        option value="" { "–" }
+                        @for (id, label) in choices {
+                            option value=(id) selected[id == value] { (or_dash(label)) }
+                        }
+                        @if !value.is_empty() && choices.iter().all(|(id, _)| id != value) {
+                            option value=(value) selected { (value) }
+                        }
+                    }
+                }
+                Kind::Flag => {
+                    input id=(name) name=(name) type="checkbox" value="1" checked[!value.is_empty()];
+                }
+                Kind::Lines => {
+                    textarea id=(name) name=(name) rows="3" aria-describedby=[describes] aria-invalid=[invalid] {
+                        (value)
+                    }
+                }
+                Kind::Secret => {
+                    input id=(name) name=(name) type="password" autocomplete="new-password"
+                        aria-describedby=[describes] aria-invalid=[invalid];
+                }
+                _ => {
+                    input id=(name) name=(name) value=(value) autocomplete="off"
+                        inputmode=[(field.kind == Kind::Number).then_some("numeric")]
+                        aria-describedby=[describes] aria-invalid=[invalid];
+                }
+            }
+            @if let Some(problem) = problem { p class="problem" id=[describes] { (sentence(problem)) } }
+        }
+    }
+}
+
+/// A secret that the API answers once, or the list.
+fn secret_or_list(visitor: &Visitor, resource: &Resource, created: &Value) -> Response {
+    let list = format!("/settings/{}", resource.path);
+    let secret = ["key", "password", "secret"].into_iter().find(|name| !text(created, name).is_empty());
+    let Some(name) = secret else { return see(&list) };
+    let body = html! {
+        h1 { "Created" }
+        div class="done" role="status" {
+            p { "This " (name) " is shown once. Copy it now." }
+            p class="secret" { (text(created, name)) }
+        }
+        p { a href=(list) { "Back to the list" } }
+    };
+    visitor.page(Section::Settings, "Created", Ok(body))
+}
+
+fn address(resource: &Resource, id: &str) -> String {
+    format!("/{}/{}", resource.path, segment(id))
+}
+
+fn nothing(visitor: &Visitor) -> Response {
+    visitor.failed(Some(Section::Settings), &Failure::nothing_here())
+}

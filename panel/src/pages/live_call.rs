@@ -1,0 +1,42 @@
+//! One live call with its quality as it is now.
+
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::assets;
+use crate::failure::Failure;
+use crate::form::segment;
+use crate::layout::Section;
+use crate::pages::call_figures::{figures, leg, summary};
+use crate::pages::live::KINDS;
+use crate::show::{or_dash, text, time, words};
+use crate::visitor::{Visitor, see};
+
+/// The page of a live call; a call that is over has its record.
+pub(crate) async fn page(visitor: Visitor, Path(uuid): Path<String>) -> Response {
+    let uuid = segment(&uuid);
+    let body = match visitor.client.get(&format!("/calls/{uuid}")).await {
+        Err(failure) if failure.status.as_u16() == 404 => return see(&format!("/calls/{uuid}")),
+        Err(failure) => Err(failure),
+        Ok(call) => content(&visitor, &uuid, &call).await,
+    };
+    visitor.page(Section::Live, "Live call", body)
+}
+
+async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, Failure> {
+    let quality = visitor.client.get(&format!("/calls/{uuid}/quality")).await?;
+    let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
+    Ok(html! {
+        script type="module" src=(assets::address("live.mjs")) {}
+        p class="crumbs" { a href="/live" { "Live" } }
+        div id="live-call" data-live="call.*" data-kinds=(KINDS) {
+            h1 { (or_dash(text(call, "caller"))) " → " (or_dash(text(call, "destination"))) " "
+                small { (words(text(call, "state"))) " since " (time(&call["started_at"])) } }
+            (summary(&quality))
+            (figures(legs))
+            @for one in legs { (leg(one)) }
+        }
+    })
+}

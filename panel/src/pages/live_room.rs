@@ -1,0 +1,129 @@
+//! One live room: its members, and what moderators may do.
+
+use axum::extract::Path;
+use axum::http::Method;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use crate::assets;
+use crate::failure::Failure;
+use crate::form::segment;
+use crate::layout::Section;
+use crate::pages::live::{KINDS, states};
+use crate::show::{columns, flag, or_dash, text, time};
+use crate::visitor::{Change, Visitor, see};
+
+/// The page of a live room.
+pub(crate) async fn page(visitor: Visitor, Path(room): Path<String>) -> Response {
+    let body = visitor.client.get(&format!("/conferences/{}", segment(&room))).await;
+    visitor.page(Section::Live, "Live room", body.map(|room| content(&visitor, &room)))
+}
+
+/// Changes the room.
+pub(crate) async fn control(
+    Path((room, what)): Path<(String, String)>,
+    Change { visitor, .. }: Change,
+) -> Response {
+    let room = segment(&room);
+    let (name, body) = match what.as_str() {
+        "record-on" => ("record", Some(json!({"on": true}))),
+        "record-off" => ("record", Some(json!({"on": false}))),
+        known @ ("end" | "lock" | "mute-all" | "unlock") => (known, None),
+        _ => return visitor.failed(Some(Section::Live), &Failure::nothing_here()),
+    };
+    let path = format!("/conferences/{room}/{name}");
+    let done = visitor.client.send(Method::POST, &path, body.as_ref()).await;
+    let next = if name == "end" { "/live".to_owned() } else { format!("/live/rooms/{room}") };
+    after(&visitor, done, &next)
+}
+
+/// Changes a member of the room.
+pub(crate) async fn member(
+    Path((room, member, what)): Path<(String, String, String)>,
+    Change { visitor, .. }: Change,
+) -> Response {
+    if !["kick", "mute", "unmute"].contains(&what.as_str()) {
+        return visitor.failed(Some(Section::Live), &Failure::nothing_here());
+    }
+    let room = segment(&room);
+    let path = format!("/conferences/{room}/members/{}/{what}", segment(&member));
+    let done = visitor.client.send(Method::POST, &path, None).await;
+    after(&visitor, done, &format!("/live/rooms/{room}"))
+}
+
+fn after(visitor: &Visitor, done: Result<Value, Failure>, next: &str) -> Response {
+    match done {
+        Ok(_) => see(next),
+        Err(failure) => visitor.failed(Some(Section::Live), &failure),
+    }
+}
+
+fn content(visitor: &Visitor, room: &Value) -> Markup {
+    let members = room["members"].as_array().map_or(&[][..], Vec::as_slice);
+    let may_control = flag(room, "can_control");
+    let path = format!("/live/rooms/{}", segment(text(room, "room")));
+    html! {
+        script type="module" src=(assets::address("live.mjs")) {}
+        p class="crumbs" { a href="/live" { "Live" } }
+        div id="live-room" data-live="conference.updated" data-kinds=(KINDS) {
+            h1 { (or_dash(text(room, "room_name"))) " " small { "since " (time(&room["started_at"])) } }
+            p { (states(room)) }
+            @if may_control { (room_controls(visitor, room, &path)) }
+            div class="scroll" { table {
+                (columns(&["Member", "Role", "Joined", "State", ""]))
+                tbody { @for member in members { (member_row(visitor, member, may_control, &path)) } }
+            } }
+        }
+    }
+}
+
+fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
+    let choose = |key: &str, on: (&'static str, &'static str), off: (&'static str, &'static str)| {
+        if flag(room, key) { on } else { off }
+    };
+    let buttons = [
+        choose("locked", ("unlock", "Unlock"), ("lock", "Lock")),
+        choose("all_muted", ("mute-all", "Unmute all"), ("mute-all", "Mute all")),
+        choose("recording", ("record-off", "Stop recording"), ("record-on", "Record")),
+    ];
+    html! {
+        div class="controls" {
+            @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
+            details class="ask" { summary { "End the room" }
+                (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
+        }
+    }
+}
+
+fn member_row(visitor: &Visitor, member: &Value, may_control: bool, path: &str) -> Markup {
+    let mute = if flag(member, "muted") { ("unmute", "Unmute") } else { ("mute", "Mute") };
+    let path = format!("{path}/members/{}", member["id"].as_u64().unwrap_or_default());
+    html! {
+        tr {
+            td { b { (or_dash(text(member, "name"))) } " " span class="soft" { (text(member, "number")) } }
+            td { (text(member, "role")) }
+            td { (time(&member["joined_at"])) }
+            td {
+                @if flag(member, "talking") { span class="chip good" { "talking" } " " }
+                @if flag(member, "muted") { span class="chip warn" { "muted" } " " }
+                @if flag(member, "deaf") { span class="chip warn" { "deaf" } " " }
+                @if flag(member, "on_hold") { span class="chip warn" { "on hold" } " " }
+                @if flag(member, "waiting") { span class="chip none" { "waiting" } " " }
+            }
+            td { @if may_control { div class="controls" {
+                (button(visitor, &format!("{path}/{}", mute.0), mute.1, "plain"))
+                details class="ask" { summary { "Remove" }
+                    (button(visitor, &format!("{path}/kick"), "Remove now", "danger")) }
+            } } }
+        }
+    }
+}
+
+fn button(visitor: &Visitor, action: &str, label: &str, class: &str) -> Markup {
+    html! {
+        form method="post" action=(action) class="inline" {
+            (visitor.token()) button type="submit" class=(class) { (label) }
+        }
+    }
+}

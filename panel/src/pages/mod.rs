@@ -1,0 +1,18 @@
+//! The pages, one file each.
+
+pub(crate) mod call;
+pub(crate) mod call_figures;
+pub(crate) mod calls;
+pub(crate) mod edit;
+pub(crate) mod events;
+pub(crate) mod filters;
+pub(crate) mod home;
+pub(crate) mod live;
+pub(crate) mod live_call;
+pub(crate) mod live_room;
+pub(crate) mod login;
+pub(crate) mod phones;
+pub(crate) mod plots;
+pub(crate) mod resources;
+pub(crate) mod rooms;
+pub(crate) mod settings;

@@ -1,0 +1,150 @@
+//! Lists of what is configured in the database.
+
+use axum::extract::{Path, RawQuery};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::form::{Fields, segment};
+use crate::layout::Section;
+use crate::me::Me;
+use crate::pages::resources::resource;
+use crate::show::{figure, items, or_dash, time, words};
+use crate::visitor::Visitor;
+
+/// A list: its address here and in the API, its title, the permission that it needs, and the fields that are shown.
+type List = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+const LISTS: [List; 12] = [
+    (
+        "extensions",
+        "Extensions",
+        "directory:read",
+        &["number", "name", "srtp", "codec_string", "do_not_disturb", "updated_at"],
+    ),
+    ("numbers", "Numbers", "directory:read", &["number", "destination", "updated_at"]),
+    ("teams", "Teams", "directory:read", &["name", "updated_at"]),
+    ("agents", "Agents", "directory:read", &["name", "kind", "updated_at"]),
+    (
+        "organisations",
+        "Organisations",
+        "directory:read",
+        &["name", "sip_domain", "currency", "balance", "credit", "recording_retention_days"],
+    ),
+    (
+        "conference-rooms",
+        "Rooms",
+        "conferences:write",
+        &["number", "name", "participant_pin", "record", "max_members"],
+    ),
+    ("users", "Users", "users:write", &["email", "name", "role", "disabled", "updated_at"]),
+    (
+        "api-keys",
+        "Keys",
+        "keys:write",
+        &["name", "prefix", "last4", "preset", "rate_per_minute", "allow", "updated_at"],
+    ),
+    (
+        "webhooks",
+        "Webhooks",
+        "webhooks:read",
+        &["url", "active", "events", "failing_since", "disabled_reason"],
+    ),
+    (
+        "sell-rates",
+        "Prices",
+        "billing:read",
+        &["prefix", "per_minute", "currency", "increments", "from_time", "to_time"],
+    ),
+    (
+        "cost-rates",
+        "Carrier prices",
+        "margin:read",
+        &["prefix", "per_minute", "currency", "increments", "from_time", "to_time"],
+    ),
+    (
+        "ai-prices",
+        "AI prices",
+        "billing:read",
+        &["provider", "model", "kind", "currency", "output_per_million", "from_time"],
+    ),
+];
+
+/// The lists that the visitor may read.
+pub(crate) async fn overview(visitor: Visitor) -> Response {
+    let body = html! { h1 { "Settings" } (tabs(&visitor.me, "")) p class="soft" { "Choose a list." } };
+    visitor.page(Section::Settings, "Settings", Ok(body))
+}
+
+/// One list.
+pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(query): RawQuery) -> Response {
+    let Some((path, title, _, fields)) = LISTS.iter().find(|(path, ..)| *path == name) else {
+        return visitor.failed(Some(Section::Settings), &Failure::nothing_here());
+    };
+    let asked = Fields::of_query(query.as_deref());
+    let cursor: String = form_urlencoded::byte_serialize(asked.get("cursor").as_bytes()).collect();
+    let found = visitor.client.get(&format!("/{path}?limit=100&cursor={cursor}")).await;
+    let body = found.map(|found| {
+        html! {
+            h1 { (title) " " small { (figure(&found["total"])) } }
+            (tabs(&visitor.me, path))
+            (table(&visitor.me, path, &found, fields))
+        }
+    });
+    visitor.page(Section::Settings, title, body)
+}
+
+fn tabs(me: &Me, here: &str) -> Markup {
+    html! {
+        nav class="controls" aria-label="Lists" {
+            @for (path, title, permission, _) in LISTS {
+                @if me.may(permission) {
+                    a href={ "/settings/" (path) } aria-current=[(here == path).then_some("page")] { (title) }
+                }
+            }
+        }
+    }
+}
+
+fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
+    let next: String =
+        form_urlencoded::byte_serialize(crate::show::text(found, "next_cursor").as_bytes()).collect();
+    let may_change = resource(path).is_some_and(|resource| me.may(resource.permission));
+    html! {
+        @if may_change { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
+        @if items(found).is_empty() { p class="empty" { "The list is empty." } } @else {
+            div class="scroll" tabindex="0" role="region" aria-label="Entries" { table class="rows" {
+                thead { tr { @for field in fields { th scope="col" { (words(field)) } } } }
+                tbody { @for item in items(found) { tr data-row {
+                    @for (place, field) in fields.iter().enumerate() {
+                        td { @if place == 0 && may_change {
+                            a href={ "/settings/" (path) "/" (segment(crate::show::text(item, "id"))) } {
+                                (cell(field, &item[*field]))
+                            }
+                        } @else { (cell(field, &item[*field])) } }
+                    }
+                } } }
+            } }
+        }
+        @if !next.is_empty() {
+            nav class="paging" aria-label="Pages of the list" {
+                a rel="next" href={ "/settings/" (path) "?cursor=" (next) } { "Next page" }
+            }
+        }
+    }
+}
+
+fn cell(field: &str, value: &Value) -> Markup {
+    match value {
+        _ if ["_at", "_time", "_since"].iter().any(|end| field.ends_with(end)) => time(value),
+        Value::Bool(flag) => html! { @if *flag { "yes" } @else { "no" } },
+        Value::Array(parts) => {
+            let shown: Vec<String> =
+                parts.iter().map(|part| part.as_str().map_or_else(|| figure(part), str::to_owned)).collect();
+            html! { (or_dash(&shown.join(", "))) }
+        }
+        Value::String(text) => html! { (or_dash(text)) },
+        value => html! { (figure(value)) },
+    }
+}

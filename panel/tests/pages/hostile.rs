@@ -1,0 +1,112 @@
+//! An API that answers as its document says, with one text for every string.
+
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+/// Answers every operation of the document; every string is `text`.
+pub(crate) fn api(text: &str) -> Router {
+    Router::new().fallback(answer).with_state(text.to_owned())
+}
+
+/// An API that refuses everything but the session with this status and text.
+pub(crate) fn refusing(status: u16, text: &str) -> Router {
+    let text = text.to_owned();
+    Router::new().fallback(async move |request: Request<Body>| {
+        if request.uri().path() == "/api/v1/auth/me" {
+            return axum::Json(user(&text)).into_response();
+        }
+        let fields = json!([{"field": "q", "message": text}, {"field": "name", "message": text}]);
+        let error = json!({"error": {"code": "x", "message": text, "fields": fields}});
+        (StatusCode::from_u16(status).unwrap(), axum::Json(error)).into_response()
+    })
+}
+
+fn user(name: &str) -> Value {
+    let permissions: Vec<&str> = sidetone_model::access::Permission::ALL.iter().map(|p| p.as_str()).collect();
+    json!({"name": name, "email": name, "organisation_id": name, "role": name, "permissions": permissions})
+}
+
+async fn answer(State(text): State<String>, request: Request<Body>) -> Response {
+    let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+    if path == "/api/v1/auth/me" {
+        return axum::Json(user(&text)).into_response();
+    }
+    let document = document();
+    let Some(schema) = schema_of(document, &method, &path) else {
+        return (StatusCode::NOT_FOUND, axum::Json(json!({"error": {"code": "not_found", "message": text}})))
+            .into_response();
+    };
+    axum::Json(value(document, &schema, &text, 0)).into_response()
+}
+
+/// The document of the API, read once.
+fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| serde_json::from_str(include_str!("../../../api/openapi.json")).unwrap())
+}
+
+/// The schema of the successful answer; null for an answer without one.
+fn schema_of(document: &Value, method: &Method, path: &str) -> Option<Value> {
+    let asked: Vec<&str> = path.split('/').collect();
+    let paths = document["paths"].as_object().unwrap();
+    let matching = paths.iter().filter(|(template, _)| {
+        let parts: Vec<&str> = template.split('/').collect();
+        parts.len() == asked.len()
+            && parts.iter().zip(&asked).all(|(part, asked)| part == asked || part.starts_with('{'))
+    });
+    // A literal path wins over one with parameters.
+    let (_, operations) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
+    let operation = operations.get(method.as_str().to_lowercase())?;
+    let (_, response) =
+        operation["responses"].as_object()?.iter().find(|(status, _)| status.starts_with('2'))?;
+    Some(response["content"]["application/json"]["schema"].clone())
+}
+
+/// A value of the schema with every field; strings are `text`, numbers 7, flags true.
+fn value(document: &Value, schema: &Value, text: &str, depth: usize) -> Value {
+    if depth > 12 {
+        return Value::Null;
+    }
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.rsplit('/').next().unwrap();
+        return value(document, &document["components"]["schemas"][name], text, depth + 1);
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        let mut whole = Map::new();
+        for part in parts {
+            if let Value::Object(fields) = value(document, part, text, depth + 1) {
+                whole.extend(fields);
+            }
+        }
+        return Value::Object(whole);
+    }
+    for key in ["oneOf", "anyOf"] {
+        if let Some(first) =
+            schema[key].as_array().and_then(|parts| parts.iter().find(|part| part["type"] != "null"))
+        {
+            return value(document, first, text, depth + 1);
+        }
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let fields = properties.iter().map(|(name, of)| (name.clone(), value(document, of, text, depth + 1)));
+        return Value::Object(fields.collect());
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    match kinds.iter().find(|kind| **kind != "null") {
+        Some(&"array") => json!([value(document, &schema["items"], text, depth + 1)]),
+        Some(&"boolean") => json!(true),
+        Some(&"integer" | &"number") => json!(7),
+        Some(&"object") => json!({text: text}),
+        _ => json!(text),
+    }
+}

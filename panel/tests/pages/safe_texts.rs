@@ -1,0 +1,122 @@
+//! No text that a phone, a capture, a contact or a program chooses becomes markup.
+
+use crate::browser::Browser;
+use crate::hostile;
+use crate::markup::assert_harmless;
+
+/// Texts that execute where a page forgets to escape: in text, in attributes of both quotes, in URLs and in scripts.
+const ATTACKS: [&str; 10] = [
+    "<script>alert('mark')</script>mark",
+    "\"><img src=x onerror=alert(1)>mark",
+    "' onmouseover='alert(1)' mark='",
+    "\" autofocus onfocus=\"alert(1)\" mark=\"",
+    "javascript:alert('mark')",
+    "</title><svg/onload=alert('mark')>",
+    "</textarea><iframe srcdoc='<script>mark</script>'>",
+    "<!--<img src=\"--><img src=x onerror=alert('mark')//\">",
+    "mark\r\nSet-Cookie: a=b",
+    "data:text/html,<script>mark</script>",
+];
+
+/// Every page, with an id where one stands.
+pub(crate) const PAGES: &[&str] = &[
+    "/",
+    "/?days=7",
+    "/calls",
+    "/calls?more=1",
+    "/calls/1",
+    "/live",
+    "/live/calls/1",
+    "/live/rooms/1",
+    "/phones",
+    "/rooms",
+    "/rooms/1",
+    "/settings",
+    "/settings/agents",
+    "/settings/agents/1",
+    "/settings/agents/new",
+    "/settings/ai-prices",
+    "/settings/api-keys",
+    "/settings/api-keys/1",
+    "/settings/cost-rates",
+    "/settings/conference-rooms",
+    "/settings/conference-rooms/1",
+    "/settings/extensions",
+    "/settings/extensions/1",
+    "/settings/numbers",
+    "/settings/organisations",
+    "/settings/sell-rates",
+    "/settings/teams",
+    "/settings/users",
+    "/settings/users/1",
+    "/settings/webhooks",
+    "/settings/webhooks/1",
+    "/trunks",
+];
+
+#[tokio::test]
+async fn no_text_of_the_api_becomes_markup() {
+    for attack in ATTACKS {
+        let mut browser = Browser::logged_in(hostile::api(attack));
+        for path in PAGES {
+            let page = browser.get(path).await;
+            assert_eq!(page.status, 200, "{path}: {}", page.text);
+            assert!(page.text.contains("mark"), "{path} shows the user's name");
+            assert_harmless(&page.text, &format!("{path} with {attack:?}"));
+        }
+    }
+}
+
+/// The test above looks at what pages show: most of them show many texts of the API.
+#[tokio::test]
+async fn pages_show_texts() {
+    let mut browser = Browser::logged_in(hostile::api("mark<i>"));
+    for (path, least) in [
+        ("/calls", 5),
+        ("/calls?more=1", 8),
+        ("/calls/1", 30),
+        ("/live", 8),
+        ("/live/rooms/1", 4),
+        ("/phones", 6),
+        ("/trunks", 8),
+        ("/rooms/1", 4),
+    ] {
+        let page = browser.get(path).await;
+        let shown = page.text.matches("mark&lt;i&gt;").count();
+        assert!(shown >= least, "{path} shows {shown}");
+    }
+}
+
+#[tokio::test]
+async fn no_text_of_an_error_becomes_markup() {
+    for attack in ATTACKS {
+        for status in [400, 403, 404, 409, 429, 503] {
+            let mut browser = Browser::logged_in(hostile::refusing(status, attack));
+            for path in PAGES {
+                let page = browser.get(path).await;
+                // A live call that is over leads to its record.
+                assert!([status, 200, 303].contains(&page.status), "{path}: {}", page.status);
+                assert_harmless(&page.text, &format!("{path} refused with {attack:?}"));
+            }
+        }
+    }
+}
+
+/// What stands in the address is shown in forms.
+#[tokio::test]
+async fn no_text_of_the_address_becomes_markup() {
+    for attack in ATTACKS {
+        let encoded: String = form_urlencoded::byte_serialize(attack.as_bytes()).collect();
+        let mut browser = Browser::logged_in(hostile::api("plain"));
+        let paths =
+            ["q", "from", "direction", "hangup_cause", "extension_id", "sort", "order", "cursor", "limit"];
+        for name in paths {
+            let page = browser.get(&format!("/calls?{name}={encoded}")).await;
+            assert_harmless(&page.text, &format!("{name}={attack:?}"));
+        }
+        let page = browser.get(&format!("/login?next={encoded}")).await;
+        assert_harmless(&page.text, attack);
+        let page = browser.get(&format!("/calls/{}", encoded.replace('+', "%20"))).await;
+        assert_harmless(&page.text, attack);
+    }
+}

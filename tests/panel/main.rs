@@ -1,0 +1,25 @@
+//! The panel over the HTTP API and a real database: who sees and does what.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    dead_code,
+    unreachable_pub,
+    reason = "a helper of a test may fail the test"
+)]
+
+#[path = "../common/database.rs"]
+mod database;
+mod engine;
+#[path = "../http/face.rs"]
+mod face;
+mod login;
+#[path = "../http/office.rs"]
+mod office;
+mod people;
+#[path = "../common/records.rs"]
+mod records;
+mod settings;
+mod site;

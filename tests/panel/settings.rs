@@ -1,0 +1,81 @@
+//! Forms of settings: who may send them, and what the API makes of them.
+
+use crate::site::{Browser, Site};
+
+/// Opens the form at `path` and sends these fields.
+fn fill(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> crate::site::Page {
+    let form = browser.get(path);
+    assert_eq!(form.status, 200, "{path}: {}", form.text);
+    let token = form.token();
+    let fields: Vec<(&str, &str)> =
+        [("csrf", token.as_str())].into_iter().chain(fields.iter().copied()).collect();
+    browser.post(path, &fields)
+}
+
+#[test]
+fn a_team_is_created_changed_and_deleted() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let page = fill(&mut boss, "/settings/teams/new", &[("name", "night shift")]);
+    assert_eq!((page.status, page.header("location")), (303, "/settings/teams"), "{}", page.text);
+    let list = boss.get("/settings/teams");
+    assert!(list.text.contains("night shift"));
+    let before = list.text.split("night shift").next().unwrap();
+    let path = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned();
+    let page = fill(&mut boss, &path, &[("name", "early shift")]);
+    assert_eq!(page.status, 303, "{}", page.text);
+    assert!(boss.get("/settings/teams").text.contains("early shift"));
+    let token = boss.get(&path).token();
+    let page = boss.post(&format!("{path}/delete"), &[("csrf", &token)]);
+    assert_eq!(page.status, 303, "{}", page.text);
+    assert!(!boss.get("/settings/teams").text.contains("early shift"));
+}
+
+#[test]
+fn errors_stand_beside_the_field_with_what_was_entered() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let fields = [("name", ""), ("preset", "read_only"), ("allow", "nowhere"), ("rate_per_minute", "many")];
+    let page = fill(&mut boss, "/settings/api-keys/new", &fields);
+    assert_eq!(page.status, 400);
+    for field in ["allow", "name", "rate_per_minute"] {
+        assert!(page.text.contains(&format!("id=\"{field}-problem\"")), "{field}: {}", page.text);
+    }
+    assert!(page.text.contains(">nowhere</textarea>") && page.text.contains("value=\"many\""));
+}
+
+#[test]
+fn a_key_is_shown_once() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let fields = [("name", "crm"), ("preset", "read_only"), ("allow", "127.0.0.1\r\n10.0.0.0/8")];
+    let page = fill(&mut boss, "/settings/api-keys/new", &fields);
+    assert_eq!(page.status, 200, "{}", page.text);
+    let (_, rest) = page.text.split_once("<p class=\"secret\">").unwrap();
+    let key = rest.split('<').next().unwrap();
+    assert_eq!(site.office.get(key, "/cdrs").status, 200);
+    let list = boss.get("/settings/api-keys");
+    assert!(list.text.contains("crm") && list.text.contains("10.0.0.0/8") && !list.text.contains(key));
+}
+
+#[test]
+fn who_may_not_change_gets_no_form_and_changes_nothing() {
+    let site = Site::open(false);
+    for email in ["eve@acme.test", "bob@acme.test", "mia@acme.test"] {
+        let mut browser = site.logged_in(email);
+        assert_eq!(browser.get("/settings/teams/new").status, 403, "{email}");
+        let token = browser.get("/settings/teams").token();
+        let page = browser.post("/settings/teams/new", &[("csrf", &token), ("name", "mine")]);
+        assert_eq!(page.status, 403, "{email}");
+        assert!(!browser.get("/settings/teams").text.contains("/settings/teams/new"), "{email}");
+    }
+    let names = site.office.names;
+    let mut foreign = site.logged_in("boss@bolt.test");
+    let path = format!("/settings/teams/{}", names.support);
+    assert_eq!(foreign.get(&path).status, 403);
+    let token = foreign.get("/settings/teams").token();
+    assert_eq!(foreign.post(&path, &[("csrf", &token), ("name", "mine")]).status, 403);
+    assert_eq!(foreign.post(&format!("{path}/delete"), &[("csrf", &token)]).status, 403);
+    let mut boss = site.logged_in("boss@acme.test");
+    assert!(boss.get("/settings/teams").text.contains("support"));
+}

@@ -30,7 +30,6 @@ pub mod provision;
 pub mod readiness;
 pub mod recorder;
 pub mod registrations;
-pub mod service_manager;
 pub mod storing;
 pub mod supervise;
 pub mod sweep;

@@ -237,6 +237,7 @@ const SPAWNERS: &[(&str, &str)] = &[
     ("src/supervise", "the supervisor itself"),
     ("sip/src/transport/tcp/task.rs", "counts panics, tells the driver, starts the listener again"),
     ("media/src/net/relay.rs", "the workers catch panics themselves; one that ends is noted"),
+    ("media/src/net/real_time.rs", "tries whether a thread may have a priority; it is joined at once"),
     ("api/src/server/accept.rs", "a set of connections whose ends are looked at; a panic is counted"),
     ("api/src/idempotency/layer.rs", "awaited at once; a panic is a 500"),
     ("src/call_info/asking.rs", "a set of requests, each of them supervised"),

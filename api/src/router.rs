@@ -110,11 +110,6 @@ fn member_control() -> OpenApiRouter<ApiState> {
         .routes(routes!(conference_sounds::stop))
 }
 
-/// The recordings of rooms.
-fn room_recordings() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::default().routes(routes!(recordings::play)).routes(routes!(recordings::delete))
-}
-
 /// The routes of the API, under `/api/v1`.
 fn v1() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
@@ -148,7 +143,6 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(numbers::find, numbers::change, numbers::delete))
         .routes(routes!(organisations::list, organisations::create))
         .routes(routes!(organisations::find, organisations::change, organisations::delete))
-        .merge(room_recordings())
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::find, prompts::put, prompts::delete))
         .routes(routes!(conference_controls::end))
@@ -185,6 +179,7 @@ fn v1() -> OpenApiRouter<ApiState> {
 /// The routes of the sessions of rooms, under `/api/v1`.
 fn session_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
+        .routes(routes!(recordings::delete))
         .routes(routes!(recordings::play))
         .routes(routes!(recordings::play_by_name))
         .routes(routes!(room_meetings::find, room_meetings::put))

@@ -11,6 +11,7 @@ use crate::room::RoomDialFailed;
 
 /// A notification of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are changes of calls, which need the space")]
 pub enum SwitchEvent {
     /// A change of a live call.
     Call(CallEvent),

@@ -11,6 +11,7 @@ mod inputs;
 pub mod man;
 pub mod phone;
 pub mod serve;
+mod service_manager;
 pub mod simulate;
 pub mod tap;
 

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
-use crate::cli::{EXIT_FAILED, task_failed, wrong_config};
+use crate::cli::{EXIT_FAILED, service_manager, task_failed, wrong_config};
 use crate::config::{Config, ConfigError};
 use crate::log::Log;
-use crate::service_manager;
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]

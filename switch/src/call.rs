@@ -154,11 +154,7 @@ impl Call {
             Input::Failed(fork, status, cause) => {
                 ringing.failed(parties, ending, now, fork, status, Some((status, cause)));
             }
-            Input::Hold(holder) => {
-                if negotiation.is_idle() {
-                    own_mix::hold(parties, holder);
-                }
-            }
+            Input::Hold(holder) if negotiation.is_idle() => own_mix::hold(parties, holder),
             Input::HoldLinked(hold) => link::hold(parties, hold),
             Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
                 ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
@@ -169,11 +165,7 @@ impl Call {
                 negotiation.forget();
                 link::link(parties, party, *linking);
             }
-            Input::Merge(without) => {
-                if negotiation.is_idle() {
-                    merge(parties, ending, now, without);
-                }
-            }
+            Input::Merge(without) if negotiation.is_idle() => merge(parties, ending, now, without),
             Input::Offer(party, offer) => self.offer(party, offer),
             Input::OfferDue(party) => self.offer_due(party),
             Input::Offered(party, result) => self.offered(now, party, result),
@@ -190,11 +182,11 @@ impl Call {
             Input::PortOpened(port) => self.port_opened(now, port),
             Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),
             Input::Provisional(fork, status, answer) => ringing.provisional(parties, fork, status, answer),
-            Input::Record(step) => {
-                if negotiation.is_idle() || !matches!(step, RecordStep::Start(_)) {
-                    own_mix::record(parties, step);
-                }
+            Input::Record(step) if negotiation.is_idle() || !matches!(step, RecordStep::Start(_)) => {
+                own_mix::record(parties, step);
             }
+            // A negotiation is under way.
+            Input::Hold(_) | Input::Merge(_) | Input::Record(_) => {}
             Input::Referring(by) => parties.referrer = by,
             Input::Refresh(party) => negotiation.refresh(parties, party),
             Input::Report(port, report) => ending.report(parties, now, port, &report),

@@ -369,7 +369,7 @@ impl CallControl {
         let dialled = Dialled { number: &redirect.target, call: Some(id), diverted: live.diverted.clone() };
         let placed = self.placing(shared).place_forward(now, redirect.by, &shown, asked, dialled).ok()?;
         if let Onward::Room(goal) = &placed.onward
-            && self.transfers.into_room(id, goal, &mut self.calls)
+            && self.transfers.enter_room_of(id, goal, &mut self.calls)
         {
             return Some(io::Input::End(HangupCause::RedirectionToNewDestination));
         }

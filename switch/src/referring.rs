@@ -277,7 +277,7 @@ pub(super) fn blind_to(
         Onward::Bindings(callees) => (callees, None),
         Onward::Room(goal) => {
             let call = transfer.transferee.0;
-            into_room((goal, transfer), control, shared, accepted)?;
+            enter_room_of((goal, transfer), control, shared, accepted)?;
             return Ok(call);
         }
         Onward::World(hunt) => (Vec::new(), Some(*hunt)),
@@ -332,7 +332,7 @@ fn referred_by(extension: ExtensionId, shared: &Shared) -> Option<String> {
 }
 
 /// Moves the transferred party into a room.
-fn into_room(
+fn enter_room_of(
     (goal, transfer): (Goal, Transfer),
     control: &mut CallControl,
     shared: &mut Shared,
@@ -392,7 +392,7 @@ pub(super) fn join_far_ends(
     let transfer = Transfer { consulted: Some(consulted), ..transfer };
     let live = control.calls.get(consulted.0).ok_or(unknown)?;
     if let Some(goal) = live.goal.clone() {
-        into_room((goal, transfer), control, shared, accepted)?;
+        enter_room_of((goal, transfer), control, shared, accepted)?;
         control.transfers.dismiss(consulted.0, consulted.1);
         return Ok(());
     }

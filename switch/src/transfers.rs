@@ -139,7 +139,7 @@ impl Transfers {
 
     /// Moves the transferred party into the room that a call placed for it was forwarded to; returns whether it may
     /// enter one now. The placed call then has to end.
-    pub(super) fn into_room(&mut self, target: CallId, goal: &Goal, calls: &mut CallTable) -> bool {
+    pub(super) fn enter_room_of(&mut self, target: CallId, goal: &Goal, calls: &mut CallTable) -> bool {
         let Some((call, _)) = self.transferee_of(target) else { return false };
         let by = self.pending.get(&target).map(|transfer| transfer.by);
         let may_enter = |live: &&mut LiveCall| live.call.can_merge() && by.is_some_and(|by| by.0 == call);

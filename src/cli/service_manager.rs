@@ -8,12 +8,12 @@ use sd_notify::{NotifyState, notify, watchdog_enabled};
 use crate::app::Engine;
 
 /// Reports that the engine accepts calls: after the start and after a reload.
-pub fn ready() {
+pub(super) fn ready() {
     send(&[NotifyState::Ready]);
 }
 
 /// Reports that the configuration is read again; [`ready`] ends it.
-pub fn reloading() {
+pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
         Err(error) => tracing::warn!(%error, "the reload was not reported to the service manager"),
@@ -21,7 +21,7 @@ pub fn reloading() {
 }
 
 /// Reports that the engine stops, and asks for the time that its calls may take.
-pub fn stopping(drain: Duration) {
+pub(super) fn stopping(drain: Duration) {
     let limit_us = (drain + STOP_EXTRA).as_micros();
     let limit = u32::try_from(limit_us).unwrap_or(u32::MAX);
     send(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(limit)]);
@@ -29,7 +29,7 @@ pub fn stopping(drain: Duration) {
 
 /// Feeds the watchdog of the service manager while the switch answers; never completes. A process whose switch hangs
 /// is ended and started again by the service manager (`WatchdogSec=`).
-pub async fn feed_watchdog(engine: &Engine) {
+pub(super) async fn feed_watchdog(engine: &Engine) {
     match watchdog_enabled() {
         Some(limit) => feed(limit, async || engine.answers().await, || send(&[NotifyState::Watchdog])).await,
         None => std::future::pending().await,

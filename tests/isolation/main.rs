@@ -233,7 +233,8 @@ fn who_may_is_answered() {
             _ => Some(acme.key.clone()),
         };
         let answer = fixture.send(row.method(), &row.path(acme), token.as_deref(), &row.body(acme));
-        assert_eq!(answer.status, row.right(), "{}: {}", row.operation, answer.text);
+        let is_right = answer.status == row.right() || Some(answer.status) == row.or;
+        assert!(is_right, "{}: {} {}", row.operation, answer.status, answer.text);
         if !row.operator {
             clean(&fixture, row, &answer, "", &[&fixture.bolt]);
         }

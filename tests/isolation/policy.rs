@@ -47,6 +47,8 @@ pub struct Row {
     /// What of their own they are shown in a list.
     team_sees: &'static str,
     right: Option<u16>,
+    /// Another answer that is right too.
+    pub or: Option<u16>,
 }
 
 const fn row(operation: &'static str, shape: Shape, id: &'static str) -> Row {
@@ -60,6 +62,7 @@ const fn row(operation: &'static str, shape: Shape, id: &'static str) -> Row {
         team: None,
         team_sees: "redplant",
         right: None,
+        or: None,
     }
 }
 
@@ -82,6 +85,11 @@ impl Row {
 
     const fn shows_teams(self, own: &'static str) -> Row {
         Row { team_sees: own, ..self }
+    }
+
+    /// The call may be changing at that moment.
+    const fn or(self, status: u16) -> Row {
+        Row { or: Some(status), ..self }
     }
 
     const fn answers(self, status: u16) -> Row {
@@ -177,15 +185,14 @@ pub const ROWS: &[Row] = &[
     row("POST /api/v1/calls/{uuid}/move-to-room", Act, "call.blue")
         .body_of(|tenant| json!({"room_id": tenant.id("room"), "leg": tenant.id("call.blue")}))
         .answers(422),
-    row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue"),
-    row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue"),
-    row("POST /api/v1/calls/{uuid}/park", Act, "call.blue").answers(409),
+    row("POST /api/v1/calls/{uuid}/play", Act, "call.blue").body_of(|_| json!({"prompt": "goodbye"})).answers(202),
+    row("DELETE /api/v1/calls/{uuid}/play", Act, "call.blue").answers(204),
+    row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})),
     row("POST /api/v1/calls/{uuid}/pickup", Act, "call.blue")
         .body_of(|_| json!({"from": "1999"}))
         .answers(422),
-    row("POST /api/v1/calls/{uuid}/play", Act, "call.blue").body_of(|_| json!({"prompt": "goodbye"})).answers(409),
-    row("DELETE /api/v1/calls/{uuid}/play", Act, "call.blue").answers(204),
-    row("POST /api/v1/calls/{uuid}/record", Act, "call.blue").body_of(|_| json!({"action": "start"})),
+    row("POST /api/v1/calls/{uuid}/hold", Act, "call.blue"),
+    row("POST /api/v1/calls/{uuid}/unhold", Act, "call.blue"),
     row("POST /api/v1/calls/{uuid}/info", Change, "call.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
@@ -194,6 +201,8 @@ pub const ROWS: &[Row] = &[
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
     row("GET /api/v1/extensions/{id}/messages", One, "extension.blue"),
+    // Last: the offers of `unhold` may still be under way, and a parked call refuses the operations above.
+    row("POST /api/v1/calls/{uuid}/park", Act, "call.blue").or(409),
     row("DELETE /api/v1/calls/{uuid}", Delete, "call.blue"),
     // The call log.
     row("GET /api/v1/cdrs", List, ""),

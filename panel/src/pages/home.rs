@@ -1,6 +1,6 @@
 //! The start: how the calls of the last day or week went, and what is live now.
 
-use axum::extract::{RawQuery, State};
+use axum::extract::{MatchedPath, RawQuery, State};
 use axum::http::Request;
 use axum::http::header::ACCEPT;
 use axum::response::Response;
@@ -23,10 +23,12 @@ pub(crate) async fn page(
     visitor: Result<Visitor, Response>,
     State(panel): State<Panel>,
     RawQuery(query): RawQuery,
-    request: Request<axum::body::Body>,
+    mut request: Request<axum::body::Body>,
 ) -> Response {
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if !accepted.is_some_and(|accept| accept.contains("text/html")) {
+        // The route of the API is the one that is logged.
+        request.extensions_mut().remove::<MatchedPath>();
         let Ok(response) = panel.api.oneshot(request).await;
         return response;
     }

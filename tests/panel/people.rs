@@ -23,10 +23,10 @@ fn the_log_and_the_page_of_a_call_show_what_is_in_scope() {
         for number in 1..=3 {
             let (call, is_seen) = (ended(number).call_uuid, seen.contains(&number));
             assert_eq!(log.text.contains(&format!("/calls/{call}")), is_seen, "{email} {number}");
-            assert_eq!(export.text.contains(&format!("70{number}")), is_seen, "{email} {number}");
+            assert_eq!(export.text.contains(&format!("700000000{number}")), is_seen, "{email} {number}");
             let page = browser.get(&format!("/calls/{call}"));
             assert_eq!(page.status, if is_seen { 200 } else { 403 }, "{email} {number}");
-            assert_eq!(page.text.contains(&format!("70{number}")), is_seen, "{email} {number}");
+            assert_eq!(page.text.contains(&format!("700000000{number}")), is_seen, "{email} {number}");
         }
         assert_eq!(browser.get("/calls/00000000-0000-0000-0000-000000000009").status, 404);
         assert_eq!(browser.get("/calls/nothing").status, 400);

@@ -61,7 +61,7 @@ fn calls(names: Names) -> Vec<Cdr> {
     let call = |number: u128, organisation_id, team_id, quality| Cdr {
         organisation_id,
         team_id: Some(team_id),
-        caller_number: Some(format!("70{number}")),
+        caller_number: Some(format!("700000000{number}")),
         quality,
         ..ended(number)
     };

@@ -182,7 +182,14 @@ mod tests {
             ("call.info.*", &[EventKind::CallInfoAcked, EventKind::CallInfoSent]),
             ("call.info.sent", &[EventKind::CallInfoSent]),
             ("conversation.*", &[EventKind::ConversationCompleted]),
-            ("conference.*", &[EventKind::ConferenceMinutes, EventKind::ConferenceUpdated]),
+            (
+                "conference.*",
+                &[
+                    EventKind::ConferenceDialFailed,
+                    EventKind::ConferenceMinutes,
+                    EventKind::ConferenceUpdated,
+                ],
+            ),
             ("conference.updated", &[EventKind::ConferenceUpdated]),
             // Known, and not generated yet.
             ("campaign.contact.*", &[]),

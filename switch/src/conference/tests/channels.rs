@@ -21,11 +21,10 @@ fn moderators_are_on_the_left_and_without_one_the_first_member() {
                 news 2: ada joined as participant 1
                 ada joins mix 1, hears room
                 ada is on the left
-                ada is told alone
                 news 3: recorded on 2 channels
                 record mix 1 session 00000000-0000-7ee9-86e8-cd469905b6ad on two channels
                 news 4: recording true
-                mix 1 is told recording-on
+                ada is told alone recording-on
             bob dials
                 mix 1 is told joined
                 news 5: bob joined as participant 2

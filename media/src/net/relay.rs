@@ -218,7 +218,7 @@ impl Relay {
     /// # Errors
     /// The system's error; the workers go on without it. See [`try_real_time`](super::try_real_time).
     pub fn run_in_real_time(&self) -> io::Result<()> {
-        // The thread of the handshakes is the last one: it may take long, and nobody hears it.
+        // The thread of the handshakes is the last one: it computes for long, and no audio waits for it.
         lock(&self.threads).iter().take(self.workers.len()).try_for_each(real_time::prefer)
     }
 

@@ -7,7 +7,6 @@ use sidetone_model::access::Permission;
 use sidetone_model::cursor::Cursor;
 use sidetone_model::ids::{ConferenceSessionId, RoomId};
 use sidetone_model::page::{Page, Window};
-use sidetone_model::problem::FieldProblem;
 use sidetone_model::room::session::SessionRecord;
 use sidetone_model::room::{RoomName, RoomNameError};
 
@@ -126,10 +125,10 @@ pub(crate) async fn find_by_name(
 /// Reads the switch's name of a room in a path.
 ///
 /// # Errors
-/// `invalid_request` for a text that is no such name.
+/// `not_found` for a text that is no such name, as for a room that is not live.
 pub(crate) fn room_name(text: &str) -> Result<RoomName, ApiError> {
     text.parse().map_err(|error: RoomNameError| {
-        ApiError::invalid(vec![FieldProblem { field: "room".to_owned(), message: error.to_string() }])
+        ApiError::not_found(format!("there is no such room: its name {error}"))
     })
 }
 

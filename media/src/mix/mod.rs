@@ -14,7 +14,7 @@
 //! alternative, one sum at the highest rate that is resampled for each listener, needs a resampler per
 //! speaker and another one whenever a party begins to talk.
 //!
-//! *Pauses.* While no party talks, the others hear noise at the level of the background ([`comfort_noise`]).
+//! *Pauses.* While no party talks, the others hear noise at the level of the background (`comfort_noise`).
 //!
 //! *Cost.* For each packet of a silent party the mix reads its level and copies a payload that all listeners
 //! share. Each of the at most 16 parties that are heard costs one decoding and one encoding.

@@ -130,8 +130,12 @@ async fn play_to_either_side(number: &str, codec: &str) {
     let (phone, plan) = (Arc::clone(&caller), CallPlan { talk_time: None, ..CallPlan::to(number) });
     let call = tokio::spawn(async move { phone.call(plan).await.unwrap() });
     calls(&callee, 0, 1).await;
-    let (_, live) = site.get("/calls?state=answered").await;
-    let path = format!("/calls/{}", live["items"][0]["uuid"].as_str().unwrap());
+    // The phone that answered is up before the call is.
+    let path = found("the answered call", async || {
+        let (_, live) = site.get("/calls?state=answered").await;
+        Some(format!("/calls/{}", live["items"][0]["uuid"].as_str()?))
+    })
+    .await;
     let talk = Talk { site, path, caller, caller_heard, callee_heard };
     talk.talk_to_each_other().await;
     for (body, status, names) in [

@@ -230,6 +230,11 @@ impl World {
         let done = self.rooms.dial(self.now, ROOM, request);
         self.drain();
         self.asks = false;
+        if let Ok(dialled) = &done {
+            // The call of a default member may be the client's from now on, and outlives the session.
+            let rung = self.dials.iter().filter(|(_, target)| **target == dialled.target);
+            self.by_hand.extend(rung.map(|(dial, _)| *dial));
+        }
         done
     }
 

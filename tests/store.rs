@@ -41,6 +41,8 @@ mod schema;
 mod sessions;
 #[path = "store/text_blocks.rs"]
 mod text_blocks;
+#[path = "store/verdict_counts.rs"]
+mod verdict_counts;
 
 use std::sync::atomic::Ordering;
 

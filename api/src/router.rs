@@ -45,7 +45,7 @@ use crate::routes::{
     conference_member_controls, conference_people, conference_rooms, conference_sounds, conferences,
     conversation_list, conversations, docs, events, extensions, health, message_waiting, notes, numbers,
     openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
-    room_sessions, start, totals, trunks,
+    room_sessions, start, totals, trunks, verdict_counts,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -169,6 +169,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(rates::sell::list, rates::sell::create))
         .routes(routes!(rates::sell::find, rates::sell::change, rates::sell::delete))
         .routes(routes!(totals::totals))
+        .routes(routes!(verdict_counts::verdicts))
         .merge(call_control())
         .merge(member_control())
         .merge(conversation_routes())

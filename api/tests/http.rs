@@ -35,6 +35,7 @@ use sidetone_model::ports::{ApiKey, ApiKeys, CdrLog, PortFuture, Readiness};
 use sidetone_model::problem::Problem;
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
+use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -66,6 +67,10 @@ impl CdrLog for Log {
         _: Option<CdrPlace>,
         _: u32,
     ) -> PortFuture<'a, Vec<Cdr>> {
+        Box::pin(async { Ok(vec![]) })
+    }
+
+    fn verdicts<'a>(&'a self, _: Scope, _: &'a CdrFilter, _: CountBy) -> PortFuture<'a, Vec<VerdictGroup>> {
         Box::pin(async { Ok(vec![]) })
     }
 

@@ -67,4 +67,5 @@ pub mod trunk_interop;
 pub mod trunk_rules;
 pub mod trunk_status;
 pub mod user;
+pub mod verdict_counts;
 pub mod webhook;

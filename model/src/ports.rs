@@ -14,6 +14,7 @@ pub use crate::port_future::PortFuture;
 use crate::rating::Drawn;
 use crate::switch_event::SwitchEvent;
 use crate::totals::CdrTotals;
+use crate::verdict_counts::{CountBy, VerdictGroup};
 
 /// The stored call records.
 pub trait CdrLog: Send + Sync {
@@ -25,6 +26,15 @@ pub trait CdrLog: Send + Sync {
 
     /// The totals of the records inside `scope` that match.
     fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals>;
+
+    /// The legs of the records inside `scope` that match, counted by verdict and by what `by` names; in no order. Legs
+    /// without a verdict are left out, and so are those of no trunk or extension where that is asked for.
+    fn verdicts<'a>(
+        &'a self,
+        scope: Scope,
+        filter: &'a CdrFilter,
+        by: CountBy,
+    ) -> PortFuture<'a, Vec<VerdictGroup>>;
 
     /// The next records inside `scope` that match, at most `limit`, by `started_at` and then `call_uuid`;
     /// from the first one, or from the one after `after`. Fewer than `limit` means that there are no more.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::failure::Failure;
+use crate::form::{Fields, query_value};
 
 /// The API, called as one client: with its address, and with its token when it has one.
 #[derive(Clone)]
@@ -43,6 +44,26 @@ impl Client {
     /// What the API answers.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.send(Method::GET, path, None).await
+    }
+
+    /// `GET path`; null for 404: there is none, or this process has no such part.
+    ///
+    /// # Errors
+    /// What else the API answers.
+    pub(crate) async fn find(&self, path: &str) -> Result<Value, Failure> {
+        match self.get(path).await {
+            Err(failure) if failure.status == StatusCode::NOT_FOUND => Ok(Value::Null),
+            found => found,
+        }
+    }
+
+    /// A page of a list, at the cursor in the visitor's query; an empty cursor asks for the first page.
+    ///
+    /// # Errors
+    /// What the API answers.
+    pub(crate) async fn list(&self, path: &str, limit: u32, query: Option<&str>) -> Result<Value, Failure> {
+        let cursor = query_value(Fields::of_query(query).get("cursor"));
+        self.get(&format!("{path}?limit={limit}&cursor={cursor}")).await
     }
 
     /// `method path`, below `/api/v1`, with a JSON body.

@@ -65,6 +65,11 @@ impl Fields {
     }
 }
 
+/// A text as a value of a query.
+pub(crate) fn query_value(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
 /// A text as one segment of a path (RFC 3986 §3.3).
 pub(crate) fn segment(text: &str) -> String {
     let mut path = String::with_capacity(text.len());

@@ -4,11 +4,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
+use serde_json::Value;
 
 use crate::assets;
 use crate::failure::Failure;
+use crate::form::query_value;
 use crate::me::Me;
-use crate::show;
+use crate::show::{self, text};
 
 /// A part of the panel, as the navigation lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,4 +123,16 @@ fn document(status: StatusCode, title: &str, top: &Markup, body: &Markup) -> Res
         }
     };
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
+}
+
+/// The link to the next page of a list; nothing after the last one.
+pub(crate) fn next_page(address: &str, found: &Value) -> Markup {
+    let next = query_value(text(found, "next_cursor"));
+    html! {
+        @if !next.is_empty() {
+            nav class="paging" aria-label="Pages of the list" {
+                a rel="next" href={ (address) "?cursor=" (next) } { "Next page" }
+            }
+        }
+    }
 }

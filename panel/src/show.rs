@@ -29,6 +29,11 @@ pub(crate) fn words(name: &str) -> String {
     name.replace(['_', '-', '.'], " ")
 }
 
+/// The values of a choice, each with its words.
+pub(crate) fn named(names: &[&str]) -> Vec<(String, String)> {
+    names.iter().map(|name| ((*name).to_owned(), words(name))).collect()
+}
+
 /// A message of the API as a sentence: with a capital letter and a full stop.
 pub(crate) fn sentence(message: &str) -> String {
     let mut letters = message.chars();
@@ -75,6 +80,12 @@ pub(crate) fn figure(value: &Value) -> String {
         grouped.push_str(fraction);
     }
     grouped
+}
+
+/// The share of `count` in `total`, in per cent with one decimal.
+pub(crate) fn percent(count: i64, total: i64) -> String {
+    let tenths = count * 1_000 / total.max(1);
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 /// An amount of money with its currency; a dash when there is none.
@@ -155,6 +166,11 @@ mod tests {
         ] {
             assert_eq!(figure(&value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn shares_are_in_tenths() {
+        assert_eq!([percent(1, 3), percent(3, 3), percent(0, 0)], ["33.3", "100.0", "0.0"]);
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl Visitor {
         layout::page(&self.me, Some(section), failure.status, title, body)
     }
 
+    /// A file or a stream of the API, or the page of its failure. `asked` are the headers of the visitor's request.
+    pub(crate) async fn file(&self, section: Option<Section>, path: &str, asked: &HeaderMap) -> Response {
+        match self.client.pass(path, asked).await {
+            Ok(file) => file,
+            Err(failure) => self.failed(section, &failure),
+        }
+    }
+
     /// The page of a failure.
     pub(crate) fn failed(&self, section: Option<Section>, failure: &Failure) -> Response {
         // The session ended between two requests of this page.
@@ -69,11 +77,7 @@ impl FromRequestParts<Panel> for Visitor {
         match client.get("/auth/me").await {
             Ok(user) => Ok(Self { client, me: Me::of(&user, form_token(FORM, token)), cookies }),
             Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
-                let mut response = see(&login_address(&parts.method, &parts.uri));
-                if let Ok(cookie) = cookies.end().parse() {
-                    response.headers_mut().insert(SET_COOKIE, cookie);
-                }
-                Err(response)
+                Err(with_cookie(see(&login_address(&parts.method, &parts.uri)), &cookies.end()))
             }
             Err(failure) => Err(layout::bare(failure.status, "Failed", &layout::failure(&failure))),
         }
@@ -112,6 +116,14 @@ pub(crate) fn is_own(headers: &HeaderMap) -> bool {
 /// Sends the browser to another page, which it reads with `GET`.
 pub(crate) fn see(address: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
+}
+
+/// Adds a cookie to an answer.
+pub(crate) fn with_cookie(mut response: Response, cookie: &str) -> Response {
+    if let Ok(cookie) = cookie.parse() {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
 }
 
 /// Sends the browser to the login.

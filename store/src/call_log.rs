@@ -8,6 +8,7 @@ use sidetone_model::page::{Order, Page, Window};
 use sidetone_model::ports::{CdrLog, PortFuture};
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
+use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 
 use crate::call_log_query::{FEW, Reading, Texts, matching, order_by};
 use crate::call_log_search::Searched;
@@ -29,6 +30,15 @@ impl CdrLog for Store {
 
     fn totals<'a>(&'a self, scope: Scope, filter: &'a CdrFilter) -> PortFuture<'a, CdrTotals> {
         Box::pin(async move { Ok(self.total_cdrs(scope, filter).await?) })
+    }
+
+    fn verdicts<'a>(
+        &'a self,
+        scope: Scope,
+        filter: &'a CdrFilter,
+        by: CountBy,
+    ) -> PortFuture<'a, Vec<VerdictGroup>> {
+        Box::pin(async move { Ok(self.count_verdicts(scope, filter, by).await?) })
     }
 
     fn chunk<'a>(

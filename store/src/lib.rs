@@ -76,6 +76,7 @@ mod totals;
 mod transaction;
 mod trunks;
 mod users;
+mod verdict_counts;
 mod webhook_place;
 mod webhooks;
 mod write;

@@ -214,6 +214,7 @@ pub const ROWS: &[Row] = &[
     row("DELETE /api/v1/cdrs/{uuid}/recordings/{rid}", Delete, "cdr.blue call.blue").answers(404),
     row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":2"),
+    row("GET /api/v1/cdrs/verdicts", Shared(200), "").for_other_teams(200).shows_teams("\"judged\":3"),
     // Conversations.
     row("GET /api/v1/cdrs/{uuid}/conversation", One, "cdr.blue"),
     row("GET /api/v1/conversations", List, ""),

@@ -1,5 +1,15 @@
 //! What each role and a foreign tenant see.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sidetone_model::call::Direction;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::{ExtensionId, OrganisationId};
+use sidetone_model::quality::{MediaVerdict, Quality};
+use sidetone_model::time::Timestamp;
+use uuid::Uuid;
+
+use crate::office::Names;
 use crate::records::ended;
 use crate::site::Site;
 
@@ -110,10 +120,58 @@ fn links_lead_to_pages_that_the_visitor_may_see() {
 }
 
 #[test]
-fn home_counts_what_is_in_scope() {
+fn home_leaves_out_older_calls() {
     let site = Site::open(false);
     let page = site.logged_in("eve@acme.test").get("/?days=7");
     // The records of this test are older than a week.
     assert_eq!(page.status, 200);
     assert!(page.text.contains("Last 7 days") && page.text.contains("<b>0</b>"), "{}", page.text);
+}
+
+/// 90 calls of Acme an hour ago: one extension is much worse than the others, and a trunk like any other. One of Bolt.
+fn calls_of_today(names: Names) -> Vec<Cdr> {
+    let began = Timestamp::from_micros(now_us() - 3_600_000_000);
+    let call = |number: u128, organisation_id: OrganisationId, extension: u128| {
+        let verdict = match (extension, number % 10) {
+            (1, 0..5) | (_, 0) => MediaVerdict::LossyInbound,
+            _ => MediaVerdict::Ok,
+        };
+        Cdr {
+            organisation_id,
+            started_at: began,
+            direction: Direction::Outbound,
+            extension_id: Some(ExtensionId(Uuid::from_u128(extension))),
+            quality: Quality { verdict: Some(verdict), ..Quality::default() },
+            ..ended(number)
+        }
+    };
+    let mut calls: Vec<Cdr> = (0..90).map(|number| call(number, names.acme, 1 + number % 3)).collect();
+    calls.push(call(1_000, names.bolt, 9));
+    calls
+}
+
+#[expect(clippy::disallowed_methods, reason = "Home shows the last day")]
+fn now_us() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+}
+
+#[test]
+fn home_counts_what_is_in_scope_and_names_what_is_worse() {
+    let site = Site::with_calls(false, calls_of_today);
+    let tile = |email: &str| {
+        let page = site.logged_in(email).get("/");
+        assert_eq!(page.status, 200, "{email}: {}", page.text);
+        page.text
+    };
+    let acme = tile("boss@acme.test");
+    assert!(acme.contains("<b>90</b>"), "{acme}");
+    // 15 of 30 calls beside 6 of 60; the extensions of these records are not stored, so they have no name.
+    let worse = format!("extension_id={}", Uuid::from_u128(1));
+    assert!(acme.contains(&worse) && acme.contains("50.0 %") && acme.contains("10 %"), "{acme}");
+    assert!(!acme.contains(&format!("extension_id={}", Uuid::from_u128(2))), "{acme}");
+    assert!(acme.contains("class=\"bar bad-part\""), "{acme}");
+    let bolt = tile("boss@bolt.test");
+    assert!(bolt.contains("<b>1</b>") && !bolt.contains(&worse), "{bolt}");
+    let eve = tile("eve@acme.test");
+    assert!(eve.contains("<b>0</b>"), "calls without a team are not of hers: {eve}");
 }

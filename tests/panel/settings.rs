@@ -79,3 +79,42 @@ fn who_may_not_change_gets_no_form_and_changes_nothing() {
     let mut boss = site.logged_in("boss@acme.test");
     assert!(boss.get("/settings/teams").text.contains("support"));
 }
+
+/// Two people have the same form open: each changes only what that person changed.
+#[test]
+fn a_change_by_another_user_in_between_stays() {
+    let site = Site::open(false);
+    let (mut boss, mut other) = (site.logged_in("boss@acme.test"), site.logged_in("boss@acme.test"));
+    let list = boss.get("/settings/users").text;
+    let before = list.split("eve@acme.test").next().unwrap();
+    let path = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned();
+    let form = boss.get(&path);
+    let token = other.get(&path).token();
+    let shown = |name: &str| {
+        let (_, rest) = form.text.split_once(&format!("name=\"was.{name}\" value=\"")).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let names = ["email", "name", "role", "team_id", "disabled"];
+    let was: Vec<(String, String)> = names.iter().map(|name| (format!("was.{name}"), shown(name))).collect();
+    let send = |browser: &mut Browser<'_>, token: &str, changed: (&str, &str)| {
+        let mut fields: Vec<(&str, &str)> = vec![("csrf", token)];
+        for (was, value) in &was {
+            let name = was.trim_start_matches("was.");
+            let entered = if name == changed.0 { changed.1 } else { value.as_str() };
+            fields.extend([(was.as_str(), value.as_str()), (name, entered)]);
+        }
+        let page = browser.post(&path, &fields);
+        assert_eq!(page.status, 303, "{}", page.text);
+    };
+    send(&mut other, &token, ("disabled", "1"));
+    send(&mut boss, &form.token(), ("name", "Eve Adams"));
+    let now = boss.get(&path).text;
+    assert!(now.contains("value=\"Eve Adams\"") && now.contains("value=\"1\" checked"), "{now}");
+}
+
+#[test]
+fn a_new_webhook_is_active_unless_the_box_is_cleared() {
+    let site = Site::open(false);
+    let form = site.logged_in("boss@acme.test").get("/settings/webhooks/new");
+    assert!(form.text.contains("name=\"active\" type=\"checkbox\" value=\"1\" checked"), "{}", form.text);
+}

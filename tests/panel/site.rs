@@ -38,6 +38,11 @@ pub struct Page {
 impl Site {
     /// A call of Acme's support, one of Acme's sales, and one of Bolt.
     pub fn open(secure: bool) -> Self {
+        Self::with_calls(secure, calls)
+    }
+
+    /// The panel of an office with these calls.
+    pub fn with_calls(secure: bool, calls: impl FnOnce(Names) -> Vec<Cdr>) -> Self {
         let office = Office::with_calls(calls);
         let panel = router(office.api(), PanelSettings { secure });
         Self { office, panel }

@@ -22,10 +22,10 @@ use crate::records::{answered, at, organisation};
 use crate::sessions::{Home, NODE, person_on, row};
 use crate::with_store;
 
-const ACME: u128 = 1;
+pub(crate) const ACME: u128 = 1;
 
 /// Records whose every column repeats, and is missing where it may be.
-fn records(rng: &mut StdRng, count: u128) -> Vec<Cdr> {
+pub(crate) fn records(rng: &mut StdRng, count: u128) -> Vec<Cdr> {
     (0..count).map(|_| record(rng)).collect()
 }
 
@@ -65,7 +65,7 @@ fn record(rng: &mut StdRng) -> Cdr {
     }
 }
 
-fn filter(rng: &mut StdRng) -> CdrFilter {
+pub(crate) fn filter(rng: &mut StdRng) -> CdrFilter {
     let mut sometimes = {
         let mut seeded = StdRng::seed_from_u64(rng.random());
         move || seeded.random_ratio(1, 5)
@@ -105,7 +105,7 @@ fn instant(rng: &mut StdRng) -> i64 {
     pick(rng, [0, 1, 2, 300_000, 900_000, 3_000_000, 5_500_000])
 }
 
-fn pick<T: Copy, const N: usize>(rng: &mut StdRng, choices: [T; N]) -> T {
+pub(crate) fn pick<T: Copy, const N: usize>(rng: &mut StdRng, choices: [T; N]) -> T {
     choices[rng.random_range(0..N)]
 }
 
@@ -127,7 +127,7 @@ fn part(rng: &mut StdRng) -> Option<String> {
 }
 
 /// What the document says of a filter, said again without a database.
-fn matches(scope: Scope, filter: &CdrFilter, cdr: &Cdr) -> bool {
+pub(crate) fn matches(scope: Scope, filter: &CdrFilter, cdr: &Cdr) -> bool {
     scope.covers(cdr.organisation_id, cdr.team_id) && holds(filter, cdr)
 }
 
@@ -173,7 +173,7 @@ fn room_of(cdr: &Cdr) -> Option<RoomId> {
 }
 
 /// Stores the records, and the sessions of the rooms that their calls were in.
-async fn store_with_rooms(store: &Store, all: &[Cdr]) {
+pub(crate) async fn store_with_rooms(store: &Store, all: &[Cdr]) {
     store.store(all).await.unwrap();
     let mut rows = Rows::default();
     for (number, (cdr, room)) in all.iter().filter_map(|cdr| Some((cdr, room_of(cdr)?))).enumerate() {

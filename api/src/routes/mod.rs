@@ -53,5 +53,6 @@ pub(crate) mod teams;
 pub(crate) mod totals;
 pub(crate) mod trunks;
 pub(crate) mod users;
+pub(crate) mod verdict_counts;
 pub(crate) mod webhook_deliveries;
 pub(crate) mod webhooks;

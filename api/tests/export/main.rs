@@ -37,6 +37,7 @@ use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::rating::{Billing, CarrierCharge};
 use sidetone_model::time::Timestamp;
 use sidetone_model::totals::CdrTotals;
+use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -73,6 +74,10 @@ impl CdrLog for Log {
             }
             Ok((first..last).map(record).collect())
         })
+    }
+
+    fn verdicts<'a>(&'a self, _: Scope, _: &'a CdrFilter, _: CountBy) -> PortFuture<'a, Vec<VerdictGroup>> {
+        Box::pin(async { Ok(vec![]) })
     }
 
     fn totals<'a>(&'a self, _: Scope, _: &'a CdrFilter) -> PortFuture<'a, CdrTotals> {

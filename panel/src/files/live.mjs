@@ -1,21 +1,30 @@
-// Keeps the parts of a page marked `data-live` as the server has them: an event is a nudge to read the page again.
+// Keeps the parts of a page marked `data-live` as the server has them: after an event it reads the page again.
 
 import { showZone } from "./zone.mjs";
 
-const PAUSE_MS = 250;
+/** The first event is followed at once, those after it at this distance; the pages of one room or call read less. */
+const PAUSE_MS = { list: 1000, one: 250 };
+const AT_ONCE_MS = 50;
 const AT_LEAST_EVERY_MS = 5000;
 const parts = () => [...document.querySelectorAll("[data-live]")];
 let due = null;
+let last = 0;
 let reading = false;
 let again = false;
 
 /** Whether the user is about to act on a part, which must not change under the pointer. */
 function isInUse(part) {
-  return part.querySelector("details[open]") !== null || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
+  return part.matches(":active") || part.querySelector("details[open]") !== null || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
+}
+
+/** What a control does: the same one is found by it after a change. */
+function place(control) {
+  return control.closest("form")?.getAttribute("action") ?? control.getAttribute("href");
 }
 
 async function read() {
   due = null;
+  last = Date.now();
   if (reading) {
     again = true;
     return;
@@ -23,7 +32,8 @@ async function read() {
   reading = true;
   try {
     const answer = await fetch(location.href, { credentials: "same-origin" });
-    if (answer.redirected) {
+    // The session ended, or the room or the call is over. A record that is not stored yet is asked for again.
+    if (answer.redirected ? answer.ok : answer.status === 404) {
       location.reload();
       return;
     }
@@ -32,7 +42,10 @@ async function read() {
       const other = fresh.getElementById(part.id);
       if (other && !isInUse(part)) {
         showZone(other);
-        if (other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
+        if (other.innerHTML === part.innerHTML) continue;
+        const here = part.contains(document.activeElement) ? place(document.activeElement) : null;
+        part.replaceChildren(...other.childNodes);
+        if (here) [...part.querySelectorAll("a, button")].find((found) => place(found) === here)?.focus();
       }
     }
   } catch {
@@ -41,18 +54,19 @@ async function read() {
     reading = false;
     if (again) {
       again = false;
-      nudge();
+      readSoon();
     }
   }
 }
 
-function nudge() {
-  due ??= setTimeout(read, PAUSE_MS);
+function readSoon() {
+  const pause = location.pathname === "/live" ? PAUSE_MS.list : PAUSE_MS.one;
+  due ??= setTimeout(read, Math.max(AT_ONCE_MS, last + pause - Date.now()));
 }
 
 const first = parts()[0];
 if (first) {
   const source = new EventSource(`/panel/events?events=${encodeURIComponent(first.dataset.live)}`);
-  for (const kind of first.dataset.kinds.split(" ")) source.addEventListener(kind, nudge);
-  setInterval(nudge, AT_LEAST_EVERY_MS);
+  for (const kind of first.dataset.kinds.split(" ")) source.addEventListener(kind, readSoon);
+  setInterval(readSoon, AT_LEAST_EVERY_MS);
 }

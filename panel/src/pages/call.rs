@@ -26,7 +26,7 @@ pub(crate) async fn recording(
     headers: HeaderMap,
 ) -> Response {
     let path = format!("/cdrs/{}/recordings/{}/audio", segment(&uuid), segment(&recording));
-    file(&visitor, &path, &headers).await
+    visitor.file(Some(Section::Calls), &path, &headers).await
 }
 
 /// The packet trace of a leg.
@@ -38,14 +38,7 @@ pub(crate) async fn trace(
 ) -> Response {
     let asked = Fields::of_query(query.as_deref()).only(|name| name == "leg");
     let path = format!("/cdrs/{}/trace?{}", segment(&uuid), asked.to_query());
-    file(&visitor, &path, &headers).await
-}
-
-async fn file(visitor: &Visitor, path: &str, headers: &HeaderMap) -> Response {
-    match visitor.client.pass(path, headers).await {
-        Ok(file) => file,
-        Err(failure) => visitor.failed(Some(Section::Calls), &failure),
-    }
+    visitor.file(Some(Section::Calls), &path, &headers).await
 }
 
 async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
@@ -54,11 +47,11 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     let quality = client.get(&format!("/cdrs/{uuid}/quality")).await?;
     let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
     let recordings = match visitor.me.may("recordings:listen") {
-        true => if_any(client.get(&format!("/cdrs/{uuid}/recordings")).await)?,
+        true => client.find(&format!("/cdrs/{uuid}/recordings")).await?,
         false => Value::Null,
     };
-    let notes = if_any(client.get(&format!("/calls/{uuid}/infos?limit=100")).await)?;
-    let conversation = if_any(client.get(&format!("/cdrs/{uuid}/conversation")).await)?;
+    let notes = client.find(&format!("/calls/{uuid}/infos?limit=100")).await?;
+    let conversation = client.find(&format!("/cdrs/{uuid}/conversation")).await?;
     let (from, to) = (text(&call, "caller_number"), text(&call, "destination_number"));
     Ok(html! {
         p class="crumbs" { a href="/calls" { "Calls" } " / " span class="soft" { (text(&call, "call_uuid")) } }
@@ -72,14 +65,6 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
         (notes_part(items(&notes)))
         (price_part(&call, visitor.me.may("margin:read")))
     })
-}
-
-/// What is absent, because there is none or this process has no such part, is null.
-fn if_any(found: Result<Value, Failure>) -> Result<Value, Failure> {
-    match found {
-        Err(failure) if failure.status.as_u16() == 404 => Ok(Value::Null),
-        found => found,
-    }
 }
 
 fn facts(call: &Value) -> Markup {

@@ -66,9 +66,13 @@ const FIGURES: [Figure; 20] = [
     ("SRTP not authenticated", "packets", &["inbound", "srtp_failed"]),
 ];
 
+/// The value at a path.
+fn at<'v>(leg: &'v Value, path: &[&str]) -> &'v Value {
+    path.iter().fold(leg, |value, key| &value[*key])
+}
+
 /// The figures of the legs side by side; a figure that no leg has is left out.
 pub(crate) fn figures(legs: &[Value]) -> Markup {
-    let at = |leg: &Value, path: &[&str]| path.iter().fold(leg.clone(), |value, key| value[*key].clone());
     html! {
         @if !legs.is_empty() {
             div class="scroll" tabindex="0" role="region" aria-label="Figures of both legs" {
@@ -83,7 +87,7 @@ pub(crate) fn figures(legs: &[Value]) -> Markup {
                             @if legs.iter().any(|leg| at(leg, path).is_number()) {
                                 tr {
                                     th scope="row" { (label) }
-                                    @for leg in legs { td class="n" { (figure(&at(leg, path))) } }
+                                    @for leg in legs { td class="n" { (figure(at(leg, path))) } }
                                     td class="soft" { (unit) }
                                 }
                             }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::form::{Fields, segment};
+use crate::form::{Fields, query_value, segment};
 use crate::layout::{Section, refusal};
 use crate::pages::filters::{self, is_filter};
 use crate::show::{duration, figure, items, money, or_dash, text, time, verdict};
@@ -20,7 +20,7 @@ pub(crate) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Respons
     of_api.remove("cursor");
     let query = of_api.to_query();
     // An empty cursor asks for the first page by cursor.
-    let cursor = form_urlencoded::byte_serialize(asked.get("cursor").as_bytes()).collect::<String>();
+    let cursor = query_value(asked.get("cursor"));
     let found = visitor.client.get(&format!("/cdrs?{query}&cursor={cursor}")).await;
     match found {
         Ok(found) => {
@@ -40,10 +40,8 @@ pub(crate) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Respons
 /// The export of the API, with the filters of the page.
 pub(crate) async fn export(visitor: Visitor, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
     let asked = Fields::of_query(query.as_deref()).only(|name| is_filter(name) || name == "format");
-    match visitor.client.pass(&format!("/cdrs/export?{}", asked.to_query()), &headers).await {
-        Ok(file) => file,
-        Err(failure) => visitor.failed(Some(Section::Calls), &failure),
-    }
+    let path = format!("/cdrs/export?{}", asked.to_query());
+    visitor.file(Some(Section::Calls), &path, &headers).await
 }
 
 async fn refused(visitor: &Visitor, asked: &Fields, failure: &Failure) -> Response {

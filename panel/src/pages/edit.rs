@@ -9,14 +9,17 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::form::{Fields, segment};
 use crate::layout::{Section, refusal};
-use crate::pages::resources::{Field, Kind, Resource, choices, resource};
-use crate::show::{or_dash, sentence, text, words};
+use crate::pages::resources::{Field, Kind, Resource, choices, resource, was};
+use crate::show::{named, or_dash, sentence, text, words};
 use crate::visitor::{Change, Visitor, see};
 
 /// The form for a new one.
 pub(crate) async fn new(visitor: Visitor, Path(list): Path<String>) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
-    shown(&visitor, Form { resource, id: None, entered: &Fields::default(), failure: None }).await
+    let mut entered = Fields::default();
+    // The API's default; no other resource has the field.
+    entered.set("active", "1");
+    shown(&visitor, Form { resource, id: None, entered: &entered, failure: None }).await
 }
 
 /// Creates one.
@@ -38,7 +41,9 @@ pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String
         Ok(item) => {
             let mut entered = Fields::default();
             for field in resource.fields {
-                entered.set(field.name, &field.shown(&item));
+                let value = field.shown(&item);
+                entered.set(&was(field.name), &value);
+                entered.set(field.name, &value);
             }
             shown(&visitor, Form { resource, id: Some(&id), entered: &entered, failure: None }).await
         }
@@ -46,21 +51,14 @@ pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String
     }
 }
 
-/// Changes one: only what differs from what is stored.
+/// Changes one: only what differs from what the form showed, so that a change by another user in between stays.
 pub(crate) async fn change(
     Path((list, id)): Path<(String, String)>,
     Change { visitor, fields }: Change,
 ) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
-    let path = address(resource, &id);
-    let changed = match visitor.client.get(&path).await {
-        Ok(item) => {
-            let body = resource.changed(&item, &fields);
-            visitor.client.send(Method::PATCH, &path, Some(&body)).await
-        }
-        Err(failure) => Err(failure),
-    };
-    match changed {
+    let body = resource.changed(&fields);
+    match visitor.client.send(Method::PATCH, &address(resource, &id), Some(&body)).await {
         Ok(_) => see(&format!("/settings/{}", resource.path)),
         Err(failure) => {
             shown(&visitor, Form { resource, id: Some(&id), entered: &fields, failure: Some(&failure) }).await
@@ -91,9 +89,8 @@ struct Form<'f> {
 
 async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
     let Form { resource, id, failure, .. } = form;
-    if failure.is_some_and(|failure| [401, 403, 404].contains(&failure.status.as_u16())) {
-        return visitor
-            .failed(Some(Section::Settings), &failure.cloned().unwrap_or_else(Failure::nothing_here));
+    if let Some(failure) = failure.filter(|failure| [401, 403, 404].contains(&failure.status.as_u16())) {
+        return visitor.failed(Some(Section::Settings), failure);
     }
     if !visitor.me.may(resource.permission) {
         let message = format!("changing it needs the permission {}", resource.permission);
@@ -109,7 +106,7 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
                 .await
                 .map(|found| choices(&found, name))
                 .unwrap_or_default(),
-            Kind::Choice(known) => known.iter().map(|name| ((*name).to_owned(), words(name))).collect(),
+            Kind::Choice(known) => named(known),
             _ => Vec::new(),
         };
         fields.push(input(field, form.entered.get(field.name), &choices, failure));
@@ -136,6 +133,12 @@ fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> M
         }
         form class="card" method="post" action=(action) {
             (visitor.token())
+            @if form.id.is_some() {
+                @for field in form.resource.fields {
+                    @let name = was(field.name);
+                    input type="hidden" name=(name) value=(form.entered.get(&name));
+                }
+            }
             div class="fields" { @for field in fields { (field) } }
             div class="actions" { button type="submit" { "Save" } a href=(list) { "Cancel" } }
         }

@@ -10,8 +10,5 @@ use crate::visitor::Visitor;
 /// The events that the visitor may read, as `GET /api/v1/events` sends them.
 pub(crate) async fn stream(visitor: Visitor, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
     let asked = Fields::of_query(query.as_deref()).only(|name| name == "events");
-    match visitor.client.pass(&format!("/events?{}", asked.to_query()), &headers).await {
-        Ok(response) => response,
-        Err(failure) => visitor.failed(None, &failure),
-    }
+    visitor.file(None, &format!("/events?{}", asked.to_query()), &headers).await
 }

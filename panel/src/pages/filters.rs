@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::form::Fields;
 use crate::me::Me;
-use crate::show::{self, VERDICTS, items, text, words};
+use crate::show::{self, VERDICTS, items, named, text};
 
 /// How a filter is entered.
 #[derive(Clone, Copy, Debug)]
@@ -106,10 +106,7 @@ async fn choices(client: &Client, me: &Me, entry: Entry) -> Result<Vec<(String, 
         return Ok(Vec::new());
     }
     // A list that is not managed in this process has no values.
-    let found = match client.get(&format!("{path}?limit={CHOICES_MAX}")).await {
-        Err(failure) if failure.status.as_u16() != 404 => return Err(failure),
-        found => found.unwrap_or(Value::Null),
-    };
+    let found = client.find(&format!("{path}?limit={CHOICES_MAX}")).await?;
     let name_of = |item: &Value| match (text(item, name), text(item, "name")) {
         (shown, other) if other.is_empty() || shown == other => shown.to_owned(),
         (shown, other) => format!("{shown} {other}"),
@@ -135,8 +132,8 @@ fn field(
                 Entry::Text(example) => { (input(name, value, example, &describes)) }
                 Entry::Of(..) if choices.is_empty() => { (input(name, value, "id", &describes)) }
                 Entry::Of(..) => (select(name, value, choices)),
-                Entry::Choice(known) => (select(name, value, &known.map_names(words))),
-                Entry::Verdict => (select(name, value, &VERDICTS.as_slice().map_names(words))),
+                Entry::Choice(known) => (select(name, value, &named(known))),
+                Entry::Verdict => (select(name, value, &named(&VERDICTS))),
             }
             @if let Some(problem) = problem {
                 p class="problem" id=[describes.as_deref()] { (show::sentence(problem)) }
@@ -163,17 +160,6 @@ fn select(name: &str, value: &str, choices: &[(String, String)]) -> Markup {
             }
             @if !is_known { option value=(value) selected { (value) } }
         }
-    }
-}
-
-/// Names with a label each.
-trait MapNames {
-    fn map_names(&self, label: impl Fn(&str) -> String) -> Vec<(String, String)>;
-}
-
-impl MapNames for [&'static str] {
-    fn map_names(&self, label: impl Fn(&str) -> String) -> Vec<(String, String)> {
-        self.iter().map(|name| ((*name).to_owned(), label(name))).collect()
     }
 }
 

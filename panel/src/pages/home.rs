@@ -1,4 +1,4 @@
-//! The start: how the calls of the last day or week went, and what is live now.
+//! The start: how the calls of the last day or week went, what is worse than the rest, and what is live now.
 
 use axum::extract::{MatchedPath, RawQuery, State};
 use axum::http::Request;
@@ -14,7 +14,8 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::form::Fields;
 use crate::layout::Section;
-use crate::show::{VERDICTS, columns, figure, items, or_dash, text, verdict};
+use crate::pages::worst::{self, Compared};
+use crate::show::{columns, figure, items, or_dash, percent, text, verdict};
 use crate::state::Panel;
 use crate::visitor::Visitor;
 
@@ -46,12 +47,18 @@ pub(crate) async fn page(
 async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
     let from = now().plus_micros(-days * DAY_US).whole_millis();
     let client = &visitor.client;
-    let total = count(client, &format!("from={from}")).await?;
-    let from_caller = shares(client, "media_verdict", from, total).await?;
-    let from_called = shares(client, "media_verdict_b", from, total).await?;
-    let live = if_served(client.get("/calls?limit=1").await)?;
+    let total =
+        client.get(&format!("/cdrs?limit=1&from={from}")).await?["total"].as_i64().unwrap_or_default();
+    let hours = client.get(&format!("/cdrs/verdicts?by=hour&from={from}&limit={HOURS_MAX}")).await?;
+    let mut worst = Vec::new();
+    for compared in &COMPARED {
+        if visitor.me.may(compared.permission) {
+            worst.push(worst::table(client, compared, from).await?);
+        }
+    }
+    let live = client.find("/calls?limit=1").await?;
     let rooms = match visitor.me.may("conferences:read") {
-        true => if_served(client.get("/conferences?limit=1").await)?,
+        true => client.find("/conferences?limit=1").await?,
         false => Value::Null,
     };
     let trunks = if visitor.me.may("trunks:write") { Some(trunks_down(client).await?) } else { None };
@@ -66,53 +73,43 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
             (tile("Calls", &json!(total), &format!("/calls?from={from}")))
             (tile("Live calls", &live["total"], "/live"))
             @if rooms.is_object() { (tile("Live rooms", &rooms["total"], "/live")) }
-            @if let Some(down) = &trunks { (tile("Trunks down", &json!(down.len()), "/trunks")) }
+            @if let Some(down) = &trunks {
+                @let label = if down.is_partial { "Trunks down, of the first 20" } else { "Trunks down" };
+                (tile(label, &json!(down.names.len()), "/trunks"))
+            }
         }
-        @if let Some(down) = trunks.filter(|down| !down.is_empty()) {
-            div class="alert" { p { "Not reachable: " (down.join(", ")) "." } }
+        @if let Some(down) = trunks.filter(|down| !down.names.is_empty()) {
+            div class="alert" { p { "Not reachable: " (down.names.join(", ")) "." } }
         }
-        (table("Audio from the caller", "media_verdict", from, &from_caller, total))
-        (table("Audio from the called party", "media_verdict_b", from, &from_called, total))
+        @if total > 0 {
+            (worst::over_time(&hours, from, days * 24))
+            (table("Audio from the caller", "media_verdict", from, &worst::sums(&hours, "caller"), total))
+            (table("Audio from the called party", "media_verdict_b", from, &worst::sums(&hours, "callee"), total))
+            @for part in worst { (part) }
+        }
     })
 }
 
-/// The calls of each verdict, without verdicts that no call has.
-async fn shares(
-    client: &Client,
-    filter: &str,
-    from: Timestamp,
-    total: i64,
-) -> Result<Vec<(&'static str, i64)>, Failure> {
-    let mut found = Vec::new();
-    // Nothing to ask about.
-    if total == 0 {
-        return Ok(found);
-    }
-    for name in VERDICTS {
-        let count = count(client, &format!("from={from}&{filter}={name}")).await?;
-        if count > 0 {
-            found.push((name, count));
-        }
-    }
-    Ok(found)
+/// The trunks that are down.
+struct TrunksDown {
+    /// Names of those with no address that answers, and of those whose registration failed.
+    names: Vec<String>,
+    /// Whether there are more trunks than were asked for their state.
+    is_partial: bool,
 }
 
-async fn count(client: &Client, query: &str) -> Result<i64, Failure> {
-    Ok(client.get(&format!("/cdrs?limit=1&{query}")).await?["total"].as_i64().unwrap_or_default())
-}
-
-/// The names of trunks with no address that answers, and of those whose registration failed.
-async fn trunks_down(client: &Client) -> Result<Vec<String>, Failure> {
-    let found = if_served(client.get(&format!("/trunks?limit={TRUNKS_MAX}")).await)?;
+async fn trunks_down(client: &Client) -> Result<TrunksDown, Failure> {
+    let found = client.find(&format!("/trunks?limit={TRUNKS_MAX}")).await?;
     let mut down = Vec::new();
     for trunk in items(&found) {
         let path = format!("/trunks/{}/status", crate::form::segment(text(trunk, "id")));
-        let status = if_served(client.get(&path).await)?;
+        let status = client.find(&path).await?;
         if is_down(&status) {
             down.push(or_dash(text(trunk, "name")).to_owned());
         }
     }
-    Ok(down)
+    let is_partial = found["total"].as_u64().is_some_and(|total| total > u64::from(TRUNKS_MAX));
+    Ok(TrunksDown { names: down, is_partial })
 }
 
 /// Whether no address of a trunk answers, or its registration failed.
@@ -121,14 +118,6 @@ pub(crate) fn is_down(status: &Value) -> bool {
     let none_answers =
         !addresses.is_empty() && addresses.iter().all(|address| text(address, "state") == "unreachable");
     none_answers || text(&status["registration"], "state") == "failed"
-}
-
-/// A part that this process does not have is null.
-fn if_served(found: Result<Value, Failure>) -> Result<Value, Failure> {
-    match found {
-        Err(failure) if failure.status.as_u16() == 404 => Ok(Value::Null),
-        found => found,
-    }
 }
 
 fn tile(label: &str, value: &Value, link: &str) -> Markup {
@@ -161,17 +150,31 @@ fn per_mille(count: i64, total: i64) -> i64 {
     (count * 1_000 / total.max(1)).clamp(1, 1_000)
 }
 
-fn percent(count: i64, total: i64) -> String {
-    let tenths = count * 1_000 / total.max(1);
-    format!("{}.{}", tenths / 10, tenths % 10)
-}
-
 #[expect(clippy::disallowed_methods, reason = "a page of the last day begins a day before it is asked for")]
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
 }
 
+/// What is compared.
+const COMPARED: [Compared; 2] = [
+    Compared {
+        title: "Trunks worse than the rest",
+        permission: "trunks:write",
+        list: "trunks",
+        by: "trunk",
+        filter: "trunk_id",
+    },
+    Compared {
+        title: "Phones worse than the rest",
+        permission: "directory:read",
+        list: "extensions",
+        by: "extension",
+        filter: "extension_id",
+    },
+];
+/// Hours of 7 days, and the one that has begun before them.
+const HOURS_MAX: u32 = 169;
 const DAY_US: i64 = 86_400 * 1_000_000;
 /// Trunks whose state is read for this page.
 const TRUNKS_MAX: u32 = 20;
@@ -189,8 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_in_tenths() {
-        assert_eq!([percent(1, 3), percent(3, 3), percent(0, 0)], ["33.3", "100.0", "0.0"]);
+    fn bars_are_visible_and_end_at_the_edge() {
         assert_eq!((per_mille(1, 100_000), per_mille(5, 5)), (1, 1_000));
     }
 }

@@ -10,7 +10,7 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
-use crate::show::{columns, flag, items, or_dash, text, time, words};
+use crate::show::{columns, figure, flag, items, or_dash, text, time, words};
 use crate::visitor::{Change, Visitor, see};
 
 /// The calls and rooms that are live.
@@ -45,7 +45,7 @@ fn after(visitor: &Visitor, done: Result<Value, Failure>) -> Response {
 }
 
 async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
-    let calls = visitor.client.get("/calls?limit=200").await?;
+    let calls = visitor.client.get(&format!("/calls?limit={LISTED_MAX}")).await?;
     let shows_rooms = visitor.me.may("conferences:read");
     let rooms = if shows_rooms { visitor.client.get("/conferences?limit=200").await? } else { Value::Null };
     let events = if shows_rooms { "call.*,conference.updated" } else { "call.*" };
@@ -58,12 +58,15 @@ async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
 
 fn calls_part(visitor: &Visitor, calls: &Value) -> Markup {
     html! {
-        h1 { "Live calls " small { (items(calls).len()) } }
+        h1 { "Live calls " small { (figure(&calls["total"])) } }
         @if items(calls).is_empty() { p class="empty" { "No call is up." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table {
                 (columns(&["Started", "Direction", "From", "To", "State", "Parties", ""]))
                 tbody { @for call in items(calls) { (call_row(visitor, call)) } }
             } }
+            @if calls["total"].as_u64().is_some_and(|total| total > LISTED_MAX) {
+                p class="soft" { (LISTED_MAX) " of them are shown." }
+            }
         }
     }
 }
@@ -158,3 +161,5 @@ pub(crate) fn states(room: &Value) -> Markup {
 /// The kinds of events after which the page is read again.
 pub(crate) const KINDS: &str = "call.ringing call.answered call.ended call.conferenced call.media_warning \
                                 conference.updated stream.gap";
+/// Calls that are listed.
+const LISTED_MAX: u64 = 200;

@@ -1,7 +1,6 @@
 //! Logging in and out.
 
 use axum::extract::{Request, State};
-use axum::http::header::SET_COOKIE;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -15,7 +14,7 @@ use crate::layout;
 use crate::session::{Cookies, form_token, is_same};
 use crate::show;
 use crate::state::Panel;
-use crate::visitor::{Change, is_own, see};
+use crate::visitor::{Change, is_own, see, with_cookie};
 
 /// The form.
 pub(crate) async fn form(State(panel): State<Panel>, request: Request) -> Response {
@@ -88,13 +87,6 @@ fn place(next: &str) -> &str {
         && !next.contains('\\')
         && next.bytes().all(|byte| byte.is_ascii_graphic());
     if is_ours { next } else { "/" }
-}
-
-fn with_cookie(mut response: Response, cookie: &str) -> Response {
-    if let Ok(cookie) = cookie.parse() {
-        response.headers_mut().append(SET_COOKIE, cookie);
-    }
-    response
 }
 
 /// The purpose of the token of this form.

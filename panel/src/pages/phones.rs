@@ -6,23 +6,21 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::form::{Fields, segment};
-use crate::layout::Section;
+use crate::form::segment;
+use crate::layout::{Section, next_page};
 use crate::pages::home::is_down;
 use crate::show::{columns, figure, flag, items, millis, or_dash, text, time, words};
 use crate::visitor::Visitor;
 
 /// The phones that are registered now.
 pub(crate) async fn registrations(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
-    let asked = Fields::of_query(query.as_deref()).only(|name| name == "cursor");
-    let cursor: String = form_urlencoded::byte_serialize(asked.get("cursor").as_bytes()).collect();
-    let found = visitor.client.get(&format!("/registrations?limit=100&cursor={cursor}")).await;
+    let found = visitor.client.list("/registrations", LISTED_MAX, query.as_deref()).await;
     visitor.page(Section::Phones, "Phones", found.map(|found| phones(&found)))
 }
 
 /// The trunks with their state.
-pub(crate) async fn trunks(visitor: Visitor) -> Response {
-    let body = trunk_states(&visitor).await;
+pub(crate) async fn trunks(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
+    let body = trunk_states(&visitor, query.as_deref()).await;
     visitor.page(Section::Trunks, "Trunks", body)
 }
 
@@ -47,12 +45,7 @@ fn phones(found: &Value) -> Markup {
                 } } }
             } }
         }
-        nav class="paging" aria-label="Pages of the phones" {
-            @if !text(found, "next_cursor").is_empty() {
-                @let next = form_urlencoded::byte_serialize(text(found, "next_cursor").as_bytes()).collect::<String>();
-                a rel="next" href={ "/phones?cursor=" (next) } { "Next page" }
-            }
-        }
+        (next_page("/phones", found))
     }
 }
 
@@ -68,22 +61,19 @@ fn state(name: &str) -> Markup {
     html! { span class={ "chip " (class) } { (words(name)) } }
 }
 
-async fn trunk_states(visitor: &Visitor) -> Result<Markup, Failure> {
-    let found = visitor.client.get("/trunks?limit=100").await?;
+async fn trunk_states(visitor: &Visitor, query: Option<&str>) -> Result<Markup, Failure> {
+    let found = visitor.client.list("/trunks", TRUNKS_MAX, query).await?;
     let mut parts = Vec::new();
     for trunk in items(&found) {
         let path = format!("/trunks/{}/status", segment(text(trunk, "id")));
         // A process without calls has trunks and no state of them.
-        let status = match visitor.client.get(&path).await {
-            Err(failure) if failure.status.as_u16() != 404 => return Err(failure),
-            status => status.unwrap_or(Value::Null),
-        };
-        parts.push(trunk_part(trunk, &status));
+        parts.push(trunk_part(trunk, &visitor.client.find(&path).await?));
     }
     Ok(html! {
         h1 { "Trunks " small { (figure(&found["total"])) } }
         @if parts.is_empty() { p class="empty" { "There is no trunk." } }
         @for part in parts { (part) }
+        (next_page("/trunks", &found))
     })
 }
 
@@ -119,3 +109,8 @@ fn trunk_part(trunk: &Value, status: &Value) -> Markup {
         }
     }
 }
+
+/// Phones on a page.
+const LISTED_MAX: u32 = 100;
+/// Trunks on a page; each is asked for its state.
+const TRUNKS_MAX: u32 = 25;

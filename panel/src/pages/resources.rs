@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::form::Fields;
-use crate::show::items;
+use crate::show::{items, text};
 
 /// A resource of the API with a form.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +167,8 @@ impl Field {
 
     /// The value for the API of what was entered; `None` leaves the field out.
     fn sent(&self, entered: &str, is_new: bool) -> Option<Value> {
-        let entered = entered.trim();
+        // A password is stored as it is entered; the login does not trim.
+        let entered = if self.kind == Kind::Secret { entered } else { entered.trim() };
         match self.kind {
             Kind::Flag => Some(json!(!entered.is_empty())),
             Kind::Lines => Some(json!(
@@ -194,22 +195,26 @@ impl Resource {
         Value::Object(values.collect())
     }
 
-    /// The body that changes `item` to what was entered: only fields that differ.
-    pub(crate) fn changed(&self, item: &Value, entered: &Fields) -> Value {
-        let values = self.fields.iter().filter(|field| {
-            let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-            lines(entered.get(field.name)) != lines(&field.shown(item))
-        });
-        let values = values
-            .filter_map(|field| Some((field.name.to_owned(), field.sent(entered.get(field.name), false)?)));
+    /// The body that changes what the form showed to what was entered: only fields that differ.
+    pub(crate) fn changed(&self, entered: &Fields) -> Value {
+        let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+        let differs = |field: &&Field| lines(entered.get(field.name)) != lines(entered.get(&was(field.name)));
+        let values =
+            self.fields.iter().filter(differs).filter_map(|field| {
+                Some((field.name.to_owned(), field.sent(entered.get(field.name), false)?))
+            });
         Value::Object(values.collect())
     }
 }
 
+/// The name of the hidden field with what the form showed.
+pub(crate) fn was(name: &str) -> String {
+    format!("was.{name}")
+}
+
 /// The entries of a list as `(id, name)`.
 pub(crate) fn choices(found: &Value, name: &str) -> Vec<(String, String)> {
-    let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
-    items(found).iter().map(|item| (text(item, "id"), text(item, name))).collect()
+    items(found).iter().map(|item| (text(item, "id").to_owned(), text(item, name).to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -232,17 +237,17 @@ mod tests {
     #[test]
     fn only_what_differs_is_changed() {
         let user = resource("users").unwrap();
-        let stored =
-            json!({"email": "a@b.test", "name": "Ada", "role": "agent", "team_id": "t", "disabled": false});
-        let same = entered("email=a%40b.test&name=Ada&role=agent&team_id=t&password=");
-        assert_eq!(user.changed(&stored, &same), json!({}));
-        let other = entered("email=a%40b.test&name=&role=agent&team_id=&password=new+secret&disabled=1");
-        let body = json!({"name": "", "password": "new secret", "team_id": null, "disabled": true});
-        assert_eq!(user.changed(&stored, &other), body);
+        let showed =
+            "was.email=a%40b.test&was.name=Ada&was.role=agent&was.team_id=t&was.password=&was.disabled=";
+        let changed = |form: &str| user.changed(&entered(&format!("{showed}&{form}")));
+        assert_eq!(changed("email=a%40b.test&name=Ada&role=agent&team_id=t&password="), json!({}));
+        let body = json!({"name": "", "password": " new secret ", "team_id": null, "disabled": true});
+        let other = "email=a%40b.test&name=&role=agent&team_id=&password=+new+secret+&disabled=1";
+        assert_eq!(changed(other), body);
         let hook = resource("webhooks").unwrap();
-        let stored = json!({"url": "u", "description": "", "events": ["call.*", "a"], "active": true});
-        let same = entered("url=u&description=&events=call.*%0D%0Aa&active=1");
-        assert_eq!(hook.changed(&stored, &same), json!({}));
+        let showed = "was.url=u&was.description=&was.events=call.*%0Aa&was.active=1";
+        let same = entered(&format!("{showed}&url=u&description=&events=call.*%0D%0Aa&active=1"));
+        assert_eq!(hook.changed(&same), json!({}));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Stored rooms and their sessions.
 
-use axum::extract::Path;
+use axum::extract::{Path, RawQuery};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::form::segment;
-use crate::layout::Section;
+use crate::layout::{Section, next_page};
 use crate::show::{columns, duration, figure, flag, items, or_dash, sentence, text, time, words};
 use crate::visitor::Visitor;
 
 /// The rooms.
-pub(crate) async fn list(visitor: Visitor) -> Response {
-    let found = visitor.client.get("/conference-rooms?limit=200").await;
+pub(crate) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
+    let found = visitor.client.list("/conference-rooms", ROOMS_MAX, query.as_deref()).await;
     visitor.page(Section::Rooms, "Rooms", found.map(|found| rooms(&found)))
 }
 
@@ -31,10 +31,7 @@ pub(crate) async fn recording(
     headers: HeaderMap,
 ) -> Response {
     let path = format!("/conference-rooms/{}/sessions/{}/recording/audio", segment(&room), segment(&session));
-    match visitor.client.pass(&path, &headers).await {
-        Ok(file) => file,
-        Err(failure) => visitor.failed(Some(Section::Rooms), &failure),
-    }
+    visitor.file(Some(Section::Rooms), &path, &headers).await
 }
 
 fn rooms(found: &Value) -> Markup {
@@ -52,6 +49,7 @@ fn rooms(found: &Value) -> Markup {
                 } } }
             } }
         }
+        (next_page("/rooms", found))
     }
 }
 
@@ -91,7 +89,7 @@ fn session_part(room: &str, session: &Value, may_listen: bool) -> Markup {
             div class="scroll" { table {
                 (columns(&["Member", "Role", "Joined", "Left", "#Talked"]))
                 tbody { @for member in members { tr {
-                    td { a href={ "/calls/" (segment(text(member, "call_uuid"))) } {
+                    td { a href={ "/live/calls/" (segment(text(member, "call_uuid"))) } {
                         (or_dash(text(member, "name"))) } " " span class="soft" { (text(member, "number")) } }
                     td { (text(member, "role")) } td { (time(&member["joined_at"])) } td { (time(&member["left_at"])) }
                     td class="n" { (seconds(&member["talk_seconds"])) }
@@ -104,3 +102,6 @@ fn session_part(room: &str, session: &Value, may_listen: bool) -> Markup {
         }
     }
 }
+
+/// Rooms on a page.
+const ROOMS_MAX: u32 = 100;

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::form::{Fields, segment};
-use crate::layout::Section;
+use crate::form::segment;
+use crate::layout::{Section, next_page};
 use crate::me::Me;
 use crate::pages::resources::resource;
 use crate::show::{figure, items, or_dash, time, words};
@@ -82,9 +82,7 @@ pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(qu
     let Some((path, title, _, fields)) = LISTS.iter().find(|(path, ..)| *path == name) else {
         return visitor.failed(Some(Section::Settings), &Failure::nothing_here());
     };
-    let asked = Fields::of_query(query.as_deref());
-    let cursor: String = form_urlencoded::byte_serialize(asked.get("cursor").as_bytes()).collect();
-    let found = visitor.client.get(&format!("/{path}?limit=100&cursor={cursor}")).await;
+    let found = visitor.client.list(&format!("/{path}"), LISTED_MAX, query.as_deref()).await;
     let body = found.map(|found| {
         html! {
             h1 { (title) " " small { (figure(&found["total"])) } }
@@ -108,8 +106,6 @@ fn tabs(me: &Me, here: &str) -> Markup {
 }
 
 fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
-    let next: String =
-        form_urlencoded::byte_serialize(crate::show::text(found, "next_cursor").as_bytes()).collect();
     let may_change = resource(path).is_some_and(|resource| me.may(resource.permission));
     html! {
         @if may_change { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
@@ -127,11 +123,7 @@ fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
                 } } }
             } }
         }
-        @if !next.is_empty() {
-            nav class="paging" aria-label="Pages of the list" {
-                a rel="next" href={ "/settings/" (path) "?cursor=" (next) } { "Next page" }
-            }
-        }
+        (next_page(&format!("/settings/{path}"), found))
     }
 }
 
@@ -148,3 +140,6 @@ fn cell(field: &str, value: &Value) -> Markup {
         value => html! { (figure(value)) },
     }
 }
+
+/// Entries on a page.
+const LISTED_MAX: u32 = 100;

@@ -59,7 +59,7 @@ pub(crate) fn assert_harmless(page: &str, about: &str) {
         }
     }
     let ours = page.matches("<script type=\"module\" src=\"/panel/").count();
-    assert_eq!(scripts, ours, "{about}: a script of somebody else");
+    assert_eq!(scripts, ours, "{about}: a script that is not of the panel");
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! The part of the start page that compares: verdicts over time, and trunks and phones that are worse than the rest.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use sidetone_model::time::Timestamp;
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::form::segment;
+use crate::show::{VERDICTS, columns, figure, or_dash, percent, text, time, verdict};
+
+/// The bars of the hours: how many legs were judged, and how many of them were bad.
+pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
+    let first = from.as_micros().div_euclid(HOUR_US) + 1;
+    let hours = usize::try_from(hours).unwrap_or_default();
+    let mut bars = vec![(0, 0); hours];
+    for group in groups(counts) {
+        let begins = text(group, "value").parse::<Timestamp>().map_or(i64::MIN, Timestamp::as_micros);
+        let place = usize::try_from(begins.div_euclid(HOUR_US).saturating_sub(first)).ok();
+        if let Some(bar) = place.and_then(|place| bars.get_mut(place)) {
+            *bar = (number(group, "judged"), number(group, "bad"));
+        }
+    }
+    let top = bars.iter().map(|(judged, _)| *judged).max().unwrap_or_default().max(1);
+    let height = |legs: i64| legs * 100 / top;
+    html! {
+        figure {
+            figcaption {
+                b { "Judged legs by hour" }
+                span { i class="key" {} " judged" } span { i class="key area bad" {} " with a bad verdict" }
+                span class="right soft" { "most " (figure(&top.into())) }
+            }
+            svg class="plot" viewBox={ "0 0 " (hours) " 100" } preserveAspectRatio="none" role="img"
+                aria-label={ (figure(&counts["judged"])) " legs were judged, " (figure(&counts["bad"])) " of them bad" } {
+                @for (place, (judged, bad)) in bars.iter().enumerate().filter(|(_, (judged, _))| *judged > 0) {
+                    rect class="bar" x=(place) y=(100 - height(*judged)) width="0.9" height=(height(*judged).max(1)) {}
+                    @if *bad > 0 {
+                        rect class="bar bad-part" x=(place) y=(100 - height(*bad).max(1)) width="0.9"
+                            height=(height(*bad).max(1)) {}
+                    }
+                }
+            }
+            div class="x soft" { span { (time(&from.to_string().into())) } span { "now" } }
+        }
+    }
+}
+
+/// A kind of group that is compared: its title, and its names in the API.
+pub(crate) struct Compared {
+    pub(crate) title: &'static str,
+    pub(crate) permission: &'static str,
+    /// The list with the groups' names.
+    pub(crate) list: &'static str,
+    /// The value of `by`.
+    pub(crate) by: &'static str,
+    /// The filter of the call log.
+    pub(crate) filter: &'static str,
+}
+
+/// One trunk or extension that is significantly worse than the others.
+struct Worse {
+    name: String,
+    link: String,
+    group: Value,
+}
+
+/// The trunks or extensions (`list`) that the counts mark as worse, with their names.
+///
+/// # Errors
+/// What the API answers, but that a deleted one has no name.
+async fn named(client: &Client, list: &str, filter: &str, counts: &Value) -> Result<Vec<Worse>, Failure> {
+    let mut found = Vec::new();
+    for group in groups(counts).iter().filter(|group| group["worse"] == true).take(LISTED_MAX) {
+        let id = segment(text(group, "value"));
+        let name = match client.get(&format!("/{list}/{id}")).await {
+            Ok(one) => [text(&one, "number"), text(&one, "name")].join(" ").trim().to_owned(),
+            Err(failure) if matches!(failure.status.as_u16(), 403 | 404) => String::new(),
+            Err(failure) => return Err(failure),
+        };
+        found.push(Worse { name, link: format!("/calls?{filter}={id}"), group: group.clone() });
+    }
+    Ok(found)
+}
+
+/// The table of the trunks or extensions that are worse than the rest; a sentence when none is.
+///
+/// # Errors
+/// What the API answers.
+pub(crate) async fn table(client: &Client, compared: &Compared, from: Timestamp) -> Result<Markup, Failure> {
+    let Compared { title, list, by, filter, .. } = compared;
+    let counts = client.get(&format!("/cdrs/verdicts?by={by}&from={from}&limit={LISTED_MAX}")).await?;
+    let found = named(client, list, filter, &counts).await?;
+    Ok(html! {
+        h2 { (title) }
+        @if found.is_empty() {
+            p class="soft" {
+                "None has a share of bad legs that is significantly above that of the others."
+            }
+        } @else {
+            div class="scroll" { table class="figures" {
+                (columns(&["Name", "#Bad legs", "#Judged", "#Share", "#The others", ""]))
+                tbody { @for worse in &found { (row(worse, from)) } }
+            } }
+        }
+    })
+}
+
+fn row(worse: &Worse, from: Timestamp) -> Markup {
+    let group = &worse.group;
+    let (bad, judged) = (number(group, "bad"), number(group, "judged"));
+    html! {
+        tr {
+            td { a href={ (worse.link) "&from=" (from) } { (or_dash(&worse.name)) } }
+            td class="n" { (figure(&group["bad"])) }
+            td class="n" { (figure(&group["judged"])) }
+            td class="n" { (percent(bad, judged)) " %" }
+            td class="n" { (figure(&group["rest_bad_pct"])) " %" }
+            td { (most_common(group)) }
+        }
+    }
+}
+
+/// The most common bad verdict of a group.
+fn most_common(group: &Value) -> Markup {
+    let legs = |name: &str| number(&group["caller"], name) + number(&group["callee"], name);
+    let bad = VERDICTS.into_iter().filter(|name| !matches!(*name, "ok" | "unanswered"));
+    match bad.max_by_key(|name| legs(name)) {
+        Some(name) if legs(name) > 0 => html! { "mostly " (verdict(name)) },
+        _ => html! {},
+    }
+}
+
+/// The legs of each verdict over all groups, callers' or called parties'.
+pub(crate) fn sums(counts: &Value, leg: &str) -> Vec<(&'static str, i64)> {
+    let of = |name: &str| groups(counts).iter().map(|group| number(&group[leg], name)).sum();
+    VERDICTS.into_iter().map(|name| (name, of(name))).filter(|(_, legs)| *legs > 0).collect()
+}
+
+fn groups(counts: &Value) -> &[Value] {
+    counts["groups"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn number(value: &Value, key: &str) -> i64 {
+    value[key].as_i64().unwrap_or_default()
+}
+
+const HOUR_US: i64 = 3_600 * 1_000_000;
+/// Trunks and extensions of a table.
+const LISTED_MAX: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hours_are_drawn_where_they_were() {
+        let counts = json!({"judged": 6, "bad": 1, "groups": [
+            {"value": "1970-01-01T02:00:00Z", "judged": 4, "bad": 1},
+            {"value": "1970-01-01T04:00:00Z", "judged": 2, "bad": 0},
+            {"value": "1970-01-01T00:00:00Z", "judged": 9, "bad": 9},
+            {"value": "never", "judged": 9, "bad": 9},
+        ]});
+        let drawn = over_time(&counts, Timestamp::from_micros(0), 4).into_string();
+        let bars: Vec<&str> =
+            drawn.split("<rect ").skip(1).map(|bar| bar.split(" width").next().unwrap()).collect();
+        let expected = [
+            "class=\"bar\" x=\"1\" y=\"0\"",
+            "class=\"bar bad-part\" x=\"1\" y=\"75\"",
+            "class=\"bar\" x=\"3\" y=\"50\"",
+        ];
+        assert_eq!(bars, expected);
+    }
+
+    #[test]
+    fn legs_are_added_over_hours() {
+        let counts =
+            json!({"groups": [{"caller": {"ok": 2, "lossy_inbound": 1}}, {"caller": {"ok": 3}}, {}]});
+        assert_eq!(sums(&counts, "caller"), [("lossy_inbound", 1), ("ok", 5)]);
+        assert_eq!(sums(&counts, "callee"), []);
+        let group = json!({"caller": {"ok": 9, "lossy_inbound": 1}, "callee": {"lossy_inbound": 1, "jittery_inbound": 1}});
+        assert!(most_common(&group).into_string().contains(">loss<"));
+    }
+}

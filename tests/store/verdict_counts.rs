@@ -1,0 +1,102 @@
+//! Verdicts by hour, day, trunk and extension against a count in memory, the same on both databases.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use sidetone_model::access::Scope;
+use sidetone_model::call::Direction;
+use sidetone_model::call_log::CdrFilter;
+use sidetone_model::cdr::Cdr;
+use sidetone_model::ids::TeamId;
+use sidetone_model::ports::CdrLog;
+use sidetone_model::quality::MediaVerdict;
+use sidetone_model::time::Timestamp;
+use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
+use uuid::Uuid;
+
+use crate::call_log::{ACME, filter, matches, pick, records, store_with_rooms};
+use crate::records::organisation;
+use crate::with_store;
+
+/// The groups of the caller's leg and of the called party's leg of a record.
+fn groups_of(by: CountBy, cdr: &Cdr) -> [Option<String>; 2] {
+    let started = |length_us: i64| {
+        let us = cdr.started_at.as_micros();
+        Some(Timestamp::from_micros(us - us.rem_euclid(length_us)).to_string())
+    };
+    let text = |id: Option<Uuid>| id.map(|id| id.to_string());
+    let extension = text(cdr.extension_id.map(|id| id.0));
+    let trunk = text(cdr.trunk_id.map(|id| id.0));
+    let called =
+        text(cdr.called.map(|called| called.extension_id.0)).filter(|id| Some(id) != extension.as_ref());
+    match (by, cdr.direction) {
+        (CountBy::Day, _) => [started(86_400_000_000), started(86_400_000_000)],
+        (CountBy::Hour, _) => [started(3_600_000_000), started(3_600_000_000)],
+        (CountBy::Extension, Direction::Inbound) => [None, extension],
+        (CountBy::Extension, Direction::Outbound) => [extension, None],
+        (CountBy::Extension, Direction::Internal) => [extension, called],
+        (CountBy::Trunk, Direction::Inbound) => [trunk, None],
+        (CountBy::Trunk, Direction::Outbound) => [None, trunk],
+        (CountBy::Trunk, Direction::Internal) => [None, None],
+    }
+}
+
+fn counted(by: CountBy, cdrs: &[&Cdr]) -> Vec<VerdictGroup> {
+    let mut groups = BTreeMap::new();
+    for cdr in cdrs {
+        let verdicts = [cdr.quality.verdict, cdr.media_b.and_then(|media| media.verdict)];
+        for (leg, (value, verdict)) in groups_of(by, cdr).into_iter().zip(verdicts).enumerate() {
+            let (Some(value), Some(verdict)) = (value, verdict) else { continue };
+            let group: &mut VerdictGroup =
+                groups.entry(value.clone()).or_insert_with(|| VerdictGroup::new(value));
+            let counts = if leg == 0 { &mut group.caller } else { &mut group.callee };
+            counts.add(verdict, 1);
+        }
+    }
+    groups.into_values().collect()
+}
+
+const ALL: [CountBy; 4] = [CountBy::Day, CountBy::Extension, CountBy::Hour, CountBy::Trunk];
+
+#[test]
+fn every_leg_counts_where_it_belongs() {
+    let rng = &mut StdRng::seed_from_u64(19);
+    let all = records(rng, 300);
+    with_store(async |store| {
+        store_with_rooms(store, &all).await;
+        let mut legs = 0;
+        for round in 0..200 {
+            // The first rounds without a filter.
+            let filter = if round < 12 { CdrFilter::default() } else { filter(rng) };
+            let acme = organisation(ACME);
+            let team = Scope::Team { organisation: acme, team: Some(TeamId(Uuid::from_u128(1))) };
+            let scope = pick(rng, [Scope::Organisation(acme), Scope::Everything, team]);
+            let by = ALL[round % 4];
+            // No extension is stored, so none belongs to the team.
+            let is_hidden = by == CountBy::Extension && scope == team;
+            let found: Vec<&Cdr> =
+                all.iter().filter(|cdr| !is_hidden && matches(scope, &filter, cdr)).collect();
+            let expected = counted(by, &found);
+            let mut groups = store.verdicts(scope, &filter, by).await.unwrap();
+            groups.sort_by(|one, other| one.value.cmp(&other.value));
+            assert_eq!(groups, expected, "round {round}: {by:?} {scope:?} {filter:?}");
+            legs += groups.iter().map(|group| group.caller.judged()).sum::<u64>();
+        }
+        assert!(legs > 1_000, "most rounds prove nothing: {legs}");
+    });
+}
+
+#[test]
+fn legs_without_a_verdict_or_a_place_are_left_out() {
+    let mut call = crate::records::ended(1);
+    (call.direction, call.quality.verdict) = (Direction::Outbound, Some(MediaVerdict::Unanswered));
+    with_store(async |store| {
+        store_with_rooms(store, std::slice::from_ref(&call)).await;
+        for by in [CountBy::Trunk, CountBy::Extension] {
+            assert_eq!(store.verdicts(Scope::Everything, &CdrFilter::default(), by).await.unwrap(), []);
+        }
+        let days = store.verdicts(Scope::Everything, &CdrFilter::default(), CountBy::Day).await.unwrap();
+        assert_eq!((days.len(), days[0].caller.judged(), days[0].callee.judged()), (1, 0, 0));
+    });
+}

@@ -23,6 +23,7 @@ pub(super) fn reloading() {
 /// Reports that the engine stops, and asks for the time that its calls may take.
 pub(super) fn stopping(drain: Duration) {
     let limit_us = (drain + STOP_EXTRA).as_micros();
+    // The library carries 71 minutes at most; the unit's TimeoutStopSec= stands for a longer drain.
     let limit = u32::try_from(limit_us).unwrap_or(u32::MAX);
     send(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(limit)]);
 }
@@ -36,9 +37,10 @@ pub(super) async fn feed_watchdog(engine: &Engine) {
     }
 }
 
-/// Calls `ping` three times per `limit` while `answers` is true. One answer that is late does not end the process.
+/// Calls `ping` three times per `limit` while `answers` is true, but every 10 ms at most. One answer that is late does not
+/// end the process.
 async fn feed(limit: Duration, answers: impl AsyncFn() -> bool, ping: impl Fn()) {
-    let mut clock = tokio::time::interval(limit / PINGS_PER_LIMIT);
+    let mut clock = tokio::time::interval((limit / PINGS_PER_LIMIT).max(SHORTEST_PING));
     clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         clock.tick().await;
@@ -60,6 +62,8 @@ fn send(state: &[NotifyState<'_>]) {
 }
 
 const PINGS_PER_LIMIT: u32 = 3;
+/// A `WATCHDOG_USEC` of nearly 0 must not stop the engine (an interval of 0 panics) or occupy the switch.
+const SHORTEST_PING: Duration = Duration::from_millis(10);
 /// For the last records and requests, after the calls.
 const STOP_EXTRA: Duration = Duration::from_secs(45);
 
@@ -88,5 +92,13 @@ mod tests {
             () = feeding => unreachable!("it never completes"),
             () = script => {}
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watchdog_of_no_time_is_fed_a_hundred_times_a_second() {
+        let pings = Cell::new(0);
+        let feeding = feed(Duration::ZERO, async || true, || pings.set(pings.get() + 1));
+        let _ = tokio::time::timeout(Duration::from_millis(995), feeding).await;
+        assert_eq!(pings.get(), 100);
     }
 }

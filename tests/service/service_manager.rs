@@ -1,4 +1,4 @@
-//! What a service manager is told (sd_notify(3)): ready, alive, reloading, stopping.
+//! The notifications of the engine to a service manager (sd_notify(3)): ready, alive, reloading, stopping.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;

@@ -127,7 +127,7 @@ fn another_prompt_takes_the_place_of_one_that_plays() {
     );
 }
 
-/// A pause of the recording goes on during a prompt, and nobody is unmuted by it.
+/// A prompt ends no pause of the recording and unmutes no party.
 #[test]
 fn a_recording_goes_on_during_a_prompt_and_after_it() {
     check_after(

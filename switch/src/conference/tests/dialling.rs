@@ -51,7 +51,7 @@ fn a_dialled_party_that_does_not_join_is_reported() {
     );
 }
 
-/// The phones of an extension ring once for a room, whoever had it dialled, and no longer once it is seated.
+/// A second dial of an extension rings no phone while the first rings or once the extension is seated.
 #[test]
 fn an_extension_is_called_once_at_a_time() {
     check(

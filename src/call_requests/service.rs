@@ -54,9 +54,7 @@ impl CallRequestService {
     ) -> Result<NamedExtension, Problem> {
         let named = self.store.extension_named(organisation, from).await?;
         let named = named.ok_or_else(|| Problem::Unprocessable(vec![no_extension()]))?;
-        if !scope.covers(named.organisation_id, named.team_id) {
-            return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
-        }
+        require_covered(scope, &named)?;
         Ok(named)
     }
 
@@ -77,9 +75,7 @@ impl CallRequestService {
             };
             return Err(Problem::Unprocessable(self.wrong(scope, given).await?));
         };
-        if !scope.covers(named.organisation_id, named.team_id) {
-            return Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()));
-        }
+        require_covered(scope, &named)?;
         let wrong = self.unsigned(named.organisation_id, requested.callback_url.is_some()).await?;
         let checked = self.switch.ask(CheckCall(named.id, requested.clone())).await?;
         let placeable = match checked.map_err(Problem::from) {
@@ -258,6 +254,14 @@ impl CallRequests for CallRequestService {
             Ok(self.switch.ask(Operate(order)).await??)
         })
     }
+}
+
+/// Checks that an extension is inside `scope`.
+fn require_covered(scope: Scope, named: &NamedExtension) -> Result<(), Problem> {
+    if scope.covers(named.organisation_id, named.team_id) {
+        return Ok(());
+    }
+    Err(Problem::Forbidden("from: the extension is outside the caller's scope".to_owned()))
 }
 
 fn no_extension() -> FieldProblem {

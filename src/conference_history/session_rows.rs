@@ -169,12 +169,12 @@ impl Session {
         match &event.what {
             RoomChange::Ended => {
                 self.end(event.at);
-                self.count_viewers();
+                self.note_viewers();
             }
             RoomChange::Invited(invite) => self.invite(invite),
             RoomChange::Joined(person) => {
                 self.join(person.clone());
-                self.count_viewers();
+                self.note_viewers();
             }
             RoomChange::Left { member, talked_ms, .. } => {
                 if let Some(person) = self.people.get_mut(member) {
@@ -182,7 +182,7 @@ impl Session {
                     person.row.talked_ms = *talked_ms;
                     person.is_stored = false;
                 }
-                self.count_viewers();
+                self.note_viewers();
             }
             // A recording is under way until it is known to be complete, even after the request to stop it.
             RoomChange::Recording(on) => {
@@ -204,9 +204,8 @@ impl Session {
         }
     }
 
-    /// The users who see an event beside those of the whole organisation: those of the members before the change and
-    /// after it. A member who leaves was
-    /// in the room until then.
+    /// The users who see an event beside those of the whole organisation: those of the members after the change; before
+    /// it when a member leaves or the session ends.
     fn shown_to(&self, what: &RoomChange, before: Option<Arc<EventViewers>>) -> Option<Arc<EventViewers>> {
         match what {
             RoomChange::Ended | RoomChange::Left { .. } => before,
@@ -220,7 +219,7 @@ impl Session {
         }
     }
 
-    fn count_viewers(&mut self) {
+    fn note_viewers(&mut self) {
         let here = self.people.values().map(|person| &person.row).filter(|row| row.left_at.is_none());
         let mut viewers = EventViewers::default();
         for row in here {

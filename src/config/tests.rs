@@ -41,6 +41,7 @@ fn the_file_of_the_contract_is_read_whole() {
         ports = "30000-30099"
         workers = 2
         strict_source = "any"
+        real_time = false
         verdict = { loss_pct = 3.5, lost_packets = 4, strict_address = true }
         [http]
         listen = "[::1]:0"
@@ -98,6 +99,7 @@ fn the_file_of_the_contract_is_read_whole() {
     };
     assert_eq!(config.http.settings, expected);
     assert!(!config.panel.enabled && Config::default().panel.enabled);
+    assert!(!config.media.real_time && Config::default().media.real_time);
 }
 
 #[test]

@@ -301,7 +301,7 @@ impl Media {
         }
     }
 
-    /// Returns the clips of these prompts; without a audio there are none, and playing ends at once.
+    /// Returns the clips of these prompts; without a source of audio there are none, and playing ends at once.
     fn clips(&self, spoken: Option<Spoken>, prompts: &[Prompt]) -> Vec<Arc<Clip>> {
         prompts.iter().filter_map(|prompt| self.clip(spoken, *prompt)).collect()
     }

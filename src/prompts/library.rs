@@ -73,8 +73,8 @@ impl Library {
         organisation: OrganisationId,
         name: SoundName,
         clip: &Clip,
-    ) -> Result<usize, LibraryFull> {
-        self.own.read().bytes_after(organisation, name, clip)
+    ) -> Result<(), LibraryFull> {
+        self.own.read().bytes_after(organisation, name, clip).map(drop)
     }
 
     /// Uses the organisation's own sound from now on.

@@ -39,9 +39,7 @@ impl DataDisk {
     pub fn path(&self, organisation: OrganisationId, session: ConferenceSessionId) -> PathBuf {
         self.dir.join(organisation.to_string()).join(format!("{session}.wav"))
     }
-}
 
-impl DataDisk {
     /// Writes a small file into the directory of an organisation and removes it.
     ///
     /// # Errors
@@ -51,7 +49,7 @@ impl DataDisk {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let path = dir.join(format!("{}.tmp", uuid::Uuid::now_v7()));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        let written = file.write_all_at(&[0; PROBE_BYTES], 0);
+        let written = file.write_all_at(&[0; HEADER_LEN], 0);
         let removed = std::fs::remove_file(&path);
         written.and(removed)
     }
@@ -156,6 +154,3 @@ pub(super) fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) => Err(error),
     }
 }
-
-/// Bytes of the file that [`DataDisk::try_write`] writes: as many as the header of a recording.
-const PROBE_BYTES: usize = 80;

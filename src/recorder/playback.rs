@@ -92,7 +92,7 @@ impl Recordings for Playback {
     fn require_writable(&self, organisation: OrganisationId) -> PortFuture<'_, ()> {
         Box::pin(async move {
             if let Some(begins) = &self.begins {
-                begins.require_free().map_err(|busy| Problem::Conflict(busy.to_string()))?;
+                begins.require_place().map_err(|busy| Problem::Conflict(busy.to_string()))?;
             }
             let (mut disk, reserve_bytes) = (self.disk.clone(), self.reserve_bytes);
             let checked = beside(move || {

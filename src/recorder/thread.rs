@@ -91,7 +91,7 @@ impl Begins {
     ///
     /// # Errors
     /// When too many wait already.
-    pub fn require_free(&self) -> Result<(), RecorderBusy> {
+    pub fn require_place(&self) -> Result<(), RecorderBusy> {
         if self.orders.is_full() { Err(RecorderBusy::Full) } else { Ok(()) }
     }
 

@@ -112,10 +112,13 @@ async fn members(
     session: ConferenceSessionId,
     organisation: OrganisationId,
 ) -> Result<Option<Arc<EventViewers>>, StoreError> {
-    let rows = sql("SELECT people.extension_id AS extension_id, extensions.team_id AS team_id
+    let rows = sql("SELECT people.extension_id AS extension_id,
+             COALESCE(agents.team_id, extensions.team_id) AS team_id
          FROM conference_people people
          LEFT JOIN extensions ON extensions.id = people.extension_id
              AND extensions.organisation_id = people.organisation_id
+         LEFT JOIN agents ON agents.extension_id = extensions.id
+             AND agents.organisation_id = extensions.organisation_id
          WHERE people.session_id = $1 AND people.organisation_id = $2 AND people.left_at_us IS NULL
              AND people.extension_id IS NOT NULL")
     .bind(session.to_string())

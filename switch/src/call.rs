@@ -325,6 +325,8 @@ impl Call {
         };
         self.parties.answered_after = Some(now.saturating_duration_since(self.parties.started));
         self.parties.state = State::Up;
+        // A transfer that began while the call rang is a pick-up, which the answer ends.
+        self.parties.referrer = None;
         self.stay.begin(now);
         self.parties.tell(Party::Caller, Some(MediaCommand::Answered));
         self.parties.push(Output::Answer(answer));

@@ -1,4 +1,4 @@
-//! The state of a call's own mix: who holds, what plays, what is recorded.
+//! The state of a call's own mix: the hold, the prompt that plays, and the recording.
 
 use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::live_call::LiveRecording;

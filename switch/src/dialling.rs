@@ -4,14 +4,14 @@
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
-use sidetone_model::call::Direction;
+use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::cdr::Called;
 use sidetone_model::directory::Extension;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::room::{ControlRefused, DialKind, DialRequest};
 use sidetone_model::time::Now;
-use sidetone_sip::message::{Host, NameAddr, Uri};
+use sidetone_sip::message::{Host, NameAddr, StatusCode, Uri};
 use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
 use crate::billing::Unpaid;
@@ -130,7 +130,11 @@ impl Dialler<'_> {
         let dialled = Dialled { number: target, call: Some(before.call), diverted };
         let placed = self.0.place_forward(now, line.id, &shown, Asked::NOTHING, dialled);
         let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, forwards, diverted, .. } =
-            placed.map_err(|_| unreached)?;
+            placed.map_err(|refused| match (refused.status, refused.cause) {
+                (StatusCode::PAYMENT_REQUIRED, _) => DialEnd::NoCredit,
+                (_, HangupCause::NoRouteDestination | HangupCause::OutgoingCallBarred) => DialEnd::NoRoute,
+                _ => unreached,
+            })?;
         let (callees, hunt) = match onward {
             Onward::Bindings(callees) => (callees, None),
             Onward::Room(_) => return Err(unreached),

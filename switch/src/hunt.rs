@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use sidetone_model::call::HangupCause;
 use sidetone_model::directory::{Extension, Trunk};
 use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
-use sidetone_model::trunk_address::TrunkAddress;
-use sidetone_sip::flow::Flow;
+use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
+use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_sip::message::{Name, NameAddr, Request, Response};
 use sidetone_sip::ua::{Extra, Invite};
 
@@ -254,6 +254,8 @@ impl Hunt {
                 continue;
             };
             match context.trunks.flow_to(&tried.server, address) {
+                // The name prefers another transport by now (RFC 3261 §26.2.2).
+                Ok(flow) if self.secure && flow.protocol != Protocol::Tls => {}
                 Ok(flow) => {
                     self.attempts += 1;
                     match self.prepare(flow, context) {
@@ -280,7 +282,11 @@ impl Hunt {
             }
             let mut servers: VecDeque<_> =
                 context.directory.trunk(id).map(next_hops).unwrap_or_default().into();
-            servers.retain(|server| !self.secure || context.trunks.is_tls(server));
+            // The query decides about a name that prefers a transport.
+            let may_be_tls = |server: &TrunkAddress| {
+                server.transport == TrunkTransport::Preferred || context.trunks.is_tls(server)
+            };
+            servers.retain(|server| !self.secure || may_be_tls(server));
             if let Some(server) = servers.pop_front() {
                 // The query starts when this stage is reached.
                 let stage = Stage::Resolving(Some(now + RESOLVE_MAX));

@@ -648,6 +648,7 @@ impl Switch {
 
     fn replace_directory(&mut self, now: Now, directory: Arc<Directory>) {
         self.senders.forget_changed_lines(now, &directory, &mut self.shared);
+        subscriptions::mailboxes_changed(now, &directory, &mut self.shared);
         self.shared.trunks.replace_addresses(&directory);
         // Removing a registration uses the credentials that it was made with.
         self.follow_registrations(now, &directory);

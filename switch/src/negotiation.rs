@@ -43,16 +43,17 @@ impl Negotiation {
 
     /// Handles the end of a fork before the answer: an offer to it is refused, and one of its own is void.
     pub(super) fn fork_ended(&mut self, parties: &mut Parties, place: usize) {
+        // The 487 of a fork that was cancelled comes when the call is up.
+        if !parties.is_ringing() {
+            return;
+        }
         let fork = Party::Callee(place);
         let open = self.renegotiation.take_if(|open| open.from == fork || open.to == fork);
-        match open.filter(|_| parties.is_ringing()) {
-            Some(Renegotiation { from, to }) if to == fork => self.refuse(parties, from, 488),
-            Some(Renegotiation { to, .. }) => {
-                if let Some(leg) = parties.leg_mut(to) {
-                    leg.exchange.roll_back();
-                }
-            }
-            None => self.renegotiation = open,
+        let Some(Renegotiation { from, to }) = open else { return };
+        if to == fork {
+            self.refuse(parties, from, 488);
+        } else if let Some(leg) = parties.leg_mut(to) {
+            leg.exchange.roll_back();
         }
     }
 

@@ -81,7 +81,7 @@ pub(super) fn pick_up(
         return Err(refusal("the call is being picked up, or returned to the extension that parked it"));
     }
     if live.transfers >= TRANSFERS_MAX {
-        return Err(refusal("it was transferred too many times"));
+        return Err(refusal("the call was transferred too many times"));
     }
     call_for(now, by, waiting, control, shared)
 }

@@ -50,8 +50,6 @@ pub(super) fn redirect(calls: &mut CallTable, id: CallId, placed: Placement) -> 
 
 /// Rings the target of a requested call whose calling party has answered.
 pub(super) fn ring_target(calls: &mut CallTable, id: CallId, placed: Placement) -> Option<Input> {
-    let live = calls.get_mut(id)?;
-    live.callees.clear();
     let is_forwarded = !placed.diverted.is_empty();
     match redirect(calls, id, placed)? {
         // Without a forwarder the facts stay those of the request.

@@ -25,7 +25,6 @@ use crate::guess_alerts::GuessAlerts;
 use crate::registering::Registrations;
 use crate::routing::Directory;
 use crate::shared::Shared;
-use crate::subscriptions::mailboxes_changed;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 use crate::trunk_servers::all_servers;
@@ -91,10 +90,9 @@ impl Senders {
         self.trunk_addresses = TrunkAddresses::of(directory);
     }
 
-    /// Notifies of changed mailboxes, and removes what the former credentials of extensions authenticated: bindings, subscriptions, and connections
+    /// Removes what the former credentials of extensions authenticated: bindings, subscriptions, and connections
     /// that no other binding uses. The failures were counted against the former passwords.
     pub(super) fn forget_changed_lines(&mut self, now: Now, after: &Directory, shared: &mut Shared) {
-        mailboxes_changed(now, after, shared);
         let before = Arc::clone(&shared.directory);
         let mut flows = HashSet::new();
         for line in before.lines_changed_in(after) {

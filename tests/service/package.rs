@@ -57,10 +57,14 @@ fn the_sample_configuration_is_read() {
 #[test]
 fn prometheus_accepts_the_alerts() {
     let rules = packaging().join("prometheus/sidetone.rules.yml");
-    let checked = std::process::Command::new("promtool").args(["check", "rules"]).arg(&rules).output();
-    let Ok(output) = checked else {
-        println!("NOTICE: promtool is missing; the alerts are not checked");
-        return;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/alerts.yml");
+    for (what, file) in [("check", rules), ("test", cases)] {
+        let checked = std::process::Command::new("promtool").args([what, "rules"]).arg(&file).output();
+        let Ok(output) = checked else {
+            println!("NOTICE: promtool is missing; the alerts are not checked");
+            return;
+        };
+        let text = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&text));
+    }
 }

@@ -25,7 +25,7 @@ async fn told(socket: &UnixDatagram, text: &'static str) -> (String, Vec<String>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_service_manager_is_told() {
+async fn the_service_manager_is_notified() {
     let dir = TempDir::new();
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

@@ -51,14 +51,12 @@ impl Body {
         names: [&'static str; N],
         take: impl FnOnce(&mut Fields) -> Option<T>,
     ) -> Result<OpenBody<T, N>, ApiError> {
-        let mut texts = [const { None }; N];
+        let mut texts = names.map(|name| (name, None));
         let (fields, taken) = self.fields(|fields| {
-            texts = names.map(|name| fields.given_text(name));
+            texts = names.map(|name| (name, fields.given_text(name)));
             take(fields)
         })?;
-        let texts =
-            names.into_iter().zip(texts).map(|(name, text)| text.filter(|_| !fields.is_refused(name)));
-        let texts = texts.collect::<Vec<_>>().try_into().unwrap_or([const { None }; N]);
+        let texts = texts.map(|(name, text)| text.filter(|_| !fields.is_refused(name)));
         Ok(OpenBody { fields, taken, texts })
     }
 

@@ -276,7 +276,7 @@ async fn require_visible(caller: &Caller, state: &ApiState, call: CallId) -> Res
     visible(caller, state, call).await.map(drop)
 }
 
-/// Returns a live call that the caller may see, and says that it has ended when only its record is left.
+/// Returns a live call that the caller may see; a conflict when only its record is left.
 ///
 /// # Errors
 /// 404 when there is neither, 409 when the call has ended, 403 when it belongs to another organisation or team.

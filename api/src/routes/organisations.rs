@@ -225,8 +225,8 @@ pub(crate) async fn find(
 /// Change an organisation
 ///
 /// A JSON merge patch: omitted fields keep their values. Callers who are not operators can change only their own
-/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, retention of recordings, and star
-/// codes.
+/// organisation: its name, prefixes, call-info URL with its secret, secret of callbacks, retention of recordings,
+/// language, and star codes.
 /// Read-only fields are ignored, so that what was read can be sent back.
 #[utoipa::path(
     patch,

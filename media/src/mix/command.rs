@@ -31,8 +31,7 @@ impl Mix {
             }
             SeatCommand::PlaySound(clip) => {
                 let sound = member.sound.get_or_insert_with(|| Box::new(Announcer::new()));
-                sound.player().stop();
-                sound.player().play(vec![clip], None);
+                sound.player().replace(clip);
             }
             SeatCommand::StopSound => {
                 if let Some(sound) = &mut member.sound {
@@ -63,8 +62,7 @@ impl Mix {
                 self.sounds.announcements.play(clips, None);
             }
             MixCommand::PlaySound(clip) => {
-                self.sounds.sound.stop();
-                self.sounds.sound.play(vec![clip], None);
+                self.sounds.sound.replace(clip);
             }
             MixCommand::Record(sink) => {
                 self.recording = Some(Recording { sink, channels: Channels::Mix });

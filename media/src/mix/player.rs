@@ -47,6 +47,12 @@ impl Player {
         true
     }
 
+    /// Plays this clip in place of all others.
+    pub(super) fn replace(&mut self, clip: Arc<Clip>) {
+        self.stop();
+        self.play(vec![clip], None);
+    }
+
     /// Drops every clip.
     pub(super) fn stop(&mut self) {
         self.items.clear();

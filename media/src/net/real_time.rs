@@ -51,17 +51,17 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_runs_in_real_time_or_the_system_says_why_not() {
+    fn a_thread_runs_in_real_time_or_gets_eperm() {
         const ROUND_ROBIN: u32 = 2;
         let (go, gone) = channel::<()>();
-        let (policies, told) = channel();
+        let (policies, reported) = channel();
         let thread = std::thread::spawn(move || {
             gone.recv().unwrap();
             policies.send(policy()).unwrap();
         });
         let preferred = prefer(&thread);
         go.send(()).unwrap();
-        let policy = told.recv().unwrap();
+        let policy = reported.recv().unwrap();
         thread.join().unwrap();
         match preferred {
             Ok(()) => assert_eq!(policy, ROUND_ROBIN),

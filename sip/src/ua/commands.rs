@@ -200,9 +200,8 @@ impl Ua {
     pub fn update(&mut self, now: Instant, key: LegKey, extra: &Extra) -> Result<ClientKey, SendError> {
         let leg = self.legs.get_mut(&key).filter(|leg| !leg.released).ok_or(SendError::WrongState)?;
         let takes = match (&leg.phase, leg.reliable.as_deref()) {
-            (Phase::Calling { .. }, Some(Reliable::Received(forks))) => {
-                forks.iter().any(|fork| fork.answered && fork.takes_updates)
-            }
+            // The dialog of each fork decides below.
+            (Phase::Calling { .. }, Some(Reliable::Received(_))) => true,
             (Phase::Ringing { server, .. }, Some(Reliable::Sent(sent))) if sent.answered => {
                 let invite = self.layer.server_request(server);
                 invite.is_some_and(|invite| takes_updates(invite.headers()))
@@ -212,7 +211,7 @@ impl Ua {
         let reliable =
             leg.reliable.as_deref().filter(|_| takes && leg.update.is_none() && leg.updating.is_none());
         let reliable = reliable.ok_or(SendError::WrongState)?;
-        let dialog = leg.dialogs.iter_mut().find(|dialog| reliable.is_answered(&dialog.id().remote_tag));
+        let dialog = leg.dialogs.iter_mut().find(|dialog| reliable.takes_offer(&dialog.id().remote_tag));
         let dialog = dialog.ok_or(SendError::WrongState)?;
         let cseq = dialog.next_cseq();
         let flow = dialog.route();

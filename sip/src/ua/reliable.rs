@@ -59,7 +59,7 @@ impl Ua {
         }
         if waits {
             if status.is_final() {
-                sent.waiting.clear(); // The answer says more than they would.
+                sent.waiting.clear(); // The answer takes their place.
             }
             if sent.waiting.len() < WAITING_MAX {
                 sent.waiting.push_back(reply);

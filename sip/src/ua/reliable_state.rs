@@ -49,6 +49,16 @@ impl Reliable {
         }
     }
 
+    /// Whether we may make an offer in UPDATE in the dialog with the peer of this tag (RFC 3311 §5.1).
+    pub(super) fn takes_offer(&self, tag: &str) -> bool {
+        match self {
+            Reliable::Received(forks) => {
+                forks.iter().any(|fork| fork.tag == tag && fork.answered && fork.takes_updates)
+            }
+            Reliable::Sent(sent) => sent.answered,
+        }
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match self {
             Reliable::Sent(sent) => sent.machine.next_timeout(),

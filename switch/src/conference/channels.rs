@@ -1,6 +1,6 @@
 //! The channels of a room's recording: one with the whole mix, or two, with the moderators on the left and all others on
-//! the right. While there is no moderator, the member who has been there for longest is on the left, so that two people
-//! are apart in any room.
+//! the right. While there is no moderator, the member who has been there for longest is on the left, so that
+//! two parties are never on one channel.
 
 use sidetone_model::room::Role;
 

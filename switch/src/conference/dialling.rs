@@ -51,9 +51,9 @@ impl Dialling {
         RoomDialled { target: self.target.clone(), call: self.call }
     }
 
-    /// Whether it calls this extension's number for that room.
-    pub(super) fn calls(&self, room: RoomId, number: &str) -> bool {
-        self.room == room && self.kind == DialKind::Extension && self.target == number
+    /// Whether it calls this target for that room.
+    pub(super) fn calls(&self, room: RoomId, kind: DialKind, target: &str) -> bool {
+        self.room == room && self.kind == kind && self.target == target
     }
 
     /// Why it was not answered. Phones that stop ringing by themselves answer 480, some 408.

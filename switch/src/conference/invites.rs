@@ -80,7 +80,8 @@ impl Invites {
         invite.tried = Some(now.instant);
         let target = invite.who.number.clone();
         // A client has dialled it meanwhile: its phones ring once.
-        let rung = self.dials.iter_mut().find(|(_, dial)| dial.calls(config.id, &target));
+        let rung =
+            self.dials.iter_mut().find(|(_, dial)| dial.calls(config.id, DialKind::Extension, &target));
         if let Some((id, dial)) = rung {
             invite.dial = Some(*id);
             dial.invite = Some(extension);
@@ -120,7 +121,7 @@ impl Invites {
     ) -> Result<RoomDialled, ControlRefused> {
         let config = directory.room(room).ok_or(ControlRefused::NoRoom)?;
         let DialRequest { kind, target, role, confirm } = request;
-        let is_rung = |dial: &&mut Dialling| dial.room == room && dial.kind == kind && dial.target == target;
+        let is_rung = |dial: &&mut Dialling| dial.calls(room, kind, &target);
         if let Some(dial) = self.dials.values_mut().find(is_rung) {
             (dial.role, dial.confirm, dial.is_requested) = (role, confirm, true);
             return Ok(dial.dialled());
@@ -183,7 +184,7 @@ impl Invites {
             DialEnd::Busy => (InviteState::Waiting, InviteReason::Busy),
             DialEnd::Declined => (InviteState::Declined, InviteReason::Declined),
             DialEnd::NoAnswer => (InviteState::NoAnswer, InviteReason::NoAnswer),
-            // Only numbers of the world have a price and a route.
+            // The extension forwards the call of a client to an outside number.
             DialEnd::NoCredit | DialEnd::NoRoute => (InviteState::Failed, InviteReason::None),
             DialEnd::Status(code) => (InviteState::Failed, InviteReason::Sip(code)),
             DialEnd::Unregistered => (InviteState::Waiting, InviteReason::Unregistered),
@@ -248,12 +249,15 @@ impl Invites {
         let Some(room) = rooms.get_mut(name) else { return };
         let seated = room.members.values().find(|member| member.extension == Some(extension));
         if let (Some(member), Some(id)) = (seated, name.room_id()) {
-            let is_rung = |(_, dial): &(&DialId, &Dialling)| dial.calls(id, &member.number);
+            let is_rung =
+                |(_, dial): &(&DialId, &Dialling)| dial.calls(id, DialKind::Extension, &member.number);
             let dial = self.dials.iter().find(is_rung).map(|(dial, _)| *dial);
             self.cancel(now, dial, outputs);
         }
         let Some(invite) = room.invite_mut(extension) else { return };
-        invite.dial = None;
+        // The number of the extension may have changed since.
+        let dial = invite.dial.take();
+        self.cancel(now, dial, outputs);
         self.waiting.remove(&(extension, name));
         outputs.clear(Alarm::Invite(name, extension));
         room.invite_is(now, extension, InviteState::Joined, InviteReason::None, outputs);

@@ -153,7 +153,7 @@ impl LiveRooms {
         if waited && !room.waits() || room.channels.have_sides() {
             room.settle(outputs);
         }
-        // The greeting says so, once the audio path to the phone is open.
+        // The greeting reports the recording, once the audio path to the phone is open.
         let is_recorded =
             name.room_id().and_then(|id| directory.room(id)).is_some_and(|config| config.record);
         if opens && is_recorded {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use sidetone_model::call::HangupCause;
 #[cfg(test)]
 use sidetone_model::ids::OrganisationId;
-use sidetone_model::ids::{CallId, LegId, RoomId};
+use sidetone_model::ids::{CallId, ExtensionId, LegId, RoomId};
 use sidetone_model::prompt::Prompt;
 use sidetone_model::room::event::MergedBy;
 use sidetone_model::room::{
@@ -389,7 +389,8 @@ impl Rooms {
             return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
         }
         if who.is_forwarded {
-            // A mailbox may have answered, or a person who was not called.
+            // A mailbox may have answered, or a person who was not called: the default member was not reached.
+            self.not_reached(now, room, dialling.invite);
             let dialling = Dialling { role: Role::Participant, ..dialling };
             return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);
         }
@@ -401,6 +402,11 @@ impl Rooms {
         if self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling }) {
             return;
         }
+        self.not_reached(now, room, invite);
+    }
+
+    /// Records that the call to a default member did not reach it.
+    fn not_reached(&mut self, now: Now, room: RoomId, invite: Option<ExtensionId>) {
         if let Some(extension) = invite
             && let Some(live) = self.live.get_mut(room.into())
         {

@@ -39,14 +39,11 @@ impl Shown {
     /// # Errors
     /// Writing to memory does not fail.
     pub(super) fn document(&self, entity: &str, version: u32) -> io::Result<Vec<u8>> {
-        if let Shown::Messages(waiting) = self {
-            return Ok(waiting.summary(entity).into_bytes());
-        }
         let mut writer = Writer::new(Vec::new());
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
         let uri = format!("sip:{entity}");
         match self {
-            Shown::Messages(_) => {}
+            Shown::Messages(waiting) => return Ok(waiting.summary(entity).into_bytes()),
             Shown::Dialogs(dialogs) => {
                 let root = writer.create_element("dialog-info").with_attributes([
                     ("xmlns", "urn:ietf:params:xml:ns:dialog-info"),

@@ -51,6 +51,6 @@ pub(in super::super) fn notify_phone(
     for route in &binding.path {
         draft = draft.header(Name::Route.as_str(), route.to_string());
     }
-    // Without room for a transaction the phone learns the state with its next registration or change.
+    // Without room for a transaction the phone learns the state with the next change, or when it registers anew.
     let _ = ua.request(now.instant, binding.way(), draft);
 }

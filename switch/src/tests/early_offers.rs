@@ -140,7 +140,7 @@ fn offers_before_the_answer_that_cross_are_refused() {
 
 /// The caller hangs up while its offer waits.
 #[test]
-fn an_offer_that_waits_when_the_call_ends_is_refused() {
+fn an_offer_that_waits_when_the_call_ends_leaves_nothing() {
     let mut net = ringing(true);
     net.carriers.get_mut(&address(CARRIER)).unwrap().updates = [Plan::Silence].into();
     phone_updates(&mut net, &format!("{SDP}a=sendonly\r\n"));

@@ -437,6 +437,7 @@ pub(super) fn input(what: &str) -> Input {
             side: PlaySide::from_name(words[2]).unwrap(),
         })),
         "played" => Input::Played(PortId(words[1].parse().unwrap()), words[2].parse().unwrap()),
+        "refers" => Input::Referring((words[1] != "-").then(|| party(words[1]))),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
         "silent" => {
             let silent_for = Duration::from_millis(words[2].parse().unwrap());

@@ -28,6 +28,7 @@ use crate::load::Load;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
+use crate::signalling::SignallingCounters;
 use crate::supervise::{Supervisor, Task};
 use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
@@ -54,6 +55,8 @@ pub struct EngineMetrics {
     pub recordings: Arc<RecorderCounters>,
     /// Traces of legs.
     pub traces: Arc<TraceCounters>,
+    /// The kept SIP messages.
+    pub kept_signalling: Arc<SignallingCounters>,
     /// The events of live rooms.
     pub sessions: Arc<HistoryCounters>,
     /// Records that this run added to the database.
@@ -92,6 +95,7 @@ impl Metrics for EngineMetrics {
             families.extend(notes(&self.notes));
             families.extend(self.recordings.families());
             families.extend(self.traces.families());
+            families.extend(self.kept_signalling.families());
             families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));

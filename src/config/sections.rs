@@ -22,6 +22,7 @@ use crate::config::tls_section::{read_tls, require_certificate};
 use crate::fields::{Fields, Problem};
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
+use crate::signalling::SignallingSettings;
 
 /// Reads every section; a wrong value is added to `problems` and keeps its default.
 pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
@@ -43,6 +44,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         ai,
         recordings,
         rooms,
+        signalling,
         tap,
         log,
         cluster,
@@ -60,6 +62,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         "ai",
         "recordings",
         "rooms",
+        "signalling",
         "tap",
         "log",
         "cluster",
@@ -79,6 +82,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
     read_rooms(Fields::new(rooms.0, rooms.1, problems), &mut config.rooms);
+    read_signalling(Fields::new(signalling.0, signalling.1, problems), &mut config.signalling);
     read_tap(Fields::new(tap.0, tap.1, problems), &mut config.tap);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
@@ -115,6 +119,13 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
         if let Some(percent) = fields.integer(key, 0..=100) {
             *limit = u32::try_from(percent).unwrap_or_default();
         }
+    }
+    fields.finish();
+}
+
+fn read_signalling(mut fields: Fields<'_>, signalling: &mut SignallingSettings) {
+    if let Some(days) = fields.integer("keep_days", 0..=3_650) {
+        signalling.keep_days = u32::try_from(days).unwrap_or_default();
     }
     fields.finish();
 }

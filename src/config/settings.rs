@@ -16,6 +16,7 @@ use sidetone_store::Database;
 
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
+use crate::signalling::SignallingSettings;
 use crate::tls::TlsFiles;
 
 /// The whole configuration of one node, validated.
@@ -45,6 +46,8 @@ pub struct Config {
     pub recordings: Recordings,
     /// Conference rooms.
     pub rooms: Rooms,
+    /// SIP messages kept with their calls.
+    pub signalling: SignallingSettings,
     /// How `sidetone tap` stores the calls it captures.
     pub tap: Tap,
     /// The log.
@@ -330,6 +333,7 @@ impl Default for Config {
             rating: Rating { warning: Duration::from_secs(10) },
             recordings: Recordings { reserve_bytes: 256 << 20 },
             rooms: Rooms::default(),
+            signalling: SignallingSettings::default(),
             tap: Tap::default(),
             log: Log::default(),
         }

@@ -55,6 +55,8 @@ fn the_file_of_the_contract_is_read_whole() {
         stall_seconds = 4
         [panel]
         enabled = false
+        [signalling]
+        keep_days = 30
         [outbound_http]
         allow_addresses = ["127.0.0.1/32", "fd00::/8"]
         extra_ca = "/etc/ca.pem"
@@ -97,6 +99,7 @@ fn the_file_of_the_contract_is_read_whole() {
         strict_bodies: false,
     };
     assert_eq!(config.http.settings, expected);
+    assert_eq!((config.signalling.keep_days, Config::default().signalling.keep_days), (30, 0));
     assert!(!config.panel.enabled && Config::default().panel.enabled);
 }
 

@@ -54,6 +54,10 @@ pub enum Task {
     ConferenceHistory,
     /// Closes the sessions of crashed nodes.
     RoomSweep,
+    /// Collects the SIP messages of calls.
+    Signalling,
+    /// Stores the SIP messages of ended calls.
+    SignallingWriter,
     /// Runs the switch and its SIP sockets.
     Sip,
     /// Accepts and serves SIP connections over TCP.
@@ -100,7 +104,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 34] = [
+    pub const ALL: [Task; 36] = [
         Task::Answers,
         Task::CallCallbacks,
         Task::CallInfo,
@@ -126,6 +130,8 @@ impl Task {
         Task::Retention,
         Task::ConferenceHistory,
         Task::RoomSweep,
+        Task::Signalling,
+        Task::SignallingWriter,
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
@@ -165,6 +171,8 @@ impl Task {
             Task::Retention => "retention",
             Task::ConferenceHistory => "room_news",
             Task::RoomSweep => "room_sweep",
+            Task::Signalling => "signalling",
+            Task::SignallingWriter => "signalling_writer",
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::form::{Fields, segment};
 use crate::layout::Section;
 use crate::pages::call_figures::{figures, leg, summary};
+use crate::pages::signalling::ladder;
 use crate::show::{columns, duration, figure, items, money, or_dash, sentence, text, time, words};
 use crate::visitor::Visitor;
 
@@ -41,7 +42,12 @@ pub(crate) async fn trace(
     file(&visitor, &path, &headers).await
 }
 
-async fn file(visitor: &Visitor, path: &str, headers: &HeaderMap) -> Response {
+/// The SIP messages of the call as text.
+pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, headers: HeaderMap) -> Response {
+    file(&visitor, &format!("/cdrs/{}/signalling?format=text", segment(&uuid)), &headers).await
+}
+
+pub(super) async fn file(visitor: &Visitor, path: &str, headers: &HeaderMap) -> Response {
     match visitor.client.pass(path, headers).await {
         Ok(file) => file,
         Err(failure) => visitor.failed(Some(Section::Calls), &failure),
@@ -59,6 +65,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     };
     let notes = if_any(client.get(&format!("/calls/{uuid}/infos?limit=100")).await)?;
     let conversation = if_any(client.get(&format!("/cdrs/{uuid}/conversation")).await)?;
+    let signalling = if_any(client.get(&format!("/cdrs/{uuid}/signalling")).await)?;
     let (from, to) = (text(&call, "caller_number"), text(&call, "destination_number"));
     Ok(html! {
         p class="crumbs" { a href="/calls" { "Calls" } " / " span class="soft" { (text(&call, "call_uuid")) } }
@@ -67,6 +74,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
         (facts(&call))
         (figures(legs))
         @for one in legs { (leg(one)) (trace_link(uuid, one)) }
+        (ladder(&format!("/calls/{uuid}"), &signalling))
         (recordings_part(uuid, items(&recordings)))
         (conversation_part(&conversation))
         (notes_part(items(&notes)))
@@ -75,7 +83,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
 }
 
 /// What is absent, because there is none or this process has no such part, is null.
-fn if_any(found: Result<Value, Failure>) -> Result<Value, Failure> {
+pub(super) fn if_any(found: Result<Value, Failure>) -> Result<Value, Failure> {
     match found {
         Err(failure) if failure.status.as_u16() == 404 => Ok(Value::Null),
         found => found,

@@ -1,6 +1,7 @@
 //! One live call with its quality as it is now.
 
 use axum::extract::Path;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -9,8 +10,10 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
+use crate::pages::call::{file, if_any};
 use crate::pages::call_figures::{figures, leg, summary};
 use crate::pages::live::KINDS;
+use crate::pages::signalling::ladder;
 use crate::show::{or_dash, text, time, words};
 use crate::visitor::{Visitor, see};
 
@@ -25,8 +28,14 @@ pub(crate) async fn page(visitor: Visitor, Path(uuid): Path<String>) -> Response
     visitor.page(Section::Live, "Live call", body)
 }
 
+/// The SIP messages so far as text.
+pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, headers: HeaderMap) -> Response {
+    file(&visitor, &format!("/calls/{}/signalling?format=text", segment(&uuid)), &headers).await
+}
+
 async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, Failure> {
     let quality = visitor.client.get(&format!("/calls/{uuid}/quality")).await?;
+    let signalling = if_any(visitor.client.get(&format!("/calls/{uuid}/signalling")).await)?;
     let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
@@ -38,5 +47,7 @@ async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, 
             (figures(legs))
             @for one in legs { (leg(one)) }
         }
+        // Outside of the part that is read again, so that an open message stays open.
+        (ladder(&format!("/live/calls/{uuid}"), &signalling))
     })
 }

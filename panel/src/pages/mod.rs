@@ -16,3 +16,4 @@ pub(crate) mod plots;
 pub(crate) mod resources;
 pub(crate) mod rooms;
 pub(crate) mod settings;
+pub(crate) mod signalling;

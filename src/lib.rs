@@ -18,6 +18,7 @@ pub mod driver;
 pub mod events;
 pub mod fields;
 pub mod followers;
+pub mod hep;
 pub mod load;
 pub mod log;
 pub mod metrics;

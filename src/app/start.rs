@@ -41,6 +41,7 @@ use crate::dns::Resolver;
 use crate::driver::{Driver, Handle};
 use crate::events::call_events::{CallEventCounters, call_events};
 use crate::followers::{Followers, serve_http};
+use crate::hep::{HepSender, LiveFigures};
 use crate::load::Load;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteTasks;
@@ -360,7 +361,7 @@ impl Signalling {
         let relay = Arc::new(start_relay(config, &mut base.rng, &notices, beat)?);
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
-        let (kept, tap, tasks) = kept_signalling(base, sender.clone());
+        let local = sender.clone();
         let mut switch = switch(config, base.node, directory, sender, &mut base.rng);
         switch.certify(Fingerprint(relay.fingerprint()));
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
@@ -374,20 +375,35 @@ impl Signalling {
             Resolver::new(&config.sip.dns),
         );
         let extensions = directory_ports(&base.store, StdRng::from_rng(&mut base.rng)).extensions;
+        let (kept, tap, tasks) = kept_signalling(base, local, &handle);
         let driver = driver.supervised(base.supervisor.clone()).changing(extensions).tapped(tap);
         Ok(Self { driver, handle, relay, journal, reader, revisions, tcp, kept: (kept, tasks) })
     }
 }
 
-/// Starts what keeps SIP messages with their calls.
-fn kept_signalling(base: &Base<'_>, sender: Sender) -> (KeptSignalling, Option<SignallingTap>, Vec<Running>) {
+/// Starts what keeps SIP messages with their calls, and what exports them.
+fn kept_signalling(
+    base: &Base<'_>,
+    sender: Sender,
+    handle: &Handle,
+) -> (KeptSignalling, Option<SignallingTap>, Vec<Running>) {
     let node = SignallingNode {
         store: base.store.clone(),
         node: base.node,
         clock: || Now { instant: instant(), wall: wall_clock() },
         local: Box::new(move |flow| sender.local_address(flow).ok()),
     };
-    KeptSignalling::start(base.config.signalling, node, &base.supervisor)
+    let supervisor = &base.supervisor;
+    let hep = base.config.hep.clone().map(|settings| HepSender::start(settings, supervisor).0);
+    let started = KeptSignalling::start(base.config.signalling, node, hep.clone(), supervisor);
+    if let Some(hep) = hep {
+        let figures = LiveFigures { hep, calls: started.0.live(), quality: Arc::new(handle.clone()) };
+        // It ends by itself when the engine stops.
+        drop(supervisor.keep(Task::HepFigures, (figures, base.stopped.clone()), |(figures, stopped)| {
+            Box::pin(figures.run(stopped.clone()))
+        }));
+    }
+    started
 }
 
 impl Audio {
@@ -600,6 +616,7 @@ impl Served<'_> {
             recordings: self.audio.recorder.counters(),
             traces: self.audio.traces.counters(),
             kept_signalling: self.kept_signalling.counters(),
+            hep: self.kept_signalling.hep_counters(),
             sessions: self.writers.history.counts(),
             stored: self.writers.records.stored(),
             call_events: Arc::clone(&self.writers.call_events),

@@ -48,7 +48,9 @@ impl Tapped {
         let Some(tap) = &mut self.0 else { return };
         learn(tap, switch);
         match output {
-            Output::Ended(record) => tap.ended(now, record.call_uuid, record.organisation_id),
+            Output::Ended(record) => {
+                tap.ended(now, record.call_uuid, record.organisation_id, record.media.as_deref())
+            }
             Output::Transmit { flow, bytes, .. } => tap.note(now, *flow, SipDirection::Sent, bytes.clone()),
             _ => {}
         }

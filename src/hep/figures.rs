@@ -48,7 +48,7 @@ impl LiveFigures {
                 // A switch that is busy is not asked further in this round.
                 match self.quality.quality(call).await {
                     Ok(Some(live)) => report(&self.hep, &call_id, &live.quality),
-                    Ok(None) => {}
+                    Ok(None) => drop(self.calls.lock().remove(&call)),
                     Err(_) => break,
                 }
             }

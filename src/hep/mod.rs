@@ -8,7 +8,7 @@ mod packet;
 mod sender;
 mod settings;
 
-pub use figures::{LiveFigures, report};
+pub use figures::{LiveCallIds, LiveFigures, report};
 pub use packet::{Kind, Packet};
 pub use sender::{HepCounters, HepSender};
 pub use settings::{HepPassword, HepSettings, parse_server};

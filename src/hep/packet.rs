@@ -41,13 +41,16 @@ pub struct Packet<'p> {
 impl Packet<'_> {
     /// Returns the packet as it is sent, with the number of the capture agent and its password, if there is one.
     pub fn encode(&self, capture_id: u32, password: &str) -> Vec<u8> {
-        let mut out = Vec::with_capacity(FIXED_BYTES + self.payload.len().min(PAYLOAD_MAX) + self.correlation.len());
+        let mut out =
+            Vec::with_capacity(FIXED_BYTES + self.payload.len().min(PAYLOAD_MAX) + self.correlation.len());
         out.extend_from_slice(b"HEP3\0\0");
         let source = canonical(self.source);
         let (source, destination) = aligned(source, canonical(self.destination));
         chunk(&mut out, IP_FAMILY, &[if source.is_ipv4() { AF_INET } else { AF_INET6 }]);
         chunk(&mut out, IP_PROTOCOL, &[if self.is_udp { UDP } else { TCP }]);
-        for (address, v4, v6) in [(source, SOURCE_V4, SOURCE_V6), (destination, DESTINATION_V4, DESTINATION_V6)] {
+        for (address, v4, v6) in
+            [(source, SOURCE_V4, SOURCE_V6), (destination, DESTINATION_V4, DESTINATION_V6)]
+        {
             match address.ip() {
                 IpAddr::V4(ip) => chunk(&mut out, v4, &ip.octets()),
                 IpAddr::V6(ip) => chunk(&mut out, v6, &ip.octets()),
@@ -149,7 +152,8 @@ pub(super) mod tests {
     /// The chunks of a packet by their types; `None` for what is no packet.
     pub(crate) fn decode(packet: &[u8]) -> Option<BTreeMap<u16, Vec<u8>>> {
         let rest = packet.strip_prefix(b"HEP3")?;
-        let number = |at: usize, bytes: &[u8]| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
+        let number =
+            |at: usize, bytes: &[u8]| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
         if usize::from(number(0, rest)?) != packet.len() {
             return None;
         }
@@ -196,8 +200,11 @@ pub(super) mod tests {
             (17, b"abc@d"),
             (18, b""),
         ];
-        let expected: BTreeMap<u16, Vec<u8>> =
-            expected.into_iter().filter(|(kind, _)| *kind != 18).map(|(kind, value)| (kind, value.to_vec())).collect();
+        let expected: BTreeMap<u16, Vec<u8>> = expected
+            .into_iter()
+            .filter(|(kind, _)| *kind != 18)
+            .map(|(kind, value)| (kind, value.to_vec()))
+            .collect();
         assert_eq!(chunks, expected);
     }
 
@@ -209,7 +216,10 @@ pub(super) mod tests {
         let chunks = decode(&packet("[::ffff:192.0.2.1]:1", "192.0.2.2:2", b"").encode(1, "")).unwrap();
         assert_eq!((chunks[&1][0], chunks[&3].clone()), (2, vec![192, 0, 2, 1]));
         let large = vec![b'x'; 70_000];
-        assert_eq!(decode(&packet("[::1]:1", "[::1]:2", &large).encode(1, "")).unwrap()[&15].len(), PAYLOAD_MAX);
+        assert_eq!(
+            decode(&packet("[::1]:1", "[::1]:2", &large).encode(1, "")).unwrap()[&15].len(),
+            PAYLOAD_MAX
+        );
     }
 
     proptest! {

@@ -105,10 +105,14 @@ impl Link {
 
     async fn send(&mut self, packet: &[u8]) -> bool {
         let age = self.opened.map(|opened| opened.elapsed());
-        let is_stale = matches!(self.connection, Some(Connection::Udp(_))) && age.is_some_and(|age| age >= RESOLVE_EVERY);
+        let is_stale = matches!(self.connection, Some(Connection::Udp(_)))
+            && age.is_some_and(|age| age >= RESOLVE_EVERY);
         if self.connection.is_none() && age.is_none_or(|age| age >= RETRY_AFTER) || is_stale {
             self.opened = Some(Instant::now());
-            match timeout(WAIT_MAX, open(&self.settings)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            match timeout(WAIT_MAX, open(&self.settings))
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => self.note_failure(&error),
             }

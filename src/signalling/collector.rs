@@ -8,16 +8,17 @@ use parking_lot::Mutex;
 use sidetone_model::ids::{CallId, NodeId, OrganisationId};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
-use sidetone_model::signalling::{CallSignalling, SignallingLog};
+use sidetone_model::signalling::{CallSignalling, SignallingLog, SipDirection, SipMessage};
 use sidetone_model::time::{Now, Timestamp};
-use sidetone_sip::flow::Flow;
+use sidetone_sip::flow::{Flow, Protocol};
 use sidetone_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use crate::hep::{self, HepCounters, HepSender, LiveCallIds, Packet};
 use crate::signalling::counters::SignallingCounters;
-use crate::signalling::ladders::{Finished, Ladders};
-use crate::signalling::report::Report;
+use crate::signalling::ladders::{Finished, Ladders, digest_of, message};
+use crate::signalling::report::{Ended, Heard, Report};
 use crate::signalling::tap::SignallingTap;
 use crate::storing::{Fault, RETRY_AFTER};
 use crate::supervise::{Running, Supervisor, Task};
@@ -47,25 +48,36 @@ pub struct KeptSignalling {
     ladders: Arc<Mutex<Ladders>>,
     counters: Arc<SignallingCounters>,
     store: Store,
+    /// Where messages and figures are exported to.
+    hep: Option<HepSender>,
+    /// The calls that are up, for the export of their figures.
+    live: LiveCallIds,
 }
 
 impl KeptSignalling {
-    /// Starts the tasks, which end after the tap is dropped and everything is stored. Without days there is no tap, and no
-    /// task; calls of before are still found.
+    /// Starts the tasks, which end after the tap is dropped and everything is stored. Without days and without an
+    /// export there is no tap, and no task; calls of before are still found.
     pub fn start(
         settings: SignallingSettings,
         node: SignallingNode,
+        hep: Option<HepSender>,
         supervisor: &Supervisor,
     ) -> (Self, Option<SignallingTap>, Vec<Running>) {
-        let signalling =
-            KeptSignalling { ladders: Arc::default(), counters: Arc::default(), store: node.store.clone() };
-        if settings.keep_days == 0 {
+        let signalling = KeptSignalling {
+            ladders: Arc::default(),
+            counters: Arc::default(),
+            store: node.store.clone(),
+            hep,
+            live: Arc::default(),
+        };
+        let (keeps, exports) = (settings.keep_days > 0, signalling.hep.is_some());
+        if !keeps && !exports {
             return (signalling, None, Vec::new());
         }
         let (sender, reports) = mpsc::channel(REPORTS_MAX);
         let (finished, stored) = mpsc::channel(FINISHED_MAX);
         let SignallingNode { store, node, clock, local } = node;
-        let collector = Collector { signalling: signalling.clone(), reports, finished, clock, local };
+        let collector = Collector { signalling: signalling.clone(), keeps, reports, finished, clock, local };
         let writer = Writer {
             store,
             node,
@@ -79,8 +91,18 @@ impl KeptSignalling {
                 .keep(Task::Signalling, Some(collector), |collector| Box::pin(Collector::run(collector))),
             supervisor.keep(Task::SignallingWriter, writer, |writer| Box::pin(writer.run())),
         ];
-        let tap = SignallingTap::new(sender, Arc::clone(&signalling.counters));
+        let tap = SignallingTap::new(sender, Arc::clone(&signalling.counters), exports);
         (signalling, Some(tap), tasks)
+    }
+
+    /// Returns the calls that are up, with their Call-IDs; empty without an export.
+    pub fn live(&self) -> LiveCallIds {
+        Arc::clone(&self.live)
+    }
+
+    /// Returns the counters of the export; `None` without one.
+    pub fn hep_counters(&self) -> Option<Arc<HepCounters>> {
+        self.hep.as_ref().map(HepSender::counters)
     }
 
     /// Returns the counters.
@@ -104,6 +126,7 @@ impl SignallingLog for KeptSignalling {
 /// Puts messages into the ladders of their calls.
 struct Collector {
     signalling: KeptSignalling,
+    keeps: bool,
     reports: mpsc::Receiver<Report>,
     finished: mpsc::Sender<Finished>,
     clock: fn() -> Now,
@@ -142,21 +165,59 @@ impl Collector {
     }
 
     fn take(&self, report: Report) {
-        let (ladders, counters) = (&self.signalling.ladders, &self.signalling.counters);
+        let KeptSignalling { ladders, counters, hep, live, .. } = &self.signalling;
         match report {
-            Report::Ended(call, organisation) => {
+            Report::Ended(Ended { call, organisation, quality }) => {
                 ladders.lock().end((self.clock)().instant, call, organisation);
+                let call_id = live.lock().remove(&call);
+                if let (Some(hep), Some(call_id), Some(quality)) = (hep, call_id, quality) {
+                    hep::report(hep, &call_id, &quality);
+                }
             }
             Report::Heard(heard) => {
-                let Some(call) = heard.call else { return };
                 let local = (self.local)(&heard.flow);
-                if ladders.lock().push(call, &heard, local) {
+                let message = message(&heard, local);
+                if let Some(hep) = hep {
+                    self.export(hep, &heard, &message, local);
+                }
+                let Some(call) = heard.call.filter(|_| self.keeps) else { return };
+                if ladders.lock().push(call, message, digest_of(&heard)) {
                     counters.note_kept();
                 } else {
                     counters.note_dropped();
                 }
             }
         }
+    }
+
+    /// Sends a message to the Homer server, with the Call-ID of the call's first leg as what correlates the legs.
+    fn export(&self, hep: &HepSender, heard: &Heard, message: &SipMessage, local: Option<SocketAddr>) {
+        let mut correlation = message.call_id.clone();
+        if let Some(call) = heard.call {
+            let mut live = self.signalling.live.lock();
+            if let Some(first) = live.get(&call) {
+                correlation.clone_from(first);
+            } else if message.method == "INVITE" && live.len() < LIVE_MAX {
+                live.insert(call, correlation.clone());
+            }
+        }
+        if heard.is_repeated {
+            return;
+        }
+        let local = local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        let (source, destination) = match heard.direction {
+            SipDirection::Received => (heard.flow.remote, local),
+            SipDirection::Sent => (local, heard.flow.remote),
+        };
+        hep.send(&Packet {
+            kind: hep::Kind::Sip,
+            at: heard.at,
+            source,
+            destination,
+            is_udp: heard.flow.protocol == Protocol::Udp,
+            correlation: &correlation,
+            payload: message.text.as_bytes(),
+        });
     }
 
     fn pass_on(&self, finished: Finished) {
@@ -215,6 +276,8 @@ fn rows(group: &[Finished]) -> Vec<(CallId, OrganisationId, Timestamp, &CallSign
     group.iter().map(|one| (one.call, one.organisation, one.at, &one.signalling)).collect()
 }
 
+/// Calls that are up and may be exported.
+const LIVE_MAX: usize = 65_536;
 /// Messages that wait for the collector.
 const REPORTS_MAX: usize = 8_192;
 /// Ended calls that wait for the database, of 64 KiB each at most.

@@ -44,15 +44,14 @@ pub(super) struct Finished {
 }
 
 impl Ladders {
-    /// Adds a message of a call. Returns false when there is no memory for it.
-    pub(super) fn push(&mut self, call: CallId, heard: &Heard, local: Option<SocketAddr>) -> bool {
+    /// Adds a message of a call, with the digest of its bytes on the wire. Returns false when there is no memory
+    /// for it.
+    pub(super) fn push(&mut self, call: CallId, message: SipMessage, digest: u64) -> bool {
         if self.bytes >= TOTAL_BYTES_MAX {
             return false;
         }
         let open = self.calls.entry(call).or_default();
-        let mut digest = DefaultHasher::new();
-        heard.bytes.hash(&mut digest);
-        let grown = open.ladder.push(message(heard, local), digest.finish());
+        let grown = open.ladder.push(message, digest);
         self.bytes = self.bytes.saturating_add_signed(grown);
         true
     }
@@ -96,8 +95,15 @@ impl Ladders {
     }
 }
 
+/// The digest of a message's bytes on the wire, by which a retransmission is recognised.
+pub(super) fn digest_of(heard: &Heard) -> u64 {
+    let mut digest = DefaultHasher::new();
+    heard.bytes.hash(&mut digest);
+    digest.finish()
+}
+
 /// The message as it is kept.
-fn message(heard: &Heard, local: Option<SocketAddr>) -> SipMessage {
+pub(super) fn message(heard: &Heard, local: Option<SocketAddr>) -> SipMessage {
     let kept = redacted(&heard.bytes);
     SipMessage {
         at: heard.at,
@@ -133,6 +139,11 @@ mod tests {
 
     use super::*;
 
+    fn push(ladders: &mut Ladders, call: CallId, text: &str, local: Option<SocketAddr>) -> bool {
+        let heard = heard(text.to_owned());
+        ladders.push(call, message(&heard, local), digest_of(&heard))
+    }
+
     fn heard(text: String) -> Heard {
         Heard {
             call: None,
@@ -140,6 +151,7 @@ mod tests {
             flow: Flow::udp(ListenerId(0), ([192, 0, 2, 1], 5060).into()),
             direction: SipDirection::Received,
             bytes: Bytes::from(text),
+            is_repeated: false,
         }
     }
 
@@ -152,7 +164,7 @@ mod tests {
         ladders.end(begin, call, own);
         assert!(ladders.pop_ended(wall).is_none(), "a call without messages");
         let local = Some(([192, 0, 2, 9], 5060).into());
-        assert!(ladders.push(call, &heard("BYE sip:a SIP/2.0\r\nCall-ID: x\r\n\r\n".to_owned()), local));
+        assert!(push(&mut ladders, call, "BYE sip:a SIP/2.0\r\nCall-ID: x\r\n\r\n", local));
         ladders.end(begin, call, own);
         assert!(ladders.find(other, call).is_none());
         let found = ladders.find(own, call).unwrap();
@@ -172,13 +184,13 @@ mod tests {
         let call = |number: u128| CallId(Uuid::from_u128(number));
         let padding = "x".repeat(7_000);
         let mut number = 0;
-        while ladders.push(call(number / 4), &heard(format!("{number} {padding}")), None) {
+        while push(&mut ladders, call(number / 4), &format!("{number} {padding}"), None) {
             number += 1;
         }
         assert!((TOTAL_BYTES_MAX..TOTAL_BYTES_MAX + (64 << 10)).contains(&ladders.bytes));
         assert!(ladders.pop_finished(begin, wall).is_none(), "calls that are up stay");
         ladders.end(begin, call(0), Uuid::nil().into());
         assert!(ladders.pop_finished(begin, wall).is_some(), "an ended call makes space");
-        assert!(ladders.push(call(number), &heard("BYE".to_owned()), None));
+        assert!(push(&mut ladders, call(number), "BYE", None));
     }
 }

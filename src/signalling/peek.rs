@@ -11,7 +11,8 @@ pub(super) struct Peek<'m> {
     pub(super) invites: bool,
 }
 
-/// Reads the fields; `None` when there is no Call-ID. Of a header that continues on a second line only the first is read.
+/// Reads the fields; `None` when there is no Call-ID. Of a header that continues on a second line only the
+/// first is read.
 pub(super) fn peek(message: &[u8]) -> Option<Peek<'_>> {
     let mut found = Peek::default();
     let leading = message.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -318,7 +318,8 @@ mod tests {
     #[test]
     fn the_summary_is_read() {
         let kept = redacted(
-            b"\r\nSIP/2.0 486 Busy Here\r\ni: abc@h\r\nf: <sip:1:x@h>;tag=a\r\nTo: <sip:2@h>;tag=b\r\nCSeq: 7 INVITE\r\n\r\n",
+            b"\r\nSIP/2.0 486 Busy Here\r\ni: abc@h\r\nf: <sip:1:x@h>;tag=a\r\nTo: <sip:2@h>;tag=b\r\n\
+              CSeq: 7 INVITE\r\n\r\n",
         );
         assert_eq!(
             (kept.status, kept.method.as_str(), kept.cseq.as_str()),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use sidetone_model::ids::{CallId, OrganisationId};
+use sidetone_model::media_quality::CallQuality;
 use sidetone_model::signalling::SipDirection;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::Flow;
@@ -10,9 +11,18 @@ use sidetone_sip::flow::Flow;
 #[derive(Debug)]
 pub(super) enum Report {
     /// The call is over; only the last messages of its dialogs may follow.
-    Ended(CallId, OrganisationId),
+    Ended(Ended),
     /// A message was received or sent.
     Heard(Heard),
+}
+
+/// The end of a call.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) call: CallId,
+    pub(super) organisation: OrganisationId,
+    /// Its figures, if they are exported.
+    pub(super) quality: Option<Box<CallQuality>>,
 }
 
 /// A message that was received or sent.
@@ -24,4 +34,6 @@ pub(super) struct Heard {
     pub(super) flow: Flow,
     pub(super) direction: SipDirection,
     pub(super) bytes: Bytes,
+    /// Whether it is reported for the second time, after its call was found.
+    pub(super) is_repeated: bool,
 }

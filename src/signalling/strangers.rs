@@ -81,6 +81,7 @@ mod tests {
             flow: Flow::udp(ListenerId(0), SocketAddr::new(IpAddr::from(source.to_be_bytes()), 5060)),
             direction: SipDirection::Received,
             bytes: Bytes::from(text),
+            is_repeated: false,
         }
     }
 

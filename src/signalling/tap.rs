@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sidetone_model::ids::{CallId, OrganisationId};
+use sidetone_model::media_quality::CallQuality;
 use sidetone_model::signalling::SipDirection;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::signalling::counters::SignallingCounters;
 use crate::signalling::peek::{Peek, peek};
-use crate::signalling::report::{Heard, Report};
+use crate::signalling::report::{Ended, Heard, Report};
 use crate::signalling::strangers::Strangers;
 
 /// Finds the calls of messages.
@@ -31,7 +32,9 @@ pub struct SignallingTap {
     /// The Call-ID and the peer's tag of the INVITE in hand, while it belongs to no call.
     uncalled: Option<(Box<[u8]>, Box<[u8]>)>,
     /// Ends that did not fit in the queue.
-    unsent: VecDeque<(CallId, OrganisationId)>,
+    unsent: VecDeque<Ended>,
+    /// Whether messages that belong to no call, and the figures of calls, are passed on as well.
+    exports: bool,
     reports: mpsc::Sender<Report>,
     counters: Arc<SignallingCounters>,
 }
@@ -46,7 +49,11 @@ struct Leg {
 }
 
 impl SignallingTap {
-    pub(super) fn new(reports: mpsc::Sender<Report>, counters: Arc<SignallingCounters>) -> Self {
+    pub(super) fn new(
+        reports: mpsc::Sender<Report>,
+        counters: Arc<SignallingCounters>,
+        exports: bool,
+    ) -> Self {
         SignallingTap {
             dialogs: HashMap::new(),
             call_ids: HashMap::new(),
@@ -54,12 +61,14 @@ impl SignallingTap {
             strangers: Strangers::default(),
             uncalled: None,
             unsent: VecDeque::new(),
+            exports,
             reports,
             counters,
         }
     }
 
-    /// Notes a leg of a call: the Call-ID of its INVITE, the tag of our side, and the peer's if the peer sent the INVITE.
+    /// Notes a leg of a call: the Call-ID of its INVITE, the tag of our side, and the peer's if the peer sent
+    /// the INVITE.
     pub fn learn(&mut self, call: CallId, call_id: &str, our_tag: &str, peer_tag: Option<&str>) {
         let boxed = |tag: &str| Box::<[u8]>::from(tag.as_bytes());
         let leg = Leg { call, our_tag: Some(boxed(our_tag)), peer_tag: peer_tag.map(boxed) };
@@ -77,16 +86,24 @@ impl SignallingTap {
             if direction == SipDirection::Received {
                 self.uncalled = Some((peek.call_id.into(), peek.from_tag.into()));
             }
-            let heard = Heard { call, at: now.wall, flow, direction, bytes };
-            return self.strangers.push(now.instant, heard);
+            let copy = bytes.clone();
+            let heard = Heard { call, at: now.wall, flow, direction, bytes: copy, is_repeated: self.exports };
+            self.strangers.push(now.instant, heard);
         }
-        if call.is_some() {
-            self.send(Report::Heard(Heard { call, at: now.wall, flow, direction, bytes }));
+        if call.is_some() || self.exports {
+            let at = now.wall;
+            self.send(Report::Heard(Heard { call, at, flow, direction, bytes, is_repeated: false }));
         }
     }
 
     /// Notes that a call is over, also one that was refused before it had a leg.
-    pub fn ended(&mut self, now: Now, call: CallId, organisation: OrganisationId) {
+    pub fn ended(
+        &mut self,
+        now: Now,
+        call: CallId,
+        organisation: OrganisationId,
+        quality: Option<&CallQuality>,
+    ) {
         if !self.call_ids.contains_key(&call)
             && let Some((call_id, peer_tag)) = self.uncalled.take()
         {
@@ -94,7 +111,9 @@ impl SignallingTap {
         }
         if self.call_ids.contains_key(&call) {
             self.ended.push_back((now.instant + LINGER, call));
-            self.unsent.push_back((call, organisation));
+            let quality =
+                quality.filter(|_| self.exports).map(|all| Box::new(all.clone().without_timeline()));
+            self.unsent.push_back(Ended { call, organisation, quality });
             self.send_ends();
         }
     }
@@ -147,16 +166,18 @@ impl SignallingTap {
     }
 
     fn send_ends(&mut self) {
-        while let Some((call, organisation)) = self.unsent.front().copied() {
-            if self.reports.try_send(Report::Ended(call, organisation)).is_err() {
+        while !self.unsent.is_empty() {
+            let Ok(place) = self.reports.try_reserve() else {
                 // The queue is full; the ends follow with the next message.
                 if self.unsent.len() > UNSENT_MAX {
                     self.unsent.pop_front();
                     self.counters.note_dropped();
                 }
                 return;
+            };
+            if let Some(ended) = self.unsent.pop_front() {
+                place.send(Report::Ended(ended));
             }
-            self.unsent.pop_front();
         }
     }
 

@@ -19,7 +19,7 @@ impl Bench {
     #[expect(clippy::disallowed_methods, reason = "any instant begins the simulated time")]
     fn new(queue: usize) -> Self {
         let (sender, reports) = mpsc::channel(queue);
-        Bench { tap: SignallingTap::new(sender, Arc::default()), reports, begin: Instant::now() }
+        Bench { tap: SignallingTap::new(sender, Arc::default(), false), reports, begin: Instant::now() }
     }
 
     fn now(&self, seconds: u64) -> Now {
@@ -46,7 +46,7 @@ impl Bench {
         let mut reports = Vec::new();
         while let Ok(report) = self.reports.try_recv() {
             reports.push(match report {
-                Report::Ended(call, _) => format!("{} ended", call.0.as_u128()),
+                Report::Ended(ended) => format!("{} ended", ended.call.0.as_u128()),
                 Report::Heard(heard) => {
                     let text = String::from_utf8_lossy(&heard.bytes).into_owned();
                     let words = text.lines().next().unwrap().replace("SIP/2.0 ", "");
@@ -118,7 +118,7 @@ fn branches_of_our_invites_belong_to_the_call() {
 fn a_call_that_is_refused_at_once_has_its_messages() {
     let mut bench = Bench::new(64);
     bench.note(0, RECEIVED, "INVITE sip:b SIP/2.0", ("peer", ""), "INVITE");
-    bench.tap.ended(bench.now(0), call(3), OrganisationId(Uuid::nil()));
+    bench.tap.ended(bench.now(0), call(3), OrganisationId(Uuid::nil()), None);
     bench.note(0, SENT, "SIP/2.0 404 Not Found", ("peer", "x"), "INVITE");
     bench.note(0, RECEIVED, "ACK sip:b SIP/2.0", ("peer", "x"), "ACK");
     assert_eq!(bench.reports(), ["3 INVITE", "3 ended", "3 404", "3 ACK"]);
@@ -128,7 +128,7 @@ fn a_call_that_is_refused_at_once_has_its_messages() {
 fn an_ended_call_is_forgotten_after_its_last_messages() {
     let mut bench = Bench::new(64);
     bench.tap.learn(call(1), "c1", "ours", None);
-    bench.tap.ended(bench.now(0), call(1), OrganisationId(Uuid::nil()));
+    bench.tap.ended(bench.now(0), call(1), OrganisationId(Uuid::nil()), None);
     bench.note(31, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
     bench.note(32, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
     assert_eq!(bench.reports(), ["1 ended", "1 200"]);
@@ -142,9 +142,23 @@ fn a_full_queue_costs_messages_but_no_end() {
     for _ in 0..5 {
         bench.note(0, SENT, "INFO sip:b SIP/2.0", ("ours", "b"), "INFO");
     }
-    bench.tap.ended(bench.now(0), call(1), OrganisationId(Uuid::nil()));
+    bench.tap.ended(bench.now(0), call(1), OrganisationId(Uuid::nil()), None);
     assert_eq!(bench.tap.counters.dropped(), 3);
     assert_eq!(bench.reports(), ["1 INFO", "1 INFO"]);
     bench.note(1, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
     assert_eq!(bench.reports(), ["1 ended", "1 200"]);
+}
+
+#[test]
+fn an_export_gets_what_belongs_to_no_call_and_a_challenge_only_once() {
+    let mut bench = Bench::new(64);
+    bench.tap.exports = true;
+    bench.note(0, RECEIVED, "OPTIONS sip:b SIP/2.0", ("peer", ""), "OPTIONS");
+    bench.note(0, RECEIVED, "INVITE sip:b SIP/2.0", ("peer", ""), "INVITE");
+    bench.tap.learn(call(1), "c1", "ours", Some("peer"));
+    let mut heard = Vec::new();
+    while let Ok(Report::Heard(one)) = bench.reports.try_recv() {
+        heard.push((one.call, one.is_repeated));
+    }
+    assert_eq!(heard, [(None, false), (None, false), (Some(call(1)), true)]);
 }

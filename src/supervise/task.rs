@@ -22,6 +22,10 @@ pub enum Task {
     Directory,
     /// Reads the event log for the live streams.
     Events,
+    /// Sends HEP packets to a Homer server.
+    Hep,
+    /// Reports the figures of live legs to a Homer server.
+    HepFigures,
     /// Accepts HTTP connections.
     Http,
     /// Writes the call journal.
@@ -104,7 +108,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 36] = [
+    pub const ALL: [Task; 38] = [
         Task::Answers,
         Task::CallCallbacks,
         Task::CallInfo,
@@ -114,6 +118,8 @@ impl Task {
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
+        Task::Hep,
+        Task::HepFigures,
         Task::Http,
         Task::Journal,
         Task::Load,
@@ -155,6 +161,8 @@ impl Task {
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
+            Task::Hep => "hep",
+            Task::HepFigures => "hep_figures",
             Task::Http => "http",
             Task::Journal => "journal",
             Task::Load => "load",

@@ -37,6 +37,7 @@ mod forwarded;
 mod frozen;
 mod gone;
 mod guessing;
+mod hep;
 mod kept_signalling;
 mod lamps;
 mod live_calls;

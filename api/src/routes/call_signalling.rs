@@ -38,8 +38,8 @@ query! {
 
 /// Read the SIP messages of a live call
 ///
-/// What was received and sent so far in all dialogs of the call, as `/cdrs/{uuid}/signalling` has it when the call is over.
-/// 404 when the node that carries the call keeps no messages (`signalling.keep_days`), or another node carries it.
+/// What was received and sent so far in all dialogs of the call, as `/cdrs/{uuid}/signalling` has it when the call is
+/// over. 404 when the node that carries the call keeps no messages (`signalling.keep_days`), or another node carries it.
 #[utoipa::path(
     get,
     path = "/calls/{uuid}/signalling",
@@ -74,10 +74,10 @@ pub(crate) async fn of_call(
 
 /// Read the SIP messages of a call record
 ///
-/// Every message of the call's dialogs in the order in which the node received and sent them: both legs, failed branches
-/// too, and the challenge before the call. A retransmission is counted with its message. Credentials, keys of media and
-/// passwords in URIs are replaced by `[removed]`; of bodies only SDP is kept. A call keeps 64 KiB at most: its start and
-/// its end. With `signalling.keep_days` a node keeps the messages of its calls for so many days.
+/// Every message of the call's dialogs in the order in which the node received and sent them: both legs, failed
+/// branches too, and the challenge before the call. A retransmission is counted with its message. Credentials, keys
+/// of media and passwords in URIs are replaced by `[removed]`; of bodies only SDP is kept. A call keeps 64 KiB at most:
+/// its start and its end. With `signalling.keep_days` a node keeps the messages of its calls for so many days.
 #[utoipa::path(
     get,
     path = "/cdrs/{uuid}/signalling",
@@ -123,8 +123,8 @@ async fn kept(
     };
     kept.ok_or_else(|| {
         ApiError::not_found(
-            "no SIP messages are kept with this call: signalling.keep_days switches it on, for calls that begin after it, \
-             and says for how many days",
+            "no SIP messages are kept with this call: signalling.keep_days switches it on, for calls that begin after \
+             it, and says for how many days",
         )
     })
 }

@@ -24,10 +24,12 @@ use crate::dead_letters::DeadLetters;
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::events::call_events::CallEventCounters;
+use crate::hep::HepCounters;
 use crate::load::Load;
 use crate::notes::NoteCounters;
 use crate::process;
 use crate::recorder::RecorderCounters;
+use crate::signalling::SignallingCounters;
 use crate::supervise::{Supervisor, Task};
 use crate::traces::TraceCounters;
 use crate::webhooks::counters::WebhookCounters;
@@ -54,6 +56,10 @@ pub struct EngineMetrics {
     pub recordings: Arc<RecorderCounters>,
     /// Traces of legs.
     pub traces: Arc<TraceCounters>,
+    /// The export to a Homer server; `None` without one.
+    pub hep: Option<Arc<HepCounters>>,
+    /// The kept SIP messages.
+    pub kept_signalling: Arc<SignallingCounters>,
     /// The events of live rooms.
     pub sessions: Arc<HistoryCounters>,
     /// Records that this run added to the database.
@@ -92,6 +98,8 @@ impl Metrics for EngineMetrics {
             families.extend(notes(&self.notes));
             families.extend(self.recordings.families());
             families.extend(self.traces.families());
+            families.extend(self.kept_signalling.families());
+            families.extend(self.hep.iter().flat_map(|hep| hep.families()));
             families.extend(rooms(&self.sessions));
             families.extend(self.events());
             families.extend(self.webhooks.families(self.webhook_queue_len(database_up).await));

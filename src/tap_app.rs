@@ -144,6 +144,7 @@ async fn ports(
         readiness: metrics,
         recordings: None,
         registrations: None,
+        signalling: None,
         trunk_statuses: None,
         room_history: None,
         rooms: None,

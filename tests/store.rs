@@ -39,6 +39,8 @@ mod records;
 mod schema;
 #[path = "store/sessions.rs"]
 mod sessions;
+#[path = "store/signalling.rs"]
+mod signalling;
 #[path = "store/text_blocks.rs"]
 mod text_blocks;
 #[path = "store/verdict_counts.rs"]

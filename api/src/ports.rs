@@ -29,6 +29,7 @@ use sidetone_model::registration::PhoneRegistrations;
 use sidetone_model::room::meeting::Meetings;
 use sidetone_model::room::session::RoomSessions;
 use sidetone_model::room::{LiveRooms, Rooms};
+use sidetone_model::signalling::SignallingLog;
 use sidetone_model::team::{Agents, Teams};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::Trunks;
@@ -89,6 +90,8 @@ pub struct Ports {
     pub recordings: Option<Arc<dyn Recordings>>,
     /// The registrations of phones.
     pub registrations: Option<Arc<dyn PhoneRegistrations>>,
+    /// The kept SIP messages of calls.
+    pub signalling: Option<Arc<dyn SignallingLog>>,
     /// The state of trunks at the switch.
     pub trunk_statuses: Option<Arc<dyn TrunkStatuses>>,
     /// The history of conference rooms.
@@ -130,6 +133,7 @@ impl Ports {
             readiness,
             recordings: None,
             registrations: None,
+            signalling: None,
             trunk_statuses: None,
             room_history: None,
             rooms: None,

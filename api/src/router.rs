@@ -41,10 +41,10 @@ use crate::routes::openapi::Reference;
 use crate::routes::{agents, api_keys, teams, users, webhook_deliveries, webhooks};
 use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_parking, call_prompts, call_quality,
-    call_recordings, call_requests, call_trace, calls, cdr_export, cdrs, conference_controls,
-    conference_member_controls, conference_people, conference_rooms, conference_sounds, conferences,
-    conversation_list, conversations, docs, events, extensions, health, message_waiting, notes, numbers,
-    openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
+    call_recordings, call_requests, call_signalling, call_trace, calls, cdr_export, cdrs,
+    conference_controls, conference_member_controls, conference_people, conference_rooms, conference_sounds,
+    conferences, conversation_list, conversations, docs, events, extensions, health, message_waiting, notes,
+    numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
     room_sessions, start, totals, trunks, verdict_counts,
 };
 use crate::state::ApiState;
@@ -123,6 +123,8 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(trunks::status))
         .routes(routes!(call_quality::of_call))
         .routes(routes!(call_quality::of_record))
+        .routes(routes!(call_signalling::of_call))
+        .routes(routes!(call_signalling::of_record))
         .routes(routes!(call_trace::of_record))
         .routes(routes!(cdr_export::export))
         .routes(routes!(cdrs::find))

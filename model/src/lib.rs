@@ -57,6 +57,7 @@ pub mod recording;
 pub mod registration;
 pub mod room;
 pub mod rules;
+pub mod signalling;
 pub mod switch_event;
 pub mod team;
 pub mod time;

@@ -76,6 +76,8 @@ pub struct Engine {
 /// The tasks that the engine awaits at its end.
 pub(super) struct RunningTasks {
     pub(super) driver: Running,
+    /// Store the SIP messages of calls; they end after the driver.
+    pub(super) signalling: Vec<Running>,
     pub(super) records: Running,
     pub(super) web: Running,
     /// Tasks that end by themselves when stopped.
@@ -203,8 +205,9 @@ impl Engine {
         self.supervisor.stopping();
         drop(self.journal);
         self.switch.send(Request::Drain(limit)).await;
-        let RunningTasks { driver, records, web, followers } = self.running;
+        let RunningTasks { driver, signalling, records, web, followers } = self.running;
         let _ = driver.await;
+        store_signalling(signalling).await;
         // Recordings under way are completed; the disk may be slow.
         let recorder = self.recorder;
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
@@ -228,6 +231,17 @@ impl Engine {
             );
         }
         self.store.close().await;
+    }
+}
+
+/// Waits until the SIP messages of the last calls are stored; without a database they are lost.
+async fn store_signalling(tasks: Vec<Running>) {
+    for task in tasks {
+        let abort = task.abort_handle();
+        if tokio::time::timeout(WRITER_STOP_MAX, task).await.is_err() {
+            tracing::warn!("the database did not take the SIP messages of the last calls; they are lost");
+            abort.abort();
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use sidetone_api::{ApiState, HttpServer, Ports, SharedSettings};
 use sidetone_media::net::Relay;
 use sidetone_model::ids::NodeId;
 use sidetone_model::rating::Account;
+use sidetone_model::time::Now;
 use sidetone_sip::flow::Protocol;
 use sidetone_sip::sdp::Fingerprint;
-use sidetone_sip::transport::{Sockets, TcpConfig, TcpLimits, TcpSender};
+use sidetone_sip::transport::{Sender, Sockets, TcpConfig, TcpLimits, TcpSender};
 use sidetone_store::{IdempotencyKeys, Store};
 use sidetone_switch::rating::{Tariffs, settle};
 use sidetone_switch::routing::Directory;
@@ -40,6 +41,7 @@ use crate::dns::Resolver;
 use crate::driver::{Driver, Handle};
 use crate::events::call_events::{CallEventCounters, call_events};
 use crate::followers::{Followers, serve_http};
+use crate::hep::{HepSender, LiveFigures};
 use crate::load::Load;
 use crate::metrics::EngineMetrics;
 use crate::notes::NoteTasks;
@@ -49,6 +51,7 @@ use crate::prompts::{Followed, Library, PromptService};
 use crate::readiness::EngineReadiness;
 use crate::recorder::{DataDisk, Playback, Recorder, channels_of, recover};
 use crate::registrations::KeptRegistrations;
+use crate::signalling::{KeptSignalling, SignallingNode, SignallingTap};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::tls::TlsStore;
@@ -93,6 +96,7 @@ struct Signalling {
     reader: JournalReader,
     revisions: Heard,
     tcp: TcpSender,
+    kept: (KeptSignalling, Vec<Running>),
 }
 
 /// What rooms play and record, and the traces of legs.
@@ -136,7 +140,7 @@ impl Engine {
         let (journal, reader) = open_journal(&base, &stored.tariffs)?;
         let (sip, sip_connections) = listeners.sip_addresses();
         let signalling = Signalling::new(&mut base, listeners.sip, stored, (journal, reader))?;
-        let Signalling { driver, handle, relay, journal, reader, revisions, tcp } = signalling;
+        let Signalling { driver, handle, relay, journal, reader, revisions, tcp, kept } = signalling;
         let (driver, audio) = Audio::start(&mut base, driver, &handle)?;
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (driver, writers) = Writers::start(&base, driver, &handle, reader, &outbound).await?;
@@ -149,6 +153,7 @@ impl Engine {
             relay: &relay,
             journal: &journal,
             tcp,
+            kept_signalling: &kept.0,
             audio: &audio,
             writers: &writers,
             senders: &senders,
@@ -177,7 +182,7 @@ impl Engine {
             http: listeners.http_address,
             node: base.node,
             load: Arc::clone(&base.load),
-            running: start_tasks(&base, driver, writers.records, web, followers),
+            running: start_tasks(&base, (driver, kept.1), writers.records, web, followers),
             store: base.store,
             journal: Some(journal),
             notes: writers.notes,
@@ -228,7 +233,7 @@ pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
 /// Starts the tasks that the engine awaits at its end; the driver comes first, because it takes calls.
 fn start_tasks(
     base: &Base<'_>,
-    driver: Driver,
+    (driver, signalling): (Driver, Vec<Running>),
     records: CdrWriter,
     web: HttpServer,
     followers: Followers,
@@ -241,6 +246,7 @@ fn start_tasks(
             |driver| Box::pin(driver.run()),
             |driver| Box::pin(driver.save()),
         ),
+        signalling,
         records: supervisor.keep(Task::RecordWriter, (records, store.clone()), |(writer, store)| {
             Box::pin(writer.run(store))
         }),
@@ -355,6 +361,7 @@ impl Signalling {
         let relay = Arc::new(start_relay(config, &mut base.rng, &notices, beat)?);
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
+        let local = sender.clone();
         let mut switch = switch(config, base.node, directory, sender, &mut base.rng);
         switch.certify(Fingerprint(relay.fingerprint()));
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
@@ -368,9 +375,35 @@ impl Signalling {
             Resolver::new(&config.sip.dns),
         );
         let extensions = directory_ports(&base.store, StdRng::from_rng(&mut base.rng)).extensions;
-        let driver = driver.supervised(base.supervisor.clone()).changing(extensions);
-        Ok(Self { driver, handle, relay, journal, reader, revisions, tcp })
+        let (kept, tap, tasks) = kept_signalling(base, local, &handle);
+        let driver = driver.supervised(base.supervisor.clone()).changing(extensions).tapped(tap);
+        Ok(Self { driver, handle, relay, journal, reader, revisions, tcp, kept: (kept, tasks) })
     }
+}
+
+/// Starts what keeps SIP messages with their calls, and what exports them.
+fn kept_signalling(
+    base: &Base<'_>,
+    sender: Sender,
+    handle: &Handle,
+) -> (KeptSignalling, Option<SignallingTap>, Vec<Running>) {
+    let node = SignallingNode {
+        store: base.store.clone(),
+        node: base.node,
+        clock: || Now { instant: instant(), wall: wall_clock() },
+        local: Box::new(move |flow| sender.local_address(flow).ok()),
+    };
+    let supervisor = &base.supervisor;
+    let hep = base.config.hep.clone().map(|settings| HepSender::start(settings, supervisor).0);
+    let started = KeptSignalling::start(base.config.signalling, node, hep.clone(), supervisor);
+    if let Some(hep) = hep {
+        let figures = LiveFigures { hep, calls: started.0.live(), quality: Arc::new(handle.clone()) };
+        // It ends by itself when the engine stops.
+        drop(supervisor.keep(Task::HepFigures, (figures, base.stopped.clone()), |(figures, stopped)| {
+            Box::pin(figures.run(stopped.clone()))
+        }));
+    }
+    started
 }
 
 impl Audio {
@@ -479,6 +512,7 @@ struct Served<'p> {
     relay: &'p Arc<Relay>,
     journal: &'p Journal,
     tcp: TcpSender,
+    kept_signalling: &'p KeptSignalling,
     audio: &'p Audio,
     writers: &'p Writers,
     senders: &'p Senders,
@@ -521,6 +555,7 @@ impl Served<'_> {
             readiness: Arc::new(self.readiness(base)),
             recordings: Some(Arc::new(self.playback.clone())),
             registrations: Some(handle.clone()),
+            signalling: Some(Arc::new(self.kept_signalling.clone())),
             trunk_statuses: Some(handle),
             room_history: Some(room_history(config, &store)),
             rooms: Some(rooms(&store, config, StdRng::from_rng(&mut base.rng))),
@@ -580,6 +615,8 @@ impl Served<'_> {
             notes: self.writers.notes.counters(),
             recordings: self.audio.recorder.counters(),
             traces: self.audio.traces.counters(),
+            kept_signalling: self.kept_signalling.counters(),
+            hep: self.kept_signalling.hep_counters(),
             sessions: self.writers.history.counts(),
             stored: self.writers.records.stored(),
             call_events: Arc::clone(&self.writers.call_events),

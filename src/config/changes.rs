@@ -22,6 +22,8 @@ impl Config {
         reload.cold("[ai]", new.ai == self.ai);
         reload.cold("[recordings]", new.recordings == self.recordings);
         reload.cold("[rooms]", new.rooms == self.rooms);
+        reload.cold("[hep]", new.hep == self.hep);
+        reload.cold("[signalling]", new.signalling == self.signalling);
         reload.cold("[tap]", new.tap == self.tap);
         let Log { level } = &new.log;
         reload.config.log.level.clone_from(level);

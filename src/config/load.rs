@@ -164,7 +164,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 35] = [
+const KEYS: [(&str, &str, Kind); 39] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -196,6 +196,10 @@ const KEYS: [(&str, &str, Kind); 35] = [
     ("http", "body_seconds", Kind::Integer),
     ("http", "idle_seconds", Kind::Integer),
     ("http", "stall_seconds", Kind::Integer),
+    ("hep", "server", Kind::Text),
+    ("hep", "capture_id", Kind::Integer),
+    ("hep", "password", Kind::Text),
+    ("signalling", "keep_days", Kind::Integer),
     ("tap", "organisation", Kind::Text),
     ("tap", "verdict", Kind::Table),
     ("log", "level", Kind::Text),

@@ -20,8 +20,10 @@ use crate::config::settings::{
 };
 use crate::config::tls_section::{read_tls, require_certificate};
 use crate::fields::{Fields, Problem};
+use crate::hep::{HepPassword, HepSettings, parse_server};
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
+use crate::signalling::SignallingSettings;
 
 /// Reads every section; a wrong value is added to `problems` and keeps its default.
 pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
@@ -43,6 +45,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         ai,
         recordings,
         rooms,
+        hep,
+        signalling,
         tap,
         log,
         cluster,
@@ -60,6 +64,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
         "ai",
         "recordings",
         "rooms",
+        "hep",
+        "signalling",
         "tap",
         "log",
         "cluster",
@@ -79,6 +85,8 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
     read_rooms(Fields::new(rooms.0, rooms.1, problems), &mut config.rooms);
+    config.hep = read_hep(Fields::new(hep.0, hep.1, problems));
+    read_signalling(Fields::new(signalling.0, signalling.1, problems), &mut config.signalling);
     read_tap(Fields::new(tap.0, tap.1, problems), &mut config.tap);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
@@ -115,6 +123,35 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
         if let Some(percent) = fields.integer(key, 0..=100) {
             *limit = u32::try_from(percent).unwrap_or_default();
         }
+    }
+    fields.finish();
+}
+
+/// Reads the Homer server; `None` when none is named.
+fn read_hep(mut fields: Fields<'_>) -> Option<HepSettings> {
+    let server = fields.checked("server", parse_server);
+    let capture_id = fields.integer("capture_id", 0..=i64::from(u32::MAX));
+    let password = fields.text("password").unwrap_or_default();
+    if password.len() > HEP_PASSWORD_LEN_MAX {
+        fields.refuse::<()>("password", "must have 512 bytes or fewer");
+    }
+    fields.finish();
+    let (is_udp, server) = server?;
+    Some(HepSettings {
+        is_udp,
+        server,
+        capture_id: capture_id.and_then(|id| u32::try_from(id).ok()).unwrap_or(HEP_CAPTURE_ID),
+        password: HepPassword(password),
+    })
+}
+
+/// The capture agent's number that Homer's own agents use by default.
+const HEP_CAPTURE_ID: u32 = 2_001;
+const HEP_PASSWORD_LEN_MAX: usize = 512;
+
+fn read_signalling(mut fields: Fields<'_>, signalling: &mut SignallingSettings) {
+    if let Some(days) = fields.integer("keep_days", 0..=3_650) {
+        signalling.keep_days = u32::try_from(days).unwrap_or_default();
     }
     fields.finish();
 }

@@ -14,8 +14,10 @@ use sidetone_sip::auth::Algorithm;
 use sidetone_sip::flow::Protocol;
 use sidetone_store::Database;
 
+use crate::hep::HepSettings;
 use crate::outbound_http::OutboundHttp;
 use crate::provision::DefaultPin;
+use crate::signalling::SignallingSettings;
 use crate::tls::TlsFiles;
 
 /// The whole configuration of one node, validated.
@@ -45,6 +47,10 @@ pub struct Config {
     pub recordings: Recordings,
     /// Conference rooms.
     pub rooms: Rooms,
+    /// The Homer server that SIP messages and figures are sent to.
+    pub hep: Option<HepSettings>,
+    /// SIP messages kept with their calls.
+    pub signalling: SignallingSettings,
     /// How `sidetone tap` stores the calls it captures.
     pub tap: Tap,
     /// The log.
@@ -330,6 +336,8 @@ impl Default for Config {
             rating: Rating { warning: Duration::from_secs(10) },
             recordings: Recordings { reserve_bytes: 256 << 20 },
             rooms: Rooms::default(),
+            hep: None,
+            signalling: SignallingSettings::default(),
             tap: Tap::default(),
             log: Log::default(),
         }

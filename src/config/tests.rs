@@ -56,6 +56,12 @@ fn the_file_of_the_contract_is_read_whole() {
         stall_seconds = 4
         [panel]
         enabled = false
+        [hep]
+        server = "tcp:homer.example.com:9061"
+        capture_id = 7
+        password = "secret"
+        [signalling]
+        keep_days = 30
         [outbound_http]
         allow_addresses = ["127.0.0.1/32", "fd00::/8"]
         extra_ca = "/etc/ca.pem"
@@ -71,7 +77,7 @@ fn the_file_of_the_contract_is_read_whole() {
     )
     .unwrap();
     assert_eq!(config.node.name, "edge-2");
-    let OutboundHttp { allow_addresses, extra_ca, ports } = config.outbound_http;
+    let OutboundHttp { allow_addresses, extra_ca, ports } = config.outbound_http.clone();
     let allowed: Vec<String> = allow_addresses.iter().map(ToString::to_string).collect();
     assert_eq!(allowed, ["127.0.0.1/32", "fd00::/8"]);
     assert_eq!((extra_ca, ports), (Some("/etc/ca.pem".into()), vec![443, 9443]));
@@ -98,6 +104,10 @@ fn the_file_of_the_contract_is_read_whole() {
         strict_bodies: false,
     };
     assert_eq!(config.http.settings, expected);
+    let hep = config.hep.clone().unwrap();
+    assert_eq!((hep.is_udp, hep.server.as_str(), hep.capture_id), (false, "homer.example.com:9061", 7));
+    assert!(!format!("{config:?}").contains("\"secret\"") && Config::default().hep.is_none());
+    assert_eq!((config.signalling.keep_days, Config::default().signalling.keep_days), (30, 0));
     assert!(!config.panel.enabled && Config::default().panel.enabled);
     assert!(!config.media.real_time && Config::default().media.real_time);
 }
@@ -129,7 +139,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "unknown section",
             "[sipp]\n",
             "sipp: unknown key, known here are: node, database, sip, media, http, panel, tls, outbound_http, \
-             api, rating, ai, recordings, rooms, tap, log, cluster",
+             api, rating, ai, recordings, rooms, hep, signalling, tap, log, cluster",
         ),
         (
             "unknown key",
@@ -224,6 +234,16 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "[database]\nurl = \"postgres://u:secret@h:port/d\"\nreaders_max = 0\n",
             "database.url: must be a URL such as postgres://user:password@host/database; \
              database.readers_max: 0 is out of range, write 1 to 1000",
+        ),
+        (
+            "homer",
+            "[hep]\nserver = \"homer:9060\"\n",
+            "hep.server: \"homer:9060\" must be udp:HOST:PORT or tcp:HOST:PORT, such as udp:homer.example.com:9060",
+        ),
+        (
+            "days of SIP messages",
+            "[signalling]\nkeep_days = -1\n",
+            "signalling.keep_days: -1 is out of range, write 0 to 3650",
         ),
         (
             "nats",

@@ -9,6 +9,7 @@ mod notices;
 mod ports;
 mod quality;
 mod refusals;
+mod signalling;
 mod star_codes;
 pub mod task;
 

@@ -36,8 +36,10 @@ use crate::driver::intake::Intake;
 use crate::driver::media::{ConferenceAudio, Media, Tracing};
 use crate::driver::notices::NoticeLog;
 use crate::driver::refusals::RefusalLog;
+use crate::driver::signalling::Tapped;
 use crate::driver::star_codes;
 use crate::notes::PhoneReply;
+use crate::signalling::SignallingTap;
 use crate::supervise::{Supervisor, Task};
 
 /// A name and its answer from DNS.
@@ -74,6 +76,7 @@ pub struct Driver {
     room_news: Option<Box<dyn Fn(RoomEvent) + Send>>,
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
+    tapped: Tapped,
     gauges: Arc<Gauges>,
     /// Admitted datagrams that wait.
     intake: Intake,
@@ -123,6 +126,7 @@ impl Driver {
             room_news: None,
             room_notes: None,
             refusals: RefusalLog::default(),
+            tapped: Tapped::default(),
             gauges,
             intake: Intake::default(),
             log: NoticeLog::default(),
@@ -174,6 +178,13 @@ impl Driver {
     #[must_use]
     pub fn traced(mut self, tracing: impl Tracing + 'static) -> Self {
         self.media.trace(Box::new(tracing));
+        self
+    }
+
+    /// Passes SIP messages with their calls to `tap`; call it before [`Driver::run`].
+    #[must_use]
+    pub fn tapped(mut self, tap: Option<SignallingTap>) -> Self {
+        self.tapped = tap.map(|tap| Tapped::by(tap, &mut self.switch)).unwrap_or_default();
         self
     }
 
@@ -317,11 +328,14 @@ impl Driver {
     fn knocked(&mut self, flow: Flow, bytes: Bytes) {
         self.gauges.counters.received().note(&bytes);
         let now = self.clock;
+        let unread = self.tapped.datagram(flow, &bytes);
         let admitted = self
             .switch
             .admit(now.instant, &flow, &bytes)
             .and_then(|rank| if self.intake.push(rank, flow, bytes) { Ok(()) } else { Err(Dropped::Queue) });
         if let Err(reason) = admitted {
+            // The ACK of a refusal that left no transaction belongs to a call all the same.
+            self.tapped.fed(now, &mut self.switch, unread.filter(|_| reason == Dropped::Stray));
             self.carry_out(now, Output::Notice(Notice::Dropped(flow.remote.ip(), reason)));
         }
     }
@@ -354,8 +368,11 @@ impl Driver {
 
     fn feed(&mut self, input: Input) {
         let now = self.clock;
+        let message = self.tapped.message(&input);
         self.switch.handle_input(now, input);
+        self.tapped.fed(now, &mut self.switch, message);
         while let Some(output) = self.switch.poll_output() {
+            self.tapped.output(now, &mut self.switch, &output);
             self.carry_out(now, output);
         }
     }

@@ -22,6 +22,10 @@ pub enum Task {
     Directory,
     /// Reads the event log for the live streams.
     Events,
+    /// Sends HEP packets to a Homer server.
+    Hep,
+    /// Reports the figures of live legs to a Homer server.
+    HepFigures,
     /// Accepts HTTP connections.
     Http,
     /// Writes the call journal.
@@ -54,6 +58,10 @@ pub enum Task {
     ConferenceHistory,
     /// Closes the sessions of crashed nodes.
     RoomSweep,
+    /// Collects the SIP messages of calls.
+    Signalling,
+    /// Stores the SIP messages of ended calls.
+    SignallingWriter,
     /// Runs the switch and its SIP sockets.
     Sip,
     /// Accepts and serves SIP connections over TCP.
@@ -100,7 +108,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 34] = [
+    pub const ALL: [Task; 38] = [
         Task::Answers,
         Task::CallCallbacks,
         Task::CallInfo,
@@ -110,6 +118,8 @@ impl Task {
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
+        Task::Hep,
+        Task::HepFigures,
         Task::Http,
         Task::Journal,
         Task::Load,
@@ -126,6 +136,8 @@ impl Task {
         Task::Retention,
         Task::ConferenceHistory,
         Task::RoomSweep,
+        Task::Signalling,
+        Task::SignallingWriter,
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
@@ -149,6 +161,8 @@ impl Task {
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
+            Task::Hep => "hep",
+            Task::HepFigures => "hep_figures",
             Task::Http => "http",
             Task::Journal => "journal",
             Task::Load => "load",
@@ -165,6 +179,8 @@ impl Task {
             Task::Retention => "retention",
             Task::ConferenceHistory => "room_news",
             Task::RoomSweep => "room_sweep",
+            Task::Signalling => "signalling",
+            Task::SignallingWriter => "signalling_writer",
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",

@@ -67,6 +67,7 @@ mod search;
 mod session_ends;
 mod session_lists;
 mod sessions;
+mod signalling;
 mod single_row;
 mod sql;
 mod statement;

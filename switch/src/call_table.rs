@@ -1,6 +1,6 @@
 //! The table of live calls, with their legs, ports and timers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -25,6 +25,8 @@ pub(super) struct CallTable {
     /// Numbers of live outbound calls.
     outbound: HashMap<OrganisationId, usize>,
     timers: BTreeSet<(Instant, CallId)>,
+    /// New legs for [`poll_watched`](Self::poll_watched); `None` until [`watch`](Self::watch).
+    watched: Option<VecDeque<(CallId, LegKey)>>,
 }
 
 impl CallTable {
@@ -35,12 +37,23 @@ impl CallTable {
         }
         if let Some(caller) = &live.caller {
             self.legs.insert(caller.key, (id, Party::Caller));
+            self.watched.iter_mut().for_each(|watched| watched.push_back((id, caller.key)));
             self.bound.extend(caller.binding.map(|binding| (binding, caller.key)));
         }
         if let Some(hunt) = &live.hunt {
             *self.outbound.entry(hunt.organisation).or_default() += 1;
         }
         self.calls.insert(id, Box::new(live));
+    }
+
+    /// Notes new legs from now on; the owner drains them after every input, so that their number is bounded.
+    pub(super) fn watch(&mut self) {
+        self.watched.get_or_insert_default();
+    }
+
+    /// Returns the next new leg.
+    pub(super) fn poll_watched(&mut self) -> Option<(CallId, LegKey)> {
+        self.watched.as_mut()?.pop_front()
     }
 
     /// Gives a live call a hunt, which it did not have before.
@@ -101,6 +114,7 @@ impl CallTable {
     /// Adds the leg of a called party.
     pub(super) fn add_leg(&mut self, id: CallId, fork: usize, leg: LegKey) {
         self.legs.insert(leg, (id, Party::Callee(fork)));
+        self.watched.iter_mut().for_each(|watched| watched.push_back((id, leg)));
         if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
             callee.leg = Some(leg);
             self.bound.extend(callee.binding.map(|binding| (binding, leg)));

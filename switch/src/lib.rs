@@ -87,6 +87,7 @@ mod trunk_health;
 mod trunk_queries;
 mod trunk_servers;
 mod trunks;
+pub mod watched_legs;
 
 #[cfg(test)]
 mod tests;

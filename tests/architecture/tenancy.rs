@@ -93,6 +93,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "what its receipts come to, of a note that the same transaction found or this node sent",
     ),
     (
+        "store/src/signalling.rs",
+        "DELETE FROM call_signalling WHERE call_uuid IN",
+        "the messages of every call that have been kept for their days, whosever it is",
+    ),
+    (
         "store/src/sessions.rs",
         "UPDATE conference_sessions SET seen_at_us = $1",
         "the node's own: every session that it carries is live, whosever it is",

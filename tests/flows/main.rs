@@ -37,6 +37,8 @@ mod forwarded;
 mod frozen;
 mod gone;
 mod guessing;
+mod hep;
+mod kept_signalling;
 mod lamps;
 mod live_calls;
 mod live_equals_offline;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidetone::app::Engine;
+use sidetone::clock::wall_clock;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, NodeId, OrganisationId, RoomId, TeamId};
@@ -16,6 +17,7 @@ use sidetone_model::ports::CdrSink;
 use sidetone_model::room::event::Person;
 use sidetone_model::room::rows::{PersonRow, Rows, SessionRow};
 use sidetone_model::room::{NewRoom, Pin, Role, RoomPin, Rooms as _};
+use sidetone_model::signalling::CallSignalling;
 use sidetone_phone::{Answering, CallPlan, Phone};
 use sidetone_store::Store;
 use tokio::sync::oneshot;
@@ -100,6 +102,7 @@ impl Fixture {
                 let mut config = site::config(dir.path());
                 // Each caller without a token comes from an address of its own.
                 config.http.settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+                config.signalling.keep_days = 1;
                 // Webhooks go to this host, where nobody takes them.
                 config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
                 let engine = Engine::start(&config).await.unwrap();
@@ -374,10 +377,18 @@ fn store_records(store: &Store, tenants: &[&Tenant]) {
         .flat_map(|tenant| records(&tenant.plant, &tenant.organisation, &tenant.ids))
         .map(|(_, record)| record)
         .collect();
+    let kept = CallSignalling::default();
     let store = store.clone();
     let thread = std::thread::spawn(move || {
+        let signalling: Vec<_> = all
+            .iter()
+            .map(|record| (record.call_uuid, record.organisation_id, wall_clock(), &kept))
+            .collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { store.store(&all).await.unwrap() });
+        runtime.block_on(async {
+            store.store(&all).await.unwrap();
+            store.store_signalling(NodeId(Uuid::nil()), 1, &signalling).await.unwrap();
+        });
     });
     thread.join().unwrap();
 }

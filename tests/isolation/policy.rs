@@ -197,6 +197,7 @@ pub const ROWS: &[Row] = &[
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
     row("GET /api/v1/calls/{uuid}/infos", One, "call.blue"),
+    row("GET /api/v1/calls/{uuid}/signalling", One, "call.blue"),
     row("POST /api/v1/extensions/{id}/message", Change, "extension.blue")
         .answers(202)
         .body_of(|tenant| json!({"title": format!("{} blueplant", tenant.plant)})),
@@ -212,6 +213,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/cdrs/{uuid}/recordings", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/recordings/{rid}/audio", One, "cdr.blue call.blue").answers(404),
     row("DELETE /api/v1/cdrs/{uuid}/recordings/{rid}", Delete, "cdr.blue call.blue").answers(404),
+    row("GET /api/v1/cdrs/{uuid}/signalling", One, "cdr.blue"),
     row("GET /api/v1/cdrs/{uuid}/trace", One, "cdr.blue").answers(404),
     row("GET /api/v1/cdrs/totals", Shared(200), "").for_other_teams(200).shows_teams("\"count\":2"),
     row("GET /api/v1/cdrs/verdicts", Shared(200), "").for_other_teams(200).shows_teams("\"judged\":3"),

@@ -27,6 +27,7 @@ const WITHOUT_THE_DATABASE: &[&str] = &[
     "DELETE /api/v1/calls/{uuid}/play",
     "POST /api/v1/calls/{uuid}/hold",
     "POST /api/v1/calls/{uuid}/unhold",
+    "GET /api/v1/calls/{uuid}/signalling",
     "POST /api/v1/calls/{uuid}/park",
     "DELETE /api/v1/calls/{uuid}",
     "GET /api/v1/registrations",

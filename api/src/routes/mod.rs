@@ -12,6 +12,7 @@ pub(crate) mod call_prompts;
 pub(crate) mod call_quality;
 pub(crate) mod call_recordings;
 pub(crate) mod call_requests;
+pub(crate) mod call_signalling;
 pub(crate) mod call_trace;
 pub(crate) mod calls;
 pub(crate) mod cdr_export;

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::form::{Fields, segment};
 use crate::layout::Section;
 use crate::pages::call_figures::{figures, leg, summary};
+use crate::pages::signalling::ladder;
 use crate::show::{columns, duration, figure, items, money, or_dash, sentence, text, time, words};
 use crate::visitor::Visitor;
 
@@ -41,6 +42,12 @@ pub(crate) async fn trace(
     visitor.file(Some(Section::Calls), &path, &headers).await
 }
 
+/// The SIP messages of the call as text.
+pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, headers: HeaderMap) -> Response {
+    let path = format!("/cdrs/{}/signalling?format=text", segment(&uuid));
+    visitor.file(Some(Section::Calls), &path, &headers).await
+}
+
 async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     let client = &visitor.client;
     let call = client.get(&format!("/cdrs/{uuid}")).await?;
@@ -52,6 +59,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     };
     let notes = client.find(&format!("/calls/{uuid}/infos?limit=100")).await?;
     let conversation = client.find(&format!("/cdrs/{uuid}/conversation")).await?;
+    let signalling = client.find(&format!("/cdrs/{uuid}/signalling")).await?;
     let (from, to) = (text(&call, "caller_number"), text(&call, "destination_number"));
     Ok(html! {
         p class="crumbs" { a href="/calls" { "Calls" } " / " span class="soft" { (text(&call, "call_uuid")) } }
@@ -60,6 +68,7 @@ async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
         (facts(&call))
         (figures(legs))
         @for one in legs { (leg(one)) (trace_link(uuid, one)) }
+        (ladder(&format!("/calls/{uuid}"), &signalling))
         (recordings_part(uuid, items(&recordings)))
         (conversation_part(&conversation))
         (notes_part(items(&notes)))

@@ -1,6 +1,7 @@
 //! One live call with its quality as it is now.
 
 use axum::extract::Path;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -11,6 +12,7 @@ use crate::form::segment;
 use crate::layout::Section;
 use crate::pages::call_figures::{figures, leg, summary};
 use crate::pages::live::KINDS;
+use crate::pages::signalling::ladder;
 use crate::show::{or_dash, text, time, words};
 use crate::visitor::{Visitor, see};
 
@@ -25,8 +27,15 @@ pub(crate) async fn page(visitor: Visitor, Path(uuid): Path<String>) -> Response
     visitor.page(Section::Live, "Live call", body)
 }
 
+/// The SIP messages so far as text.
+pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, headers: HeaderMap) -> Response {
+    let path = format!("/calls/{}/signalling?format=text", segment(&uuid));
+    visitor.file(Some(Section::Live), &path, &headers).await
+}
+
 async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, Failure> {
     let quality = visitor.client.get(&format!("/calls/{uuid}/quality")).await?;
+    let signalling = visitor.client.find(&format!("/calls/{uuid}/signalling")).await?;
     let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
@@ -38,5 +47,7 @@ async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, 
             (figures(legs))
             @for one in legs { (leg(one)) }
         }
+        // Outside of the part that is read again, so that an open message stays open.
+        (ladder(&format!("/live/calls/{uuid}"), &signalling))
     })
 }

@@ -16,4 +16,5 @@ pub(crate) mod plots;
 pub(crate) mod resources;
 pub(crate) mod rooms;
 pub(crate) mod settings;
+pub(crate) mod signalling;
 pub(crate) mod worst;

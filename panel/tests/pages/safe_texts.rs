@@ -74,7 +74,8 @@ async fn pages_show_texts() {
     for (path, least) in [
         ("/calls", 5),
         ("/calls?more=1", 8),
-        ("/calls/1", 30),
+        ("/calls/1", 36),
+        ("/live/calls/1", 8),
         ("/live", 8),
         ("/live/rooms/1", 4),
         ("/phones", 6),

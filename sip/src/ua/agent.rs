@@ -138,6 +138,11 @@ impl Ua {
         }
     }
 
+    /// Our tag in every message of a leg's dialogs.
+    pub fn tag_of(&self, leg: LegKey) -> Option<&str> {
+        Some(&self.legs.get(&leg)?.local_tag)
+    }
+
     /// The leg with this dialog, as Replaces names it from the peer's view (RFC 3891 §3): our tag and the peer's.
     pub fn leg_of_dialog(&self, call_id: &str, local_tag: &str, remote_tag: &str) -> Option<LegKey> {
         let key = self.leg_of_tag(local_tag)?;

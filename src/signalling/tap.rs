@@ -1,0 +1,212 @@
+//! The driver's end: finds the call of every SIP message, and passes both on without waiting.
+//!
+//! A message belongs to a call when its Call-ID is that of a leg of the call and its tag of our side is the leg's tag.
+//! Both are needed: a Call-ID alone may be chosen by any peer, also one of another organisation.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sidetone_model::ids::{CallId, OrganisationId};
+use sidetone_model::media_quality::CallQuality;
+use sidetone_model::signalling::SipDirection;
+use sidetone_model::time::Now;
+use sidetone_sip::flow::Flow;
+use tokio::sync::mpsc;
+
+use crate::signalling::counters::SignallingCounters;
+use crate::signalling::peek::{Peek, peek};
+use crate::signalling::report::{Ended, Heard, Report};
+use crate::signalling::strangers::Strangers;
+
+/// Finds the calls of messages.
+#[derive(Debug)]
+pub struct SignallingTap {
+    /// The legs of calls by their Call-ID.
+    dialogs: HashMap<Box<[u8]>, Vec<Leg>>,
+    call_ids: HashMap<CallId, Vec<Box<[u8]>>>,
+    /// Ended calls, with the time at which their last messages have been exchanged.
+    ended: VecDeque<(Instant, CallId)>,
+    strangers: Strangers,
+    /// The Call-ID and the peer's tag of the INVITE in hand, while it belongs to no call.
+    uncalled: Option<(Box<[u8]>, Box<[u8]>)>,
+    /// Ends that did not fit in the queue.
+    unsent: VecDeque<Ended>,
+    /// Whether messages that belong to no call, and the figures of calls, are passed on as well.
+    exports: bool,
+    reports: mpsc::Sender<Report>,
+    counters: Arc<SignallingCounters>,
+}
+
+#[derive(Debug)]
+struct Leg {
+    call: CallId,
+    /// The tag of our side; `None` for a call that was refused before it had a leg.
+    our_tag: Option<Box<[u8]>>,
+    /// The tag of the peer that sent the INVITE.
+    peer_tag: Option<Box<[u8]>>,
+}
+
+impl SignallingTap {
+    pub(super) fn new(
+        reports: mpsc::Sender<Report>,
+        counters: Arc<SignallingCounters>,
+        exports: bool,
+    ) -> Self {
+        SignallingTap {
+            dialogs: HashMap::new(),
+            call_ids: HashMap::new(),
+            ended: VecDeque::new(),
+            strangers: Strangers::default(),
+            uncalled: None,
+            unsent: VecDeque::new(),
+            exports,
+            reports,
+            counters,
+        }
+    }
+
+    /// Notes a leg of a call: the Call-ID of its INVITE, the tag of our side, and the peer's if the peer sent
+    /// the INVITE.
+    pub fn learn(&mut self, call: CallId, call_id: &str, our_tag: &str, peer_tag: Option<&str>) {
+        let boxed = |tag: &str| Box::<[u8]>::from(tag.as_bytes());
+        let leg = Leg { call, our_tag: Some(boxed(our_tag)), peer_tag: peer_tag.map(boxed) };
+        self.insert(call_id.as_bytes(), leg);
+    }
+
+    /// Passes on a message of the network.
+    pub fn note(&mut self, now: Now, flow: Flow, direction: SipDirection, bytes: Bytes) {
+        self.uncalled = None;
+        self.expire(now.instant);
+        let Some(peek) = peek(&bytes) else { return };
+        let call = self.call_of(&peek, direction);
+        let of_invite = peek.invites && (direction == SipDirection::Sent) == peek.is_response;
+        if call.is_none() && of_invite {
+            if direction == SipDirection::Received {
+                self.uncalled = Some((peek.call_id.into(), peek.from_tag.into()));
+            }
+            let copy = bytes.clone();
+            let heard = Heard { call, at: now.wall, flow, direction, bytes: copy, is_repeated: self.exports };
+            self.strangers.push(now.instant, heard);
+        }
+        if call.is_some() || self.exports {
+            let at = now.wall;
+            self.send(Report::Heard(Heard { call, at, flow, direction, bytes, is_repeated: false }));
+        }
+    }
+
+    /// Notes that a call is over, also one that was refused before it had a leg.
+    pub fn ended(
+        &mut self,
+        now: Now,
+        call: CallId,
+        organisation: OrganisationId,
+        quality: Option<&CallQuality>,
+    ) {
+        if !self.call_ids.contains_key(&call)
+            && let Some((call_id, peer_tag)) = self.uncalled.take()
+        {
+            self.insert(&call_id, Leg { call, our_tag: None, peer_tag: Some(peer_tag) });
+        }
+        if self.call_ids.contains_key(&call) {
+            self.ended.push_back((now.instant + LINGER, call));
+            let quality =
+                quality.filter(|_| self.exports).map(|all| Box::new(all.clone().without_timeline()));
+            self.unsent.push_back(Ended { call, organisation, quality });
+            self.send_ends();
+        }
+    }
+
+    fn insert(&mut self, call_id: &[u8], leg: Leg) {
+        if self.dialogs.len() >= DIALOGS_MAX && !self.dialogs.contains_key(call_id) {
+            return self.counters.note_dropped();
+        }
+        let legs = self.dialogs.entry(call_id.into()).or_default();
+        if legs.iter().any(|known| known.call == leg.call && known.our_tag == leg.our_tag) {
+            return;
+        }
+        if legs.len() >= LEGS_MAX {
+            return self.counters.note_dropped();
+        }
+        let (call, peer_tag) = (leg.call, leg.peer_tag.clone());
+        legs.push(leg);
+        let call_ids = self.call_ids.entry(call).or_default();
+        if !call_ids.iter().any(|known| **known == *call_id) {
+            call_ids.push(call_id.into());
+        }
+        for heard in peer_tag.map(|tag| self.strangers.take(call_id, &tag)).unwrap_or_default() {
+            self.send(Report::Heard(Heard { call: Some(call), ..heard }));
+        }
+    }
+
+    /// Returns the call of a message.
+    fn call_of(&self, peek: &Peek<'_>, direction: SipDirection) -> Option<CallId> {
+        let legs = self.dialogs.get(peek.call_id)?;
+        // From is of the side that sent the request, To of the other.
+        let is_ours = peek.is_response == (direction == SipDirection::Received);
+        let (ours, peers) = if is_ours { (peek.from_tag, peek.to_tag) } else { (peek.to_tag, peek.from_tag) };
+        let same = |tag: &Option<Box<[u8]>>, other: &[u8]| tag.as_deref().is_some_and(|tag| tag == other);
+        let with_tag = |leg: &&Leg| !ours.is_empty() && same(&leg.our_tag, ours);
+        // The first INVITE, its CANCEL and its 100 have no tag of ours yet, and a refused call has no leg.
+        let by_peer = |leg: &&Leg| same(&leg.peer_tag, peers) && (ours.is_empty() || leg.our_tag.is_none());
+        if let Some(leg) = legs.iter().find(with_tag) {
+            return Some(leg.call);
+        }
+        let mut of_peer = legs.iter().filter(by_peer).map(|leg| leg.call);
+        // A proxy may have forked one INVITE to two calls here; what fits to both is of neither.
+        of_peer.next().filter(|call| of_peer.all(|other| other == *call))
+    }
+
+    fn send(&mut self, report: Report) {
+        self.send_ends();
+        if self.reports.try_send(report).is_err() {
+            self.counters.note_dropped();
+        }
+    }
+
+    fn send_ends(&mut self) {
+        while !self.unsent.is_empty() {
+            let Ok(place) = self.reports.try_reserve() else {
+                // The queue is full; the ends follow with the next message.
+                if self.unsent.len() > UNSENT_MAX {
+                    self.unsent.pop_front();
+                    self.counters.note_dropped();
+                }
+                return;
+            };
+            if let Some(ended) = self.unsent.pop_front() {
+                place.send(Report::Ended(ended));
+            }
+        }
+    }
+
+    /// Forgets calls whose last messages have been exchanged.
+    fn expire(&mut self, now: Instant) {
+        while let Some((due, call)) = self.ended.front().copied()
+            && due <= now
+        {
+            self.ended.pop_front();
+            for call_id in self.call_ids.remove(&call).unwrap_or_default() {
+                let Some(legs) = self.dialogs.get_mut(&call_id) else { continue };
+                legs.retain(|leg| leg.call != call);
+                if legs.is_empty() {
+                    self.dialogs.remove(&call_id);
+                }
+            }
+        }
+    }
+}
+
+/// How long messages of an ended call are expected: a BYE is repeated for 64 × T1 (RFC 3261 §17.1.2.2).
+pub(super) const LINGER: Duration = Duration::from_secs(32);
+/// Call-IDs at once.
+const DIALOGS_MAX: usize = 131_072;
+/// Legs with one Call-ID.
+const LEGS_MAX: usize = 16;
+/// Ends that may wait for the queue.
+const UNSENT_MAX: usize = 4_096;
+
+#[cfg(test)]
+#[path = "tap_tests.rs"]
+mod tests;

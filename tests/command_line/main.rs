@@ -23,4 +23,5 @@ mod phone;
 mod records;
 #[path = "../common/site.rs"]
 mod site;
+mod top;
 mod usage;

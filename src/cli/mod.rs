@@ -11,11 +11,13 @@ mod holders;
 mod inputs;
 pub mod man;
 pub mod phone;
+mod self_test;
 pub mod serve;
 mod service_manager;
 mod signals;
 pub mod simulate;
 pub mod tap;
+mod temporary;
 mod terminal;
 pub mod top;
 

@@ -30,7 +30,7 @@ const DOCUMENTS: [(&str, usize, usize); 29] = [
     ("docs/load-program.md", 0, 1),
     ("docs/load-tests.md", 0, 2),
     ("docs/memory.md", 0, 0),
-    ("docs/operations.md", 0, 2),
+    ("docs/operations.md", 0, 3),
     ("docs/panel.md", 0, 0),
     ("docs/phone.md", 2, 2),
     ("docs/phones.md", 0, 0),

@@ -21,6 +21,7 @@ mod excerpts;
 mod phone;
 #[path = "../common/records.rs"]
 mod records;
+mod self_test;
 #[path = "../common/site.rs"]
 mod site;
 mod top;

@@ -1,8 +1,10 @@
 //! `sidetone top`: as a text of a real engine, and on a terminal that is put back as it was.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
@@ -62,7 +64,7 @@ async fn a_live_call_is_printed_with_its_figures() {
             assert!(output.status.success(), "{problem}");
             last = text;
             let row = last.lines().find(|line| line.contains("1001") && line.contains("answered"));
-            if row.is_some_and(|row| row.starts_with("ok ") && row.contains("PCM")) {
+            if row.is_some_and(|row| row.starts_with("ok ") && row.contains(" 4.") && row.contains("PCM")) {
                 break;
             }
         }
@@ -87,7 +89,7 @@ async fn what_is_wrong_is_named_with_what_to_do() {
         (&url, &["--once"], 2, "no key: name a file with --key-file, or set SIDETONE_KEY"),
         (&url, &["--once", "--key", "tel_wrong_key"], 1, "check the key"),
         (&url, &["--once", "--key-file", "/nonexistent"], 2, "/nonexistent: cannot be read"),
-        ("pbx.example.com", &["--key", KEY], 2, "the URL must begin with https://"),
+        ("pbx.example.com", &["--key", KEY], 2, "give the URL of the server, such as https://"),
         ("http://127.0.0.1:9", &["--once", "--key", KEY], 1, "127.0.0.1 port 9: "),
     ];
     for (url, arguments, status, part) in cases {
@@ -102,8 +104,10 @@ async fn what_is_wrong_is_named_with_what_to_do() {
 struct OnTerminal {
     process: Child,
     /// The other end of its terminal, and the terminal itself.
-    user: std::fs::File,
+    user: File,
     terminal: OwnedFd,
+    /// Everything that was written to the terminal.
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
 impl OnTerminal {
@@ -113,21 +117,26 @@ impl OnTerminal {
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
         let mut command = top(url, &["--key", KEY]);
         let process = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        OnTerminal { process, user: pty.master.into(), terminal: pty.slave }
+        let user: File = pty.master.into();
+        let (written, mut reader) = (Arc::<Mutex<Vec<u8>>>::default(), user.try_clone().unwrap());
+        let all = Arc::clone(&written);
+        // It ends when nobody has the terminal any more.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                all.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        OnTerminal { process, user, terminal: pty.slave, written }
     }
 
-    /// Everything that is shown until it contains this.
-    async fn shows(&mut self, part: &'static str) -> String {
-        let mut user = self.user.try_clone().unwrap();
-        let read = tokio::task::spawn_blocking(move || {
-            let (mut shown, mut buffer) = (String::new(), [0; 4096]);
-            while !shown.contains(part) {
-                let count = user.read(&mut buffer).unwrap();
-                shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
-            }
-            shown
-        });
-        within(part, read).await.unwrap()
+    fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until the screen contains this.
+    async fn shows(&self, part: &str) {
+        until(part, || screen(&self.written()).contains(part)).await;
     }
 
     /// Whether the terminal shows what is typed, as before.
@@ -146,6 +155,35 @@ impl OnTerminal {
     }
 }
 
+/// The letters on a terminal to which this was written: only what changed is written, wherever it stands.
+fn screen(written: &str) -> String {
+    let mut cells = vec![vec![' '; 120]; 30];
+    let (mut row, mut column) = (0, 0);
+    let mut letters = written.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' {
+            if let Some(cell) = cells.get_mut(row).and_then(|row: &mut Vec<char>| row.get_mut(column)) {
+                *cell = letter;
+            }
+            column += 1;
+            continue;
+        }
+        // CSI, parameters, and the letter of the command.
+        letters.next();
+        let mut place = String::new();
+        let command = letters.by_ref().find(|letter| {
+            let is_command = letter.is_ascii_alphabetic();
+            place.extend((!is_command).then_some(*letter));
+            is_command
+        });
+        if command == Some('H') {
+            let mut numbers = place.split(';').map(|number| number.parse::<usize>().unwrap_or(1) - 1);
+            (row, column) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        }
+    }
+    cells.into_iter().map(|row| row.into_iter().collect::<String>() + "\n").collect()
+}
+
 impl Drop for OnTerminal {
     fn drop(&mut self) {
         // It may have ended already.
@@ -162,8 +200,8 @@ async fn the_terminal_is_put_back_whatever_ends_it() {
     for end in ["q", "\u{3}", "SIGTERM"] {
         let mut terminal = OnTerminal::start(&url);
         assert!(terminal.echoes());
-        let shown = terminal.shows("No call is up.").await;
-        assert!(shown.contains("\u{1b}[?1049h"), "the alternate screen: {shown:?}");
+        terminal.shows("No call is up.").await;
+        assert!(terminal.written().contains("\u{1b}[?1049h"), "the alternate screen");
         assert!(!terminal.echoes(), "keys are read one by one");
         terminal.user.write_all(b"\t").unwrap();
         terminal.shows("1001").await;
@@ -174,8 +212,8 @@ async fn the_terminal_is_put_back_whatever_ends_it() {
             }
             keys => terminal.user.write_all(keys.as_bytes()).unwrap(),
         }
-        terminal.shows("\u{1b}[?1049l").await;
         assert!(terminal.ends().await.success(), "{end:?}");
+        until("the screen is given back", || terminal.written().contains("\u{1b}[?1049l")).await;
         assert!(terminal.echoes(), "{end:?}");
     }
     // A server that is lost is shown, and does not end it.

@@ -279,7 +279,7 @@ mod tests {
         let page: Vec<String> = call_page(&facts(&groups[0])).iter().map(|line| line.text()).collect();
         let page = page.join("\n");
         for part in
-            ["From the caller: lossy inbound", "From the called party:", "MOS", "INVITE", "200 OK", "--->|"]
+            ["From the caller: lossy inbound", "From the called party:", "MOS", "INVITE", "200 OK", "->|"]
         {
             assert!(page.contains(part), "{part}:\n{page}");
         }

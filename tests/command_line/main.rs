@@ -10,6 +10,7 @@
 )]
 
 mod analyze;
+mod book;
 mod captures;
 mod check;
 #[path = "../common/chosen.rs"]

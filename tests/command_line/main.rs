@@ -20,6 +20,8 @@ mod database;
 mod documents;
 mod excerpts;
 mod phone;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
 mod self_test;

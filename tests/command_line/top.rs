@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
+use sidetone::tls::CertificateFiles;
 use sidetone_phone::Answering;
 
+use crate::receiver::Authority;
+use crate::records::TempDir;
 use crate::site::{KEY, PASSWORD, Site, answering, established, open_end, until, within};
 
 const DIRECTORY: &str = r#"
@@ -111,11 +114,10 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    fn start(url: &str) -> OnTerminal {
+    fn start(mut command: Command) -> OnTerminal {
         let size = Winsize { ws_row: 30, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
-        let mut command = top(url, &["--key", KEY]);
         let process = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let user: File = pty.master.into();
         let (written, mut reader) = (Arc::<Mutex<Vec<u8>>>::default(), user.try_clone().unwrap());
@@ -198,7 +200,7 @@ async fn the_terminal_is_put_back_whatever_ends_it() {
     let url = format!("http://{}", site.http);
     let _phone = site.phone("1001", Answering::Ring).await;
     for end in ["q", "\u{3}", "SIGTERM"] {
-        let mut terminal = OnTerminal::start(&url);
+        let mut terminal = OnTerminal::start(top(&url, &["--key", KEY]));
         assert!(terminal.echoes());
         terminal.shows("No call is up.").await;
         assert!(terminal.written().contains("\u{1b}[?1049h"), "the alternate screen");
@@ -217,10 +219,54 @@ async fn the_terminal_is_put_back_whatever_ends_it() {
         assert!(terminal.echoes(), "{end:?}");
     }
     // A server that is lost is shown, and does not end it.
-    let mut terminal = OnTerminal::start(&url);
+    let mut terminal = OnTerminal::start(top(&url, &["--key", KEY]));
     terminal.shows("No call is up.").await;
     site.stop(Duration::ZERO).await;
     terminal.shows("the next attempt is in").await;
     terminal.user.write_all(b"q").unwrap();
     assert!(terminal.ends().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_tls_is_known_by_its_authority() {
+    let dir = TempDir::new();
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue(dir.path(), "site", &["127.0.0.1"], false);
+    let site = Site::configured(DIRECTORY, |config| {
+        config.tls.certificates = vec![CertificateFiles { certificate, key, domains: Vec::new() }];
+        config.http.tls = true;
+    })
+    .await;
+    let url = format!("https://{}", site.http);
+    let file = authority.file_in(dir.path()).display().to_string();
+    let (output, text, problem) = run(top(&url, &["--once", "--key", KEY, "--ca", &file])).await;
+    assert!(output.status.success() && text.contains("No call is up."), "{text}{problem}");
+    let (output, _, problem) = run(top(&url, &["--once", "--key", KEY])).await;
+    assert_eq!(output.status.code(), Some(1), "{problem}");
+    assert!(problem.contains("TLS failed") && problem.contains("--ca names"), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_capture_is_browsed_on_a_terminal() {
+    let dir = TempDir::new();
+    let file = dir.path().join("calls.pcap").display().to_string();
+    let sidetone = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sidetone"));
+        command.args(arguments).env_clear().env("TERM", "xterm").stdin(Stdio::null());
+        command
+    };
+    let simulate = sidetone(&["simulate", "lossy duration=3s", "--calls", "2", "-o", &file]);
+    assert!(run(simulate).await.0.status.success());
+    let (output, _, problem) = run(sidetone(&["analyze", "-i", &file])).await;
+    assert_eq!(output.status.code(), Some(2), "{problem}");
+    assert!(problem.contains("-i needs a terminal"), "{problem}");
+    let mut terminal = OnTerminal::start(sidetone(&["analyze", "-i", &file]));
+    terminal.shows("lossy inbound").await;
+    terminal.user.write_all(b"\r").unwrap();
+    terminal.shows("From the caller: lossy inbound").await;
+    terminal.user.write_all(b"\x7f").unwrap();
+    terminal.shows("Verdict").await;
+    terminal.user.write_all(b"q").unwrap();
+    assert!(terminal.ends().await.success());
+    assert!(terminal.echoes());
 }

@@ -41,6 +41,8 @@ enum Command {
     Serve(cli::serve::ServeArgs),
     /// Listen on an interface and write a record for every call on it, on any switch.
     Tap(cli::tap::TapArgs),
+    /// Show the live calls, registrations, rooms and trunks of a server on the terminal, the worst first.
+    Top(cli::top::TopArgs),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -52,12 +54,12 @@ enum LogFormat {
 fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2.
     let Cli { log_format, command } = Cli::parse();
-    // The output of the demo and the phone is for people.
+    // The output of the demo, the phone and the live view is for people.
     let format = match log_format {
         LogFormat::Json => Format::Json,
         LogFormat::Text => Format::Text,
     };
-    let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_));
+    let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_) | Command::Top(_));
     let level = match command {
         _ if is_for_people => "error",
         // The output of a tap is for people as well, and includes its calls.
@@ -77,5 +79,6 @@ fn main() -> ExitCode {
         Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),
         Command::Tap(args) => cli::tap::run(&args, &log),
+        Command::Top(args) => cli::top::run(&args),
     }
 }

@@ -102,6 +102,7 @@ const MEMBERS: &[(&str, &[&str], &[&str])] = &[
     ("sip", &[], &["axum", "sqlx"]),
     ("store", &["model"], &["axum"]),
     ("switch", &["call", "media", "model", "sip"], IO),
+    ("terminal", &["model"], &["axum", "crossterm", "hyper", "nix", "sqlx", "tokio"]),
     ("wire", &[], &["axum", "sqlx", "tokio"]),
 ];
 

@@ -1,5 +1,5 @@
 //! `sidetone check`: whether `sidetone serve` would start with this configuration on this machine. It creates
-//! and changes nothing, and does not disturb a running engine.
+//! and changes nothing, and does not disturb a running engine. With `--call` a call goes through the running engine.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -17,6 +17,7 @@ use sidetone_store::{Location, Schema, SrtpParties, Store};
 use crate::app::journal_dir;
 use crate::cdr::journal::LOCK_FILE;
 use crate::cli::holders::{Holder, Process, RunningEngine, holder, running_engine};
+use crate::cli::self_test::{SelfTestArgs, place_call};
 use crate::cli::{EXIT_FAILED, prepare};
 use crate::clock::wall_clock;
 use crate::config::{Config, Listener, Transport};
@@ -32,6 +33,8 @@ pub struct CheckArgs {
     /// The configuration file; by default sidetone.toml if it exists, else the built-in defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    self_test: SelfTestArgs,
 }
 
 /// Checks everything; prints what is fine to stdout, every problem and warning to stderr. Fails when `serve`
@@ -55,11 +58,18 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             Finding::Warning(text) => crate::cli::tell!("sidetone: warning: {text}"),
         }
     }
-    if problems == 0 {
-        well.push_str("ok\n");
-    }
     // A closed stdout does not change the result.
     let _ = std::io::stdout().write_all(well.as_bytes());
+    if problems == 0
+        && args.self_test.call
+        && let Err(problem) = runtime.block_on(place_call(&config, &args.self_test))
+    {
+        problems += 1;
+        crate::cli::tell!("sidetone: {problem}");
+    }
+    if problems == 0 {
+        let _ = std::io::stdout().write_all(b"ok\n");
+    }
     if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
 }
 

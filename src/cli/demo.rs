@@ -14,11 +14,11 @@ use serde_json::json;
 use sidetone_model::time::Timestamp;
 use sidetone_phone::demo::{Access, PIN, Played, ROOM, Record, SCENES, Scene, Stage, Table};
 use sidetone_store::Store;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::app::Engine;
 use crate::cli::EXIT_FAILED;
+use crate::cli::signals::Signals;
 use crate::config::{Config, Listener, Transport};
 use crate::provision::{self, Declaration};
 
@@ -329,28 +329,6 @@ async fn tick(bar: &ProgressBar) {
             bar.set_message("some verdicts were not as expected: those calls again");
         }
         tokio::time::sleep(TICK_EVERY).await;
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The subcommands, one file each: the arguments and the function.
 
 pub mod analyze;
+mod api_client;
 pub mod apply;
 pub mod check;
 pub mod completions;
@@ -10,10 +11,15 @@ mod holders;
 mod inputs;
 pub mod man;
 pub mod phone;
+mod self_test;
 pub mod serve;
 mod service_manager;
+mod signals;
 pub mod simulate;
 pub mod tap;
+mod temporary;
+mod terminal;
+pub mod top;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ use sidetone_phone::softphone::{self, Console, Script, Session, View};
 use sidetone_phone::{Answering, Carrier, Phone, PhoneConfig, PhoneError, Recorder, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 use tokio::net::UdpSocket;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::cli::signals::Signals;
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
 
 /// The arguments of `phone`.
@@ -275,26 +275,6 @@ fn word(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("only letters, digits and - _ . + * can stand here".to_owned())
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Signals> {
-        let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-        Ok(Signals { interrupt: signal(interrupt)?, terminate: signal(terminate)? })
-    }
-
-    async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 const SIP_PORT: u16 = 5060;

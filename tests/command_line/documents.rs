@@ -13,33 +13,40 @@ use std::process::{Command, Stdio};
 use crate::records::TempDir;
 
 /// Every document, with how many of its shell blocks are run and how many are not.
-const DOCUMENTS: [(&str, usize, usize); 28] = [
+const DOCUMENTS: [(&str, usize, usize); 35] = [
     ("ARCHITECTURE.md", 0, 0),
     ("CHANGELOG.md", 0, 0),
     ("CONTRIBUTING.md", 0, 1),
     ("README.md", 6, 2),
     ("benches/README.md", 0, 1),
-    ("docs/analyze.md", 4, 0),
+    ("docs/SUMMARY.md", 0, 0),
+    ("docs/analyze.md", 4, 1),
     ("docs/calls.md", 0, 2),
     ("docs/captures.md", 0, 0),
     ("docs/configuration.md", 1, 0),
     ("docs/figures.md", 0, 0),
+    ("docs/first-hour.md", 5, 0),
     ("docs/fuzzing.md", 0, 2),
     ("docs/golden.md", 0, 0),
+    ("docs/index.md", 0, 0),
     ("docs/integrators.md", 24, 1),
     ("docs/load-program.md", 0, 1),
     ("docs/load-tests.md", 0, 2),
     ("docs/memory.md", 0, 0),
-    ("docs/operations.md", 0, 2),
+    ("docs/operations.md", 0, 3),
+    ("docs/operator.md", 0, 1),
     ("docs/panel.md", 0, 0),
+    ("docs/performance.md", 1, 2),
     ("docs/phone.md", 2, 2),
     ("docs/phones.md", 0, 0),
     ("docs/reliability.md", 0, 0),
     ("docs/rooms.md", 0, 0),
     ("docs/security.md", 0, 0),
     ("docs/srtp.md", 0, 0),
+    ("docs/support.md", 4, 0),
     ("docs/tap.md", 0, 1),
     ("docs/tls.md", 0, 1),
+    ("docs/top.md", 0, 2),
     ("docs/trace.md", 0, 0),
     ("docs/verdicts.md", 0, 0),
 ];
@@ -131,7 +138,8 @@ fn script(document: &str) -> String {
     script
 }
 
-/// Engines of documents that name ports listen on free ones: `curl` and the phone are led there.
+/// Engines of documents that name ports listen on free ones: `curl`, the phone, the live view and the test call are led
+/// there.
 const PREPARE: &str = r#"
 set -Eeuo pipefail
 failed() { echo "FAILED in $BLOCK: $BASH_COMMAND" >&2; tail -n 20 .background-* *.log >&2; stop; exit 1; }
@@ -148,6 +156,8 @@ cat > .bin/sidetone <<'END OF FILE'
 #!/usr/bin/env bash
 PATH=${PATH#*:}
 if [ "$1" = phone ] && [ -e "$HOME/.server" ]; then shift; exec sidetone phone --server "$(cat "$HOME/.server")" "$@"; fi
+if [ "$1" = top ] && [ -e "$HOME/.http" ]; then shift; exec sidetone top --url "http://$(cat "$HOME/.http")" "$@"; fi
+if [ "$1 ${2:-}" = 'check --call' ]; then exec sidetone "$@" --sip "$(cat "$HOME/.server")" --url "http://$(cat "$HOME/.http")"; fi
 exec sidetone "$@"
 END OF FILE
 chmod +x .bin/sidetone
@@ -161,6 +171,7 @@ started() {
   [ -e "$2" ] || return 0
   http=$(sed -n 's|^http http://||p' "$2") sip=$(sed -n 's|^sip udp://||p' "$2")
   [ -z "$sip" ] || echo "$sip" > .server
+  [ -z "$http" ] || echo "$http" > .http
   [ -z "$http" ] || echo "connect-to = \"127.0.0.1:8080:$http\"" | tee -a .lenient/.curlrc >> .strict/.curlrc
 }
 "#;

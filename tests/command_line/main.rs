@@ -10,6 +10,7 @@
 )]
 
 mod analyze;
+mod book;
 mod captures;
 mod check;
 #[path = "../common/chosen.rs"]
@@ -19,8 +20,12 @@ mod database;
 mod documents;
 mod excerpts;
 mod phone;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
+mod self_test;
 #[path = "../common/site.rs"]
 mod site;
+mod top;
 mod usage;

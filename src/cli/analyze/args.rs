@@ -22,6 +22,7 @@ Examples:
   sidetone analyze call.pcap
   sidetone analyze --format html -o report.html call.pcap
   sidetone analyze --worst 10 *.pcapng
+  sidetone analyze -i monday.pcap
   sidetone analyze --from 1001 --verdict bad --split out/ monday.pcap
   sidetone analyze --call 3 --wav out/ monday.pcap
   sidetone analyze --fail-on no_inbound_media,lossy_inbound nightly.pcap
@@ -32,6 +33,10 @@ pub struct AnalyzeArgs {
     /// Captures to read, pcap or pcapng, or traces of legs; - is the standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
+    /// Browse the calls on the terminal, the worst first: Enter shows the figures of both
+    /// directions and the SIP messages, / filters.
+    #[arg(short, long, conflicts_with_all = ["format", "output", "worst", "fail_on", "wav", "split"])]
+    pub(super) interactive: bool,
     /// How the result is written; of several captures json writes an array, html one page.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(super) format: Format,

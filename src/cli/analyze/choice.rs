@@ -118,11 +118,17 @@ fn of_call(call: &CallReport) -> Vec<Option<&'static str>> {
 /// How bad an item is; smaller is worse: first items without any audio, then impaired ones by their MOS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Badness {
-    class: u8,
-    mos: i64,
+    pub(super) class: u8,
+    /// The lowest MOS in hundredths.
+    pub(super) mos: i64,
 }
 
 impl Badness {
+    /// Whether a direction was without any audio.
+    pub(super) fn is_silent(self) -> bool {
+        self.class == 0
+    }
+
     /// The badness of the worst direction of a call, or of streams without signalling.
     pub(super) fn of(group: &Group) -> Self {
         let worst_class = verdicts(group).into_iter().map(class).min().unwrap_or(CLASS_NONE);

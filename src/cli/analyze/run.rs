@@ -4,12 +4,13 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use sidetone_capture::EngineOptions;
+use sidetone_capture::{EngineOptions, Groups};
 
 use crate::cli::inputs::Inputs;
-use crate::cli::{EXIT_FAILED, EXIT_WRONG};
+use crate::cli::{EXIT_FAILED, EXIT_WRONG, terminal};
 
 use super::args::{AnalyzeArgs, Format};
+use super::browse::Browsed;
 use super::excerpts;
 use super::reading::analyze;
 use super::report::Report;
@@ -20,6 +21,9 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
     if let Err(message) = check(args, &inputs) {
         crate::cli::tell!("sidetone: {message}");
         return ExitCode::from(EXIT_WRONG);
+    }
+    if args.interactive {
+        return browse(args);
     }
     let mut whole = true;
     let mut report = Report::new(args, &inputs);
@@ -73,6 +77,31 @@ pub fn run(args: &AnalyzeArgs) -> ExitCode {
         return ExitCode::from(EXIT_FOUND);
     }
     ExitCode::SUCCESS
+}
+
+/// Reads every capture, and shows the calls on the terminal.
+fn browse(args: &AnalyzeArgs) -> ExitCode {
+    if !terminal::is_there() {
+        crate::cli::tell!("sidetone: -i needs a terminal; without it a table is written");
+        return ExitCode::from(EXIT_WRONG);
+    }
+    let mut browsed = Browsed::new(args);
+    let options = EngineOptions {
+        threads: threads(args.threads),
+        ladder: true,
+        audio: args.audio,
+        ..EngineOptions::default()
+    };
+    for (file, path) in args.files.iter().enumerate() {
+        match analyze(path, options) {
+            Ok(parts) => browsed.add(file, Groups::from(parts)),
+            Err(error) => {
+                crate::cli::tell!("sidetone: {}: cannot be read: {error}", path.display());
+                return ExitCode::from(EXIT_FAILED);
+            }
+        }
+    }
+    browsed.show()
 }
 
 /// Refuses what would overwrite a capture, or is not possible, before anything is read.

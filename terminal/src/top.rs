@@ -1,0 +1,613 @@
+//! The live view: four tables and the page of a call, read from the HTTP API every second.
+//!
+//! A machine without I/O. It asks one question at a time, and gives up an answer after five seconds. A server that is
+//! lost is asked again after one second, and then ever more slowly up to ten. Figures of calls cost a request each, so
+//! that each second those of a few calls are read, the longest unread first.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sidetone_model::time::Timestamp;
+
+use crate::asks::{Ask, Failure, Fetch, View};
+use crate::call_page::{CallFacts, Summary, call_page, states};
+use crate::clean::clean;
+use crate::json::{duration, instant, list, or_dash, raw, text};
+use crate::key::Key;
+use crate::ladder::{LadderMessage, messages};
+use crate::list::List;
+use crate::screen::{Body, Column, Line, Screen, Tone};
+use crate::{calls, registrations, rooms, trunks};
+
+/// What happens to the live view.
+#[derive(Debug)]
+pub enum Input {
+    /// The answer to the question with that number.
+    Answer(u64, Result<Value, Failure>),
+    /// A key.
+    Key(Key),
+    /// The time of [`Top::next_timeout`] has come.
+    Timeout,
+}
+
+/// What the live view wants.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Everything was read once, or cannot be; only without a terminal.
+    Done,
+    /// Ask the API.
+    Fetch(Fetch),
+    /// The user wants to leave.
+    Quit,
+}
+
+/// The live view of a server.
+#[derive(Debug)]
+pub struct Top {
+    server: String,
+    /// Reads everything once, for a plain text.
+    once: bool,
+    /// An instant and its wall-clock time.
+    anchor: (Instant, Timestamp),
+    view: View,
+    tables: [Table; 4],
+    /// The figures of calls, by call.
+    summaries: HashMap<String, Summary>,
+    /// The states of trunks, by trunk.
+    statuses: HashMap<String, Value>,
+    /// When figures or a state were last asked for, by call or trunk.
+    asked: HashMap<String, Instant>,
+    page: Option<Page>,
+    link: Link,
+    /// What is asked in this round.
+    queue: VecDeque<Ask>,
+    /// The question without an answer, and until when it may come.
+    awaited: Option<(u64, Ask, Instant)>,
+    /// When the next round begins.
+    round_at: Instant,
+    number: u64,
+    outputs: VecDeque<Output>,
+}
+
+/// One of the tables.
+#[derive(Debug, Default)]
+struct Table {
+    list: List,
+    items: Vec<Value>,
+    /// The pages of this reading so far.
+    gathered: Vec<Value>,
+    /// When it was last read to its end.
+    read_at: Option<Instant>,
+    /// Items of the server; more than are shown when there are very many.
+    total: u64,
+    /// Why the server does not show it.
+    refused: Option<String>,
+}
+
+/// The page of a call.
+#[derive(Debug)]
+struct Page {
+    call: Value,
+    uuid: String,
+    quality: Value,
+    ladder: Vec<LadderMessage>,
+    ladder_asked: Option<Instant>,
+    no_ladder: String,
+    state: CallState,
+    scroll: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallState {
+    Live,
+    /// It is over, and its final figures are not there yet.
+    Over,
+    /// These are its final figures.
+    Final,
+}
+
+/// The state of the connection.
+#[derive(Debug)]
+enum Link {
+    /// Nothing was read yet.
+    New,
+    Up(Instant),
+    /// Since when, why, and how many attempts failed.
+    Lost(Instant, String, u32),
+}
+
+impl Top {
+    /// A live view of `server`, whose name is shown. `wall` is the time of `now`. With `once` everything is read once,
+    /// for [`Top::screens`].
+    pub fn new(server: &str, once: bool, now: Instant, wall: Timestamp) -> Self {
+        let mut top = Top {
+            server: clean(server),
+            once,
+            anchor: (now, wall),
+            view: View::Calls,
+            tables: Default::default(),
+            summaries: HashMap::new(),
+            statuses: HashMap::new(),
+            asked: HashMap::new(),
+            page: None,
+            link: Link::New,
+            queue: VecDeque::new(),
+            awaited: None,
+            round_at: now,
+            number: 0,
+            outputs: VecDeque::new(),
+        };
+        if once {
+            top.queue = View::ALL.map(|view| Ask::List(view, String::new())).into();
+        }
+        top.pump(now);
+        top
+    }
+
+    /// Takes a key, an answer, or that the time has come.
+    pub fn handle_input(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Answer(number, result) => match self.awaited.take() {
+                Some((awaited, ask, _)) if awaited == number => self.answered(now, ask, result),
+                // The answer to a question that was given up.
+                other => self.awaited = other,
+            },
+            Input::Key(key) => self.key(now, key),
+            Input::Timeout => {
+                if let Some((_, ask, _)) = self.awaited.take_if(|(_, _, until)| *until <= now) {
+                    let reason = format!("no answer within {} s", ANSWER_MAX.as_secs());
+                    self.failed(now, ask, Failure::unreachable(reason));
+                }
+            }
+        }
+        self.pump(now);
+    }
+
+    /// Returns the next output; drain after every input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Returns when to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        Some(self.awaited.as_ref().map_or(self.round_at, |(_, _, until)| *until))
+    }
+
+    /// Why the server could not be read, if it could not.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.link {
+            Link::Lost(_, reason, _) => Some(reason),
+            Link::New | Link::Up(_) => None,
+        }
+    }
+
+    /// Sends the next question, and begins a round when its time has come.
+    fn pump(&mut self, now: Instant) {
+        if self.awaited.is_some() {
+            return;
+        }
+        if self.queue.is_empty() && self.once && !self.outputs.contains(&Output::Done) {
+            self.outputs.push_back(Output::Done);
+        }
+        if self.queue.is_empty() && !self.once && now >= self.round_at {
+            self.plan(now);
+            self.round_at = now + ROUND_EVERY;
+        }
+        if let Some(ask) = self.queue.pop_front() {
+            self.number += 1;
+            self.outputs.push_back(Output::Fetch(Fetch { number: self.number, path: ask.path() }));
+            self.awaited = Some((self.number, ask, now + ANSWER_MAX));
+        }
+    }
+
+    /// The questions of a round: the view or the page that is shown, and from time to time the other views.
+    fn plan(&mut self, now: Instant) {
+        let is_due = |at: Option<Instant>| at.is_none_or(|at| now >= at + OTHERS_EVERY);
+        if let Some(page) = &mut self.page {
+            match page.state {
+                CallState::Live => self.queue.push_back(Ask::Quality(page.uuid.clone(), true)),
+                CallState::Over => self.queue.push_back(Ask::Record(page.uuid.clone())),
+                CallState::Final => {}
+            }
+            if is_due(page.ladder_asked) {
+                page.ladder_asked = Some(now);
+                self.queue.push_back(Ask::Signalling(page.uuid.clone()));
+            }
+        }
+        for (view, table) in View::ALL.into_iter().zip(&self.tables) {
+            let is_shown = view == self.view && self.page.is_none();
+            if is_shown || is_due(table.read_at) {
+                self.queue.push_back(Ask::List(view, String::new()));
+            }
+        }
+        let shown = Ask::List(self.view, String::new());
+        // What is looked at comes first.
+        self.queue.make_contiguous().sort_by_key(|ask| matches!(ask, Ask::List(..)) && *ask != shown);
+    }
+
+    fn key(&mut self, now: Instant, key: Key) {
+        if key == Key::Interrupt {
+            self.outputs.push_back(Output::Quit);
+            return;
+        }
+        if let Some(page) = &mut self.page {
+            match scrolled(page.scroll, key) {
+                Some(scroll) => page.scroll = scroll,
+                None if matches!(key, Key::Escape | Key::Left | Key::Backspace) => {
+                    self.go(now, None, self.view)
+                }
+                None if key == Key::Char('q') => self.outputs.push_back(Output::Quit),
+                None => {}
+            }
+            return;
+        }
+        if self.table().list.key(key) {
+            return;
+        }
+        match key {
+            Key::Char('q') => self.outputs.push_back(Output::Quit),
+            Key::Tab | Key::Right => self.go(now, None, self.view.after(1)),
+            Key::BackTab | Key::Left => self.go(now, None, self.view.after(View::ALL.len() - 1)),
+            Key::Char(digit @ '1'..='4') => {
+                let place = usize::try_from(u32::from(digit) - u32::from('1')).unwrap_or_default();
+                self.go(now, None, View::Calls.after(place));
+            }
+            Key::Enter if self.view == View::Calls => {
+                let table = self.table();
+                let uuid = table.list.selected().unwrap_or_default().to_owned();
+                let call = table.items.iter().find(|call| raw(call, "uuid") == uuid).cloned();
+                if let Some(call) = call {
+                    self.go(now, Some(Page::of(uuid, call)), self.view);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows a page or a view, which is read at once.
+    fn go(&mut self, now: Instant, page: Option<Page>, view: View) {
+        (self.page, self.view) = (page, view);
+        // A server that is lost is asked at its own time.
+        if !matches!(self.link, Link::Lost(..)) {
+            self.queue.clear();
+            self.round_at = now;
+        }
+    }
+
+    fn answered(&mut self, now: Instant, ask: Ask, result: Result<Value, Failure>) {
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(failure) => return self.failed(now, ask, failure),
+        };
+        self.link = Link::Up(now);
+        match ask {
+            Ask::List(view, _) => self.listed(now, view, &answer),
+            Ask::Quality(uuid, _) => {
+                self.summaries.insert(uuid.clone(), Summary::of(&answer));
+                self.on_page(&uuid, |page| page.quality = answer);
+            }
+            Ask::Record(uuid) => self.on_page(&uuid, |page| {
+                (page.quality, page.state) = (answer, CallState::Final);
+                // Its last messages.
+                page.ladder_asked = None;
+            }),
+            Ask::Signalling(uuid) => self.on_page(&uuid, |page| page.ladder = messages(&answer)),
+            Ask::TrunkStatus(id) => drop(self.statuses.insert(id, answer)),
+        }
+        self.fill(now);
+    }
+
+    /// Takes a page of a list; at its end, asks for what belongs to its items.
+    fn listed(&mut self, now: Instant, view: View, answer: &Value) {
+        let is_shown = self.once || (view == self.view && self.page.is_none());
+        let Some(table) = self.tables.get_mut(view.place()) else { return };
+        table.refused = None;
+        table.gathered.extend_from_slice(list(answer, "items"));
+        let next = raw(answer, "next_cursor");
+        if !next.is_empty() && !list(answer, "items").is_empty() && table.gathered.len() < ITEMS_MAX {
+            self.queue.push_front(Ask::List(view, next.to_owned()));
+            return;
+        }
+        table.items = std::mem::take(&mut table.gathered);
+        let count = u64::try_from(table.items.len()).unwrap_or(u64::MAX);
+        table.total = answer.get("total").and_then(Value::as_u64).unwrap_or_default().max(count);
+        table.read_at = Some(now);
+        if is_shown {
+            self.ask_behind(now, view);
+        }
+        self.forget();
+    }
+
+    /// Asks for the figures of calls, or the state of trunks: those that were asked for the longest time ago.
+    fn ask_behind(&mut self, now: Instant, view: View) {
+        let Some(table) = self.tables.get(view.place()) else { return };
+        let mut ids: Vec<String> = match view {
+            View::Calls => {
+                let up = table.items.iter().filter(|call| raw(call, "state") == "answered");
+                up.map(|call| raw(call, "uuid").to_owned()).collect()
+            }
+            View::Rooms => {
+                let members = table.items.iter().flat_map(|room| list(room, "members"));
+                members.map(|member| raw(member, "call_uuid").to_owned()).collect()
+            }
+            View::Trunks => table.items.iter().map(|trunk| raw(trunk, "id").to_owned()).collect(),
+            View::Registrations => return,
+        };
+        ids.retain(|id| !id.is_empty());
+        ids.sort_by_key(|id| self.asked.get(id).copied());
+        ids.truncate(if self.once { BEHIND_ONCE } else { BEHIND_EACH_ROUND });
+        for id in ids {
+            self.asked.insert(id.clone(), now);
+            self.queue.push_back(match view {
+                View::Trunks => Ask::TrunkStatus(id),
+                _ => Ask::Quality(id, false),
+            });
+        }
+    }
+
+    /// Forgets the figures of what is gone, so that they do not add up over days.
+    fn forget(&mut self) {
+        let id = |value: &Value, key: &str| raw(value, key).to_owned();
+        let mut known: HashSet<String> = self.page.iter().map(|page| page.uuid.clone()).collect();
+        let [calls, _, rooms, trunks] = &self.tables;
+        known.extend(calls.items.iter().map(|call| id(call, "uuid")));
+        known.extend(trunks.items.iter().map(|trunk| id(trunk, "id")));
+        let members = rooms.items.iter().flat_map(|room| list(room, "members"));
+        known.extend(members.map(|member| id(member, "call_uuid")));
+        self.summaries.retain(|id, _| known.contains(id));
+        self.statuses.retain(|id, _| known.contains(id));
+        self.asked.retain(|id, _| known.contains(id));
+    }
+
+    fn failed(&mut self, now: Instant, ask: Ask, failure: Failure) {
+        let Failure { status, reason, retry_after } = failure;
+        let reason = clean(&reason);
+        match (status, ask) {
+            // The call ended; its record follows.
+            (Some(404), Ask::Quality(uuid, _)) => {
+                self.summaries.remove(&uuid);
+                self.on_page(&uuid, |page| page.state = CallState::Over);
+            }
+            // Not written yet: a record takes up to a second.
+            (Some(404), Ask::Record(_)) => {}
+            (Some(404), Ask::Signalling(uuid)) => {
+                self.on_page(&uuid, |page| page.no_ladder = NOT_KEPT.to_owned());
+            }
+            (Some(403), Ask::Signalling(uuid) | Ask::Record(uuid) | Ask::Quality(uuid, _)) => {
+                self.on_page(&uuid, |page| page.no_ladder = reason);
+            }
+            // Nodes without calls have no state of trunks.
+            (Some(403 | 404), Ask::TrunkStatus(_)) => {}
+            (Some(403), Ask::List(view, _)) => {
+                if let Some(table) = self.tables.get_mut(view.place()) {
+                    table.refused = Some(reason);
+                    (table.items, table.read_at) = (Vec::new(), Some(now));
+                    table.gathered.clear();
+                }
+            }
+            (status, _) => return self.lost(now, status, reason, retry_after),
+        }
+        self.link = Link::Up(now);
+        self.fill(now);
+    }
+
+    fn lost(&mut self, now: Instant, status: Option<u16>, reason: String, retry_after: Option<Duration>) {
+        let (since, attempts) = match &self.link {
+            Link::Lost(since, _, attempts) => (*since, attempts.saturating_add(1)),
+            Link::New | Link::Up(_) => (now, 1),
+        };
+        let slower = ROUND_EVERY.saturating_mul(2_u32.saturating_pow(attempts.saturating_sub(1)));
+        let wait = retry_after.unwrap_or(slower).clamp(ROUND_EVERY, RETRY_MAX);
+        let reason = match status {
+            Some(401) => format!("{reason}; check the key"),
+            Some(404) => format!("{reason}; check that the URL is that of a Sidetone server"),
+            _ => reason,
+        };
+        self.link = Link::Lost(since, reason, attempts);
+        self.queue.clear();
+        self.tables.iter_mut().for_each(|table| table.gathered.clear());
+        self.round_at = now + wait;
+    }
+
+    fn on_page(&mut self, uuid: &str, change: impl FnOnce(&mut Page)) {
+        if let Some(page) = self.page.as_mut().filter(|page| page.uuid == uuid) {
+            change(page);
+        }
+    }
+
+    /// Makes the rows of every table again.
+    fn fill(&mut self, now: Instant) {
+        let wall = self.wall(now);
+        let [calls, registrations, rooms, trunks] = &mut self.tables;
+        calls.list.set(calls::rows(&calls.items, &self.summaries, wall));
+        registrations.list.set(registrations::rows(&registrations.items, wall));
+        rooms.list.set(rooms::rows(&rooms.items, &self.summaries, wall));
+        trunks.list.set(trunks::rows(&trunks.items, &self.statuses));
+    }
+
+    fn table(&mut self) -> &mut Table {
+        let [calls, registrations, rooms, trunks] = &mut self.tables;
+        match self.view {
+            View::Calls => calls,
+            View::Registrations => registrations,
+            View::Rooms => rooms,
+            View::Trunks => trunks,
+        }
+    }
+
+    fn wall(&self, now: Instant) -> Timestamp {
+        let (then, wall) = self.anchor;
+        let passed = i64::try_from(now.saturating_duration_since(then).as_micros()).unwrap_or_default();
+        Timestamp::from_micros(wall.as_micros().saturating_add(passed))
+    }
+
+    /// Returns what the terminal shows now.
+    pub fn screen(&self, now: Instant) -> Screen {
+        match &self.page {
+            None => self.view_screen(now, self.view),
+            Some(page) => {
+                let lines = page.lines(self.wall(now));
+                let scroll = page.scroll.min(lines.len().saturating_sub(1));
+                Screen {
+                    title: self.title(),
+                    tabs: Vec::new(),
+                    tab: 0,
+                    status: self.status(now),
+                    body: Body::Page(lines, scroll),
+                    footer: "Esc back  arrows scroll  q quit".to_owned(),
+                }
+            }
+        }
+    }
+
+    /// Returns every view, for a plain text.
+    pub fn screens(&self, now: Instant) -> Vec<Screen> {
+        View::ALL.map(|view| self.view_screen(now, view)).into()
+    }
+
+    fn title(&self) -> String {
+        format!("sidetone top  {}", self.server)
+    }
+
+    fn view_screen(&self, now: Instant, view: View) -> Screen {
+        let empty = Table::default();
+        let table = self.tables.get(view.place()).unwrap_or(&empty);
+        let footer = match (table.list.is_typing(), table.list.filter()) {
+            (true, filter) => format!("/{filter}_   Enter keeps the filter, Esc clears it"),
+            (false, "") => "Tab views  arrows rows  / filter  Enter call  q quit".to_owned(),
+            (false, filter) => format!("filter {filter}   Esc clears it  Tab views  q quit"),
+        };
+        let tabs = View::ALL.into_iter().zip(&self.tables).map(|(view, table)| match table.read_at {
+            Some(_) if table.refused.is_none() => format!("{} {}", view.name(), table.total),
+            _ => view.name().to_owned(),
+        });
+        Screen {
+            title: self.title(),
+            tabs: tabs.collect(),
+            tab: view.place(),
+            status: self.status(now),
+            body: Body::List(table.list.body(columns(view), &table.why_empty(view))),
+            footer,
+        }
+    }
+
+    fn status(&self, now: Instant) -> (Tone, String) {
+        match &self.link {
+            Link::New => (Tone::Dim, "reading".to_owned()),
+            Link::Up(at) => {
+                let time = self.wall(*at).to_string();
+                let shown: usize = self.tables.get(self.view.place()).map_or(0, |table| table.list.len());
+                let total = self.tables.get(self.view.place()).map_or(0, |table| table.total);
+                let more = match total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)) {
+                    0 => String::new(),
+                    more => format!(", {more} more are not shown"),
+                };
+                (Tone::Dim, format!("read at {} UTC{more}", time.get(11..19).unwrap_or(&time)))
+            }
+            Link::Lost(since, reason, _) => {
+                let lost = now.saturating_duration_since(*since).as_secs();
+                let next = self.round_at.saturating_duration_since(now).as_secs_f64().ceil();
+                let again =
+                    if self.once { String::new() } else { format!("; the next attempt is in {next:.0} s") };
+                (Tone::Bad, format!("lost for {lost} s: {reason}{again}"))
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The text of the table while it has no rows.
+    fn why_empty(&self, view: View) -> String {
+        match (&self.refused, self.read_at) {
+            (Some(reason), _) => format!("The server does not show this: {reason}"),
+            (None, None) => "Not read yet.".to_owned(),
+            (None, Some(_)) => match view {
+                View::Calls => "No call is up.",
+                View::Registrations => "No phone is registered.",
+                View::Rooms => "No room is live.",
+                View::Trunks => "There is no trunk.",
+            }
+            .to_owned(),
+        }
+    }
+}
+
+impl Page {
+    fn of(uuid: String, call: Value) -> Self {
+        Page {
+            call,
+            uuid,
+            quality: Value::Null,
+            ladder: Vec::new(),
+            ladder_asked: None,
+            no_ladder: "The SIP messages are not read yet.".to_owned(),
+            state: CallState::Live,
+            scroll: 0,
+        }
+    }
+
+    fn lines(&self, wall: Timestamp) -> Vec<Line> {
+        let (from, to) = (or_dash(text(&self.call, "caller")), or_dash(text(&self.call, "destination")));
+        let state = match self.state {
+            CallState::Live => {
+                format!(
+                    "{}, begun {} ago",
+                    states(&self.call),
+                    duration(instant(&self.call, "started_at"), wall)
+                )
+            }
+            CallState::Over => "over; its final figures follow".to_owned(),
+            CallState::Final => "over; these are its final figures".to_owned(),
+        };
+        let facts = CallFacts {
+            heading: format!("{from} -> {to}   {state}   {}", clean(&self.uuid)),
+            quality: self.quality.clone(),
+            ladder: self.ladder.clone(),
+            no_ladder: self.no_ladder.clone(),
+            is_unannounced: false,
+        };
+        call_page(&facts)
+    }
+}
+
+/// Where a page stands after a key; `None` for a key that does not move it.
+pub(crate) fn scrolled(scroll: usize, key: Key) -> Option<usize> {
+    Some(match key {
+        Key::Up | Key::Char('k') => scroll.saturating_sub(1),
+        Key::Down | Key::Char('j') => scroll.saturating_add(1).min(LINES_MAX),
+        Key::PageUp => scroll.saturating_sub(PAGE_LINES),
+        Key::PageDown => scroll.saturating_add(PAGE_LINES).min(LINES_MAX),
+        Key::Home | Key::Char('g') => 0,
+        _ => return None,
+    })
+}
+
+fn columns(view: View) -> &'static [Column] {
+    match view {
+        View::Calls => &calls::COLUMNS,
+        View::Registrations => &registrations::COLUMNS,
+        View::Rooms => &rooms::COLUMNS,
+        View::Trunks => &trunks::COLUMNS,
+    }
+}
+
+/// How often what is shown is read.
+const ROUND_EVERY: Duration = Duration::from_secs(1);
+/// How often the rest is read.
+const OTHERS_EVERY: Duration = Duration::from_secs(5);
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The longest time between two attempts at a lost server.
+const RETRY_MAX: Duration = Duration::from_secs(10);
+/// Calls or trunks whose figures are read in one round: with the lists, half of what a key may ask by default.
+const BEHIND_EACH_ROUND: usize = 4;
+/// The same for a plain text.
+const BEHIND_ONCE: usize = 100;
+/// Items of one table.
+const ITEMS_MAX: usize = 5_000;
+/// Lines of a jump by a screen.
+const PAGE_LINES: usize = 15;
+/// No page is longer.
+const LINES_MAX: usize = 2_000;
+const NOT_KEPT: &str = "No SIP messages are kept of this call.";

@@ -61,7 +61,7 @@ pub(super) struct SelfTestArgs {
 /// Places the call; prints each step with its time. An error is one line with what to do.
 pub(super) async fn place_call(config: &Config, args: &SelfTestArgs) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| format!("cannot listen for Ctrl-C ({error})"))?;
-    let mut steps = Steps::default();
+    let mut steps = Steps;
     let (sip, carrier) = sip_address(config, args)?;
     let url = url(config, args)?;
     // The key comes later; this is asked without one.
@@ -89,7 +89,6 @@ pub(super) async fn place_call(config: &Config, args: &SelfTestArgs) -> Result<(
 }
 
 /// Prints each step and how long it took.
-#[derive(Default)]
 struct Steps;
 
 impl Steps {

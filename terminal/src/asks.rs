@@ -89,6 +89,10 @@ impl View {
     }
 }
 
+/// Whether a call is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Over(pub(crate) bool);
+
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -98,8 +102,8 @@ pub(crate) enum Ask {
     Quality(String, bool),
     /// The final figures of a call that is over.
     Record(String),
-    /// The SIP messages of a call.
-    Signalling(String),
+    /// The SIP messages of a call, which is live or over.
+    Signalling(String, Over),
     /// The state of a trunk.
     TrunkStatus(String),
 }
@@ -113,7 +117,8 @@ impl Ask {
             }
             Ask::Quality(uuid, timeline) => format!("/calls/{}/quality?timeline={timeline}", encoded(uuid)),
             Ask::Record(uuid) => format!("/cdrs/{}/quality", encoded(uuid)),
-            Ask::Signalling(uuid) => format!("/cdrs/{}/signalling", encoded(uuid)),
+            Ask::Signalling(uuid, Over(false)) => format!("/calls/{}/signalling", encoded(uuid)),
+            Ask::Signalling(uuid, Over(true)) => format!("/cdrs/{}/signalling", encoded(uuid)),
             Ask::TrunkStatus(id) => format!("/trunks/{}/status", encoded(id)),
         }
     }

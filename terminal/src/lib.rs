@@ -2,8 +2,8 @@
 //! (`sidetone analyze -i`).
 //!
 //! Two machines without I/O, [`Top`] and [`Browse`], take keys and answers and give a [`Screen`]: texts and their tones.
-//! [`draw`] puts a screen on a terminal, [`plain`] writes one for programs. Terminals, HTTP and captures are with the
-//! caller. Texts of others (names, devices, messages) enter a screen through [`clean`] alone, so that no escape sequence
+//! [`draw()`] puts a screen on a terminal, [`plain()`] writes one for programs. Terminals, HTTP and captures are with the
+//! caller. Texts of others (names, devices, messages) enter a screen through [`clean()`] alone, so that no escape sequence
 //! reaches the terminal.
 
 mod asks;

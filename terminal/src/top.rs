@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sidetone_model::time::Timestamp;
 
-use crate::asks::{Ask, Failure, Fetch, View};
+use crate::asks::{Ask, Failure, Fetch, Over, View};
 use crate::call_page::{CallFacts, Summary, call_page, states};
 use crate::clean::clean;
 use crate::json::{duration, instant, list, or_dash, raw, text};
@@ -212,7 +212,8 @@ impl Top {
             }
             if is_due(page.ladder_asked) {
                 page.ladder_asked = Some(now);
-                self.queue.push_back(Ask::Signalling(page.uuid.clone()));
+                let over = Over(page.state != CallState::Live);
+                self.queue.push_back(Ask::Signalling(page.uuid.clone(), over));
             }
         }
         for (view, table) in View::ALL.into_iter().zip(&self.tables) {
@@ -292,7 +293,7 @@ impl Top {
                 // Its last messages.
                 page.ladder_asked = None;
             }),
-            Ask::Signalling(uuid) => self.on_page(&uuid, |page| page.ladder = messages(&answer)),
+            Ask::Signalling(uuid, _) => self.on_page(&uuid, |page| page.ladder = messages(&answer)),
             Ask::TrunkStatus(id) => drop(self.statuses.insert(id, answer)),
         }
         self.fill(now);
@@ -371,10 +372,10 @@ impl Top {
             }
             // Not written yet: a record takes up to a second.
             (Some(404), Ask::Record(_)) => {}
-            (Some(404), Ask::Signalling(uuid)) => {
+            (Some(404), Ask::Signalling(uuid, _)) => {
                 self.on_page(&uuid, |page| page.no_ladder = NOT_KEPT.to_owned());
             }
-            (Some(403), Ask::Signalling(uuid) | Ask::Record(uuid) | Ask::Quality(uuid, _)) => {
+            (Some(403), Ask::Signalling(uuid, _) | Ask::Record(uuid) | Ask::Quality(uuid, _)) => {
                 self.on_page(&uuid, |page| page.no_ladder = reason);
             }
             // Nodes without calls have no state of trunks.

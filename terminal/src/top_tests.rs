@@ -145,7 +145,7 @@ fn office(path: &str) -> Answer {
         ["trunks", "t1", "status"] => Ok(
             json!({ "calls": 0, "addresses": [{ "state": "reachable", "round_trip_ms": 12.0 }], "refusals": [] }),
         ),
-        ["cdrs", _, "signalling"] => refusal(404, "no messages"),
+        ["calls" | "cdrs", _, "signalling"] => refusal(404, "no messages"),
         other => panic!("{other:?}"),
     }
 }
@@ -195,7 +195,7 @@ fn the_page_of_a_call_follows_it_to_its_record() {
         Play::new(false, |path: &str| match path.split(['/', '?']).skip(1).collect::<Vec<_>>().as_slice() {
             ["calls", _, "quality", ..] if is_over.get() => refusal(404, "no such call"),
             ["cdrs", _, "quality"] => Ok(quality("degraded_audio", 2.0)),
-            ["cdrs", _, "signalling"] if is_kept.get() => {
+            ["calls", _, "signalling"] if is_kept.get() => {
                 Ok(json!({ "messages": [{ "at_us": 1, "direction": "sent",
                 "remote": "192.0.2.9:5060", "method": "INVITE", "summary": "INVITE sip:1002@x SIP/2.0" }] }))
             }
@@ -227,6 +227,8 @@ fn the_page_of_a_call_follows_it_to_its_record() {
     play.pass(Duration::from_secs(3));
     let page = play.shown();
     assert!(page.contains("these are its final figures") && page.contains("degraded audio"), "{page}");
+    assert!(page.contains("INVITE sip:1002@x"), "what was read while it was live stays: {page}");
+    assert!(play.asked.iter().any(|(_, path)| path.starts_with("/cdrs/") && path.ends_with("/signalling")));
     play.key(Key::Escape);
     assert!(play.shown().contains("Verdict"), "{}", play.shown());
 }

@@ -85,7 +85,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_recordings(Fields::new(recordings.0, recordings.1, problems), &mut config.recordings);
     read_ai(Fields::new(ai.0, ai.1, problems), &mut config.ai);
     read_rooms(Fields::new(rooms.0, rooms.1, problems), &mut config.rooms);
-    config.hep = read_hep(Fields::new(hep.0, hep.1, problems));
+    config.hep = read_hep(hep, problems);
     read_signalling(Fields::new(signalling.0, signalling.1, problems), &mut config.signalling);
     read_tap(Fields::new(tap.0, tap.1, problems), &mut config.tap);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
@@ -127,9 +127,13 @@ fn read_node(mut fields: Fields<'_>, node: &mut Node) {
     fields.finish();
 }
 
-/// Reads the Homer server; `None` when none is named.
-fn read_hep(mut fields: Fields<'_>) -> Option<HepSettings> {
-    let server = fields.checked("server", parse_server);
+/// Reads the Homer server; `None` without any key.
+fn read_hep((path, table): (String, Table), problems: &mut Vec<Problem>) -> Option<HepSettings> {
+    if table.is_empty() {
+        return None;
+    }
+    let mut fields = Fields::new(path, table, problems);
+    let server = fields.required_checked("server", parse_server);
     let capture_id = fields.integer("capture_id", 0..=i64::from(u32::MAX));
     let password = fields.text("password").unwrap_or_default();
     if password.len() > HEP_PASSWORD_LEN_MAX {

@@ -240,6 +240,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "[hep]\nserver = \"homer:9060\"\n",
             "hep.server: \"homer:9060\" must be udp:HOST:PORT or tcp:HOST:PORT, such as udp:homer.example.com:9060",
         ),
+        ("no homer", "[hep]\ncapture_id = 3\n", "hep.server: is missing"),
         (
             "days of SIP messages",
             "[signalling]\nkeep_days = -1\n",

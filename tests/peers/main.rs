@@ -16,10 +16,13 @@ mod baresip;
 mod engine;
 mod linphone;
 mod notes;
+mod peer;
+mod phone_transfers;
 #[path = "../common/ports.rs"]
 mod ports;
 #[path = "../common/process.rs"]
 mod process;
+mod programs;
 #[path = "../common/records.rs"]
 mod records;
 mod rooms;

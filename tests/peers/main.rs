@@ -27,8 +27,10 @@ mod programs;
 mod records;
 mod rooms;
 mod sipp;
+mod sipp_scenarios;
 mod sipvicious;
 mod sound;
+mod whispers;
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};

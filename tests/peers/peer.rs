@@ -145,7 +145,21 @@ impl Peer {
 
     /// Waits until it hears another phone and no other sound.
     pub fn hears_phone(&mut self, other: &mut Peer) {
-        self.hears_of(&[other.hz], &mut || other.speak());
+        self.hears_phones(&mut [other]);
+    }
+
+    /// Waits until it hears these phones and no other sound.
+    pub fn hears_phones(&mut self, others: &mut [&mut Peer]) {
+        let tones: Vec<f64> = others.iter().map(|other| other.hz).collect();
+        self.hears_of(&tones, &mut || others.iter_mut().for_each(|other| other.speak()));
+    }
+
+    /// Presses a key.
+    pub fn press(&mut self, key: &str) {
+        match self.kind {
+            Kind::Baresip => baresip::press(&mut self.phone, key),
+            Kind::Linphone => linphone::press(&mut self.phone, key),
+        }
     }
 
     /// The same; what speaks is reminded now and then, because Linphone ignores that while its audio begins.

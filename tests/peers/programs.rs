@@ -1,5 +1,5 @@
-//! Programs place and move the calls of phones that others wrote: click-to-call, hold, transfer, parking and pick-up over
-//! HTTP. What each phone heard is read from its own recording.
+//! Programs place and move the calls of phones that others wrote: click-to-call, hold, transfer, parking and pick-up
+//! over HTTP. What each phone heard is read from its own recording.
 
 use serde_json::{Value, json};
 

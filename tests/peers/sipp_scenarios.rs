@@ -1,5 +1,5 @@
-//! What phones and carriers may do in a call, each as a scenario of sipp over UDP and TCP: the far end's messages are checked
-//! by the scenarios in `scenarios/`, the record here.
+//! What phones and carriers may do in a call, each as a scenario of sipp over UDP and TCP: the far end's messages are
+//! checked by the scenarios in `scenarios/`, the record here.
 //!
 //! The sipp of Debian is built without TLS.
 

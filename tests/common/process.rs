@@ -109,7 +109,9 @@ impl Process {
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The line that baresip writes again and again would leave no room for the others.
         let said = self.said();
+        let said: String = said.split_inclusive('\r').filter(|line| !line.contains("(bit/s)")).collect();
         let from = said.floor_char_boundary(said.len().saturating_sub(SHOWN_LEN_MAX));
         write!(f, "--- {} says ---\n{}\n--- {}", self.name, &said[from..], self.name)
     }

@@ -128,6 +128,11 @@ impl Engine {
         exchange(&self.http, "POST", path, "Content-Length: 0\r\n\r\n").0
     }
 
+    /// The status that `DELETE path` is answered with.
+    pub fn delete(&self, path: &str) -> u16 {
+        exchange(&self.http, "DELETE", path, "\r\n").0
+    }
+
     /// The engine's last log lines, for a failure message.
     pub fn log(&self) -> String {
         self.process.to_string()

@@ -15,14 +15,19 @@ pub fn is_there() -> bool {
 
 /// A phone that registers and answers.
 pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
-    set_up(engine, number, password, &["-a"])
+    set_up(engine, number, password, "tone.wav", &["-a"])
 }
 
 /// A phone that keeps what it hears, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
-    let mut phone = set_up(engine, number, password, &[]);
+    let mut phone = set_up(engine, number, password, "tone.wav", &[]);
     phone.type_line(&format!("record {}", heard(engine, number).display()));
     phone
+}
+
+/// A phone that plays that file of the test's directory.
+pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
+    set_up(engine, number, password, plays, &[])
 }
 
 /// Where a phone that keeps what it hears does so, as it comes: 48,000 Hz in a call of Opus.
@@ -43,7 +48,7 @@ pub fn press(phone: &mut Process, keys: &str) {
     }
 }
 
-fn set_up(engine: &Engine, number: &str, password: &str, args: &[&str]) -> Process {
+fn set_up(engine: &Engine, number: &str, password: &str, plays: &str, args: &[&str]) -> Process {
     let dir = engine.dir().join(number);
     // Without these it finds no place for its database and goes no further.
     for folder in [".local/share/linphone", ".config/linphone"] {
@@ -63,7 +68,7 @@ fn set_up(engine: &Engine, number: &str, password: &str, args: &[&str]) -> Proce
     let args = ["-c", "linphonerc", "-d", "0"].iter().chain(args);
     let mut phone = Process::spawn("linphone", "linphonec", "linphone-cli", &dir, args);
     phone.wait_for("linphonec>");
-    phone.type_line(&format!("soundcard use files {}", engine.dir().join("tone.wav").display()));
+    phone.type_line(&format!("soundcard use files {}", engine.dir().join(plays).display()));
     phone
 }
 

@@ -16,16 +16,21 @@ mod baresip;
 mod engine;
 mod linphone;
 mod notes;
+mod peer;
+mod phone_transfers;
 #[path = "../common/ports.rs"]
 mod ports;
 #[path = "../common/process.rs"]
 mod process;
+mod programs;
 #[path = "../common/records.rs"]
 mod records;
 mod rooms;
 mod sipp;
+mod sipp_scenarios;
 mod sipvicious;
 mod sound;
+mod whispers;
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};

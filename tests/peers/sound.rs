@@ -1,6 +1,8 @@
 //! What the phones play: a capture of G.711 A-law for sipp, a wave file for baresip.
 
 use std::f64::consts::TAU;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -39,12 +41,14 @@ pub fn write_tone(path: &Path, seconds: u32, hz: f64) {
 /// How loud each frequency is at the end of what a phone keeps as it hears it, whose header is not written yet: the
 /// amplitude of a sine, over the last 400 ms. `None` while there is less.
 pub fn at_the_end(path: &Path, rate_hz: u32, frequencies: &[f64]) -> Option<Vec<f64>> {
-    let file = std::fs::read(path).ok()?;
     let samples = rate_hz as usize * 2 / 5;
-    let whole = file.len() / 2 * 2;
-    let begin = whole.checked_sub(samples * 2).filter(|begin| *begin >= 44)?;
-    let pcm =
-        file[begin..whole].chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]])));
+    let mut file = File::open(path).ok()?;
+    let whole = file.metadata().ok()?.len() / 2 * 2;
+    let begin = whole.checked_sub(samples as u64 * 2).filter(|begin| *begin >= 44)?;
+    file.seek(SeekFrom::Start(begin)).ok()?;
+    let mut bytes = vec![0; samples * 2];
+    file.read_exact(&mut bytes).ok()?;
+    let pcm = bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]])));
     let pcm: Vec<f64> = pcm.collect();
     let amplitude = |hz: &f64| {
         let turn = hz / f64::from(rate_hz) * TAU;

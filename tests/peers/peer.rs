@@ -1,0 +1,300 @@
+//! A phone of a test that plays a tone of its own and keeps what it hears; its calls are answered by hand.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::engine::Engine;
+use crate::process::Process;
+use crate::{baresip, linphone, sound};
+
+/// The program that a phone is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Baresip,
+    Linphone,
+}
+
+/// A registered phone.
+pub struct Peer {
+    pub number: &'static str,
+    /// The tone that it plays.
+    pub hz: f64,
+    pub phone: Process,
+    kind: Kind,
+    dir: PathBuf,
+    calls: usize,
+    rung: usize,
+    ended: usize,
+}
+
+impl Peer {
+    /// The phone of one of the extensions of [`DIRECTORY`], 1001 to 1004.
+    pub fn register(engine: &Engine, kind: Kind, number: &'static str) -> Peer {
+        let (_, password, hz) = *PHONES.iter().find(|(known, ..)| *known == number).unwrap();
+        let plays = format!("{number}.wav");
+        sound::write_tone(&engine.dir().join(&plays), 180, hz);
+        let phone = match kind {
+            Kind::Baresip => {
+                let mut phone = baresip::keeping_phone(engine, number, password, &plays);
+                phone.wait_for("registered successfully");
+                phone
+            }
+            Kind::Linphone => {
+                let mut phone = linphone::playing_phone(engine, number, password, &plays);
+                linphone::wait_until_registered(&mut phone);
+                phone
+            }
+        };
+        let mut peer =
+            Peer { number, hz, phone, kind, dir: engine.dir().join(number), calls: 0, rung: 0, ended: 0 };
+        peer.keep_next();
+        peer
+    }
+
+    /// Calls a number; the call need not be answered.
+    pub fn call(&mut self, number: &str) {
+        let line = match self.kind {
+            Kind::Baresip => format!("/dial sip:{number}@acme.test"),
+            Kind::Linphone => format!("call sip:{number}@acme.test"),
+        };
+        self.phone.type_line(&line);
+    }
+
+    /// Waits until it rings once more.
+    pub fn rings(&mut self) {
+        let (sign, rung) = (self.signs().rings, self.rung);
+        self.phone.wait("a call that rings", |phone| (count(phone, sign) > rung).then_some(()));
+        self.rung += 1;
+    }
+
+    /// Waits until it rings once more, and answers.
+    pub fn answer(&mut self) {
+        self.rings();
+        let line = match self.kind {
+            Kind::Baresip => "/accept".to_owned(),
+            Kind::Linphone => format!("answer {}", self.last_call()),
+        };
+        self.phone.type_line(&line);
+    }
+
+    /// Plays its tone into the call that is up: Linphone begins that by hand, and again after a hold.
+    fn speak(&mut self) {
+        if self.kind == Kind::Linphone {
+            let file = self.dir.with_extension("wav");
+            self.phone.type_line(&format!("play {}", file.display()));
+        }
+    }
+
+    /// Puts its call on hold by itself.
+    pub fn hold(&mut self) {
+        let (line, sign) = match self.kind {
+            Kind::Baresip => ("/hold", "call: hold"),
+            Kind::Linphone => ("pause", "is now paused"),
+        };
+        let before = count(&self.phone, sign);
+        self.phone.type_line(line);
+        if self.kind == Kind::Linphone {
+            self.phone.wait("the hold", |phone| (count(phone, sign) > before).then_some(()));
+        }
+    }
+
+    /// Hangs up its only call.
+    pub fn hang_up(&mut self) {
+        let line = match self.kind {
+            Kind::Baresip => "/hangup",
+            Kind::Linphone => "terminate",
+        };
+        self.phone.type_line(line);
+        self.released();
+    }
+
+    /// Transfers the party of its only call to a number, and does not wait for the end of that.
+    pub fn transfer(&mut self, number: &str) {
+        let line = match self.kind {
+            Kind::Baresip => format!("/transfer sip:{number}@acme.test"),
+            Kind::Linphone => format!("transfer sip:{number}@acme.test"),
+        };
+        self.phone.type_line(&line);
+    }
+
+    /// Connects the far ends of two calls of Linphone, see [`Self::last_call`].
+    pub fn connect(&mut self, first: usize, second: usize) {
+        self.phone.type_line(&format!("transfer {first} --to-call {second}"));
+    }
+
+    /// Waits until one more of its calls is over.
+    pub fn released(&mut self) {
+        let (sign, ended) = (self.signs().ended, self.ended);
+        self.phone.wait("the end of a call", |phone| (count(phone, sign) > ended).then_some(()));
+        self.ended += 1;
+        self.keep_next();
+    }
+
+    /// The number that Linphone gave to the last call that it began or got.
+    pub fn last_call(&self) -> usize {
+        let said = self.phone.said();
+        let (_, last) = said.rsplit_once("assigned id ").expect("a call");
+        let digits: String = last.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    }
+
+    /// Waits until what it hears from now on is these tones and no others.
+    pub fn hears(&mut self, wanted: &[f64]) {
+        self.hears_of(wanted, &mut || ());
+    }
+
+    /// Waits until it hears another phone and no other sound.
+    pub fn hears_phone(&mut self, other: &mut Peer) {
+        self.hears_phones(&mut [other]);
+    }
+
+    /// Waits until it hears these phones and no other sound.
+    pub fn hears_phones(&mut self, others: &mut [&mut Peer]) {
+        let tones: Vec<f64> = others.iter().map(|other| other.hz).collect();
+        self.hears_of(&tones, &mut || others.iter_mut().for_each(|other| other.speak()));
+    }
+
+    /// Presses a key.
+    pub fn press(&mut self, key: &str) {
+        match self.kind {
+            Kind::Baresip => baresip::press(&mut self.phone, key),
+            Kind::Linphone => linphone::press(&mut self.phone, key),
+        }
+    }
+
+    /// The same; what speaks is reminded now and then, because Linphone ignores that while its audio begins.
+    fn hears_of(&mut self, wanted: &[f64], remind: &mut dyn FnMut()) {
+        remind();
+        let mut reminded = Instant::now();
+        let dir = self.dir.clone();
+        let from = newest(&dir).map(|(path, length)| (path, length + NEW_LEN));
+        let what = format!("{} hears {wanted:?}", self.number);
+        let mut last = Vec::new();
+        let deadline = Instant::now() + HEARD_MAX;
+        self.phone.wait(&what, |phone| {
+            assert!(Instant::now() < deadline, "{phone} waited in vain until {what}: it hears {last:?}");
+            std::thread::park_timeout(POLL);
+            if reminded.elapsed() >= REMIND {
+                reminded = Instant::now();
+                remind();
+            }
+            let (path, length) = newest(&dir)?;
+            if from.as_ref().is_some_and(|(before, enough)| *before == path && length < *enough) {
+                return None;
+            }
+            last = RATES_HZ.iter().filter_map(|rate| sound::at_the_end(&path, *rate, &TONES_HZ)).collect();
+            last.iter().any(|loud| are_only(wanted, loud)).then_some(())
+        });
+    }
+
+    /// Waits until audio comes, or none. The recordings of baresip 1.0 end at a re-INVITE, so that after one only the
+    /// rate that it shows tells.
+    pub fn receives(&mut self, audio: bool) {
+        let what = if audio { "audio that comes" } else { "an end of the audio" };
+        self.phone.wait(what, |phone| {
+            let said = phone.said();
+            let (before, _) = said.rsplit_once(" (bit/s)")?;
+            let (_, bit_rate) = before.rsplit_once('/')?;
+            let bit_rate: u32 = bit_rate.parse().ok()?;
+            (if audio { bit_rate > 32_000 } else { bit_rate == 0 }).then_some(())
+        });
+    }
+
+    /// Linphone keeps each call in a file that it is given before, and may crash if it gets one while it rings; baresip
+    /// chooses names itself.
+    fn keep_next(&mut self) {
+        if self.kind == Kind::Linphone {
+            self.calls += 1;
+            let file = self.dir.join(format!("call{}-dec.wav", self.calls));
+            self.phone.type_line(&format!("record {}", file.display()));
+        }
+    }
+
+    fn signs(&self) -> &'static Signs {
+        match self.kind {
+            Kind::Baresip => &BARESIP,
+            Kind::Linphone => &LINPHONE,
+        }
+    }
+}
+
+/// Whether these tones are loud and the others are not.
+fn are_only(wanted: &[f64], loud: &[f64]) -> bool {
+    let mut tones = TONES_HZ.iter().zip(loud);
+    tones.all(|(hz, loud)| if wanted.contains(hz) { *loud > LOUD } else { *loud < QUIET })
+}
+
+/// The recording that was written last, and its length in bytes.
+fn newest(dir: &Path) -> Option<(PathBuf, u64)> {
+    let files = std::fs::read_dir(dir).ok()?.filter_map(Result::ok);
+    let kept = files.filter(|file| file.file_name().to_string_lossy().ends_with("-dec.wav"));
+    let known = kept.filter_map(|file| {
+        let about = file.metadata().ok()?;
+        Some((about.modified().ok()?, file.path(), about.len()))
+    });
+    known.max().map(|(_, path, length)| (path, length))
+}
+
+fn count(phone: &Process, sign: &str) -> usize {
+    phone.said().matches(sign).count()
+}
+
+/// What a program prints.
+struct Signs {
+    rings: &'static str,
+    ended: &'static str,
+}
+
+const BARESIP: Signs = Signs { rings: "Incoming call from:", ended: "terminated (duration:" };
+const LINPHONE: Signs = Signs { rings: "Receiving new incoming call from", ended: " ended (" };
+
+/// Number, password and tone; no tone is near a multiple of another.
+const PHONES: [(&str, &str, f64); 4] = [
+    ("1001", "the-first-secret", 440.0),
+    ("1002", "the-second-secret", 700.0),
+    ("1003", "the-third-secret", 1_150.0),
+    ("1004", "the-fourth-secret", 1_850.0),
+];
+/// The tone of the organisation's music and questions, see [`announce`].
+pub const OURS_HZ: f64 = 2_950.0;
+const TONES_HZ: [f64; 5] = [440.0, 700.0, 1_150.0, 1_850.0, OURS_HZ];
+
+/// Makes a prompt of the organisation a tone of [`OURS_HZ`].
+pub fn announce(engine: &Engine, prompt: &str) {
+    let file = engine.dir().join(format!("{prompt}.wav"));
+    sound::write_tone(&file, 10, OURS_HZ);
+    let organisation = engine.get("/api/v1/conference-rooms")["items"][0]["organisation_id"].clone();
+    let path = format!("/api/v1/organisations/{}/prompts/{prompt}", organisation.as_str().unwrap());
+    assert_eq!(engine.upload(&path, &std::fs::read(&file).unwrap()), 200);
+}
+
+/// The extensions 1003 and 1004, and two rooms.
+pub const DIRECTORY: &str = r#"
+  [[organisations.extensions]]
+  number = "1003"
+  name = "Third"
+  password = "the-third-secret"
+  [[organisations.extensions]]
+  number = "1004"
+  name = "Fourth"
+  password = "the-fourth-secret"
+  [[organisations.rooms]]
+  name = "Stand-up"
+  number = "200"
+  participant_pin = "1234"
+  moderator_pin = "9876"
+  [[organisations.rooms]]
+  name = "Open"
+  number = "300"
+"#;
+
+/// Of 6,000, with a codec and a playout on the way.
+const LOUD: f64 = 1_500.0;
+const QUIET: f64 = 300.0;
+/// G.711, and Opus as Linphone keeps it.
+const RATES_HZ: [u32; 2] = [8_000, 48_000];
+/// Bytes of new audio before it is judged: a second of G.711.
+const NEW_LEN: u64 = 16_000;
+const REMIND: Duration = Duration::from_secs(4);
+const POLL: Duration = Duration::from_millis(100);
+const HEARD_MAX: Duration = Duration::from_secs(30);

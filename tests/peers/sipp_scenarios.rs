@@ -1,0 +1,234 @@
+//! What phones and carriers may do in a call, each as a scenario of sipp over UDP and TCP: the far end's messages are
+//! checked by the scenarios in `scenarios/`, the record here.
+//!
+//! The sipp of Debian is built without TLS.
+
+use serde_json::{Value, json};
+
+use crate::engine::Engine;
+use crate::process::Process;
+use crate::{ports, sound, tell, turn};
+
+/// A caller, which is 1001, and those that it reaches.
+struct Row {
+    caller: &'static str,
+    /// The number that it calls.
+    number: &'static str,
+    callees: &'static [Callee],
+    /// The record's `sip_status`, `hangup_cause`, `bridge_cause`, `ended_by` and `media_verdict_worse`; the newest
+    /// record comes first.
+    records: &'static [[&'static str; 5]],
+}
+
+/// A party that is called: an extension that is registered, or the next trunk.
+enum Callee {
+    Extension(&'static str, &'static str),
+    Trunk(&'static str),
+}
+use Callee::{Extension, Trunk};
+
+const TALKED: [&str; 5] = ["200", "NORMAL_CLEARING", "NORMAL_CLEARING", "caller", "ok"];
+
+const ROWS: &[Row] = &[
+    Row {
+        caller: "caller_100rel",
+        number: "1002",
+        callees: &[Extension("1002", "callee_100rel")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_early",
+        number: "1002",
+        callees: &[Extension("1002", "callee_early")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_refused_480",
+        number: "1002",
+        callees: &[Extension("1002", "callee_congested")],
+        records: &[["480", "NORMAL_CIRCUIT_CONGESTION", "NORMAL_CIRCUIT_CONGESTION", "callee", "unanswered"]],
+    },
+    Row {
+        caller: "caller_refused_486",
+        number: "1002",
+        callees: &[Extension("1002", "callee_busy")],
+        records: &[["486", "USER_BUSY", "USER_BUSY", "callee", "unanswered"]],
+    },
+    Row {
+        caller: "caller_cancels",
+        number: "1002",
+        callees: &[Extension("1002", "callee_cancelled")],
+        records: &[["null", "LOSE_RACE", "null", "caller", "unanswered"]],
+    },
+    Row {
+        caller: "caller_plain",
+        number: "1002",
+        callees: &[Extension("1002", "callee_redirects"), Extension("1003", "callee_diverted")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_plain",
+        number: "1002",
+        callees: &[Extension("1002", "callee_offerless")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_updates",
+        number: "1002",
+        callees: &[Extension("1002", "callee_plain")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_multipart",
+        number: "1002",
+        callees: &[Extension("1002", "callee_plain")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_refers",
+        number: "1002",
+        callees: &[Extension("1002", "callee_plain"), Extension("1003", "callee_brief")],
+        records: &[
+            ["200", "NORMAL_CLEARING", "NORMAL_CLEARING", "callee", "ok"],
+            ["200", "NORMAL_CLEARING", "NORMAL_CLEARING", "caller", "ok"],
+        ],
+    },
+    Row {
+        caller: "caller_plain",
+        number: "+447700900123",
+        callees: &[Trunk("carrier_silent"), Trunk("callee_plain")],
+        records: &[TALKED],
+    },
+    Row {
+        caller: "caller_message",
+        number: "1002",
+        callees: &[Extension("1002", "callee_message")],
+        records: &[],
+    },
+    Row { caller: "caller_lamp", number: "1002", callees: &[], records: &[] },
+    Row { caller: "caller_mailbox", number: "1001", callees: &[], records: &[] },
+];
+
+#[test]
+fn every_scenario_over_udp_has_its_record() {
+    let Some(_turn) = turn() else { return };
+    ROWS.iter().for_each(|row| check(row, "udp"));
+}
+
+/// The caller and the carriers over TCP; extensions are called in datagrams.
+#[test]
+fn every_scenario_over_tcp_has_its_record() {
+    let Some(_turn) = turn() else { return };
+    ROWS.iter().for_each(|row| check(row, "tcp"));
+}
+
+/// Plays a row on an engine of its own, whose records and registrations are those of the row.
+fn check(row: &Row, transport: &str) {
+    let mut directory = THIRD.to_owned();
+    let given = |callee: &Callee| (ports::free(1), matches!(callee, Trunk(_)));
+    let places: Vec<(u16, bool)> = row.callees.iter().map(given).collect();
+    for (priority, (port, _)) in places.iter().enumerate().filter(|(_, (_, is_trunk))| *is_trunk) {
+        directory += &format!(
+            "[[trunks]]\nname = \"carrier{priority}\"\naddress = \"sip:127.0.0.1:{port};transport={transport}\"\n\
+             priority = {priority}\nprogress_seconds = 5\n"
+        );
+    }
+    let mut engine = Engine::with(4, &directory);
+    sound::write_capture(&engine.dir().join("pcma20.pcap"), 500);
+    let mut peers = Vec::new();
+    for (callee, (port, _)) in row.callees.iter().zip(&places) {
+        let (scenario, over) = match callee {
+            Extension(number, scenario) => {
+                register(&engine, number, *port);
+                (*scenario, "udp")
+            }
+            Trunk(scenario) => (*scenario, transport),
+        };
+        peers.push(sipp(&engine, scenario, over, *port, &[]));
+        if over == "udp" {
+            ports::wait_until_bound(*port);
+        } else {
+            wait_until_accepting(*port);
+        }
+    }
+    let credentials = ["-s", row.number, "-key", "caller", "1001", "-au", "1001", "-ap", "the-first-secret"];
+    peers.push(sipp(&engine, row.caller, transport, ports::free(1), &credentials));
+    for peer in peers.iter_mut().rev() {
+        let status = peer.wait_exit();
+        let complaints = complaints(&engine);
+        assert!(
+            status.success(),
+            "{}: {peer} ended with {status}: {complaints} {}",
+            row.caller,
+            engine.log()
+        );
+    }
+    let records: Vec<Value> = engine.records(row.records.len());
+    let seen = |record: &Value| FIELDS.map(|field| text_of(&record[field]));
+    let seen: Vec<[String; 5]> = records.iter().map(seen).collect();
+    assert_eq!(json!(seen), json!(row.records), "{} over {transport}: {records:#?}", row.caller);
+    tell(&format!("sipp: {} over {transport}", row.caller));
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What sipp wrote of unexpected messages.
+fn complaints(engine: &Engine) -> String {
+    let files = std::fs::read_dir(engine.dir()).unwrap().filter_map(Result::ok);
+    let errors = files.filter(|file| file.file_name().to_string_lossy().ends_with(".err"));
+    errors.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
+}
+
+fn register(engine: &Engine, number: &str, port: u16) {
+    let password = if number == "1002" { "the-second-secret" } else { "the-third-secret" };
+    let file = format!("{}/tests/peers/register.xml", env!("CARGO_MANIFEST_DIR"));
+    let port = port.to_string();
+    let args = ["-sf", &file, "-i", "127.0.0.1", "-nostdin", "-s", number, "-au", number, "-ap", password];
+    let more = ["-p", &port, "-m", "1", "-timeout", "30s", "-timeout_error", engine.sip()];
+    let mut phone = Process::spawn("register", "sipp", "sip-tester", engine.dir(), args.iter().chain(&more));
+    assert!(phone.wait_exit().success(), "{phone}; {}", engine.log());
+}
+
+/// One party; it ends by itself after its call.
+fn sipp(engine: &Engine, scenario: &'static str, transport: &str, port: u16, more: &[&str]) -> Process {
+    let file = format!("{}/tests/peers/scenarios/{scenario}.xml", env!("CARGO_MANIFEST_DIR"));
+    let (port, media_port) = (port.to_string(), ports::free(4).to_string());
+    let (capture, errors) = (engine.dir().join("pcma20.pcap"), format!("{scenario}-{port}.err"));
+    let (mode, at) = if transport == "tcp" { ("t1", engine.sip_tcp()) } else { ("u1", engine.sip()) };
+    let mut args =
+        vec!["-sf", &file, "-i", "127.0.0.1", "-nostdin", "-m", "1", "-p", &port, "-mp", &media_port];
+    args.extend([
+        "-timeout",
+        "30s",
+        "-timeout_error",
+        "-t",
+        mode,
+        "-key",
+        "capture",
+        capture.to_str().unwrap(),
+    ]);
+    args.extend(["-trace_err", "-error_file", &errors]);
+    args.extend(more);
+    args.push(at);
+    Process::spawn(scenario, "sipp", "sip-tester", engine.dir(), args)
+}
+
+/// Waits until connections to the port are accepted; a connection made for that would be one of sipp's.
+fn wait_until_accepting(port: u16) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let listens = format!(":{port:04X} 00000000:0000 0A");
+    while !std::fs::read_to_string("/proc/net/tcp").unwrap().contains(&listens) {
+        assert!(std::time::Instant::now() < deadline, "there is no listener on port {port}");
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+    }
+}
+
+const FIELDS: [&str; 5] = ["sip_status", "hangup_cause", "bridge_cause", "ended_by", "media_verdict_worse"];
+const THIRD: &str = r#"
+  [[organisations.extensions]]
+  number = "1003"
+  name = "Third"
+  password = "the-third-secret"
+"#;

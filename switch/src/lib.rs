@@ -37,6 +37,8 @@ pub mod io;
 mod kept_bindings;
 mod leg;
 mod link;
+mod linked_mix;
+mod linked_operations;
 mod live;
 mod live_media;
 pub mod machine;

@@ -115,7 +115,7 @@ impl Switch {
                 transfers: Transfers::default(),
                 star_codes: StarCodes::default(),
             },
-            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng)),
+            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng, config.media_workers)),
             senders,
             registrations: Registrations::default(),
             changed_bindings: ChangedBindings::default(),

@@ -38,6 +38,7 @@ mod frozen;
 mod gone;
 mod guessing;
 mod lamps;
+mod linked_calls;
 mod live_calls;
 mod live_equals_offline;
 mod managed;

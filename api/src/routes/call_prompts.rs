@@ -40,8 +40,12 @@ body! {
 /// `call.prompt_ended` reports its end with the `result` `finished`, `replaced`, `stopped`, `interrupted` (by a hold, a
 /// transfer or a move into a room) or `call_ended`. A recording of the call does not contain the prompt.
 ///
-/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
-/// when a party's codec cannot be decoded, and when the call has ended. 422 for an unknown `prompt` or `side`.
+/// A built-in prompt is in the language of the extension that hears it, else in that of the organisation. Of a call that a
+/// transfer or a pick-up has linked with another one, the party of the other call takes the place of the one that left; both
+/// calls show the prompt, each with its own `side`.
+///
+/// 409 while the call is not answered, is in a room, or is being changed, when a party's codec cannot be decoded, and when the
+/// call has ended. 422 for an unknown `prompt` or `side`.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/play",

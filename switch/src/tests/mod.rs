@@ -20,6 +20,7 @@ mod interop;
 mod kept_bindings;
 pub(crate) mod ladder;
 mod languages;
+mod linked_operations;
 mod live_media;
 mod merging;
 mod messaging;

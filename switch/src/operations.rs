@@ -11,11 +11,13 @@ use sidetone_model::call_operation::{
 use sidetone_model::call_prompt::LivePrompt;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, OrganisationId, RoomId};
 use sidetone_model::problem::FieldProblem;
+use sidetone_model::room::{DialRequest, Role};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
 use crate::conference::Goal;
+use crate::dialling::Dialler;
 use crate::io::{Input, Party};
 use crate::linked_operations::{self, language_of};
 use crate::live::{Asked, LiveCall};
@@ -43,7 +45,9 @@ pub(super) fn operate(
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
         CallOperation::Park(order) => {
             let parker = (order.call, party(live(control, order.call)?, order.leg)?);
-            parking::park(now, order, parker, control, shared)
+            parking::park(now, order, parker, control, shared).inspect(|_| {
+                control.transfers.dismiss(parker.0, parker.1);
+            })
         }
         CallOperation::PickUp(order) => parking::pick_up(now, order, control, shared),
         CallOperation::Play(call, prompt) => play(now, call, prompt, control, shared),
@@ -70,6 +74,11 @@ pub(super) fn judge(
     shared: &mut Shared,
 ) -> Vec<FieldProblem> {
     let (call, leg, to, with, room) = match given {
+        GivenFields::Dial { organisation, kind, target } => {
+            let request = DialRequest { kind, target, role: Role::Participant, confirm: false };
+            let found = Dialler(control.placing(shared)).may_dial(now, organisation, &request);
+            return found.err().and_then(|refused| refused.wrong_target()).into_iter().collect();
+        }
         GivenFields::Operation { call, leg, to, with, room } => (call, leg, to, with, room),
         GivenFields::Placement { organisation, to, caller_id, .. } => {
             let mut requester = Requester(control.placing(shared));

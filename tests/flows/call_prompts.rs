@@ -142,6 +142,8 @@ async fn play_to_either_side(number: &str, codec: &str) {
         (json!({"prompt": "nothing"}), 422, "prompt: "),
         (json!({"prompt": "goodbye", "side": "a"}), 422, "side: "),
         (json!({"side": "both"}), 400, "prompt: "),
+        (json!({"side": "a"}), 422, "prompt: "),
+        (json!({"side": "a"}), 422, "side: "),
     ] {
         let (answered, error) =
             post(talk.site.http, &format!("{}/play", talk.path), "", &body.to_string()).await;

@@ -120,7 +120,9 @@ async fn what_cannot_be_merged_says_why() {
 /// Merged calls have no stored room: their session and their recording are read by the switch's name of their room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_session_and_the_recording_of_merged_calls_can_be_read() {
-    let site = Site::with(&room_directory(1006)).await;
+    let listens = "\"recordings:listen\"";
+    let directory = room_directory(1006).replace(listens, &format!("{listens}, \"recordings:delete\""));
+    let site = Site::with(&directory).await;
     let (one, two) = (talk(&site, "1001", "1002").await, talk(&site, "1003", "1004").await);
     let (status, room) = merge(&site, &one.uuid, json!({"with": two.uuid})).await;
     assert_eq!(status, 200, "{room:#}");

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::declare::{optional, required, text};
-use crate::body::{Body, NoBody, body};
+use crate::body::{Body, NoBody, OpenBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
 use crate::routes::call_operations::live_or_ended;
@@ -69,9 +69,9 @@ pub(crate) async fn play(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let prompt = judged(body.read(PlayBody::read)?);
+    let body = body.read_open(["prompt", "side"], PlayBody::read)?;
     live_or_ended(&caller, &state, call).await?;
-    let prompt = prompt?;
+    let prompt = judged(body)?;
     state.call_requests()?.operate(CallOperation::Play(call, Some(prompt))).await?;
     Ok((StatusCode::ACCEPTED, Json(prompt)).into_response())
 }
@@ -107,23 +107,22 @@ pub(crate) async fn stop(
 }
 
 /// Returns the prompt to play, or every field that is wrong.
-fn judged(body: PlayBody) -> Result<LivePrompt, ApiError> {
-    let PlayBody { prompt, side } = body;
+fn judged(body: OpenBody<PlayBody, 2>) -> Result<LivePrompt, ApiError> {
+    let [named, heard_by] = body.texts();
+    let side_of = |name: Option<&str>| name.map_or(Some(PlaySide::Both), PlaySide::from_name);
     let mut problems = Vec::new();
     let mut wrong = |field: &str, words: Vec<&str>| {
         let message = format!("must be one of {}", words.join(", "));
         problems.push(FieldProblem { field: field.to_owned(), message });
     };
-    let named = Prompt::from_name(&prompt);
-    if named.is_none() {
+    if named.is_some_and(|named| Prompt::from_name(&named).is_none()) {
         wrong("prompt", Prompt::ALL.iter().map(|prompt| prompt.as_str()).collect());
     }
-    let side = side.map_or(Some(PlaySide::Both), |side| PlaySide::from_name(&side));
-    if side.is_none() {
+    if side_of(heard_by.as_deref()).is_none() {
         wrong("side", PlaySide::ALL.iter().map(|(_, name)| *name).collect());
     }
-    match (named, side) {
-        (Some(prompt), Some(side)) => Ok(LivePrompt { play_id: PlayId(Uuid::now_v7()), prompt, side }),
-        _ => Err(ApiError::unprocessable(problems)),
-    }
+    let PlayBody { prompt, side } = body.refuse_beside(problems)?;
+    let known = Prompt::from_name(&prompt).zip(side_of(side.as_deref()));
+    let (prompt, side) = known.ok_or_else(ApiError::internal)?;
+    Ok(LivePrompt { play_id: PlayId(Uuid::now_v7()), prompt, side })
 }

@@ -77,6 +77,8 @@ mod shared;
 mod sip_to_call;
 mod star_codes;
 mod star_dialling;
+mod star_parking;
+mod star_pickup;
 mod stay;
 mod subscriptions;
 pub mod switch_io;

@@ -66,6 +66,7 @@ use crate::shared::Shared;
 use crate::sip_to_call::{self, SipToCall};
 use crate::star_codes::StarCodes;
 use crate::star_dialling;
+use crate::star_parking;
 use crate::subscriptions;
 pub use crate::switch_io::{Input, Notice, Output, Settings, SwitchConfig};
 use crate::transferring;
@@ -514,7 +515,7 @@ impl Switch {
                 return self.shared.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
             }
         }
-        referring::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
+        star_parking::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
     }
 
     fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {

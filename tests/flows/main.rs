@@ -76,6 +76,7 @@ mod signalling;
 #[path = "../common/site.rs"]
 mod site;
 mod srtp;
+mod star_pickup;
 mod strangers;
 mod stream;
 #[path = "../common/tones.rs"]

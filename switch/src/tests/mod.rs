@@ -45,6 +45,7 @@ mod room_texts;
 mod rooms_soak;
 mod srtp;
 mod star_codes;
+mod star_pickup;
 mod stay;
 mod subscriptions;
 mod tenants;

@@ -42,6 +42,7 @@ impl CallRecordingService {
         let recording = CallRecording {
             id: CallRecordingId(Uuid::now_v7()),
             call_uuid: call.uuid,
+            linked_call_uuid: None,
             organisation_id: call.organisation_id,
             team_id: call.team_id,
             started_at: (self.clock)(),
@@ -52,15 +53,30 @@ impl CallRecordingService {
         };
         self.store.begin_call_recording(self.node, &recording).await?;
         let begun = self.operate(call.uuid, RecordStep::Start(recording.id)).await;
-        if begun.is_err() {
-            self.store.discard_call_recording(recording.organisation_id, recording.id).await?;
+        match begun {
+            Err(problem) => {
+                self.store.discard_call_recording(recording.organisation_id, recording.id).await?;
+                Err(problem)
+            }
+            Ok(other) if other != call.uuid => self.link(&recording, other).await,
+            Ok(_) => Ok(recording.id),
         }
-        begun.map(|()| recording.id)
     }
 
-    async fn operate(&self, call: CallId, step: RecordStep) -> Result<(), Problem> {
-        self.switch.ask(Operate(CallOperation::Record(call, step))).await??;
-        Ok(())
+    /// Notes the other call whose party is recorded too. A recording that one of its calls would not show is ended.
+    async fn link(&self, recording: &CallRecording, other: CallId) -> Result<CallRecordingId, Problem> {
+        let linked = self.store.link_call_recording(recording.organisation_id, recording.id, other).await;
+        if let Err(error) = linked {
+            // The calls may be over by now; then the recording is, too.
+            let _ = self.operate(recording.call_uuid, RecordStep::Stop).await;
+            return Err(error.into());
+        }
+        Ok(recording.id)
+    }
+
+    /// Returns the linked call that is recorded too, or the same.
+    async fn operate(&self, call: CallId, step: RecordStep) -> Result<CallId, Problem> {
+        Ok(self.switch.ask(Operate(CallOperation::Record(call, step))).await??)
     }
 
     async fn require_room(&self) -> Result<(), Problem> {

@@ -183,6 +183,7 @@ fn v1() -> OpenApiRouter<ApiState> {
 fn session_routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::default()
         .routes(routes!(recordings::delete))
+        .routes(routes!(recordings::delete_by_name))
         .routes(routes!(recordings::play))
         .routes(routes!(recordings::play_by_name))
         .routes(routes!(room_meetings::find, room_meetings::put))

@@ -1,10 +1,20 @@
 //! Fields of call requests and operations that only the directory, the credit or the live calls judge.
 
 use crate::ids::{CallId, LegId, OrganisationId, RoomId};
+use crate::room::DialKind;
 
 /// The fields of a request that are right in themselves; `None` for those that are left out or are wrong already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GivenFields {
+    /// Those of a party that a room is to dial.
+    Dial {
+        /// The organisation of the room.
+        organisation: OrganisationId,
+        /// What the target is.
+        kind: DialKind,
+        /// The extension's or the outside number.
+        target: String,
+    },
     /// Those of an operation on a live call that the caller sees.
     Operation {
         /// The call.

@@ -42,5 +42,7 @@ pub struct ParkedIn {
     pub until: Timestamp,
 }
 
+/// The usual time of parking, in seconds.
+pub const PARK_SECONDS: u32 = 300;
 /// The slots of an organisation.
 pub const SLOTS: RangeInclusive<u16> = 1..=99;

@@ -16,6 +16,9 @@ pub struct CallRecording {
     pub id: CallRecordingId,
     /// The call.
     pub call_uuid: CallId,
+    /// The other call, when both parties were of calls that a transfer or a pick-up had linked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linked_call_uuid: Option<CallId>,
     /// Whose it is.
     pub organisation_id: OrganisationId,
     /// The team of the call.
@@ -57,6 +60,9 @@ pub struct CallRecordingReady {
     pub recording_id: CallRecordingId,
     /// The call.
     pub call_uuid: CallId,
+    /// The other call, when both parties were of linked calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linked_call_uuid: Option<CallId>,
     /// Bytes of the file.
     pub bytes: u64,
     /// Its duration in whole seconds.
@@ -94,7 +100,8 @@ pub trait CallRecordings: Send + Sync {
     /// [`NotFound`](crate::problem::Problem::NotFound) when the call is over.
     fn order<'a>(&'a self, call: &'a LiveCall, action: RecordAction) -> PortFuture<'a, CallRecordingId>;
 
-    /// Returns the recordings of a call, of any organisation, the oldest first; at most 500.
+    /// Returns the recordings of a call, also those that were begun for a call linked with it, of any organisation, the oldest
+    /// first; at most 500.
     fn list(&self, call: CallId) -> PortFuture<'_, Vec<CallRecording>>;
 
     /// Opens the file of a recording.

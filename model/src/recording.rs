@@ -83,9 +83,9 @@ pub trait Recordings: Send + Sync {
         session: ConferenceSessionId,
     ) -> PortFuture<'_, Box<dyn OpenFile>>;
 
-    /// Deletes the complete recording of a session of a room. The session remains; an open file can be read to its end.
+    /// Deletes the complete recording of a session of a room, or of merged calls. The session remains; an open file can be read to its end.
     ///
     /// # Errors
     /// As [`Recordings::open`], and [`Conflict`](crate::problem::Problem::Conflict) when another node has the file.
-    fn delete(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, ()>;
+    fn delete(&self, scope: Scope, room: RoomName, session: ConferenceSessionId) -> PortFuture<'_, ()>;
 }

@@ -362,7 +362,7 @@ impl Signalling {
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
         let local = sender.clone();
-        let mut switch = switch(config, base.node, directory, sender, &mut base.rng);
+        let mut switch = switch(config, base.node, directory, sender, relay.workers(), &mut base.rng);
         switch.certify(Fingerprint(relay.fingerprint()));
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
         let (driver, handle) = Driver::new(

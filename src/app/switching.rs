@@ -94,6 +94,7 @@ pub(super) fn switch(
     node: NodeId,
     directory: Directory,
     sender: Sender,
+    media_workers: usize,
     rng: &mut StdRng,
 ) -> Switch {
     let external = config.sip.external_address;
@@ -125,6 +126,7 @@ pub(super) fn switch(
         trunk_addresses: AddressPolicy::new(config.sip.allow_trunk_addresses.clone(), our_addresses(config)),
         credit_warning: config.rating.warning,
         rooms: RoomsConfig::default(),
+        media_workers,
         admission: config.sip.admission,
         epoch: instant(),
     };

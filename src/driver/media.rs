@@ -259,8 +259,12 @@ impl Media {
                 net::Command::Listen { mix, seat: Box::new(seat) }
             }
             MediaCommand::Mute(muted) => net::Command::Seat(SeatCommand::Mute(muted)),
-            MediaCommand::Play { prompts, token, lead } => {
-                let mut clips = self.clips(known.spoken, &prompts);
+            MediaCommand::Play { prompts, token, lead, language } => {
+                let spoken = known.spoken.map(|(whose, before)| (whose, language.unwrap_or(before)));
+                if let Some(known) = self.ids.get_mut(&port) {
+                    known.spoken = spoken;
+                }
+                let mut clips = self.clips(spoken, &prompts);
                 if !clips.is_empty() && !lead.is_zero() {
                     clips.insert(0, Arc::new(Clip::silence(lead)));
                 }

@@ -1,21 +1,23 @@
 //! The ports that a running switch serves: each call of a port is a question to it.
 
 use sidetone_model::access::Scope;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::ids::{CallId, ExtensionId, OrganisationId, RoomId, TrunkId};
 use sidetone_model::live_call::{LiveCall, LiveCallQuery, LiveCalls};
 use sidetone_model::note::{CallPhones, Dispatch, Phones};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
-use sidetone_model::problem::Problem;
+use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::registration::{PhoneRegistrations, RegistrationQuery, RegistrationRecord};
 use sidetone_model::room::{
-    Control, ControlDone, DialRequest, LiveRoom, LiveRooms, Requester, RoomDialled, RoomName, RoomViewer,
+    Control, ControlDone, DialKind, DialRequest, LiveRoom, LiveRooms, Requester, RoomDialled, RoomName,
+    RoomViewer,
 };
 use sidetone_model::trunk_status::{TrunkStatus, TrunkStatuses};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_switch::queries::{
     AnswerMessage, ControlRoom, DevicesOf, DialIntoRoom, FindCall, FindRoom, ListCalls, ListRegistrations,
-    ListRooms, MembersOfRooms, Merge, PhonesOnCall, RoomOfCall, SendNotes, StatusOfTrunk,
+    ListRooms, MembersOfRooms, Merge, PhonesOnCall, RoomOfCall, SendNotes, StatusOfTrunk, WrongFields,
 };
 use uuid::Uuid;
 
@@ -67,6 +69,16 @@ impl LiveRooms for Handle {
 
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled> {
         Box::pin(async move { self.ask(DialIntoRoom(room, request)).await?.map_err(Problem::from) })
+    }
+
+    fn wrong_target(
+        &self,
+        organisation: OrganisationId,
+        kind: DialKind,
+        target: String,
+    ) -> PortFuture<'_, Vec<FieldProblem>> {
+        let given = GivenFields::Dial { organisation, kind, target };
+        Box::pin(async move { Ok(self.ask(WrongFields(given)).await?) })
     }
 
     fn merge(&self, call: CallId, with: CallId, by: Requester) -> PortFuture<'_, LiveRoom> {

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
+use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
@@ -132,9 +132,9 @@ impl Recordings for Playback {
         })
     }
 
-    fn delete(&self, scope: Scope, room: RoomId, session: ConferenceSessionId) -> PortFuture<'_, ()> {
+    fn delete(&self, scope: Scope, room: RoomName, session: ConferenceSessionId) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            let found = self.complete(scope, room.into(), session).await?;
+            let found = self.complete(scope, room, session).await?;
             if found.node != self.node {
                 let text = format!("the recording is on node {}: delete it there", found.node);
                 return Err(Problem::Conflict(text));

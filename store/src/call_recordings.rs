@@ -35,6 +35,25 @@ impl Store {
         Ok(())
     }
 
+    /// Notes the call that is linked with the call of a recording, and whose party it has too.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn link_call_recording(
+        &self,
+        organisation: OrganisationId,
+        id: CallRecordingId,
+        linked: CallId,
+    ) -> Result<(), StoreError> {
+        sql("UPDATE call_recordings SET linked_call_uuid = $1 WHERE id = $2 AND organisation_id = $3")
+            .bind(linked.to_string())
+            .bind(id.to_string())
+            .bind(organisation.to_string())
+            .execute(self.writer())
+            .await?;
+        Ok(())
+    }
+
     /// Deletes a recording that did not begin.
     ///
     /// # Errors
@@ -59,7 +78,8 @@ impl Store {
     pub async fn complete_call_recording(&self, end: &CallRecordingEnd) -> Result<(), StoreError> {
         let mut transaction = self.writer().begin_write().await?;
         let row = sql("UPDATE call_recordings SET bytes = $1, error = $2, ended_at_us = $3
-             WHERE id = $4 AND organisation_id = $5 AND bytes IS NULL RETURNING call_uuid, team_id")
+             WHERE id = $4 AND organisation_id = $5 AND bytes IS NULL 
+             RETURNING call_uuid, linked_call_uuid, team_id")
         .bind(i64::try_from(end.bytes).unwrap_or(i64::MAX))
         .bind(end.error.as_deref())
         .bind(end.at.as_micros())
@@ -71,6 +91,7 @@ impl Store {
             let data = CallRecordingReady {
                 recording_id: end.id,
                 call_uuid: parsed(&row, "call_uuid")?,
+                linked_call_uuid: parsed_opt(&row, "linked_call_uuid")?,
                 bytes: end.bytes,
                 seconds: seconds(end.bytes),
                 error: end.error.clone(),
@@ -83,14 +104,15 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the recordings of a call, of any organisation, the oldest first; at most 500.
+    /// Returns the recordings of a call, also those that were begun for a call linked with it, of any organisation, the oldest
+    /// first; at most 500.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn recordings_of_call(&self, call: CallId) -> Result<Vec<CallRecording>, StoreError> {
         let rows =
-            sql("SELECT id, organisation_id, team_id, call_uuid, started_at_us, ended_at_us, bytes, error
-             FROM call_recordings WHERE call_uuid = $1 ORDER BY started_at_us, id LIMIT 500")
+            sql("SELECT id, organisation_id, team_id, call_uuid, linked_call_uuid, started_at_us, ended_at_us, bytes,
+             error FROM call_recordings WHERE call_uuid = $1 OR linked_call_uuid = $1 ORDER BY started_at_us, id LIMIT 500")
             .bind(call.to_string())
             .fetch_all(self.readers())
             .await?;
@@ -190,6 +212,7 @@ fn recording(row: &Row) -> Result<CallRecording, StoreError> {
     Ok(CallRecording {
         id: parsed(row, "id")?,
         call_uuid: parsed(row, "call_uuid")?,
+        linked_call_uuid: parsed_opt(row, "linked_call_uuid")?,
         organisation_id: parsed(row, "organisation_id")?,
         team_id: parsed_opt(row, "team_id")?,
         started_at: instant(row, "started_at_us")?,

@@ -26,6 +26,7 @@ use crate::io::{
 };
 use crate::leg::Leg;
 use crate::link;
+use crate::linked_mix;
 use crate::negotiation::Negotiation;
 use crate::own_mix;
 use crate::parties::{Caller, Near, Parked, Parties, RequestPhase, State};
@@ -155,7 +156,6 @@ impl Call {
                 ringing.failed(parties, ending, now, fork, status, Some((status, cause)));
             }
             Input::Hold(holder) if negotiation.is_idle() => own_mix::hold(parties, holder),
-            Input::HoldLinked(hold) => link::hold(parties, hold),
             Input::HungUp(Party::Caller, _) if parties.waits_for_target() => {
                 ending.hung_up(parties, now, Party::Caller, HangupCause::OriginatorCancel);
             }
@@ -165,6 +165,7 @@ impl Call {
                 negotiation.forget();
                 link::link(parties, party, *linking);
             }
+            Input::Linked(mix, step) => link::mix(parties, mix, step),
             Input::Merge(without) if negotiation.is_idle() => merge(parties, ending, now, without),
             Input::Offer(party, offer) => self.offer(party, offer),
             Input::OfferDue(party) => self.offer_due(party),
@@ -177,7 +178,8 @@ impl Call {
             Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
             Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
             Input::PickUp(awaited) => ringing.picked_up(parties, ending, now, awaited),
-            Input::Play(prompt) => own_mix::play(parties, prompt),
+            Input::Play(prompt, languages) => own_mix::play(parties, prompt, languages),
+            Input::Played(port, token) if parties.link.is_some() => linked_mix::played(parties, port, token),
             Input::Played(port, token) => own_mix::played(parties, port, token),
             Input::PortOpened(port) => self.port_opened(now, port),
             Input::Probed(party, is_there) => stay.probed(parties, ending, now, party, is_there),

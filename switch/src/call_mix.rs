@@ -1,10 +1,11 @@
 //! The state of a call's own mix: the hold, the prompt that plays, and the recording.
 
+use sidetone_media::mix::MixId;
 use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::live_call::LiveRecording;
 use sidetone_sip::sdp::Direction;
 
-use crate::io::Party;
+use crate::io::{LinkHold, LinkedPrompt, Party};
 
 /// The seats of the parties in a mix of the call's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,46 @@ pub(super) struct OwnMix {
     pub(super) asked: [Option<Direction>; 2],
 }
 
+/// The mix of two linked calls, as one of them has it: with the seat of its own party.
+#[derive(Debug)]
+pub(super) struct LinkedMix {
+    /// The mix, the same in both calls.
+    pub(super) id: MixId,
+    /// The hold of a program, by either party.
+    pub(super) hold: Option<LinkHold>,
+    /// The prompt that plays.
+    pub(super) playing: Option<LinkedPlaying>,
+    /// The recording under way.
+    pub(super) recording: Option<LiveRecording>,
+    /// Whether this call ordered the recording.
+    pub(super) orders: bool,
+    /// The seat of the linked party.
+    pub(super) seats: Seats,
+}
+
+/// A prompt that plays to one or both parties of linked calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkedPlaying {
+    pub(super) order: LinkedPrompt,
+    /// Whether it has yet to end for the linked party of this call.
+    pub(super) waits: bool,
+}
+
+impl LinkedMix {
+    pub(super) fn new(id: MixId) -> Self {
+        LinkedMix { id, hold: None, playing: None, recording: None, orders: false, seats: Seats::None }
+    }
+
+    /// Returns the seat that the linked party needs.
+    pub(super) fn wanted(&self) -> Seats {
+        match (self.hold, self.recording.is_some() || self.playing.is_some()) {
+            (Some(_), _) => Seats::Taken,
+            (None, true) => Seats::Listened,
+            (None, false) => Seats::None,
+        }
+    }
+}
+
 /// A prompt that plays to one or both parties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playing {
@@ -48,16 +89,12 @@ impl Playing {
 
     /// Identifies its ends in the reports of the relay.
     pub(super) fn token(&self) -> u64 {
-        self.prompt.play_id.0.as_u64_pair().1
+        token_of(&self.prompt)
     }
 
     /// Whether a party is to hear it, also when it has ended for the party.
     pub(super) fn is_for(&self, party: Party) -> bool {
-        match self.prompt.side {
-            PlaySide::Both => true,
-            PlaySide::Callee => party != Party::Caller,
-            PlaySide::Caller => party == Party::Caller,
-        }
+        is_for(self.prompt.side, party == Party::Caller)
     }
 
     /// Notes its end for a party; returns whether it is over for all.
@@ -65,6 +102,18 @@ impl Playing {
         let [caller, callee] = &mut self.waits;
         *(if party == Party::Caller { caller } else { callee }) = false;
         self.waits == [false; 2]
+    }
+}
+
+impl LinkedPrompt {
+    /// Identifies its ends in the reports of the relay.
+    pub(super) fn token(&self) -> u64 {
+        token_of(&self.prompt)
+    }
+
+    /// Whether the caller's side of the call is to hear it, or the called one.
+    pub(super) fn is_for(&self, caller: bool) -> bool {
+        is_for(self.prompt.side, caller)
     }
 }
 
@@ -82,5 +131,17 @@ impl OwnMix {
     pub(super) fn asked_mut(&mut self, party: Party) -> &mut Option<Direction> {
         let [caller, callee] = &mut self.asked;
         if party == Party::Caller { caller } else { callee }
+    }
+}
+
+fn token_of(prompt: &LivePrompt) -> u64 {
+    prompt.play_id.0.as_u64_pair().1
+}
+
+fn is_for(side: PlaySide, caller: bool) -> bool {
+    match side {
+        PlaySide::Both => true,
+        PlaySide::Callee => !caller,
+        PlaySide::Caller => caller,
     }
 }

@@ -269,7 +269,7 @@ impl Conferences {
                 let lead = self.seats.get(&leg).map_or(Duration::ZERO, |seat| {
                     PROMPT_LEAD.saturating_sub(now.saturating_duration_since(seat.since))
                 });
-                media(leg, MediaCommand::Play { prompts, token, lead });
+                media(leg, MediaCommand::Play { prompts, token, lead, language: None });
             }
             RoomOutput::PlaySound { leg: Some(leg), sound, .. } => media(leg, MediaCommand::PlaySound(sound)),
             RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),

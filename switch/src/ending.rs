@@ -19,6 +19,7 @@ use sidetone_sip::sdp::SessionDescription;
 
 use crate::io::{Output, Party, PortId};
 use crate::leg::Leg;
+use crate::linked_mix;
 use crate::parties::{ForkState, Near, Parties, State};
 
 /// How the far end and the media of a call ended, for its record.
@@ -193,6 +194,7 @@ impl Ending {
         }
         parties.end_recording();
         parties.end_prompt(PlayResult::CallEnded);
+        linked_mix::end(parties, PlayResult::CallEnded);
         let ended_after = now.saturating_duration_since(parties.started);
         for place in 0..parties.forks.len() {
             parties.release_because(Party::Callee(place), cause);

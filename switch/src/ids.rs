@@ -1,9 +1,10 @@
-//! Ids of calls, legs and media groups.
+//! Ids of calls, legs, media groups and mixes.
 
 use std::sync::Arc;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use sidetone_media::mix::MixId;
 use sidetone_model::ids::{CallId, LegId};
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{Fingerprint, KeySeed};
@@ -11,13 +12,15 @@ use sidetone_sip::sdp::{Fingerprint, KeySeed};
 /// Creates ids from a seeded generator.
 pub(super) struct Ids {
     rng: StdRng,
+    /// The worker threads of the relay.
+    workers: u64,
     /// The certificate that the relay shows in DTLS.
     certificate: Option<Arc<Fingerprint>>,
 }
 
 impl Ids {
-    pub(super) fn new(rng: StdRng) -> Self {
-        Ids { rng, certificate: None }
+    pub(super) fn new(rng: StdRng, workers: usize) -> Self {
+        Ids { rng, workers: u64::try_from(workers).unwrap_or(1).max(1), certificate: None }
     }
 
     /// Sets the certificate of the relay.
@@ -43,6 +46,14 @@ impl Ids {
         self.rng.random::<u64>() >> 2
     }
 
+    /// Creates the id of a mix for two parties with ports of these media groups that are relayed to each other. The relay
+    /// bridges them in the worker with the lower number; the mix has the same worker, so that both keep their bridge.
+    pub(super) fn mix_of(&mut self, groups: [u64; 2]) -> MixId {
+        let [one, other] = groups.map(|group| group % self.workers);
+        let base = self.session();
+        MixId(base - base % self.workers + one.min(other))
+    }
+
     /// Creates a source of keys for a call.
     pub(super) fn keys(&mut self) -> KeySeed {
         KeySeed::new(self.rng.random()).with_certificate(self.certificate.clone())
@@ -62,11 +73,23 @@ mod tests {
 
     #[test]
     fn call_ids_sort_by_time_and_session_ids_leave_room() {
-        let mut ids = Ids::new(StdRng::seed_from_u64(1));
+        let mut ids = Ids::new(StdRng::seed_from_u64(1), 4);
         let at = |millis: i64| Timestamp::from_micros(millis * 1000);
         let calls: Vec<CallId> = [1, 2, 1_000, 1_700_000_000_000].map(|millis| ids.call(at(millis))).into();
         assert!(calls.is_sorted(), "{calls:?}");
         assert!((0..100).all(|_| ids.session() < 1 << 62));
         assert_ne!(ids.leg(), ids.leg());
+    }
+
+    /// Two mixes of the same groups are apart, and in the worker where the relay bridges the ports.
+    #[test]
+    fn mixes_of_two_groups_are_in_the_worker_of_their_bridge() {
+        for (workers, groups, worker) in [(4, [6, 9], 1), (4, [8, 9], 0), (1, [6, 9], 0), (0, [6, 9], 0)] {
+            let mut ids = Ids::new(StdRng::seed_from_u64(2), workers);
+            let mixes = [ids.mix_of(groups), ids.mix_of(groups)];
+            assert_ne!(mixes[0], mixes[1]);
+            let found = mixes.map(|mix| mix.0 % u64::try_from(workers.max(1)).unwrap());
+            assert_eq!(found, [worker; 2], "{workers} {groups:?}");
+        }
     }
 }

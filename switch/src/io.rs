@@ -152,6 +152,8 @@ pub enum MediaCommand {
         token: u64,
         /// The silence before the first prompt.
         lead: Duration,
+        /// The language of the built-in prompts from now on; `None` keeps that of the seat.
+        language: Option<Language>,
     },
     /// Play this sound to the party of the seat alone, in place of an earlier one and beside the prompts.
     PlaySound(SoundName),
@@ -297,6 +299,31 @@ pub struct LinkHold {
     pub by: LegId,
     /// Whether it is the linked party of this call; else that party hears music.
     pub is_own: bool,
+}
+
+/// A prompt for the parties of linked calls, as one of the calls shows it: the party of the other call takes the place of the
+/// one that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkedPrompt {
+    /// The prompt; its side is that of this call.
+    pub prompt: LivePrompt,
+    /// The language of the linked party of this call.
+    pub language: Language,
+    /// Whether this call reports its end.
+    pub reports: bool,
+}
+
+/// A step in the mix of two linked calls, which both of them get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkedStep {
+    /// End the prompt that plays.
+    EndPrompt(PlayResult),
+    /// Put the linked party, or that of the other call, on hold; `None` resumes.
+    Hold(Option<LinkHold>),
+    /// Play this prompt, in the place of one that plays.
+    Play(LinkedPrompt),
+    /// A step of the recording; whether this call orders it.
+    Record(RecordStep, bool),
 }
 
 /// The calling party.
@@ -455,14 +482,14 @@ pub enum Input {
     Failed(usize, u16, HangupCause),
     /// Put the party that this one talks to on hold, with music; `None` resumes.
     Hold(Option<Party>),
-    /// Put the linked party, or that of the other call, on hold; `None` resumes.
-    HoldLinked(Option<LinkHold>),
     /// A party hung up, or its dialog broke.
     HungUp(Party, HangupCause),
     /// The journal entry that delays the answer is written.
     Journalled,
     /// Relay a party of the call to a party of another call; the other party of this call stays until it is dismissed.
     Link(Party, Box<Linking>),
+    /// A step in this mix, which the linked calls share.
+    Linked(MixId, LinkedStep),
     /// Put the parties into a room instead of relaying between them; this party is hung up.
     Merge(Option<Party>),
     /// The call is not forwarded.
@@ -483,8 +510,8 @@ pub enum Input {
     PeerLeft(HangupCause),
     /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
     PickUp(Box<Awaited>),
-    /// Play this prompt, in the place of one that plays; `None` stops it.
-    Play(Option<LivePrompt>),
+    /// Play this prompt, in the place of one that plays, in the languages of the caller and the callee; `None` stops it.
+    Play(Option<LivePrompt>, [Language; 2]),
     /// A prompt ended at a port; carries its token.
     Played(PortId, u64),
     /// The media port after [`Output::OpenPort`]; `None` when no port is free.

@@ -8,13 +8,15 @@
 use std::time::Instant;
 
 use sidetone_call::media_plan;
+use sidetone_media::mix::MixId;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::language::Language;
 use sidetone_sip::sdp::{self, Codec, Direction, Negotiated, SessionDescription};
 
 use crate::ending::Ending;
-use crate::io::{LinkHold, Linking, MediaCommand, Output, Party, Peer};
+use crate::io::{LinkHold, LinkedStep, Linking, MediaCommand, Output, Party, Peer};
 use crate::leg::Leg;
+use crate::linked_mix::{self, connect};
 use crate::mixing::SeatHears;
 use crate::parties::{Link, Parked, Parties, State};
 use crate::transcoding::answer_back;
@@ -27,7 +29,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
         return;
     }
     parties.leave_own_mix();
-    leave_mix(parties);
+    linked_mix::leave(parties);
     let before = parties.link.take();
     let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
     if let Some(leg) = parties.leg_mut(party) {
@@ -43,7 +45,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
         from,
         to,
         parked: None,
-        hold: None,
+        mix: None,
         clashed: false,
     }));
     connect(parties);
@@ -53,7 +55,7 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
 /// Handles new terms of the other call's party; `None` when it is gone and another is awaited.
 pub(super) fn peer_changed(parties: &mut Parties, peer: Option<Peer>) {
     if peer.is_none() {
-        leave_mix(parties);
+        linked_mix::leave(parties);
     }
     let Some(link) = &mut parties.link else { return };
     link.peer = peer;
@@ -66,6 +68,7 @@ pub(super) fn park(parties: &mut Parties, party: Party, parked: Parked) {
     if !parties.is_up() || parties.leg(party).and_then(Leg::formats).is_none() {
         return;
     }
+    linked_mix::leave(parties);
     parties.await_peer(party);
     if let Some(link) = &mut parties.link {
         link.parked = Some(parked);
@@ -99,43 +102,11 @@ pub(super) fn timeout(parties: &mut Parties, now: Instant) {
     }
 }
 
-/// Puts the linked party, or that of the other call, on hold; `None` resumes. Each call seats its own party in a mix.
-pub(super) fn hold(parties: &mut Parties, hold: Option<LinkHold>) {
-    let Some(link) = parties.link.as_mut().filter(|link| link.peer.is_some()) else { return };
-    let (party, before) = (link.party, std::mem::replace(&mut link.hold, hold));
-    if before == hold {
-        return;
-    }
-    let (mix, organisation) = (parties.own_mix_id(), parties.facts.organisation);
-    let formats = parties.leg(party).and_then(Leg::formats).map(Box::new);
-    match hold {
-        Some(LinkHold { is_own, .. }) => {
-            let hears = if is_own { SeatHears::Nothing } else { SeatHears::Music };
-            let language = Language::default();
-            let join = formats.map(|formats| MediaCommand::Join {
-                mix,
-                organisation,
-                language,
-                formats,
-                muted: true,
-                hears,
-            });
-            parties.tell(party, join);
-        }
-        None => {
-            parties.tell(party, Some(MediaCommand::Leave));
-            connect(parties);
-        }
-    }
-    align(parties);
-}
-
-/// Ends the seat of a party that is parked, or on hold.
-fn leave_mix(parties: &mut Parties) {
-    let Some(link) = &mut parties.link else { return };
-    let (party, parked, hold) = (link.party, link.parked.take(), link.hold.take());
-    if parked.is_some() || hold.is_some() {
-        parties.tell(party, Some(MediaCommand::Leave));
+/// Carries out a step in the mix that this call shares with the linked one.
+pub(super) fn mix(parties: &mut Parties, id: MixId, step: LinkedStep) {
+    linked_mix::step(parties, id, step);
+    if matches!(step, LinkedStep::Hold(_)) {
+        align(parties);
     }
 }
 
@@ -175,7 +146,7 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
     }
     let mut towards =
         parties.link.as_ref().and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
-    if parties.link.as_ref().is_some_and(|link| link.hold.is_some()) {
+    if parties.link.as_ref().is_some_and(|link| link.hold().is_some()) {
         let direction = wanted(parties);
         towards
             .iter_mut()
@@ -234,7 +205,7 @@ pub(super) fn offered(
 /// Applies the result of a negotiation of the linked party, and reports it to the other call if it changed.
 pub(super) fn settled(parties: &mut Parties, party: Party) {
     parties.describe(party);
-    if parties.link.as_ref().is_some_and(|link| link.parked.is_some() || link.hold.is_some()) {
+    if parties.link.as_ref().is_some_and(|link| link.parked.is_some() || link.mix.is_some()) {
         let formats = parties.leg(party).and_then(Leg::formats);
         parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
     }
@@ -294,7 +265,7 @@ fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<C
 /// Returns the direction that the linked party is to have, from our view.
 fn wanted(parties: &Parties) -> Direction {
     let Some(link) = &parties.link else { return Direction::SendRecv };
-    match link.hold {
+    match link.hold() {
         Some(LinkHold { is_own: true, .. }) => Direction::Inactive,
         Some(LinkHold { is_own: false, .. }) => Direction::SendOnly,
         None => link.peer.as_ref().map_or(Direction::SendRecv, |peer| peer.wanted),
@@ -309,16 +280,4 @@ fn offer_with(leg: &mut Leg, direction: Direction, codecs: Option<Vec<Codec>>) -
         audio.codecs = codecs.clone().unwrap_or_else(|| std::mem::take(&mut audio.codecs));
     }
     leg.exchange.send_offer(fresh).ok()
-}
-
-/// Relays the linked party's packets to the other party.
-fn connect(parties: &mut Parties) {
-    // A party on hold hears only the mix.
-    let Some(link) = parties.link.as_ref().filter(|link| link.hold.is_none()) else { return };
-    let (party, Some(peer)) = (link.party, &link.peer) else { return };
-    let Some(leg) = parties.leg(party) else { return };
-    let (bridge, plan) = (leg.bridge_towards(peer.port, &peer.negotiated), leg.plan_for(&peer.negotiated));
-    parties.tell(party, bridge);
-    let command = parties.leg_mut(party).and_then(|leg| leg.transcode(plan));
-    parties.tell(party, command);
 }

@@ -280,7 +280,7 @@ impl LiveCall {
     /// Returns the leg that a program let hold; after a transfer it may be a leg of the linked call.
     pub(super) fn held_by(&self) -> Option<LegId> {
         let parties = self.call.parties();
-        let of_link = || Some(parties.link.as_ref()?.hold?.by);
+        let of_link = || Some(parties.link.as_ref()?.hold()?.by);
         parties.holder().and_then(|party| Some(self.identity_of(party)?.id)).or_else(of_link)
     }
 

@@ -66,6 +66,7 @@ use crate::shared::Shared;
 use crate::sip_to_call::{self, SipToCall};
 use crate::star_codes::StarCodes;
 use crate::star_dialling;
+use crate::star_parking;
 use crate::subscriptions;
 pub use crate::switch_io::{Input, Notice, Output, Settings, SwitchConfig};
 use crate::transferring;
@@ -115,7 +116,7 @@ impl Switch {
                 transfers: Transfers::default(),
                 star_codes: StarCodes::default(),
             },
-            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng)),
+            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng, config.media_workers)),
             senders,
             registrations: Registrations::default(),
             changed_bindings: ChangedBindings::default(),
@@ -514,7 +515,7 @@ impl Switch {
                 return self.shared.respond(now, key, Reply::new(StatusCode::FORBIDDEN));
             }
         }
-        referring::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
+        star_parking::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
     }
 
     fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {

@@ -11,13 +11,15 @@ use sidetone_model::call_operation::{
 use sidetone_model::call_prompt::LivePrompt;
 use sidetone_model::ids::{CallId, ConferenceSessionId, LegId, OrganisationId, RoomId};
 use sidetone_model::problem::FieldProblem;
+use sidetone_model::room::{DialRequest, Role};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
 use crate::conference::Goal;
-use crate::io::{Input, LinkHold, Party};
-use crate::leg::Leg;
+use crate::dialling::Dialler;
+use crate::io::{Input, Party};
+use crate::linked_operations::{self, language_of};
 use crate::live::{Asked, LiveCall};
 use crate::parking;
 use crate::placement::Refused;
@@ -26,7 +28,8 @@ use crate::requested::Requester;
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer};
 
-/// Begins an operation; returns the call of the target of a transfer, and else the same call.
+/// Begins an operation; returns the call of the target of a transfer, the linked call that is recorded too, and else the same
+/// call.
 ///
 /// # Errors
 /// Why it is refused; nothing was done.
@@ -42,7 +45,9 @@ pub(super) fn operate(
         CallOperation::MoveToRoom(order) => move_to_room(now, order, control, shared),
         CallOperation::Park(order) => {
             let parker = (order.call, party(live(control, order.call)?, order.leg)?);
-            parking::park(now, order, parker, control, shared)
+            parking::park(now, order, parker, control, shared).inspect(|_| {
+                control.transfers.dismiss(parker.0, parker.1);
+            })
         }
         CallOperation::PickUp(order) => parking::pick_up(now, order, control, shared),
         CallOperation::Play(call, prompt) => play(now, call, prompt, control, shared),
@@ -69,6 +74,11 @@ pub(super) fn judge(
     shared: &mut Shared,
 ) -> Vec<FieldProblem> {
     let (call, leg, to, with, room) = match given {
+        GivenFields::Dial { organisation, kind, target } => {
+            let request = DialRequest { kind, target, role: Role::Participant, confirm: false };
+            let found = Dialler(control.placing(shared)).may_dial(now, organisation, &request);
+            return found.err().and_then(|refused| refused.wrong_target()).into_iter().collect();
+        }
         GivenFields::Operation { call, leg, to, with, room } => (call, leg, to, with, room),
         GivenFields::Placement { organisation, to, caller_id, .. } => {
             let mut requester = Requester(control.placing(shared));
@@ -195,7 +205,8 @@ fn hold(
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
     if let Some(other) = live.linked {
-        return hold_linked(now, (call, party(live, leg)?), other, control, shared);
+        let holder = (call, party(live, leg)?);
+        return linked_operations::hold(now, holder, other, control, shared);
     }
     may_mix(live)?;
     let holder = party(live, leg)?;
@@ -204,37 +215,6 @@ fn hold(
     }
     control.feed(now, call, Input::Hold(Some(holder)), shared);
     Ok(call)
-}
-
-/// Puts the party of a linked call on hold.
-fn hold_linked(
-    now: Now,
-    holder: Place,
-    held: Place,
-    control: &mut CallControl,
-    shared: &mut Shared,
-) -> Result<CallId, OperationRefused> {
-    let by =
-        control.calls.get(holder.0).and_then(|live| live.identity_of(holder.1)).map(|identity| identity.id);
-    let by = by.ok_or(OperationRefused::Gone)?;
-    for (call, party) in [holder, held] {
-        let there = live(control, call)?;
-        let parties = there.call.parties();
-        let why = if !parties.is_linked(party) || !parties.has_peer() {
-            "the leg talks to no party now"
-        } else if there.held_by().is_some_and(|present| present != by) {
-            "the other party holds the call: resume it first"
-        } else if !parties.leg(party).is_some_and(Leg::is_mixable) {
-            "the codec of a party cannot be decoded here"
-        } else {
-            continue;
-        };
-        return Err(OperationRefused::Conflict(why.to_owned()));
-    }
-    for ((call, _), is_own) in [(holder, true), (held, false)] {
-        control.feed(now, call, Input::HoldLinked(Some(LinkHold { by, is_own })), shared);
-    }
-    Ok(holder.0)
 }
 
 fn unhold(
@@ -247,14 +227,10 @@ fn unhold(
     if live.held_by().is_none() {
         return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
     }
-    match live.linked {
-        None => control.feed(now, call, Input::Hold(None), shared),
-        Some((other, _)) => {
-            for call in [call, other] {
-                control.feed(now, call, Input::HoldLinked(None), shared);
-            }
-        }
+    if live.linked.is_some() {
+        return linked_operations::unhold(now, call, control, shared);
     }
+    control.feed(now, call, Input::Hold(None), shared);
     Ok(call)
 }
 
@@ -266,10 +242,15 @@ fn play(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
+    if live.linked.is_some() {
+        return linked_operations::play(now, call, prompt, control, shared);
+    }
     if prompt.is_some() {
         may_mix(live)?;
     }
-    control.feed(now, call, Input::Play(prompt), shared);
+    let callee = live.call.parties().callee().map_or(Party::Caller, Party::Callee);
+    let languages = [Party::Caller, callee].map(|party| language_of(live, party, &shared.directory));
+    control.feed(now, call, Input::Play(prompt, languages), shared);
     Ok(call)
 }
 
@@ -281,6 +262,9 @@ fn record(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
+    if live.linked.is_some() {
+        return linked_operations::record(now, call, step, control, shared);
+    }
     match (live.call.parties().recording(), step) {
         (Some(_), RecordStep::Start(_)) => {
             return Err(OperationRefused::Conflict("the call is recorded already".to_owned()));
@@ -306,7 +290,8 @@ pub(super) fn recorded(
         |live: &&LiveCall| live.call.parties().recording().is_some_and(|present| present.id.0 == recording.0);
     let call = control.calls.iter().find(is_of).map(|live| live.call.facts().call);
     if let Some(call) = call {
-        control.feed(now, call, Input::Record(RecordStep::Stop), shared);
+        // Fails when the call ends at this moment; then it is not recorded either.
+        let _ = record(now, call, RecordStep::Stop, control, shared);
     }
 }
 
@@ -315,8 +300,6 @@ fn may_mix(live: &LiveCall) -> Result<(), OperationRefused> {
     let parties = live.call.parties();
     let why = if live.goal.is_some() {
         "the call is in a room: control it by the operations of the room"
-    } else if live.linked.is_some() {
-        "the call is linked with another call by a transfer"
     } else if !live.call.can_merge() {
         "both parties must have answered, and talk to each other in this call: try again"
     } else if !parties.can_mix() {

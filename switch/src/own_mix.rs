@@ -71,8 +71,8 @@ pub(super) fn record(parties: &mut Parties, step: RecordStep) {
     seat(parties, callee);
 }
 
-/// Plays a prompt in the place of one that plays; `None` stops it.
-pub(super) fn play(parties: &mut Parties, prompt: Option<LivePrompt>) {
+/// Plays a prompt in the place of one that plays, in the languages of the caller and the callee; `None` stops it.
+pub(super) fn play(parties: &mut Parties, prompt: Option<LivePrompt>, languages: [Language; 2]) {
     let Some(callee) = parties.callee().filter(|_| prompt.is_none() || parties.can_mix()) else { return };
     let Some(prompt) = prompt else {
         return end_prompt(parties, callee, PlayResult::Stopped);
@@ -93,9 +93,10 @@ pub(super) fn play(parties: &mut Parties, prompt: Option<LivePrompt>) {
         }
         silence(parties);
     }
-    for party in [Party::Caller, Party::Callee(callee)].into_iter().filter(|party| playing.is_for(*party)) {
-        let (prompts, token) = (vec![prompt.prompt], playing.token());
-        parties.tell(party, Some(MediaCommand::Play { prompts, token, lead: Duration::ZERO }));
+    let heard = [Party::Caller, Party::Callee(callee)].into_iter().zip(languages);
+    for (party, language) in heard.filter(|(party, _)| playing.is_for(*party)) {
+        let (prompts, token, language) = (vec![prompt.prompt], playing.token(), Some(language));
+        parties.tell(party, Some(MediaCommand::Play { prompts, token, lead: Duration::ZERO, language }));
     }
 }
 

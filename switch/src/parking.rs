@@ -22,7 +22,7 @@ use crate::referring::{self, TRANSFERS_MAX};
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer, Unparks};
 
-/// Parks the party that `parker` talks to; returns its call.
+/// Parks the party that `parker` talks to; returns its call. The caller of this function then hangs up the parker.
 ///
 /// # Errors
 /// Why it is not parked.
@@ -57,7 +57,6 @@ pub(super) fn park(
         }
     }
     control.feed(now, transferee.0, Input::Park(transferee.1, place, now.instant + wait), shared);
-    control.feed(now, parker.0, Input::Dismiss(parker.1, HangupCause::NormalClearing), shared);
     Ok(transferee.0)
 }
 
@@ -120,16 +119,19 @@ pub(super) fn failed(now: Now, transfer: &Transfer, control: &mut CallControl, s
 }
 
 /// A party that waits to be picked up.
-struct Waiting {
-    transfer: Transfer,
-    awaited: Awaited,
-    shown: LegIdentity,
-    group: u64,
-    transfers: u8,
+pub(super) struct Waiting {
+    pub(super) transfer: Transfer,
+    pub(super) awaited: Awaited,
+    /// How the party is shown to the extension.
+    pub(super) shown: LegIdentity,
+    /// The media group of its port.
+    pub(super) group: u64,
+    /// The transfers that led to its call.
+    pub(super) transfers: u8,
 }
 
 /// Returns the party of a call that waits: in a slot, or for an answer.
-fn waiting(live: &LiveCall) -> Option<Waiting> {
+pub(super) fn waiting(live: &LiveCall) -> Option<Waiting> {
     let (parties, call) = (live.call.parties(), live.call.facts().call);
     let (party, settled, policy) = match &parties.link {
         Some(link) if link.parked.is_some() => {

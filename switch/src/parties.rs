@@ -17,7 +17,7 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
 
-use crate::call_mix::{OwnMix, Seats};
+use crate::call_mix::{LinkedMix, OwnMix, Seats};
 use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::Leg;
 use crate::mixing::MixOrder;
@@ -119,10 +119,22 @@ pub(super) struct Link {
     pub(super) to: Option<CallId>,
     /// The slot that `party` waits in.
     pub(super) parked: Option<Parked>,
-    /// The hold of a program, by either party.
-    pub(super) hold: Option<LinkHold>,
+    /// The mix of both calls, while a program uses it.
+    pub(super) mix: Option<Box<LinkedMix>>,
     /// Whether our last offer clashed with one of the party, and is to be repeated.
     pub(super) clashed: bool,
+}
+
+impl Link {
+    /// Returns the hold of a program, by either party.
+    pub(super) fn hold(&self) -> Option<LinkHold> {
+        self.mix.as_ref()?.hold
+    }
+
+    /// Whether the linked party is the caller of its call.
+    pub(super) fn is_caller(&self) -> bool {
+        self.party == Party::Caller
+    }
 }
 
 /// A party that waits in a slot.
@@ -558,7 +570,15 @@ impl Parties {
 
     /// Returns the prompt that plays.
     pub(super) fn prompt(&self) -> Option<LivePrompt> {
-        Some(self.own_mix.as_ref()?.playing?.prompt)
+        match &self.own_mix {
+            Some(mix) => mix.playing.map(|playing| playing.prompt),
+            None => self.linked_mix()?.playing.map(|playing| playing.order.prompt),
+        }
+    }
+
+    /// Returns the mix of this call and the linked one.
+    pub(super) fn linked_mix(&self) -> Option<&LinkedMix> {
+        self.link.as_ref()?.mix.as_deref()
     }
 
     /// Returns the id of the mix of the call's own.
@@ -569,7 +589,8 @@ impl Parties {
 
     /// Returns the recording of the call.
     pub(super) fn recording(&self) -> Option<LiveRecording> {
-        self.own_mix.as_ref().and_then(|mix| mix.recording)
+        let own = self.own_mix.as_ref().and_then(|mix| mix.recording);
+        own.or_else(|| self.linked_mix()?.recording)
     }
 
     /// Returns the party that a program let put the other on hold.
@@ -597,7 +618,7 @@ impl Parties {
             from,
             to,
             parked: None,
-            hold: None,
+            mix: None,
             clashed: false,
         }));
     }

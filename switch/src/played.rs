@@ -6,6 +6,7 @@ use sidetone_model::time::Now;
 use crate::call_control::CallControl;
 use crate::conference;
 use crate::io::{Input, PortId};
+use crate::linked_operations;
 use crate::live::LiveCall;
 use crate::shared::Shared;
 
@@ -17,6 +18,7 @@ pub(super) fn played(now: Now, port: PortId, token: u64, control: &mut CallContr
         control.feed(now, call, Input::End(HangupCause::NormalClearing), shared);
     } else if control.calls.get(call).is_some_and(has_prompt) {
         control.feed(now, call, Input::Played(port, token), shared);
+        linked_operations::played(now, call, control, shared);
     } else if let Some(leg) = control.calls.leg_at(port).filter(|leg| control.conferences.has(*leg)) {
         control.conferences.handle_input(now, conference::Input::Played(leg, token));
     }

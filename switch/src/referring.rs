@@ -28,7 +28,7 @@ use crate::transfers::{Place, Subscription, Transfer, far_of};
 
 /// What a Refer-To asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     /// A call to this number.
     Number(String),
     /// The place of the sender in this dialog.
@@ -86,7 +86,7 @@ pub(super) fn refer(
 }
 
 /// Checks whether the sender may transfer now.
-fn checked(
+pub(super) fn checked(
     leg: LegKey,
     request: &Request,
     control: &CallControl,
@@ -166,7 +166,7 @@ fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer, Refusal> {
 }
 
 /// Reads Refer-To.
-fn target_of(request: &Request) -> Result<Target, Refusal> {
+pub(super) fn target_of(request: &Request) -> Result<Target, Refusal> {
     let bad = |why| (StatusCode::BAD_REQUEST, why);
     if request.header_all("Refer-To").count() != 1 {
         return Err(bad("One Refer-To Expected"));
@@ -202,7 +202,7 @@ fn event_of(request: &Request, earlier: u8) -> String {
 }
 
 /// Accepts the REFER.
-fn accept(
+pub(super) fn accept(
     now: Now,
     key: &ServerKey,
     request: &Request,

@@ -45,7 +45,8 @@ impl StarCodes {
             muted: true,
             hears: SeatHears::Room,
         };
-        let play = MediaCommand::Play { prompts: vec![Prompt::Joined], token: 0, lead: Duration::ZERO };
+        let prompts = vec![Prompt::Joined];
+        let play = MediaCommand::Play { prompts, token: 0, lead: Duration::ZERO, language: None };
         outputs.extend([join, play].map(|command| Output::Media(leg.port(), command)));
     }
 

@@ -1,4 +1,5 @@
-//! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension.
+//! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension, or takes a waiting
+//! party (`star_pickup`).
 //!
 //! The driver stores the change. Then the phone is answered, hears a chime, and is hung up. A change that is refused or
 //! cannot be stored refuses the INVITE, so that the phone plays its own tone. In an organisation that has switched star
@@ -22,6 +23,7 @@ use crate::message_parts::status_code;
 use crate::placement::Refused;
 use crate::shared::Shared;
 use crate::star_codes::Waiting;
+use crate::star_pickup;
 use crate::switch_io::Output;
 
 /// Takes the INVITE of an extension that dials a star code; returns any other INVITE.
@@ -34,13 +36,24 @@ pub(super) fn dial(
     shared: &mut Shared,
 ) -> Option<Invitation> {
     let Sender::Extension(by) = sender else { return Some(invitation) };
-    let Some(code) = read(dialled) else { return Some(invitation) };
-    let codes = &mut control.star_codes;
+    let (wanted, code) = (star_pickup::read(dialled), read(dialled));
+    if wanted.is_none() && code.is_none() {
+        return Some(invitation);
+    }
     let organisation = shared.directory.extension(*by).map(|extension| extension.organisation_id);
     let settings = organisation.and_then(|known| shared.directory.organisation(known));
     if settings.is_some_and(|settings| !settings.star_codes) {
         return Some(invitation);
     }
+    if let Some(wanted) = wanted {
+        let taken = star_pickup::dial(now, *by, &wanted, invitation, control, shared);
+        if let Err((invitation, status)) = taken {
+            refuse(now, *by, (&invitation, dialled), status, control, shared);
+        }
+        return None;
+    }
+    let code = code?;
+    let codes = &mut control.star_codes;
     let is_waiting = codes.waiting.get(by).is_some_and(|waiting| is_there(&waiting.invitation, shared));
     match (code, organisation) {
         (Ok(_), _) if is_waiting => {

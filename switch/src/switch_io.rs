@@ -237,6 +237,8 @@ pub struct SwitchConfig {
     pub credit_warning: Duration,
     /// The limits of rooms.
     pub rooms: RoomsConfig,
+    /// The worker threads of the relay: media group modulo this number is the worker of a port or mix.
+    pub media_workers: usize,
     /// The limits of reading messages from unknown senders.
     pub admission: AdmissionConfig,
     /// Any instant not after the first input.

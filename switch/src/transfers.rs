@@ -85,10 +85,14 @@ impl Subscription {
     /// Returns the NOTIFY about a response of the target; a final one ends the subscription.
     fn notify(&self, status: StatusCode) -> Effect {
         let state = match status.is_final() {
-            true => "terminated;reason=noresource".to_owned(),
+            true => ENDED.to_owned(),
             false => format!("active;expires={EXPIRES_S}"),
         };
         let fragment = format!("SIP/2.0 {} {}\r\n", status.as_u16(), status.default_reason());
+        self.notify_of(&state, fragment)
+    }
+
+    fn notify_of(&self, state: &str, fragment: String) -> Effect {
         let extra = Extra::new()
             .header("Event", &self.event)
             .header("Subscription-State", state)
@@ -162,6 +166,12 @@ impl Transfers {
     /// Queues the move of a call's other party into the room that the call has as its goal.
     pub(super) fn enter_room(&mut self, call: CallId, without: Party) {
         self.effects.push_back(Effect::Feed(call, Input::Merge(Some(without))));
+    }
+
+    /// Queues a NOTIFY with the final result in these words, a status line.
+    pub(super) fn notify_of(&mut self, transfer: &Transfer, fragment: &str) {
+        let notified = transfer.subscription.as_ref();
+        self.effects.extend(notified.map(|subscription| subscription.notify_of(ENDED, fragment.to_owned())));
     }
 
     /// Queues a NOTIFY to the transferring party.
@@ -313,6 +323,8 @@ pub(super) fn cause_of(status: u16) -> HangupCause {
     HangupCause::from_sip_status(status_code(status).as_u16())
 }
 
+/// The state of a subscription that ends (RFC 6665 §4.1.3).
+const ENDED: &str = "terminated;reason=noresource";
 /// 181 (Call Is Being Forwarded).
 const FORWARDED: u16 = 181;
 /// The lifetime of a subscription; longer than any ringing time.

@@ -188,6 +188,7 @@ impl Bench {
             trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
             rooms: RoomsConfig::default(),
+            media_workers: 4,
             admission,
             epoch: start,
         };

@@ -17,12 +17,12 @@ use crate::site::{KEY, Site, calls, directory, found, post, send, within};
 use crate::tones::{WINDOW_MS, levels};
 
 /// What the caller says, the callee says, and the prompt contains; none is a harmonic of another.
-const TONES: [u32; 3] = [617, 430, 1_000];
-const CALLER: usize = 0;
-const CALLEE: usize = 1;
-const PROMPT: usize = 2;
+pub(crate) const TONES: [u32; 3] = [617, 430, 1_000];
+pub(crate) const CALLER: usize = 0;
+pub(crate) const CALLEE: usize = 1;
+pub(crate) const PROMPT: usize = 2;
 
-async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (Arc<Phone>, Heard) {
+pub(crate) async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (Arc<Phone>, Heard) {
     let heard = Heard::new();
     let answering = Answering::Answer { after: Duration::ZERO, talk: None };
     let config = PhoneConfig {
@@ -35,7 +35,7 @@ async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (Arc<Phone>,
 }
 
 /// Whether the last moment that was heard contains this tone and no other.
-fn hears_only(heard: &Heard, tone: usize) -> Option<()> {
+pub(crate) fn hears_only(heard: &Heard, tone: usize) -> Option<()> {
     let (pcm, rate_hz) = heard.lately(WINDOW_MS)?;
     let levels = levels(&pcm, rate_hz, &TONES);
     let fits = |(at, level): (usize, &f64)| if at == tone { *level > -6.0 } else { *level < -30.0 };
@@ -62,7 +62,7 @@ fn wav() -> Vec<u8> {
 }
 
 /// Stores the prompt `goodbye` of the organisation.
-async fn store_prompt(site: &Site) {
+pub(crate) async fn store_prompt(site: &Site) {
     let (_, page) = site.get("/organisations").await;
     let organisation = page["items"][0]["id"].as_str().unwrap().to_owned();
     let wav = wav();
@@ -142,6 +142,8 @@ async fn play_to_either_side(number: &str, codec: &str) {
         (json!({"prompt": "nothing"}), 422, "prompt: "),
         (json!({"prompt": "goodbye", "side": "a"}), 422, "side: "),
         (json!({"side": "both"}), 400, "prompt: "),
+        (json!({"side": "a"}), 422, "prompt: "),
+        (json!({"side": "a"}), 422, "side: "),
     ] {
         let (answered, error) =
             post(talk.site.http, &format!("{}/play", talk.path), "", &body.to_string()).await;

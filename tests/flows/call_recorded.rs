@@ -30,14 +30,14 @@ async fn saying(site: &Site, number: &str, codec: &str, hz: u32) -> (Arc<Phone>,
     (Arc::new(site.phone_of(config).await), heard)
 }
 
-async fn recordings(site: &Site, call: &str) -> Vec<Value> {
+pub(crate) async fn recordings(site: &Site, call: &str) -> Vec<Value> {
     let (status, list) = site.get(&format!("/cdrs/{call}/recordings")).await;
     assert_eq!(status, 200, "{list}");
     list["items"].as_array().unwrap().clone()
 }
 
 /// The channels of a file with two.
-fn channels(file: &[u8]) -> [Vec<i16>; 2] {
+pub(crate) fn channels(file: &[u8]) -> [Vec<i16>; 2] {
     assert_eq!(
         (&file[..4], file[58], file[60..64].to_vec()),
         (b"RIFF".as_slice(), 2, 16_000_u32.to_le_bytes().to_vec())
@@ -166,12 +166,12 @@ async fn a_full_disk_is_a_conflict() {
     assert_eq!(recordings(&site, &call).await, Vec::<Value>::new(), "nothing of it is left");
 }
 
-async fn delete(site: &Site, path: &str) -> u16 {
+pub(crate) async fn delete(site: &Site, path: &str) -> u16 {
     send(site.http, "DELETE", path, &Value::Null).await.0
 }
 
 /// Waits until the file of a recording has grown by so many bytes.
-async fn grown(site: &Site, recording: &Value, by: u64) {
+pub(crate) async fn grown(site: &Site, recording: &Value, by: u64) {
     let id = recording["recording_id"].as_str().unwrap();
     let size = || {
         let dirs = std::fs::read_dir(site.dir.path().join("recordings")).into_iter().flatten();

@@ -40,6 +40,7 @@ mod guessing;
 mod hep;
 mod kept_signalling;
 mod lamps;
+mod linked_calls;
 mod live_calls;
 mod live_equals_offline;
 mod managed;
@@ -77,6 +78,7 @@ mod signalling;
 #[path = "../common/site.rs"]
 mod site;
 mod srtp;
+mod star_pickup;
 mod strangers;
 mod stream;
 #[path = "../common/tones.rs"]

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::recorded::{get_bytes, grown, post_empty};
 use crate::room::directory as room_directory;
-use crate::site::{Site, answering, calls, established, found, open_end, post, within};
+use crate::site::{Site, answering, calls, established, found, open_end, post, send, within};
 
 /// Two phones that talk.
 struct Talk {
@@ -120,7 +120,9 @@ async fn what_cannot_be_merged_says_why() {
 /// Merged calls have no stored room: their session and their recording are read by the switch's name of their room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_session_and_the_recording_of_merged_calls_can_be_read() {
-    let site = Site::with(&room_directory(1006)).await;
+    let listens = "\"recordings:listen\"";
+    let directory = room_directory(1006).replace(listens, &format!("{listens}, \"recordings:delete\""));
+    let site = Site::with(&directory).await;
     let (one, two) = (talk(&site, "1001", "1002").await, talk(&site, "1003", "1004").await);
     let (status, room) = merge(&site, &one.uuid, json!({"with": two.uuid})).await;
     assert_eq!(status, 200, "{room:#}");
@@ -156,6 +158,12 @@ async fn the_session_and_the_recording_of_merged_calls_can_be_read() {
     assert_eq!(numbers.collect::<Vec<_>>(), ["1001", "1002", "1003", "1004"]);
     let (status, _, file) = get_bytes(site.http, &audio, "").await;
     assert_eq!((status, over["recording_bytes"].as_u64()), (200, Some(file.len() as u64)), "{over:#}");
+    let recording = format!("{session}/recording");
+    for status in [204, 404] {
+        assert_eq!(send(site.http, "DELETE", &recording, &Value::Null).await.0, status);
+    }
+    assert_eq!(get_bytes(site.http, &audio, "").await.0, 404, "it is deleted");
+    assert_eq!(site.get(&session).await.1["has_recording"], false);
     let nowhere = format!("/conferences/svc-conf-{}/sessions", two.uuid);
     for (path, status) in [(nowhere.as_str(), 404), ("/conferences/lobby/sessions", 404)] {
         assert_eq!(site.get(path).await.0, status, "{path}");

@@ -7,10 +7,10 @@ use sidetone_media::audio::wav::header;
 use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::page::{Page, Window};
 use sidetone_model::ports::PortFuture;
-use sidetone_model::problem::Problem;
+use sidetone_model::problem::{FieldProblem, Problem};
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_model::room::{
-    Control, ControlDone, ControlRefused, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
+    Control, ControlDone, ControlRefused, DialKind, DialRequest, GainChange, LiveMember, LiveRoom, LiveRooms,
     MemberGain, PlayingSound, Requester, Role, RoomDialled, RoomName, RoomViewer,
 };
 use uuid::Uuid;
@@ -64,6 +64,17 @@ impl LiveRooms for Party {
                 (None, _) => Ok(ControlDone::Done),
             }
         })
+    }
+
+    fn wrong_target(
+        &self,
+        _: OrganisationId,
+        kind: DialKind,
+        target: String,
+    ) -> PortFuture<'_, Vec<FieldProblem>> {
+        let unknown = (kind, target.as_str()) == (DialKind::Extension, "1999");
+        let problem = unknown.then(|| ControlRefused::NoExtension(target).wrong_target().unwrap());
+        Box::pin(async move { Ok(Vec::from_iter(problem)) })
     }
 
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled> {
@@ -449,6 +460,29 @@ fn somebody_is_dialled_into_a_room() {
         json!({"kind": "extension", "target": "+44", "role": "participant"}),
         "target: must be 1 to 15 digits",
     );
+    // What only the directory knows is named beside what is wrong in itself.
+    for (body, status, said) in [
+        (
+            json!({"kind": "extension", "target": "1999", "role": "guest", "confirm": 1}),
+            422,
+            "target: the organisation has no extension 1999; role: must be participant or moderator; \
+             confirm: must be true or false, not a number",
+        ),
+        (
+            json!({"kind": "extension", "target": "1001", "role": "guest"}),
+            400,
+            "role: must be participant or moderator",
+        ),
+        (
+            json!({"kind": "fax", "target": "1999", "role": "guest"}),
+            400,
+            "kind: must be extension or external; \
+          role: must be participant or moderator",
+        ),
+    ] {
+        let answer = desk.post(As::Rooms, &path, body);
+        assert_eq!((answer.status, answer.message()), (status, said));
+    }
     let refusals = [
         (ControlRefused::NoCredit, 409, "no credit"),
         (ControlRefused::Unregistered("1001".into()), 409, "no phone of extension 1001 is registered"),

@@ -9,9 +9,9 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
 use sidetone_media::time::Micros;
 use sidetone_model::access::Scope;
-use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, NodeId, OrganisationId, RoomId};
 use sidetone_model::room::rows::{RecordingRow, Rows, SessionRow};
-use sidetone_model::room::{NewRoom, Pin, RoomPin, Rooms as _};
+use sidetone_model::room::{NewRoom, Pin, RoomName, RoomPin, Rooms as _};
 use uuid::Uuid;
 
 use crate::face::{Face, Ground, Ready, key, request};
@@ -70,6 +70,9 @@ const DELETED: u128 = 5;
 const LOST: u128 = 6;
 const LIVE_AND_SILENT: u128 = 7;
 const ELSEWHERE: u128 = 8;
+/// Of calls of Acme's that were merged, and of calls of Bolt's.
+const MERGED: u128 = 9;
+const MERGED_ELSEWHERE: u128 = 10;
 
 fn session(number: u128) -> ConferenceSessionId {
     ConferenceSessionId(Uuid::from_u128(0x5E55_0000 + number))
@@ -85,8 +88,11 @@ impl Site {
             let id = |name| snapshot.organisations.iter().find(|found| found.name == name).unwrap().id;
             let (acme, bolt) = (id("Acme"), id("Bolt"));
             let (room, foreign) = (made(&ground, acme).await, made(&ground, bolt).await);
-            record(&files, acme);
+            record(&files, acme, COMPLETE);
+            record(&files, acme, MERGED);
             furnish(&ground, acme, room).await;
+            merged(&ground, acme, MERGED).await;
+            merged(&ground, bolt, MERGED_ELSEWHERE).await;
             let shared = Arc::new(ground.store.clone());
             let playback = Playback::new(NODE, ground.store, files);
             let state = ApiState::new(
@@ -137,9 +143,9 @@ async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
 }
 
 /// Ten seconds that count upwards, by the recorder itself.
-fn record(disk: &DataDisk, owner: OrganisationId) {
+fn record(disk: &DataDisk, owner: OrganisationId, number: u128) {
     let mut recordings = Recordings::new(disk.clone(), 0, Arc::default());
-    let (begin, mut sink) = Begin::new(owner, session(COMPLETE), &Arc::default());
+    let (begin, mut sink) = Begin::new(owner, session(number), &Arc::default());
     recordings.begin(begin);
     for frame in 0..FRAMES {
         let pcm: [i16; 320] = std::array::from_fn(|n| (frame * 320 + n as i64) as i16);
@@ -195,6 +201,35 @@ async fn furnish(ground: &Ground, organisation_id: OrganisationId, room: RoomId)
         ..Rows::default()
     };
     ground.store.store_sessions(NodeId(Uuid::from_u128(2)), &elsewhere).await.unwrap();
+}
+
+/// The room of merged calls that a session is of.
+fn merged_room(number: u128) -> RoomName {
+    RoomName::Merged(CallId(Uuid::from_u128(0xCA11_0000 + number)))
+}
+
+/// A session of merged calls that is over, with its recording.
+async fn merged(ground: &Ground, organisation_id: OrganisationId, number: u128) {
+    let row = SessionRow {
+        id: session(number),
+        organisation_id,
+        room: merged_room(number),
+        room_id: None,
+        room_name: "Merged".to_owned(),
+        started_at: at(1),
+        ended_at: Some(at(2)),
+        seen_at: at(2),
+        peak_members: 4,
+        is_recorded: true,
+        is_recording: false,
+        recording_channels: 1,
+        events: 0,
+        revision: 1,
+    };
+    let bytes = FRAMES as u64 * 640 + 80;
+    let recording = RecordingRow { session: session(number), organisation_id, bytes, error: None };
+    let rows = Rows { sessions: vec![row], recordings: vec![recording], ..Rows::default() };
+    ground.store.store_sessions(NODE, &rows).await.unwrap();
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
@@ -366,6 +401,38 @@ fn a_deleted_recording_is_gone_and_its_session_remains() {
     }
     // A crash between the file and the entry: the deletion is repeated.
     assert_eq!((delete(LOST).0, delete(LOST).0), (204, 404));
+}
+
+/// The recording of merged calls is deleted by the name of their room, and only by its organisation.
+#[test]
+fn the_recording_of_merged_calls_is_deleted_by_its_organisation_alone() {
+    let site = Site::start();
+    let path = |room: u128, number: u128| {
+        format!("/conferences/{}/sessions/{}/recording", merged_room(room), session(number))
+    };
+    let status = |who: &str, path: &str| site.ask(who, "DELETE", path, "").0;
+    let file = site.disk.path(site.owner, session(MERGED));
+    let own = path(MERGED, MERGED);
+    for (who, path, expected) in [
+        ("acmelisten01", own.clone(), 403),
+        ("boltboss0001", own.clone(), 403),
+        ("acmeboss0001", path(MERGED_ELSEWHERE, MERGED_ELSEWHERE), 403),
+        // Another organisation's session under a room of one's own.
+        ("boltboss0001", path(MERGED_ELSEWHERE, MERGED), 404),
+        ("acmeboss0001", path(MERGED, MERGED_ELSEWHERE), 404),
+        ("acmeboss0001", path(0xFFFF, MERGED), 404),
+        ("acmeboss0001", own.replace("svc-conf-", ""), 404),
+    ] {
+        assert_eq!(status(who, &path), expected, "{who} {path}");
+    }
+    assert!(file.exists());
+    assert_eq!([204, 404], [(); 2].map(|()| status("acmeboss0001", &own)));
+    assert!(!file.exists());
+    assert_eq!(site.ask("acmeboss0001", "GET", &format!("{own}/audio"), "").0, 404);
+    // A stored room has such a name too.
+    let stored = format!("/conferences/svc-room-{}/sessions/{}/recording", site.room, session(COMPLETE));
+    assert_eq!(status("boltboss0001", &stored), 403);
+    assert_eq!(status("acmeboss0001", &stored), 204);
 }
 
 /// No other tenant's file, and no file beside the recordings.

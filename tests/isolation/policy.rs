@@ -269,6 +269,7 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/conferences/{room}/sessions", One, "named_room"),
     row("GET /api/v1/conferences/{room}/sessions/{sid}", One, "named_room session"),
     row("GET /api/v1/conferences/{room}/sessions/{sid}/recording/audio", One, "named_room session").answers(404),
+    row("DELETE /api/v1/conferences/{room}/sessions/{sid}/recording", Delete, "named_room session").answers(404),
     row("PUT /api/v1/conference-rooms/{id}/sessions/{sid}/meeting", Put, "room session")
         .body_of(|tenant| meeting(&tenant.plant, &tenant.id("agent.blue"))),
     row("GET /api/v1/conference-rooms/{id}/meetings", One, "room"),

@@ -26,6 +26,7 @@ async fn begin(store: &Store, owner: OrganisationId, number: u128) {
     let recording = CallRecording {
         id: id(number),
         call_uuid: CALL,
+        linked_call_uuid: None,
         organisation_id: owner,
         team_id: None,
         started_at: at(number as i64),
@@ -75,6 +76,31 @@ fn a_recording_of_a_call_is_reported_once_and_by_its_owner_alone() {
         let found: Vec<_> = found.iter().map(|one| (one.id, one.bytes, one.ended_at)).collect();
         assert_eq!(found, [1, 2, 3].map(|n| (id(n), [192_080, 64_080, 0][n as usize - 1], Some(at(60)))));
         assert!(store.recordings_of_call(CallId(Uuid::nil())).await.unwrap().is_empty());
+    });
+}
+
+/// The recording of two linked calls is a recording of both, and only its owner links it.
+#[test]
+fn a_recording_of_linked_calls_belongs_to_both() {
+    with_store(async |store| {
+        let owner = home(store).await.owner;
+        let (nobody, linked) = (OrganisationId(Uuid::from_u128(0xDEAD)), CallId(Uuid::from_u128(0xCA12)));
+        begin(store, owner, 1).await;
+        begin(store, owner, 2).await;
+        store.link_call_recording(nobody, id(1), linked).await.unwrap();
+        assert!(store.recordings_of_call(linked).await.unwrap().is_empty(), "another organisation's");
+        store.link_call_recording(owner, id(1), linked).await.unwrap();
+        end(store, owner, 1, 64_080, None).await;
+        let of = async |call| {
+            let found = store.recordings_of_call(call).await.unwrap();
+            found.into_iter().map(|one| (one.id, one.call_uuid, one.linked_call_uuid)).collect::<Vec<_>>()
+        };
+        let both = (id(1), CALL, Some(linked));
+        assert_eq!((of(linked).await, of(CALL).await), (vec![both], vec![both, (id(2), CALL, None)]));
+        let ready = events(store, EventKind::RecordingReady).await;
+        let expected = json!({"recording_id": id(1), "call_uuid": CALL, "linked_call_uuid": linked,
+            "bytes": 64_080, "seconds": 1});
+        assert_eq!(ready, [(owner, expected)]);
     });
 }
 

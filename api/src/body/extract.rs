@@ -42,7 +42,8 @@ impl Body {
         fields.taken(taken)
     }
 
-    /// Like [`Body::read`], before the problems are reported, so that others can be added; the texts of `names` are kept.
+    /// Like [`Body::read`], before the problems are reported, so that others can be added; the texts and numbers of `names`
+    /// are kept.
     ///
     /// # Errors
     /// What is wrong with the body as a whole.
@@ -104,6 +105,17 @@ impl<T, const N: usize> OpenBody<T, N> {
         }
     }
 
+    /// Returns what was read, unless one of these problems, which only the stored data or the live calls show, is to be named
+    /// beside those that the body has in itself.
+    ///
+    /// # Errors
+    /// `invalid_request` with every problem of the body; `unprocessable` if there are others beside them.
+    pub(crate) fn refuse_beside(mut self, problems: Vec<FieldProblem>) -> Result<T, ApiError> {
+        let has_more = !problems.is_empty();
+        self.refuse(problems);
+        self.finish().map_err(|error| if has_more { error.of_placement() } else { error })
+    }
+
     /// Returns what was read.
     ///
     /// # Errors
@@ -142,12 +154,9 @@ impl NoBody {
         self.0.map_or(Ok(()), |body| body.read(|_| Some(())))
     }
 
-    /// Reads optional fields with `take`; an empty body has none.
-    ///
-    /// # Errors
-    /// Like [`Body::read`].
-    pub(crate) fn read<T: Default>(self, take: impl FnOnce(&mut Fields) -> Option<T>) -> Result<T, ApiError> {
-        self.0.map_or_else(|| Ok(T::default()), |body| body.read(take))
+    /// Returns the body, an empty object in place of none.
+    pub(crate) fn or_empty(self) -> Body {
+        self.0.unwrap_or_else(|| Body { received: Ok(Bytes::from_static(b"{}")), strict: true })
     }
 }
 

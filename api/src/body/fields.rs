@@ -287,10 +287,13 @@ impl Fields {
         self.members.iter().any(|member| member.name == name)
     }
 
-    /// The text of a field that is not taken yet.
+    /// The text, or the digits of the number, of a field that is not taken yet.
     pub(super) fn given_text(&self, name: &str) -> Option<String> {
         let member = self.members.iter().find(|member| member.name == name)?;
-        member.value.as_ref()?.as_str().map(str::to_owned)
+        match member.value.as_ref()? {
+            Value::Number(number) => Some(number.to_string()),
+            value => value.as_str().map(str::to_owned),
+        }
     }
 
     /// Whether the field of that name, or something in it, was refused.

@@ -313,6 +313,8 @@ struct RecordingReadyData {
     recording_id: Option<CallRecordingId>,
     /// The call; absent for a room.
     call_uuid: Option<CallId>,
+    /// The other call, when both parties were of linked calls.
+    linked_call_uuid: Option<CallId>,
     /// Why the recording of a call ended early; absent when it did not.
     error: Option<String>,
     /// Bytes of the file.

@@ -49,7 +49,6 @@ body! {
 
 body! {
     /// Who puts the other party of a call on hold.
-    #[derive(Default)]
     pub(crate) struct HoldBody {
         /// The leg that holds, a `uuid` of the call's `legs`; by default the phone of the call's `extension_id`.
         leg: Option<LegId> = optional(Fields::uuid),
@@ -209,8 +208,10 @@ pub(crate) async fn hold(
 ) -> Result<Json<HoldState>, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let HoldBody { leg } = body.read(HoldBody::read)?;
+    let body = body.or_empty().read_open(["leg"], HoldBody::read)?;
     require_visible(&caller, &state, call).await?;
+    let given = of_leg(call, body.texts());
+    let HoldBody { leg } = judged(&caller, &state, body, given).await?;
     state.call_requests()?.operate(CallOperation::Hold(HoldOrder { call, leg })).await?;
     let held_by = state.live_calls()?.find(call).await?.and_then(|live| live.held_by);
     Ok(Json(HoldState { held_by }))
@@ -252,19 +253,22 @@ pub(crate) async fn unhold(
 ///
 /// # Errors
 /// 400 with every field that is wrong in itself; 422 when the switch names others beside them.
-async fn judged<T, const N: usize>(
+pub(super) async fn judged<T, const N: usize>(
     caller: &Caller,
     state: &ApiState,
-    mut body: OpenBody<T, N>,
+    body: OpenBody<T, N>,
     given: GivenFields,
 ) -> Result<T, ApiError> {
     if !body.is_wrong() {
         return body.finish();
     }
     let wrong = state.call_requests()?.wrong_fields(caller.scope(), given).await?;
-    let has_more = !wrong.is_empty();
-    body.refuse(wrong);
-    body.finish().map_err(|error| if has_more { error.of_placement() } else { error })
+    body.refuse_beside(wrong)
+}
+
+/// The fields of an operation that has no other than the leg.
+pub(super) fn of_leg(call: CallId, [leg]: [Option<String>; 1]) -> GivenFields {
+    GivenFields::Operation { call, leg: uuid_of(leg).map(LegId), to: None, with: None, room: None }
 }
 
 fn uuid_of(text: Option<String>) -> Option<Uuid> {

@@ -6,8 +6,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sidetone_model::access::Permission;
+use sidetone_model::call_fields::GivenFields;
 use sidetone_model::call_operation::CallOperation;
-use sidetone_model::call_parking::{ParkOrder, ParkedIn};
+use sidetone_model::call_parking::{PARK_SECONDS, ParkOrder, ParkedIn};
 use sidetone_model::ids::{CallId, LegId};
 use sidetone_model::problem::Problem;
 use utoipa::ToSchema;
@@ -17,12 +18,11 @@ use crate::body::declare::{integer, optional, required, text};
 use crate::body::{Body, Fields, NoBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
-use crate::routes::call_operations::live_or_ended;
+use crate::routes::call_operations::{judged, live_or_ended, of_leg};
 use crate::state::ApiState;
 
 body! {
     /// Who parks the other party of a call, and where.
-    #[derive(Default)]
     pub(crate) struct ParkBody {
         /// The leg that parks the other party and then leaves, a `uuid` of the call's `legs`; by default the phone of the
         /// call's `extension_id`.
@@ -94,8 +94,10 @@ pub(crate) async fn park(
 ) -> Result<Json<ParkedCall>, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let ParkBody { leg, slot, seconds } = body.read(ParkBody::read)?;
+    let body = body.or_empty().read_open(["leg"], ParkBody::read)?;
     live_or_ended(&caller, &state, call).await?;
+    let given = of_leg(call, body.texts());
+    let ParkBody { leg, slot, seconds } = judged(&caller, &state, body, given).await?;
     let order = ParkOrder { call, leg, slot, seconds: seconds.unwrap_or(PARK_SECONDS) };
     let call_uuid = state.call_requests()?.operate(CallOperation::Park(order)).await?;
     let parked = state.live_calls()?.find(call_uuid).await?.and_then(|live| live.parked);
@@ -135,11 +137,11 @@ pub(crate) async fn pick_up(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let PickUpBody { from } = body.read(PickUpBody::read)?;
+    let body = body.read_open(["from"], PickUpBody::read)?;
     let organisation = live_or_ended(&caller, &state, call).await?.organisation_id;
+    let [from] = body.texts();
+    let given = GivenFields::Placement { organisation, from, to: None, caller_id: None, has_callback: false };
+    let PickUpBody { from } = judged(&caller, &state, body, given).await?;
     let call_uuid = state.call_requests()?.pick_up(caller.scope(), organisation, call, &from).await?;
     Ok((StatusCode::ACCEPTED, Json(PickUpBegun { call_uuid })).into_response())
 }
-
-/// The usual time of parking.
-const PARK_SECONDS: u32 = 300;

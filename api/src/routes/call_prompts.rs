@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::declare::{optional, required, text};
-use crate::body::{Body, NoBody, body};
+use crate::body::{Body, NoBody, OpenBody, body};
 use crate::error::{ApiError, ErrorBody};
 use crate::page;
 use crate::routes::call_operations::live_or_ended;
@@ -40,8 +40,12 @@ body! {
 /// `call.prompt_ended` reports its end with the `result` `finished`, `replaced`, `stopped`, `interrupted` (by a hold, a
 /// transfer or a move into a room) or `call_ended`. A recording of the call does not contain the prompt.
 ///
-/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
-/// when a party's codec cannot be decoded, and when the call has ended. 422 for an unknown `prompt` or `side`.
+/// A built-in prompt is in the language of the extension that hears it, else in that of the organisation. Of a call that a
+/// transfer or a pick-up has linked with another one, the party of the other call takes the place of the one that left; both
+/// calls show the prompt, each with its own `side`.
+///
+/// 409 while the call is not answered, is in a room, or is being changed, when a party's codec cannot be decoded, and when the
+/// call has ended. 422 for an unknown `prompt` or `side`.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/play",
@@ -65,9 +69,9 @@ pub(crate) async fn play(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::CallsControl)?;
     let call = page::path_id("uuid", &uuid)?;
-    let prompt = judged(body.read(PlayBody::read)?);
+    let body = body.read_open(["prompt", "side"], PlayBody::read)?;
     live_or_ended(&caller, &state, call).await?;
-    let prompt = prompt?;
+    let prompt = judged(body)?;
     state.call_requests()?.operate(CallOperation::Play(call, Some(prompt))).await?;
     Ok((StatusCode::ACCEPTED, Json(prompt)).into_response())
 }
@@ -103,23 +107,22 @@ pub(crate) async fn stop(
 }
 
 /// Returns the prompt to play, or every field that is wrong.
-fn judged(body: PlayBody) -> Result<LivePrompt, ApiError> {
-    let PlayBody { prompt, side } = body;
+fn judged(body: OpenBody<PlayBody, 2>) -> Result<LivePrompt, ApiError> {
+    let [named, heard_by] = body.texts();
+    let side_of = |name: Option<&str>| name.map_or(Some(PlaySide::Both), PlaySide::from_name);
     let mut problems = Vec::new();
     let mut wrong = |field: &str, words: Vec<&str>| {
         let message = format!("must be one of {}", words.join(", "));
         problems.push(FieldProblem { field: field.to_owned(), message });
     };
-    let named = Prompt::from_name(&prompt);
-    if named.is_none() {
+    if named.is_some_and(|named| Prompt::from_name(&named).is_none()) {
         wrong("prompt", Prompt::ALL.iter().map(|prompt| prompt.as_str()).collect());
     }
-    let side = side.map_or(Some(PlaySide::Both), |side| PlaySide::from_name(&side));
-    if side.is_none() {
+    if side_of(heard_by.as_deref()).is_none() {
         wrong("side", PlaySide::ALL.iter().map(|(_, name)| *name).collect());
     }
-    match (named, side) {
-        (Some(prompt), Some(side)) => Ok(LivePrompt { play_id: PlayId(Uuid::now_v7()), prompt, side }),
-        _ => Err(ApiError::unprocessable(problems)),
-    }
+    let PlayBody { prompt, side } = body.refuse_beside(problems)?;
+    let known = Prompt::from_name(&prompt).zip(side_of(side.as_deref()));
+    let (prompt, side) = known.ok_or_else(ApiError::internal)?;
+    Ok(LivePrompt { play_id: PlayId(Uuid::now_v7()), prompt, side })
 }

@@ -51,12 +51,17 @@ pub(crate) struct CallRecordingList {
 ///
 /// Both sides are recorded in one WAV file: 16 kHz, 16 bits, the caller on the left channel and the called party on
 /// the right. The calls' packets are relayed as before. During a pause and during a hold by a program, silence is
-/// recorded. The end of the call ends the recording, and so do a transfer and a move into a room. `recording.ready`
-/// reports that the file can be played; it is kept for the organisation's `recording_retention_days`.
+/// recorded. The end of the call ends the recording, and so do a move into a room and a transfer, when its target has
+/// answered. `recording.ready` reports that the file can be played; it is kept for the organisation's
+/// `recording_retention_days`.
 ///
-/// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed,
-/// when a codec cannot be decoded, when the disk of recordings has no room, when the call is recorded already
-/// (`start`), and when it is not recorded (other steps).
+/// Of a call that a transfer or a pick-up has linked with another one, both parties are recorded: the party of the other call
+/// takes the place, and the channel, of the one that left. The recording belongs to the call that `start` names; both calls
+/// show it, have it among their recordings, and take the other steps. It ends when one of both parties leaves.
+///
+/// 409 while the call is not answered, is in a room, or is being changed, when a codec cannot be decoded, when the disk of
+/// recordings has no room, when the call, or the one that it is linked with, is recorded already (`start`), and when it is not
+/// recorded (other steps).
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/record",
@@ -92,7 +97,8 @@ pub(crate) async fn record(
 
 /// List the recordings of a call
 ///
-/// Those that programs have begun, the oldest first, also of a call that is up.
+/// Those that programs have begun, the oldest first, also of a call that is up, and also those that were begun for a call
+/// linked with it (`linked_call_uuid`).
 #[utoipa::path(
     get,
     path = "/cdrs/{uuid}/recordings",
@@ -196,14 +202,18 @@ async fn named(caller: &Caller, state: &ApiState, uuid: &str, rid: &str) -> Resu
     seen(recordings.find(|recording| recording.id == id), "recording of the call", |_| true)
 }
 
-/// The recordings of a call that the caller may see; a call without any needs a record.
+/// The recordings of a call that the caller may see; a call without any of its own must be live or have a record.
 async fn of_call(caller: &Caller, state: &ApiState, call: CallId) -> Result<Vec<CallRecording>, ApiError> {
     let recordings = state.call_recordings()?.list(call).await?;
-    let Some(first) = recordings.first() else {
-        record_of(caller, state, call).await?;
-        return Ok(recordings);
+    let is_covered = match recordings.iter().find(|recording| recording.call_uuid == call) {
+        Some(own) => caller.scope().covers(own.organisation_id, own.team_id),
+        // A recording of a linked call has that call's team.
+        None => match state.live_calls()?.find(call).await?.filter(|_| !recordings.is_empty()) {
+            Some(live) => caller.scope().covers(live.organisation_id, live.team_id),
+            None => record_of(caller, state, call).await.map(|_| true)?,
+        },
     };
-    if !caller.scope().covers(first.organisation_id, first.team_id) {
+    if !is_covered {
         return Err(ApiError::forbidden("the call is outside the caller's scope"));
     }
     Ok(recordings)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sidetone_model::access::Permission;
 use sidetone_model::ids::{CallId, RoomId};
 use sidetone_model::page::Page;
-use sidetone_model::room::{Pin, Room, RoomDialled, RoomName, RoomView};
+use sidetone_model::room::{DialKind, Pin, Room, RoomDialled, RoomName, RoomView};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
@@ -243,6 +243,7 @@ pub(crate) async fn delete(
                 number, the room is full, or it is locked and the role is participant.",
             body = ErrorBody,
         ),
+        (status = 422, description = "The target is wrong, and other fields too; all are named (`unprocessable`).", body = ErrorBody),
         (status = 503, description = "The node accepts no more calls now (`node_busy`); nothing rang.", body = ErrorBody),
     ),
     extensions(("x-permission" = json!("conferences:control"))),
@@ -255,9 +256,22 @@ pub(crate) async fn dial(
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesControl)?;
     let room = visible(&caller, &state, &id).await?;
-    let request = body.read(DialBody::read)?.into();
+    let request = dialled(&state, &room, body).await?.into();
     let RoomDialled { target, call } = state.live_rooms()?.dial(room.id, request).await?;
     Ok((StatusCode::ACCEPTED, Json(Dialling { dialling: target, call_uuid: call })).into_response())
+}
+
+/// Reads the party to dial; when another field is wrong, its target is judged as well.
+///
+/// # Errors
+/// 400 with every field that is wrong in itself; 422 when the target is wrong beside them.
+async fn dialled(state: &ApiState, room: &Room, body: Body) -> Result<DialBody, ApiError> {
+    let body = body.read_open(["kind", "target"], DialBody::read)?;
+    let [kind, target] = body.texts();
+    let kind = kind.and_then(|kind| DialKind::from_name(&kind));
+    let Some((kind, target)) = kind.zip(target).filter(|_| body.is_wrong()) else { return body.finish() };
+    let wrong = state.live_rooms()?.wrong_target(room.organisation_id, kind, target).await?;
+    body.refuse_beside(wrong)
 }
 
 /// Returns the room in the path if the caller may see it.

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use sidetone_model::access::Permission;
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::prompt::SoundName;
-use sidetone_model::room::{Control, PlayingSound};
+use sidetone_model::room::{Control, ControlRefused, PlayingSound};
 
 use crate::auth::Caller;
 use crate::body::declare::{integer, optional, parsed, required};
@@ -58,12 +58,30 @@ pub(crate) async fn play(
     body: Body,
 ) -> Result<StatusCode, ApiError> {
     caller.require(Permission::ConferencesControl)?;
-    let PlayBody { prompt, member } = body.read(PlayBody::read)?;
+    let body = body.read_open(["prompt", "member"], PlayBody::read)?;
     let live = visible(&caller, &state, &room).await?;
-    let Some(duration_ms) = state.prompts()?.ready(live.organisation_id, prompt).await? else {
-        let message = format!("the organisation has no sound {prompt}: upload it first");
-        return Err(ApiError::unprocessable(vec![FieldProblem { field: "prompt".to_owned(), message }]));
-    };
+    let [named, heard] = body.texts();
+    let mut wrong = Vec::new();
+    let mut duration_ms = 0;
+    if let Some(prompt) = named.and_then(|named| SoundName::from_name(&named)) {
+        match state.prompts()?.ready(live.organisation_id, prompt).await? {
+            Some(ready_ms) => duration_ms = ready_ms,
+            None => {
+                let message = format!("the organisation has no sound {prompt}: upload it first");
+                wrong.push(FieldProblem { field: "prompt".to_owned(), message });
+            }
+        }
+    }
+    // A member that has left alone is left to the switch, which answers 400.
+    let is_there = |heard: &String| live.members.iter().any(|member| member.id.to_string() == *heard);
+    if heard.is_some_and(|heard| !is_there(&heard)) && (body.is_wrong() || !wrong.is_empty()) {
+        wrong
+            .push(FieldProblem { field: "member".to_owned(), message: ControlRefused::NoHearer.to_string() });
+    }
+    if !body.is_wrong() && !wrong.is_empty() {
+        return Err(ApiError::unprocessable(wrong));
+    }
+    let PlayBody { prompt, member } = body.refuse_beside(wrong)?;
     let control = Control::Play { sound: PlayingSound { prompt, member }, duration_ms };
     state.live_rooms()?.control(live.room, control).await?;
     Ok(StatusCode::NO_CONTENT)

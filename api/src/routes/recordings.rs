@@ -167,6 +167,45 @@ pub(crate) async fn delete(
     caller.require(Permission::RecordingsDelete)?;
     let room: RoomId = page::path_id("id", &id)?;
     let session: ConferenceSessionId = page::path_id("sid", &sid)?;
+    state.recordings()?.delete(caller.scope(), room.into(), session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Delete the recording of a session by the switch's name of its room
+///
+/// As `DELETE /conference-rooms/{id}/sessions/{sid}/recording`, also of merged calls, which have no stored room.
+#[utoipa::path(
+    delete,
+    path = "/conferences/{room}/sessions/{sid}/recording",
+    operation_id = "deleteRecordingByRoomName",
+    tag = "Live conference rooms",
+    params(
+        ("room" = String, Path, description = ROOM_NAME),
+        ("sid" = ConferenceSessionId, Path, description = "The session's `id`."),
+    ),
+    responses(
+        (status = 204, description = "Deleted."),
+        (
+            status = 404,
+            description = "The room or session does not exist, nothing was recorded, or the recording is deleted.",
+            body = ErrorBody,
+        ),
+        (
+            status = 409,
+            description = "The room is live, so that the recording may still grow, or another node has the file.",
+            body = ErrorBody,
+        ),
+    ),
+    extensions(("x-permission" = json!("recordings:delete"))),
+)]
+pub(crate) async fn delete_by_name(
+    caller: Caller,
+    State(state): State<ApiState>,
+    Path((room, sid)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Permission::RecordingsDelete)?;
+    let room = room_name(&room)?;
+    let session: ConferenceSessionId = page::path_id("sid", &sid)?;
     state.recordings()?.delete(caller.scope(), room, session).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -173,6 +173,11 @@ impl Relay {
         }
     }
 
+    /// How many worker threads there are.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
     /// The workers' notices; `wake` is called when there are new ones.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices

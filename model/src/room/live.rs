@@ -13,7 +13,7 @@ use crate::page::{Page, Window};
 use crate::ports::PortFuture;
 use crate::problem::{FieldProblem, Problem};
 use crate::prompt::SoundName;
-use crate::room::{DialRequest, Role, RoomDialled, RoomName};
+use crate::room::{DialKind, DialRequest, Role, RoomDialled, RoomName};
 use crate::time::Timestamp;
 
 /// A live room.
@@ -362,6 +362,14 @@ pub enum ControlRefused {
     Unregistered(String),
 }
 
+impl ControlRefused {
+    /// Returns the problem of the target that was to be dialled; `None` for a refusal with another cause.
+    pub fn wrong_target(&self) -> Option<FieldProblem> {
+        let is_of_target = matches!(self, ControlRefused::NoExtension(_) | ControlRefused::NoRoute(_));
+        is_of_target.then(|| FieldProblem { field: "target".to_owned(), message: self.to_string() })
+    }
+}
+
 impl From<ControlRefused> for Problem {
     fn from(refused: ControlRefused) -> Self {
         use ControlRefused::*;
@@ -462,6 +470,14 @@ pub trait LiveRooms: Send + Sync {
     /// # Errors
     /// [`ControlRefused`] as a [`Problem`].
     fn dial(&self, room: RoomId, request: DialRequest) -> PortFuture<'_, RoomDialled>;
+
+    /// Returns what is wrong with the target of a party to dial, for a request that is wrong elsewhere too; nothing rings.
+    fn wrong_target(
+        &self,
+        organisation: OrganisationId,
+        kind: DialKind,
+        target: String,
+    ) -> PortFuture<'_, Vec<FieldProblem>>;
 
     /// Puts the parties of two calls of one organisation into a room that is named after `call`.
     ///

@@ -14,6 +14,7 @@ use sidetone_model::call_parking::ParkedIn;
 use sidetone_model::call_prompt::{LivePrompt, PlaySide};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{CallId, CallRecordingId, NodeId, OrganisationId, TrunkId};
+use sidetone_model::language::Language;
 use sidetone_model::prompt::Prompt;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
@@ -246,8 +247,10 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::Mute(muted) => {
                 format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
             }
-            MediaCommand::Play { prompts, token, .. } => {
-                format!("media {} plays {prompts:?} as {token}", port.0)
+            MediaCommand::Play { prompts, token, language, .. } => {
+                let language = language.filter(|language| *language != Language::default());
+                let language = language.map_or(String::new(), |language| format!(" in {language}"));
+                format!("media {} plays {prompts:?} as {token}{language}", port.0)
             }
             MediaCommand::PlaySound(sound) => format!("media {} plays sound {sound}", port.0),
             MediaCommand::StopSound => format!("media {} plays no sound", port.0),
@@ -431,11 +434,17 @@ pub(super) fn input(what: &str) -> Input {
             from: CallId(Uuid::from_u128(9)),
         })),
         "heard" => Input::Silent(PortId(words[1].parse().unwrap()), None),
-        "play" => Input::Play((words[1] != "-").then(|| LivePrompt {
-            play_id: Uuid::from_u128(words[3].parse().unwrap()).into(),
-            prompt: Prompt::from_name(words[1]).unwrap(),
-            side: PlaySide::from_name(words[2]).unwrap(),
-        })),
+        "play" => {
+            let prompt = (words[1] != "-").then(|| LivePrompt {
+                play_id: Uuid::from_u128(words[3].parse().unwrap()).into(),
+                prompt: Prompt::from_name(words[1]).unwrap(),
+                side: PlaySide::from_name(words[2]).unwrap(),
+            });
+            let language = |at: usize| {
+                words.get(at).map_or(Language::default(), |name| Language::from_name(name).unwrap())
+            };
+            Input::Play(prompt, [language(4), language(5)])
+        }
         "played" => Input::Played(PortId(words[1].parse().unwrap()), words[2].parse().unwrap()),
         "refers" => Input::Referring((words[1] != "-").then(|| party(words[1]))),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),

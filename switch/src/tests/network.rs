@@ -193,6 +193,7 @@ impl Net {
             trunk_addresses: AddressPolicy::default(),
             credit_warning: Duration::from_secs(10),
             rooms: RoomsConfig::default(),
+            media_workers: 4,
             admission: AdmissionConfig::default(),
             epoch: start,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use sidetone_model::call::HangupCause;
-use sidetone_model::call_operation::{CallOperation, OperationRefused};
+use sidetone_model::call_operation::{CallOperation, OperationRefused, RecordStep};
 use sidetone_model::call_parking::{ParkOrder, PickUpOrder};
 use sidetone_model::ids::{CallId, ExtensionId};
 use sidetone_sip::message::Method;
@@ -159,6 +159,23 @@ fn a_party_waits_in_a_slot_until_it_is_picked_up() {
     assert_eq!((first.transferred_to, second.transferred_from), (Some(taken), Some(call)));
     assert_eq!((first.billsec, second.billsec), (20, 20));
     assert_eq!(second.caller_number.as_deref(), Some(ANN));
+}
+
+/// 1001 has picked Ann up and parks her again: the recording of both ends.
+#[test]
+fn a_recording_of_linked_calls_ends_when_a_party_is_parked() {
+    let (mut net, call) = talking(true);
+    net.park(call, None, 300).unwrap();
+    let taken = net.pick_up_by(call, 11).unwrap();
+    net.pick_up();
+    net.run();
+    assert_eq!(net.record(taken, RecordStep::Start(Uuid::from_u128(7).into())), Ok(call));
+    net.rooms.clear();
+    net.park(taken, None, 300).unwrap();
+    assert_eq!(net.slot_of(call), Some(1));
+    assert_eq!(net.rooms.iter().filter(|line| *line == "record no more").count(), 1, "{:?}", net.rooms);
+    assert_eq!(net.find_call(call).unwrap().recording, None);
+    end(&mut net);
 }
 
 #[test]

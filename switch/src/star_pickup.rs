@@ -34,7 +34,7 @@ pub(super) enum Wanted {
 
 /// Reads a dialled number; `None` if it asks for no waiting party.
 pub(super) fn read(dialled: &str) -> Option<Wanted> {
-    let number = |digits: &str| (!digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     if let Some(slot) = dialled.strip_prefix("*69") {
         return slot_of(slot).map(Wanted::Slot);
     }

@@ -134,7 +134,7 @@ fn a_download_that_began_before_the_deletion_ends_whole() {
         let open = async || playback.open(EVERYTHING, home.room.into(), session(1)).await;
         let file = open().await.unwrap();
         let first = file.read(0, 44).await.unwrap();
-        playback.delete(EVERYTHING, home.room, session(1)).await.unwrap();
+        playback.delete(EVERYTHING, home.room.into(), session(1)).await.unwrap();
         assert_eq!((file.bytes(), first.len()), (1_044, 44));
         assert_eq!(file.read(44, 1_000).await.unwrap().len(), 1_000);
         assert!(left(&disk, home.owner, &[1]).is_empty());

@@ -30,6 +30,7 @@ pub mod provision;
 pub mod readiness;
 pub mod recorder;
 pub mod registrations;
+mod spoken_names;
 pub mod storing;
 pub mod supervise;
 pub mod sweep;

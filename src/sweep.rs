@@ -22,11 +22,13 @@ enum Kept {
     CallRequests,
     Events,
     IdempotencyKeys,
+    SpokenNames,
     WebhookDeliveries,
 }
 
 impl Kept {
-    const ALL: [Kept; 4] = [Kept::CallRequests, Kept::Events, Kept::IdempotencyKeys, Kept::WebhookDeliveries];
+    const ALL: [Kept; 5] =
+        [Kept::CallRequests, Kept::Events, Kept::IdempotencyKeys, Kept::SpokenNames, Kept::WebhookDeliveries];
 }
 
 impl Sweeper {
@@ -56,6 +58,7 @@ impl Sweeper {
             Kept::CallRequests => self.store.purge_requests(now).await? == Store::REQUEST_PURGE_BATCH,
             Kept::Events => self.store.purge_events(now).await? == Store::EVENT_PURGE_BATCH,
             Kept::IdempotencyKeys => self.keys.purge(now).await? == IdempotencyKeys::PURGE_BATCH,
+            Kept::SpokenNames => self.store.purge_spoken_names(now).await? == Store::SPOKEN_NAME_PURGE_BATCH,
             Kept::WebhookDeliveries => {
                 self.store.purge_webhook_deliveries(now).await? == Store::WEBHOOK_PURGE_BATCH
             }

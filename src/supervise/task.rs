@@ -60,6 +60,8 @@ pub enum Task {
     SipTcp,
     /// Reads the stored prompts again when they have changed.
     Sounds,
+    /// Finds and stores the names that members of rooms have spoken.
+    SpokenNames,
     /// Stores what phones change by star codes.
     StarCodes,
     /// Deletes old events, deliveries and idempotency keys.
@@ -100,7 +102,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 34] = [
+    pub const ALL: [Task; 35] = [
         Task::Answers,
         Task::CallCallbacks,
         Task::CallInfo,
@@ -129,6 +131,7 @@ impl Task {
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
+        Task::SpokenNames,
         Task::StarCodes,
         Task::Sweep,
         Task::Tap,
@@ -168,6 +171,7 @@ impl Task {
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",
+            Task::SpokenNames => "spoken_names",
             Task::StarCodes => "star_codes",
             Task::Sweep => "sweep",
             Task::Tap => "tap",

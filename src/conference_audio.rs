@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::FrameSink;
-use sidetone_model::ids::OrganisationId;
+use sidetone_model::ids::{ExtensionId, LegId, OrganisationId};
 use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_switch::mixing::{Recording, RecordingPlan};
@@ -15,11 +15,14 @@ use crate::call_recordings::CallRecordingEnds;
 use crate::driver::{ConferenceAudio, Handle, Request};
 use crate::prompts::Library;
 use crate::recorder::{Begins, Ended, RecordingKind};
+use crate::spoken_names::SpokenNames;
 
 /// The prompts and the recorder of a node.
 pub struct NodeAudio {
     /// The prompts.
     pub library: Library,
+    /// The names that members have spoken.
+    pub names: SpokenNames,
     /// Starts recordings.
     pub recordings: Begins,
     /// Takes the results of calls' recordings that could not begin.
@@ -33,6 +36,27 @@ impl ConferenceAudio for NodeAudio {
 
     fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>> {
         self.library.sound(organisation, language, name)
+    }
+
+    fn find_name(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId) {
+        self.names.find(leg, organisation, extension);
+    }
+
+    fn forget_name(&self, leg: LegId) {
+        self.names.forget(leg);
+    }
+
+    fn name(&self, leg: LegId, organisation: OrganisationId) -> Option<Arc<Clip>> {
+        self.names.clip(leg, organisation)
+    }
+
+    fn record_name(
+        &self,
+        leg: LegId,
+        organisation: OrganisationId,
+        extension: Option<ExtensionId>,
+    ) -> Option<Box<dyn FrameSink>> {
+        Some(Box::new(self.names.record(leg, organisation, extension)?))
     }
 
     fn record(&self, plan: RecordingPlan) -> Result<Box<dyn FrameSink>, String> {

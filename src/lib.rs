@@ -32,6 +32,7 @@ pub mod readiness;
 pub mod recorder;
 pub mod registrations;
 pub mod signalling;
+mod spoken_names;
 pub mod storing;
 pub mod supervise;
 pub mod sweep;

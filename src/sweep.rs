@@ -23,12 +23,19 @@ enum Kept {
     Events,
     IdempotencyKeys,
     Signalling,
+    SpokenNames,
     WebhookDeliveries,
 }
 
 impl Kept {
-    const ALL: [Kept; 5] =
-        [Kept::CallRequests, Kept::Events, Kept::IdempotencyKeys, Kept::Signalling, Kept::WebhookDeliveries];
+    const ALL: [Kept; 6] = [
+        Kept::CallRequests,
+        Kept::Events,
+        Kept::IdempotencyKeys,
+        Kept::Signalling,
+        Kept::SpokenNames,
+        Kept::WebhookDeliveries,
+    ];
 }
 
 impl Sweeper {
@@ -59,6 +66,7 @@ impl Sweeper {
             Kept::Events => self.store.purge_events(now).await? == Store::EVENT_PURGE_BATCH,
             Kept::IdempotencyKeys => self.keys.purge(now).await? == IdempotencyKeys::PURGE_BATCH,
             Kept::Signalling => self.store.purge_signalling(now).await? == Store::SIGNALLING_PURGE_BATCH,
+            Kept::SpokenNames => self.store.purge_spoken_names(now).await? == Store::SPOKEN_NAME_PURGE_BATCH,
             Kept::WebhookDeliveries => {
                 self.store.purge_webhook_deliveries(now).await? == Store::WEBHOOK_PURGE_BATCH
             }

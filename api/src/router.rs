@@ -45,7 +45,7 @@ use crate::routes::{
     conference_controls, conference_member_controls, conference_people, conference_rooms, conference_sounds,
     conferences, conversation_list, conversations, docs, events, extensions, health, message_waiting, notes,
     numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
-    room_sessions, start, totals, trunks, verdict_counts,
+    room_sessions, spoken_names, start, totals, trunks, verdict_counts,
 };
 use crate::state::ApiState;
 use crate::{arrival, auth, compression, cors, idempotency};
@@ -210,6 +210,7 @@ fn management() -> OpenApiRouter<ApiState> {
         .routes(routes!(extensions::list, extensions::create))
         .routes(routes!(extensions::find, extensions::change, extensions::delete))
         .routes(routes!(message_waiting::read, message_waiting::set))
+        .routes(routes!(spoken_names::find, spoken_names::delete))
         .routes(routes!(agents::list, agents::create))
         .routes(routes!(agents::find, agents::change, agents::delete))
         .routes(routes!(api_keys::list, api_keys::create))

@@ -1,8 +1,8 @@
 //! Measures how late the ticks of conferences are on real sockets.
 //!
 //! Every member is a socket that sends 50 packets per second; three members of a room talk. The phones run in
-//! this process, so their work is on the same cores. `SIDETONE_BENCH_SECONDS` sets the duration of each line,
-//! 10 by default.
+//! this process, so their work is on the same cores. Lines with busy loops run without and with real-time priority of
+//! the relay, one after the other. `SIDETONE_BENCH_SECONDS` sets the duration of each line, 10 by default.
 
 #![allow(
     clippy::print_stdout,
@@ -34,24 +34,29 @@ fn main() {
     let seconds =
         std::env::var("SIDETONE_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
     println!(
-        "members rooms busy_loops | ticks skipped | p50 p99 p99.9 at most (ms) | worst (ms) | cpu of the worker (%)"
+        "members rooms busy_loops real_time | ticks skipped | p50 p99 p99.9 at most (ms) | worst (ms) | packets \
+         that waited 5 ms (‰) | cpu of the worker (%)"
     );
     for (members, rooms, busy_loops) in [
         (30, 1, 0),
         (30, 10, 0),
         (30, 10, 2),
+        (30, 10, 4),
         (300, 1, 0),
         (300, 30, 0),
         (300, 30, 2),
         (800, 1, 0),
         (800, 80, 0),
     ] {
-        line(members, rooms, busy_loops, seconds);
+        line(members, rooms, busy_loops, false, seconds);
+        if busy_loops > 0 {
+            line(members, rooms, busy_loops, true, seconds);
+        }
     }
 }
 
 /// Runs one setting and prints its result.
-fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
+fn line(members: u64, rooms: u64, busy_loops: usize, real_time: bool, seconds: u64) {
     let config = RelayConfig {
         bind: LOCALHOST,
         ports: 12_000..=31_999,
@@ -60,6 +65,10 @@ fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
         seed: u64::from(std::process::id()),
     };
     let relay = Relay::start(config, Arc::new(|| {})).unwrap();
+    if real_time && let Err(error) = relay.run_in_real_time() {
+        println!("no real-time priority: {error}");
+        return;
+    }
     let phones: Vec<(UdpSocket, Port)> =
         (0..members).map(|number| member(&relay, number, number % rooms)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -77,13 +86,14 @@ fn line(members: u64, rooms: u64, busy_loops: usize, seconds: u64) {
     loops.into_iter().for_each(|busy| busy.join().unwrap());
     let late = |share: f64| at_most(&before.ticks, &after.ticks, share);
     println!(
-        "{members:7} {rooms:5} {busy_loops:10} | {:5} {:7} | {:>3} {:>3} {:>5} | {:>5} | {:.1}",
+        "{members:7} {rooms:5} {busy_loops:10} {real_time:9} | {:5} {:7} | {:>3} {:>3} {:>5} | {:>5} | {:.1} | {:.1}",
         after.ticks.total() - before.ticks.total(),
         after.mixing.skipped_ticks - before.mixing.skipped_ticks,
         late(0.5),
         late(0.99),
         late(0.999),
         late(1.0),
+        (after.waited - before.waited) as f64 * 1_000.0 / (after.received - before.received).max(1) as f64,
         (cpu_after - cpu_before) as f64 / seconds as f64 / 10_000.0,
     );
     relay.shutdown();

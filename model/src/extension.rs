@@ -177,6 +177,12 @@ pub trait Extensions: Send + Sync {
         waiting: MessageWaiting,
     ) -> PortFuture<'_, ()>;
 
+    /// The WAV file with the name that an extension inside `scope` has spoken.
+    fn spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, Vec<u8>>;
+
+    /// Deletes the name that an extension inside `scope` has spoken.
+    fn remove_spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;
+
     /// Removes an extension inside `scope`. A conflict while a number leads to it or an agent takes its calls.
     fn delete(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()>;
 }

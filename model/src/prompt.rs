@@ -51,6 +51,10 @@ prompts! {
     Full = "full",
     /// Played before the switch hangs up.
     Goodbye = "goodbye",
+    /// To the room, after the spoken name of a member: has joined.
+    HasJoined = "has-joined",
+    /// To the room, after the spoken name of a member: has left.
+    HasLeft = "has-left",
     /// The music until another member joins; it is repeated.
     HoldMusic = "hold-music",
     /// To the room: a member joined.
@@ -71,6 +75,8 @@ prompts! {
     RecordingOff = "recording-off",
     /// To the room: it is recorded.
     RecordingOn = "recording-on",
+    /// Asks for the name of the caller and the hash key.
+    SayName = "say-name",
     /// The room is not locked any more.
     Unlocked = "unlocked",
     /// To a member who was unmuted.

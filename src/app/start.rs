@@ -52,6 +52,7 @@ use crate::readiness::EngineReadiness;
 use crate::recorder::{DataDisk, Playback, Recorder, channels_of, recover};
 use crate::registrations::KeptRegistrations;
 use crate::signalling::{KeptSignalling, SignallingNode, SignallingTap};
+use crate::spoken_names::{SpokenNames, keep_names};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::tls::TlsStore;
@@ -434,7 +435,11 @@ impl Audio {
             Box::pin(pass_on_recordings(ended, untold, of_calls, switch))
         });
         let library = Library::new();
-        let audio = NodeAudio { library: library.clone(), recordings: recorder.begins(), ended: refused };
+        let (names, keeper) = SpokenNames::new(base.store.clone(), handle.clone(), wall_clock);
+        // It ends with the driver.
+        drop(base.supervisor.keep(Task::SpokenNames, keeper, |keeper| Box::pin(keep_names(keeper))));
+        let recordings = recorder.begins();
+        let audio = NodeAudio { library: library.clone(), names, recordings, ended: refused };
         let driver = driver.sounding(audio, base.rng.random());
         let traces = start_traces(base)?;
         let driver = driver.traced(traces.begins());

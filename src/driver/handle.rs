@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sidetone_model::ids::ConferenceSessionId;
+use sidetone_model::ids::{ConferenceSessionId, LegId};
 use sidetone_model::problem::Problem;
 use sidetone_switch::counters::Counters;
 use sidetone_switch::machine::{Input, Settings};
@@ -22,6 +22,8 @@ pub enum Request {
     Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
+    /// The name of a caller was looked for or recorded; whether it is known.
+    NameKnown(LegId, bool),
     /// The recording of a conference session is closed.
     Recorded(ConferenceSessionId, Recording),
     /// The settings changed.

@@ -12,10 +12,11 @@ use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand};
 use sidetone_media::net::{self, Relay};
 use sidetone_media::trace::{TraceHead, TraceSink};
-use sidetone_model::ids::OrganisationId;
+use sidetone_model::ids::{ExtensionId, LegId, OrganisationId};
 use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_sip::transport::Routes;
+use sidetone_switch::conference::NameOrder;
 use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
@@ -26,6 +27,24 @@ pub trait ConferenceAudio: Send {
 
     /// Returns the organisation's clip of this name; `None` when it was removed.
     fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>>;
+
+    /// Looks for the name that an extension has spoken, and keeps it for the leg; the switch is told the result
+    /// ([`Request::NameKnown`](crate::driver::Request::NameKnown)).
+    fn find_name(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId);
+
+    /// Forgets the name of a leg.
+    fn forget_name(&self, leg: LegId);
+
+    /// Returns the name of a leg in a room of this organisation.
+    fn name(&self, leg: LegId, organisation: OrganisationId) -> Option<Arc<Clip>>;
+
+    /// Begins to record the name of a leg; the switch is told the result. `None` when there is no space for it.
+    fn record_name(
+        &self,
+        leg: LegId,
+        organisation: OrganisationId,
+        extension: Option<ExtensionId>,
+    ) -> Option<Box<dyn FrameSink>>;
 
     /// Begins a recording, which reports its end to the switch itself
     /// ([`Request::Recorded`](crate::driver::Request::Recorded)).
@@ -190,6 +209,29 @@ impl Media {
         };
         self.orders.push_back(Order::Mix(mix, command));
         Ok(())
+    }
+
+    /// Carries out an order about the name of a member; the words are in this language. A name that is gone is a chime.
+    pub(super) fn order_name(&mut self, order: NameOrder, language: Language) {
+        let Some(audio) = &self.audio else { return };
+        match order {
+            NameOrder::Find { leg, organisation, extension } => audio.find_name(leg, organisation, extension),
+            NameOrder::Forget(leg) => audio.forget_name(leg),
+            NameOrder::Play { mix, leg, organisation, words } => {
+                let clip = |prompt| audio.clip(organisation, language, prompt);
+                let clips = match audio.name(leg, organisation) {
+                    Some(name) => vec![name, clip(words)],
+                    None if words == Prompt::HasLeft => vec![clip(Prompt::Left)],
+                    None => vec![clip(Prompt::Joined)],
+                };
+                self.orders.push_back(Order::Mix(MixId(mix.0), MixCommand::Play(clips)));
+            }
+            NameOrder::Record { mix, leg, organisation, extension } => {
+                if let Some(sink) = audio.record_name(leg, organisation, extension) {
+                    self.orders.push_back(Order::Mix(MixId(mix.0), MixCommand::Record(sink)));
+                }
+            }
+        }
     }
 
     /// Passes waiting commands to the workers, in order, until one is busy.

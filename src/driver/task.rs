@@ -395,6 +395,7 @@ impl Driver {
             Output::Ended(record) => self.note_end(record),
             Output::Media(port, command) => self.media.order(port, command),
             Output::Mix(mix, order) => self.order_mix(now, mix, order),
+            Output::Name(order, language) => self.media.order_name(order, language),
             Output::News(news) => {
                 if let Some(tell) = &self.news {
                     tell(*news);
@@ -587,6 +588,7 @@ impl Driver {
                 tracing::info!(revision = directory.revision(), "directory changed");
                 self.feed(Input::Directory(directory));
             }
+            Request::NameKnown(leg, is_known) => self.feed(Input::Name(leg, is_known)),
             Request::Recorded(session, recording) => self.feed(Input::Recorded(session, recording)),
             Request::Settings(settings) => self.feed(Input::Settings(settings)),
             Request::Drain(limit) => {

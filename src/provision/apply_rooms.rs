@@ -43,6 +43,7 @@ impl<R: CryptoRng> Work<'_, R> {
             end_when_moderator_leaves: declared.end_when_moderator_leaves,
             record: declared.record,
             record_channels: declared.record_channels,
+            announce_names: declared.announce_names,
             max_members: declared.max_members,
             minutes_email: declared.minutes_email.clone(),
             members,

@@ -88,6 +88,14 @@ impl Extensions for Lines {
         })
     }
 
+    fn spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, Vec<u8>> {
+        Box::pin(self.store.find_spoken_name(scope, extension))
+    }
+
+    fn remove_spoken_name(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, ()> {
+        Box::pin(self.store.remove_spoken_name(scope, extension))
+    }
+
     fn message_waiting(&self, scope: Scope, extension: ExtensionId) -> PortFuture<'_, MessageWaiting> {
         Box::pin(self.store.message_waiting(scope, extension))
     }

@@ -19,6 +19,7 @@ pub(super) struct Room {
     pub(super) end_when_moderator_leaves: bool,
     pub(super) record: bool,
     pub(super) record_channels: u16,
+    pub(super) announce_names: bool,
     pub(super) max_members: u32,
     pub(super) minutes_email: String,
     /// Extensions by their numbers; `None` leaves who is stored.
@@ -47,6 +48,7 @@ pub(super) fn room(path: String, table: Table, problems: &mut Vec<Problem>) -> O
     let end_when_moderator_leaves = fields.boolean("end_when_moderator_leaves").unwrap_or_default();
     let record = fields.boolean("record").unwrap_or_default();
     let record_channels = fields.integer("record_channels", 1..=2).unwrap_or(1);
+    let announce_names = fields.boolean("announce_names").unwrap_or_default();
     let max_members =
         fields.integer("max_members", 0..=i64::from(rules::MAX_MEMBERS_MAX)).unwrap_or_default();
     let minutes_email = fields.checked("minutes_email", rules::minutes_email).unwrap_or_default();
@@ -73,6 +75,7 @@ pub(super) fn room(path: String, table: Table, problems: &mut Vec<Problem>) -> O
         end_when_moderator_leaves,
         record,
         record_channels: u16::try_from(record_channels).unwrap_or(1),
+        announce_names,
         max_members: u32::try_from(max_members).unwrap_or_default(),
         minutes_email,
         members,

@@ -68,6 +68,8 @@ pub enum Task {
     SipTcp,
     /// Reads the stored prompts again when they have changed.
     Sounds,
+    /// Finds and stores the names that members of rooms have spoken.
+    SpokenNames,
     /// Stores what phones change by star codes.
     StarCodes,
     /// Deletes old events, deliveries and idempotency keys.
@@ -108,7 +110,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 38] = [
+    pub const ALL: [Task; 39] = [
         Task::Answers,
         Task::CallCallbacks,
         Task::CallInfo,
@@ -141,6 +143,7 @@ impl Task {
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
+        Task::SpokenNames,
         Task::StarCodes,
         Task::Sweep,
         Task::Tap,
@@ -184,6 +187,7 @@ impl Task {
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",
+            Task::SpokenNames => "spoken_names",
             Task::StarCodes => "star_codes",
             Task::Sweep => "sweep",
             Task::Tap => "tap",

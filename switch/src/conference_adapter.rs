@@ -20,7 +20,8 @@ use sidetone_model::time::Now;
 
 use crate::call_table::CallTable;
 use crate::conference::{
-    self, Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, PinCaller, RoomDirectory, Rooms, RoomsConfig,
+    self, Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, NameOrder, PinCaller, RoomDirectory, Rooms,
+    RoomsConfig,
 };
 use crate::dtmf::{DtmfSource, Keys};
 use crate::io::{Input, MediaCommand, Party, PortId};
@@ -258,6 +259,7 @@ impl Conferences {
             }
             RoomOutput::Mute(leg, muted) => media(leg, MediaCommand::Mute(muted)),
             RoomOutput::Event(event) => outputs.push_back(Output::RoomEvent(Box::new(event))),
+            RoomOutput::Name(order) => outputs.push_back(self.name_order(order)),
             RoomOutput::Note(note) => outputs.push_back(Output::RoomNote(Box::new(note))),
             RoomOutput::PinGuessing(guessing) => {
                 outputs.push_back(Output::Notice(Notice::PinGuessing(guessing.room_id, guessing.limit)));
@@ -310,6 +312,15 @@ impl Conferences {
             _ => return None,
         };
         Some(Output::Mix(MixId(mix.0), order))
+    }
+
+    /// Returns the order about a name, with the language of its words.
+    fn name_order(&self, order: NameOrder) -> Output {
+        let language = match order {
+            NameOrder::Play { organisation, .. } => self.language_of(organisation),
+            _ => Language::default(),
+        };
+        Output::Name(order, language)
     }
 
     /// The language of what all members of a room hear.

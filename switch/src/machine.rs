@@ -44,7 +44,6 @@ use crate::io::{self, PortId};
 use crate::kept_bindings::{self, ChangedBindings};
 use crate::live_media::{self, MediaQueries};
 use crate::messaging;
-use crate::mixing::Recording;
 use crate::notes::{self, NoteContext, NotesInFlight};
 use crate::operations;
 use crate::outbound::Hunts;
@@ -191,11 +190,11 @@ impl Switch {
             }
             Input::PortOpened(leg, port) => self.control.port_opened(now, leg.call, port, &mut self.shared),
             Input::Query(token, query) => self.query(now, token, query),
-            Input::Recorded(session, Recording { bytes, error }) => {
-                self.control
-                    .conferences
-                    .handle_input(now, conference::Input::Recorded { session, bytes, error });
-                operations::recorded(now, session, &mut self.control, &mut self.shared);
+            Input::Recorded(session, recording) => {
+                operations::recorded(now, session, recording, &mut self.control, &mut self.shared);
+            }
+            Input::Name(leg, is_known) => {
+                self.control.conferences.handle_input(now, conference::Input::Name(leg, is_known));
             }
             Input::Refused(flow, bytes) => {
                 self.shared.ua.handle_input(now.instant, ua::Input::Refused { flow, bytes });

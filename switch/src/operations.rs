@@ -16,11 +16,12 @@ use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
-use crate::conference::Goal;
+use crate::conference::{self, Goal};
 use crate::dialling::Dialler;
 use crate::io::{Input, Party};
 use crate::linked_operations::{self, language_of};
 use crate::live::{Asked, LiveCall};
+use crate::mixing::Recording;
 use crate::parking;
 use crate::placement::Refused;
 use crate::referring::{self, NotTransferred, Refusal};
@@ -279,15 +280,17 @@ fn record(
     Ok(call)
 }
 
-/// Handles the end of a recording: a call whose recording ended by itself, as on a full disk, is not recorded any more.
+/// Handles the end of a recording, of a room or of a call: a call whose recording ended by itself, as on a full disk, is not recorded any more.
 pub(super) fn recorded(
     now: Now,
-    recording: ConferenceSessionId,
+    session: ConferenceSessionId,
+    Recording { bytes, error }: Recording,
     control: &mut CallControl,
     shared: &mut Shared,
 ) {
+    control.conferences.handle_input(now, conference::Input::Recorded { session, bytes, error });
     let is_of =
-        |live: &&LiveCall| live.call.parties().recording().is_some_and(|present| present.id.0 == recording.0);
+        |live: &&LiveCall| live.call.parties().recording().is_some_and(|present| present.id.0 == session.0);
     let call = control.calls.iter().find(is_of).map(|live| live.call.facts().call);
     if let Some(call) = call {
         // Fails when the call ends at this moment; then it is not recorded either.

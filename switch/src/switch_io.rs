@@ -13,8 +13,9 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::extension::ExtensionChange;
 use sidetone_model::guessing::GuessLimit;
 use sidetone_model::ids::{
-    CallId, ConferenceSessionId, ExtensionId, NodeId, NoteId, OrganisationId, RoomId, TrunkId,
+    CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, RoomId, TrunkId,
 };
+use sidetone_model::language::Language;
 use sidetone_model::note::PhoneAnswer;
 use sidetone_model::pin_guessing::PinLimit;
 use sidetone_model::rating::{Account, Drawn};
@@ -28,7 +29,7 @@ use sidetone_sip::message::{Message, Rejection};
 use sidetone_sip::transaction::{ClientKey, ServerKey};
 
 use crate::carriers::{AddressPolicy, CarrierFault};
-use crate::conference::{RoomNote, RoomsConfig};
+use crate::conference::{NameOrder, RoomNote, RoomsConfig};
 use crate::denied::Denied;
 use crate::incoming_message::IncomingMessage;
 use crate::io::{LegName, Limits, MediaCommand, Port, PortId, Reach};
@@ -100,6 +101,8 @@ pub enum Input {
     Recorded(ConferenceSessionId, Recording),
     /// The host of this destination refused a datagram of ours, with these first bytes.
     Refused(Flow, Bytes),
+    /// The name of a caller was looked for or recorded; whether it is known now.
+    Name(LegId, bool),
     /// A media port was closed; its report.
     Report(PortId, Box<Report>),
     /// The answer of DNS, after [`Output::Resolve`].
@@ -133,6 +136,8 @@ pub enum Output {
     Media(PortId, MediaCommand),
     /// Send an order to a mix.
     Mix(MixId, MixOrder),
+    /// Look for, record, play or forget the name of a member, with words in this language.
+    Name(NameOrder, Language),
     /// Something changed in a live room.
     RoomEvent(Box<RoomEvent>),
     /// Send a note to phones in a room.

@@ -45,6 +45,7 @@ pub async fn make(dir: &Path, number: &str, change: impl FnOnce(&mut NewRoom)) -
         end_when_moderator_leaves: false,
         record: false,
         record_channels: 1,
+        announce_names: false,
         max_members: 0,
         minutes_email: String::new(),
     };

@@ -50,6 +50,7 @@ mod messages;
 mod metrics;
 mod money;
 mod name_server;
+mod named;
 mod nat;
 mod note_taps;
 mod notes;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::desk::{As, Desk, hold_the_rules_for};
 
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
+    "announce_names",
     "created_at",
     "end_when_moderator_leaves",
     "exemptions",
@@ -33,7 +34,7 @@ fn made(desk: &Desk, body: Value) -> (String, Value) {
 fn stand_up(desk: &Desk) -> (String, Value) {
     let body = json!({
         "name": "Stand-up", "number": "200", "participant_pin": "1234", "moderator_pin": "9876",
-        "wait_for_moderator": true, "end_when_moderator_leaves": true, "record": true, "max_members": 5,
+        "wait_for_moderator": true, "end_when_moderator_leaves": true, "record": true, "announce_names": true, "max_members": 5,
         "minutes_email": "Minutes@acme.test"
     });
     made(desk, body)
@@ -61,7 +62,7 @@ fn one_is_made_read_changed_and_removed() {
         (&room["numbers"], &room["exemptions"], &room["live_members"]),
         (&json!([]), &json!([]), &json!(0))
     );
-    for field in ["wait_for_moderator", "end_when_moderator_leaves", "record"] {
+    for field in ["wait_for_moderator", "end_when_moderator_leaves", "record", "announce_names"] {
         assert_eq!(room[field], true, "{field}");
     }
     let changed = desk.patch(As::Acme, &path, json!({"name": "Retro", "record": false, "max_members": 0}));
@@ -82,7 +83,7 @@ fn what_is_left_out_is_nothing() {
     for field in ["participant_pin", "moderator_pin", "minutes_email"] {
         assert_eq!(room[field], "", "{field}");
     }
-    for field in ["wait_for_moderator", "end_when_moderator_leaves", "record"] {
+    for field in ["wait_for_moderator", "end_when_moderator_leaves", "record", "announce_names"] {
         assert_eq!(room[field], false, "{field}");
     }
     assert_eq!(room["max_members"], 0);
@@ -106,7 +107,7 @@ fn every_wrong_field_is_named() {
              wait_for_moderator: must be true or false, not a string; max_members: must be between 0 and 1000; \
              minutes_email: must be an address such as minutes@acme.test, or empty; colour: is not a field here, \
              the fields are organisation_id, name, number, participant_pin, moderator_pin, wait_for_moderator, \
-             end_when_moderator_leaves, record, record_channels, max_members, minutes_email"
+             end_when_moderator_leaves, record, record_channels, announce_names, max_members, minutes_email"
         ),
     );
     for wrong in ["123456789", "2a", "", "+20", "２０"] {

@@ -63,6 +63,7 @@ impl Sessions {
                 end_when_moderator_leaves: false,
                 record: false,
                 record_channels: 1,
+                announce_names: false,
                 max_members: 0,
                 minutes_email: String::new(),
             };

@@ -136,6 +136,7 @@ async fn made(ground: &Ground, organisation_id: OrganisationId) -> RoomId {
         end_when_moderator_leaves: false,
         record: true,
         record_channels: 1,
+        announce_names: false,
         max_members: 0,
         minutes_email: String::new(),
     };

@@ -407,6 +407,7 @@ fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
             end_when_moderator_leaves: false,
             record: false,
             record_channels: 1,
+            announce_names: false,
             max_members: 0,
             minutes_email: String::new(),
         };

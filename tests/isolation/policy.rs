@@ -295,6 +295,8 @@ pub const ROWS: &[Row] = &[
     row("GET /api/v1/extensions/{id}", One, "extension.blue"),
     row("PATCH /api/v1/extensions/{id}", Change, "extension.blue")
         .body_of(|tenant| json!({"team_id": tenant.id("team.blue")})),
+    row("GET /api/v1/extensions/{id}/spoken-name", One, "extension.blue").answers(404),
+    row("DELETE /api/v1/extensions/{id}/spoken-name", Delete, "extension.blue").answers(404),
     row("GET /api/v1/extensions/{id}/message-waiting", One, "extension.blue"),
     row("PUT /api/v1/extensions/{id}/message-waiting", Put, "extension.blue").body_of(|_| json!({"new": 1})),
     row("DELETE /api/v1/extensions/{id}", Delete, "extension.spare"),

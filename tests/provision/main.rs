@@ -16,6 +16,7 @@ mod prices;
 mod records;
 mod refused;
 mod rooms;
+mod spoken_names;
 mod users;
 
 use database::{TestDatabase, chosen};

@@ -31,6 +31,7 @@ sip_domain = "acme.test"
   wait_for_moderator = true
   end_when_moderator_leaves = true
   record = true
+  announce_names = true
   max_members = 7
   minutes_email = "minutes@acme.test"
   members = ["1002", "1001"]
@@ -55,6 +56,7 @@ fn rooms_become_the_directory_and_a_second_time_changes_nothing() {
         assert_eq!(shown[0]["id"], stand_up.id.to_string());
         assert_eq!((stand_up.participant_pin.as_str(), stand_up.moderator_pin.as_str()), ("1234", "9876"));
         assert!(stand_up.wait_for_moderator && stand_up.end_when_moderator_leaves && stand_up.record);
+        assert!(stand_up.announce_names && !open.announce_names);
         assert_eq!(stand_up.max_members, 7);
         let [ada, grace] = directory.extensions.as_slice() else { panic!("two extensions") };
         assert_eq!(stand_up.members, [grace.id, ada.id], "in the order in which they are rung");
@@ -171,7 +173,7 @@ fn every_mistake_in_a_room_is_named() {
                 format!("{at_room}: members: \"1001\" is named twice"),
                 format!("{at_room}: members: must be 1 to 15 digits"),
                 format!(
-                    "{at_room}: colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, record_channels, max_members, minutes_email, members, exemptions"
+                    "{at_room}: colour: unknown key, known here are: name, number, participant_pin, moderator_pin, wait_for_moderator, end_when_moderator_leaves, record, record_channels, announce_names, max_members, minutes_email, members, exemptions"
                 ),
             ],
         ),

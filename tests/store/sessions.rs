@@ -52,6 +52,7 @@ pub(crate) async fn home(store: &Store) -> Home {
         end_when_moderator_leaves: false,
         record: false,
         record_channels: 1,
+        announce_names: false,
         max_members: 0,
         minutes_email: String::new(),
     };

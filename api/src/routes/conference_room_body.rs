@@ -43,6 +43,9 @@ body! {
         /// right.
         #[schema(value_type = Option<i32>, minimum = 1, maximum = 2, default = 1)]
         record_channels: Option<u16> = optional(integer(1..=2)),
+        /// Members say their names when they join, and the room hears the name of who joins or leaves.
+        #[schema(default = false)]
+        announce_names: Option<bool> = optional(Fields::boolean),
         /// The greatest number of members; 0 means no cap.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000, default = 0)]
         max_members: Option<u32> = optional(integer(0..=rules::MAX_MEMBERS_MAX.into())),
@@ -88,6 +91,8 @@ body! {
         /// The channels of its recordings, from the next session on.
         #[schema(value_type = Option<i32>, minimum = 1, maximum = 2)]
         record_channels: Option<u16> = optional(integer(1..=2)),
+        /// Whether members say their names when they join, and are announced by them.
+        announce_names: Option<bool> = optional(Fields::boolean),
         /// The greatest number of members; 0 means no cap.
         #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000)]
         max_members: Option<u32> = optional(integer(0..=rules::MAX_MEMBERS_MAX.into())),
@@ -190,6 +195,7 @@ impl NewConferenceRoomBody {
             end_when_moderator_leaves: self.end_when_moderator_leaves.unwrap_or_default(),
             record: self.record.unwrap_or_default(),
             record_channels: self.record_channels.unwrap_or(1),
+            announce_names: self.announce_names.unwrap_or_default(),
             max_members: self.max_members.unwrap_or_default(),
             minutes_email: self.minutes_email.unwrap_or_default(),
         }
@@ -207,6 +213,7 @@ impl From<ConferenceRoomChangeBody> for RoomChange {
             end_when_moderator_leaves: body.end_when_moderator_leaves,
             record: body.record,
             record_channels: body.record_channels,
+            announce_names: body.announce_names,
             max_members: body.max_members,
             minutes_email: body.minutes_email,
         }

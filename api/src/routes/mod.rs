@@ -49,6 +49,7 @@ pub(crate) mod recordings;
 pub(crate) mod registrations;
 pub(crate) mod room_meetings;
 pub(crate) mod room_sessions;
+pub(crate) mod spoken_names;
 pub(crate) mod start;
 pub(crate) mod teams;
 pub(crate) mod totals;

@@ -59,6 +59,7 @@ impl<'a> Reports<'a> {
             sender: Some(sender),
             block: block.as_ref(),
             cname: b"golden-captures.",
+            leaves: false,
         };
         [writer.write(&mut buffer), self.extended].concat()
     }

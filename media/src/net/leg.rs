@@ -6,13 +6,14 @@ use crossbeam_channel::Sender;
 use sidetone_wire::{BATCH, DATAGRAM_BYTES_MAX, Endpoint, Sent, Wire};
 
 use super::beep::Beep;
-use super::clock::{Clock, Sample};
+use super::clock::Sample;
 use super::counters::{Batch, Count};
 use super::guard::Guard;
 use super::job::Job;
 use super::key_presses::KeyPresses;
 use super::key_watch::KeyWatch;
 use super::message::{PortId, Shaken};
+use super::monitor::Monitor;
 use super::pair::Pair;
 use super::presence::Presence;
 use super::protected::{Opened, Protected};
@@ -20,7 +21,6 @@ use super::reports::Reports;
 use super::transcoding::Transcoding;
 use crate::dtmf::KeyPress;
 use crate::mix::MixId;
-use crate::rtcp::REPORT_BYTES_MAX;
 use crate::session::{Description, Disposition, Input, Reason, Session, Watch};
 use crate::time::Micros;
 use crate::trace::TracedSession;
@@ -39,6 +39,8 @@ pub(super) struct Leg {
     pub(super) listens: bool,
     /// Sender of RTCP reports about the stream that we make for the party.
     pub(super) reports: Option<Reports>,
+    /// The same about the party's own stream, where the peer reports nothing.
+    pub(super) monitor: Option<Box<Monitor>>,
     /// The mix reported that the party talks.
     pub(super) talking: bool,
     /// A change of `talking` that the switch has not received yet, kept while the leg moves to another worker.
@@ -53,7 +55,7 @@ pub(super) struct Leg {
     /// Whether SDP settled that RTP and RTCP share one port (RFC 5761).
     pub(super) rtcp_mux: bool,
     /// SRTP and ICE, when SDP settled them.
-    protected: Option<Box<Protected>>,
+    pub(super) protected: Option<Box<Protected>>,
     /// Source address of the party's SIP.
     pub(super) party: Option<IpAddr>,
     /// When the next snapshot is due, if snapshots are wanted.
@@ -63,7 +65,7 @@ pub(super) struct Leg {
     /// Whether packets of the party arrive at all.
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
-    rtcp_target: Option<SocketAddr>,
+    pub(super) rtcp_target: Option<SocketAddr>,
 }
 
 /// Keys of two parties of which only one has telephone events.
@@ -122,6 +124,7 @@ impl Leg {
             seat: None,
             listens: false,
             reports: None,
+            monitor: None,
             talking: false,
             untold: None,
             beep: None,
@@ -340,6 +343,9 @@ impl Leg {
                     self.session.sent_rtcp(now, datagram);
                 }
             }
+            if let Some(monitor) = &mut self.monitor {
+                monitor.relayed(now);
+            }
             let sealed;
             let rtcp = match &mut self.protected {
                 None => &picked.rtcp,
@@ -396,32 +402,6 @@ impl Leg {
         } else {
             batch.add(Count::OriginateErrors, 1);
         }
-    }
-
-    /// Sends the RTCP report about our own stream to the party, when it is due.
-    pub(super) fn send_report(&mut self, wire: &mut Wire, clock: &Clock, batch: &mut Batch) {
-        let Some(to) = self.rtcp_target else { return };
-        let Some(reports) = self.reports.as_mut().filter(|reports| reports.is_due(clock.now())) else {
-            return;
-        };
-        let sample = clock.sample();
-        let block = self.session.report_block(sample.now);
-        let mut buffer = [0; REPORT_BYTES_MAX];
-        let Some(report) = reports.write(sample, block.as_ref(), &mut buffer) else { return };
-        let endpoint = if self.rtcp_mux { &self.rtp } else { &self.rtcp };
-        let sent = match &mut self.protected {
-            None => wire.send_own(endpoint, to, report),
-            Some(secured) => {
-                let mut buffer = [0; REPORT_BYTES_MAX + SRTCP_BYTES_MAX];
-                let sealed = copied(&mut buffer, report).and_then(|len| secured.seal_rtcp(&mut buffer, len));
-                let sealed = sealed.and_then(|len| buffer.get(..len));
-                sealed.is_some_and(|sealed| wire.send_own(endpoint, to, sealed))
-            }
-        };
-        if sent {
-            self.session.sent_rtcp(sample.now, report);
-        }
-        batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
     }
 
     /// Reports the SSRC that is sent to the party to the session.
@@ -627,7 +607,7 @@ fn seal(
 }
 
 /// Copies a packet to the start of a buffer; returns its length, or `None` when it does not fit.
-fn copied(buffer: &mut [u8], packet: &[u8]) -> Option<usize> {
+pub(super) fn copied(buffer: &mut [u8], packet: &[u8]) -> Option<usize> {
     buffer.get_mut(..packet.len())?.copy_from_slice(packet);
     Some(packet.len())
 }
@@ -647,8 +627,6 @@ fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::SendErrors, outcome.failed);
 }
 
-/// What SRTCP adds to a packet at most: a tag and an index.
-const SRTCP_BYTES_MAX: usize = 20;
 /// A packet that waited here for longer is measured but not sent: no jitter buffer can use it.
 const STALE_US: i64 = 2_000_000;
 

@@ -1,6 +1,6 @@
 //! The RTCP reports of a leg to which we send our own stream (RFC 3550 §6.4), with its canonical name.
 //!
-//! A relayed leg needs none, because its peer's reports are relayed. While packets are sent the report is a
+//! The reports of the peer of a relayed leg are relayed; what such a leg is sent otherwise is in `monitor`. While packets are sent the report is a
 //! sender report, otherwise a receiver report. Once packets of the party have arrived, both have a block
 //! about its stream, so that the far end learns its reception quality.
 
@@ -21,6 +21,8 @@ pub(super) struct Reports {
     clock: ClockRate,
     cname: [u8; CNAME_BYTES],
     next: Micros,
+    /// Whether a report was sent with the present SSRC.
+    has_reported: bool,
 }
 
 impl Reports {
@@ -34,7 +36,17 @@ impl Reports {
         }
         let ssrc = scramble(seed.wrapping_add(1)) as u32;
         let (told, last) = ([0; 2], (0, now));
-        Reports { ssrc, packets: 0, octets: 0, told, last, clock, cname, next: now + FIRST_US }
+        Reports {
+            ssrc,
+            packets: 0,
+            octets: 0,
+            told,
+            last,
+            clock,
+            cname,
+            next: now + FIRST_US,
+            has_reported: false,
+        }
     }
 
     /// Sets the clock when another codec is sent from now on.
@@ -84,8 +96,25 @@ impl Reports {
         let sender = (self.packets != before).then(|| self.sender_info(sample));
         let [latest, _] = self.told;
         self.told = [self.packets, latest];
-        let writer = ReportWriter { ssrc: self.ssrc, sender, block, cname: &self.cname };
+        self.has_reported = true;
+        let writer = ReportWriter { ssrc: self.ssrc, sender, block, cname: &self.cname, leaves: false };
         Some(writer.write(buffer))
+    }
+
+    /// Whether a report was sent that no BYE has followed.
+    pub(super) fn has_reported(&self) -> bool {
+        self.has_reported
+    }
+
+    /// Writes the BYE after the last report (RFC 3550 §6.6); `None` when there was no report. Later reports have another SSRC.
+    pub(super) fn leave<'a>(&mut self, buffer: &'a mut [u8; REPORT_BYTES_MAX]) -> Option<&'a [u8]> {
+        if !std::mem::take(&mut self.has_reported) {
+            return None;
+        }
+        let ssrc = self.ssrc;
+        self.ssrc = scramble(u64::from(ssrc)) as u32;
+        let (sender, block) = (None, None);
+        Some(ReportWriter { ssrc, sender, block, cname: &self.cname, leaves: true }.write(buffer))
     }
 
     fn sender_info(&self, sample: Sample) -> SenderInfo {

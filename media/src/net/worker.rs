@@ -16,6 +16,7 @@ use super::leg::{Forward, Leg};
 use super::legs::Legs;
 use super::message::{Command, Notice, PortId};
 use super::mixes::Mixes;
+use super::monitor::Monitor;
 use super::presence::Change;
 use super::shared::Shared;
 use super::transcodings::{Transcodings, beep, transcode_by};
@@ -303,6 +304,7 @@ impl Worker {
                 let before = leg.forward.take().filter(|forward| forward.peer == peer);
                 let transcoding = before.and_then(|forward| forward.transcoding);
                 leg.forward = Some(Forward { peer, payload_map, transcoding });
+                leg.monitor.get_or_insert_with(|| Box::new(Monitor::new(id, now)));
             }
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),
@@ -446,7 +448,7 @@ impl Worker {
             self.io.current = Some(At::Leg(id));
             leg.session.flush_trace(now, TRACE_AGE_US);
             leg.look_after_path(now, &self.io.shared.guard);
-            if leg.reports.is_some() {
+            if leg.reports.is_some() || leg.monitor.is_some() {
                 leg.send_report(&mut self.io.wire, &self.io.shared.clock, &mut self.io.batch);
             }
             let presence = leg.presence.look(now);
@@ -470,6 +472,7 @@ impl Worker {
         let now = self.io.shared.clock.now();
         self.unseat(id);
         let Some(mut leg) = self.legs.remove(id) else { return };
+        leg.end_reports(&mut self.io.wire, now, &mut self.io.batch);
         let report = Box::new(leg.session.close(now));
         self.bury(leg);
         self.io.notices.take_untold(id);

@@ -212,7 +212,9 @@ mod tests {
 
     fn report(sender: Option<SenderInfo>, ssrc: u32, block: Option<Block>) -> Vec<u8> {
         let mut buffer = [0; REPORT_BYTES_MAX];
-        ReportWriter { ssrc, sender, block: block.as_ref(), cname: &CNAME }.write(&mut buffer).to_vec()
+        ReportWriter { ssrc, sender, block: block.as_ref(), cname: &CNAME, leaves: false }
+            .write(&mut buffer)
+            .to_vec()
     }
 
     fn heard(sent: u64) -> Heard {

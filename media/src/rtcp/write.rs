@@ -14,6 +14,8 @@ pub struct ReportWriter<'a> {
     pub block: Option<&'a Block>,
     /// Its canonical name (RFC 7022).
     pub cname: &'a [u8; CNAME_BYTES],
+    /// Whether this is its last report, with a BYE (RFC 3550 §6.6).
+    pub leaves: bool,
 }
 
 impl ReportWriter<'_> {
@@ -44,6 +46,10 @@ impl ReportWriter<'_> {
         cursor.bytes(&[1, CNAME_BYTES as u8]);
         cursor.bytes(self.cname);
         cursor.bytes(&[0, 0]);
+        if self.leaves {
+            cursor.word(0x81cb_0001);
+            cursor.word(self.ssrc);
+        }
         let Cursor { buffer, len } = cursor;
         buffer.get(..len).unwrap_or_default()
     }
@@ -70,5 +76,5 @@ impl Cursor<'_> {
 
 /// Length of our canonical names.
 pub const CNAME_BYTES: usize = 16;
-/// A sender report with one block, a chunk with a CNAME, and its end.
-pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28;
+/// A sender report with one block, a chunk with a CNAME and its end, and a BYE.
+pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28 + 8;

@@ -51,6 +51,8 @@ pub struct RoomConfig {
     /// See [`Room`](super::Room).
     pub record_channels: u16,
     /// See [`Room`](super::Room).
+    pub announce_names: bool,
+    /// See [`Room`](super::Room).
     pub max_members: u32,
     /// Who enters without a PIN.
     pub exemptions: Vec<Exemption>,

@@ -36,6 +36,8 @@ pub struct Room {
     pub record: bool,
     /// The channels of its recordings: 1 with the whole mix, or 2, the moderators on the left.
     pub record_channels: u16,
+    /// Whether members say their names when they join, and are announced by them.
+    pub announce_names: bool,
     /// Its limit of members; 0 is no limit.
     pub max_members: u32,
     /// Where minutes are sent; may be empty.
@@ -86,6 +88,7 @@ impl Room {
             end_when_moderator_leaves: self.end_when_moderator_leaves,
             record: self.record,
             record_channels: self.record_channels,
+            announce_names: self.announce_names,
             max_members: self.max_members,
             minutes_email: &self.minutes_email,
             numbers: &self.numbers,
@@ -125,6 +128,8 @@ pub struct RoomView<'a> {
     /// The channels of its recordings: 1 with the whole mix, or 2, the moderators on the left.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 2))]
     record_channels: u16,
+    /// Whether members say their names when they join, and are announced by them.
+    announce_names: bool,
     /// The greatest number of members; 0 means no cap.
     #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
     max_members: u32,
@@ -164,6 +169,8 @@ pub struct NewRoom {
     /// See [`Room`].
     pub record_channels: u16,
     /// See [`Room`].
+    pub announce_names: bool,
+    /// See [`Room`].
     pub max_members: u32,
     /// See [`Room`].
     pub minutes_email: String,
@@ -189,6 +196,8 @@ pub struct RoomChange {
     /// See [`Room`].
     pub record_channels: Option<u16>,
     /// See [`Room`].
+    pub announce_names: Option<bool>,
+    /// See [`Room`].
     pub max_members: Option<u32>,
     /// See [`Room`].
     pub minutes_email: Option<String>,
@@ -211,6 +220,7 @@ impl RoomChange {
                 .unwrap_or(before.end_when_moderator_leaves),
             record: self.record.unwrap_or(before.record),
             record_channels: self.record_channels.unwrap_or(before.record_channels),
+            announce_names: self.announce_names.unwrap_or(before.announce_names),
             max_members: self.max_members.unwrap_or(before.max_members),
             minutes_email: self.minutes_email.unwrap_or(before.minutes_email),
             updated_at: now.max(before.updated_at.plus_micros(1)),

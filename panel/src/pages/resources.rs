@@ -97,6 +97,7 @@ pub(crate) const RESOURCES: [Resource; 7] = [
             field("wait_for_moderator", "Wait for a moderator", Kind::Flag),
             field("end_when_moderator_leaves", "End when the moderator leaves", Kind::Flag),
             field("record", "Record every session", Kind::Flag),
+            field("announce_names", "Announce members by their spoken names", Kind::Flag),
         ],
     },
     Resource {

@@ -4,6 +4,7 @@ mod declare;
 mod manage;
 mod message_waiting;
 mod rows;
+mod spoken_names;
 mod targets;
 
 pub use declare::ExtensionRow;

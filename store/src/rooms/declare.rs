@@ -30,6 +30,8 @@ pub struct RoomRow {
     /// See [`Room`].
     pub record_channels: u16,
     /// See [`Room`].
+    pub announce_names: bool,
+    /// See [`Room`].
     pub max_members: u32,
     /// See [`Room`].
     pub minutes_email: String,
@@ -132,6 +134,7 @@ impl RoomRow {
             end_when_moderator_leaves: self.end_when_moderator_leaves,
             record: self.record,
             record_channels: self.record_channels,
+            announce_names: self.announce_names,
             max_members: self.max_members,
             minutes_email: self.minutes_email.clone(),
             numbers: Vec::new(),

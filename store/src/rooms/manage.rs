@@ -63,6 +63,7 @@ impl Rooms for Store {
                 end_when_moderator_leaves: new.end_when_moderator_leaves,
                 record: new.record,
                 record_channels: new.record_channels,
+                announce_names: new.announce_names,
                 max_members: new.max_members,
                 minutes_email: new.minutes_email,
                 numbers: Vec::new(),
@@ -216,8 +217,8 @@ impl WriteTransaction {
         sql(
             "INSERT INTO conference_rooms (id, organisation_id, name, number, participant_pin, moderator_pin,
              wait_for_moderator, end_when_moderator_leaves, record, max_members, minutes_email, search,
-             created_at_us, updated_at_us, record_channels)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14)",
+             created_at_us, updated_at_us, record_channels, announce_names)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -233,6 +234,7 @@ impl WriteTransaction {
         .bind(room_search(&made.name, &made.number))
         .bind(made.created_at.as_micros())
         .bind(i64::from(made.record_channels))
+        .bind(made.announce_names)
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -242,8 +244,8 @@ impl WriteTransaction {
     pub(super) async fn update_room(&mut self, after: &Room) -> Result<(), StoreError> {
         sql("UPDATE conference_rooms SET name = $1, number = $2, participant_pin = $3, moderator_pin = $4,
              wait_for_moderator = $5, end_when_moderator_leaves = $6, record = $7, max_members = $8,
-             minutes_email = $9, search = $10, updated_at_us = $11, record_channels = $12
-             WHERE id = $13 AND organisation_id = $14")
+             minutes_email = $9, search = $10, updated_at_us = $11, record_channels = $12,
+             announce_names = $13 WHERE id = $14 AND organisation_id = $15")
         .bind(&after.name)
         .bind(&after.number)
         .bind(after.participant_pin.as_str())
@@ -256,6 +258,7 @@ impl WriteTransaction {
         .bind(room_search(&after.name, &after.number))
         .bind(after.updated_at.as_micros())
         .bind(i64::from(after.record_channels))
+        .bind(after.announce_names)
         .bind(after.id.to_string())
         .bind(after.organisation_id.to_string())
         .execute(&mut *self.transaction)

@@ -118,6 +118,8 @@ pub enum Input {
     Gone(LegId, HangupCause),
     /// The party put us on hold, or resumed.
     Held(LegId, bool),
+    /// The name of a leg was looked for or recorded; whether it is known now.
+    Name(LegId, bool),
     /// A prompt was played to a leg to its end; carries the prompt's token.
     Played(LegId, u64),
     /// The recording of a session ended: on request, or by itself, for example because the disk is full.
@@ -194,6 +196,8 @@ pub enum Output {
     Mute(LegId, bool),
     /// Something changed in a live room.
     Event(RoomEvent),
+    /// Look for, record, play or forget the name that a party has spoken.
+    Name(NameOrder),
     /// Send a note to phones.
     Note(RoomNote),
     /// Wrong PINs reached a limit.
@@ -227,6 +231,45 @@ pub enum Output {
     StopSound(MixId, Option<LegId>),
     /// Let only one other leg of the mix hear a leg; `None` lets all hear it, as when it joins a mix.
     Whisper(LegId, Option<LegId>),
+}
+
+/// An order about the name that a party has spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameOrder {
+    /// Look for the name of an extension, and keep it for the leg; then feed [`Input::Name`].
+    Find {
+        /// The leg.
+        leg: LegId,
+        /// The organisation of the extension.
+        organisation: OrganisationId,
+        /// The extension.
+        extension: ExtensionId,
+    },
+    /// Forget the name of a leg.
+    Forget(LegId),
+    /// Play the name of a leg and then the words to every leg in a mix.
+    Play {
+        /// The mix.
+        mix: MixId,
+        /// The leg.
+        leg: LegId,
+        /// The organisation of the room.
+        organisation: OrganisationId,
+        /// What follows the name.
+        words: Prompt,
+    },
+    /// Record a mix, which has only this leg, until [`Output::StopRecording`], for five seconds at most. Keep it as the name of
+    /// the leg and of its extension, then feed [`Input::Name`].
+    Record {
+        /// The mix.
+        mix: MixId,
+        /// The leg.
+        leg: LegId,
+        /// The organisation of the room.
+        organisation: OrganisationId,
+        /// The extension; without one the name is kept for this leg alone.
+        extension: Option<ExtensionId>,
+    },
 }
 
 /// A call to place for a room.

@@ -42,7 +42,7 @@ pub(super) struct Live {
     moderators: usize,
     pub(super) invites: Vec<Invitation>,
     /// When the last join and the last leave were announced.
-    announced: [Option<Instant>; 2],
+    pub(super) announced: [Option<Announced>; 2],
     /// Recordings that were started and whose end is not reported yet.
     pub(super) recordings: usize,
     /// The sound that a program plays.
@@ -55,6 +55,13 @@ pub(super) struct Live {
 pub(super) struct Rules {
     pub(super) waits: bool,
     pub(super) ends: bool,
+}
+
+/// The last announcement of joins, or of leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announced {
+    pub(super) at: Instant,
+    pub(super) by_name: bool,
 }
 
 /// A member of a room.
@@ -568,25 +575,6 @@ impl Live {
         self.tell(now, RoomChange::Invited(published), outputs);
     }
 
-    /// Whether joins and leaves are announced; in a large room the announcements would never stop.
-    pub(super) fn is_announced(&self) -> bool {
-        matches!(self.name, RoomName::Stored(_)) && self.members.len() <= ANNOUNCED_MAX
-    }
-
-    /// Announces a join or a leave, unless one was announced a moment ago: many at once are one chime.
-    pub(super) fn chime(&mut self, now: Now, joins: bool, outputs: &mut Outputs) {
-        if self.members.is_empty() {
-            return;
-        }
-        let [joined, left] = &mut self.announced;
-        let last = if joins { joined } else { left };
-        if last.is_some_and(|last| now.instant.saturating_duration_since(last) < CHIME_EVERY) {
-            return;
-        }
-        *last = Some(now.instant);
-        self.say(vec![if joins { Prompt::Joined } else { Prompt::Left }], outputs);
-    }
-
     /// Plays the state of the room to a member who was just seated.
     pub(super) fn greet(&self, id: u32, leg: LegId, outputs: &mut Outputs) {
         let Some(member) = self.members.get(&id) else { return };
@@ -670,9 +658,3 @@ impl Member {
         }
     }
 }
-
-/// Members of a room up to which joins and leaves are announced.
-const ANNOUNCED_MAX: usize = 12;
-
-/// Joins within this time of a chime get no chime of their own, and neither do leaves.
-const CHIME_EVERY: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 //! [`LiveRooms`] owns the rooms and the seats. It does not hang up and does not dial: it returns
 //! what follows from a change, and the machine passes that on to callers and invitations.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use sidetone_model::call::HangupCause;
@@ -27,6 +27,8 @@ pub(super) struct LiveRooms {
     seats: HashMap<LegId, (RoomName, u32)>,
     /// Sessions that are over except for their recordings.
     recordings: HashMap<ConferenceSessionId, EndedSession>,
+    /// The legs whose names are known.
+    named: HashSet<LegId>,
     rooms_max: usize,
     members_max: usize,
 }
@@ -68,6 +70,7 @@ impl LiveRooms {
             rooms: BTreeMap::new(),
             seats: HashMap::new(),
             recordings: HashMap::new(),
+            named: HashSet::new(),
             rooms_max: config.rooms_max,
             members_max: config.members_max,
         }
@@ -143,7 +146,8 @@ impl LiveRooms {
         let Some(room) = self.rooms.get_mut(&name) else { return false };
         let waited = room.waits();
         if room.is_announced() && !waited {
-            room.chime(now, true, outputs);
+            let named = self.named.contains(&leg).then_some(leg);
+            room.announce(now, true, named, outputs);
         }
         let (id, seat) = room.seat(now, who, role, unasked, outputs);
         outputs.clear(Alarm::Alone(name));
@@ -218,6 +222,7 @@ impl LiveRooms {
         cause: HangupCause,
         outputs: &mut Outputs,
     ) -> AfterLeaving {
+        let is_named = self.named.remove(&leg);
         let Some((name, id)) = self.seats.remove(&leg) else { return AfterLeaving::Nothing };
         let Some(room) = self.rooms.get_mut(&name) else { return AfterLeaving::Nothing };
         room.stop_sound_of(now, id, outputs);
@@ -238,13 +243,23 @@ impl LiveRooms {
                 outputs.play(leg, vec![Prompt::WaitForModerator]);
             }
         } else if room.is_announced() && !room.waits() {
-            room.chime(now, false, outputs);
+            room.announce(now, false, is_named.then_some(leg), outputs);
         }
         if let (RoomName::Merged(_), Some(last)) = (name, room.only_member()) {
             outputs.play(last, vec![Prompt::OthersLeft]);
             outputs.set(Alarm::Alone(name), now.instant + ALONE_MAX);
         }
         AfterLeaving::Nothing
+    }
+
+    /// Announces a leg by its name from now on.
+    pub(super) fn is_named(&mut self, leg: LegId) {
+        self.named.insert(leg);
+    }
+
+    /// Whether a member who joins this room now is announced.
+    pub(super) fn announces(&self, name: RoomName) -> bool {
+        self.rooms.get(&name).is_none_or(Live::is_announced)
     }
 
     /// Removes the first member of a room that ends; returns the member's leg, which still is in the mix.
@@ -254,6 +269,7 @@ impl LiveRooms {
         room.stop_sound_of(now, id, outputs);
         room.unseat(now, id, HangupCause::NormalClearing, outputs);
         self.seats.remove(&leg);
+        self.named.remove(&leg);
         Some(leg)
     }
 

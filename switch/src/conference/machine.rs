@@ -23,6 +23,7 @@ use crate::conference::entry::{Callers, Checks, Entrant};
 use crate::conference::invites::{Invites, Scene};
 use crate::conference::live_rooms::{AfterLeaving, KeyedCommand, LiveRooms};
 use crate::conference::moderator_pin;
+use crate::conference::naming::{Named, Namings};
 use crate::conference::outputs::{Alarm, Outputs};
 #[cfg(test)]
 use crate::conference::pin_attempts::Attempt;
@@ -55,6 +56,7 @@ pub struct Rooms {
     callers: Callers,
     live: LiveRooms,
     invites: Invites,
+    namings: Namings,
     pin_attempts: PinAttempts,
     outputs: Outputs,
 }
@@ -68,6 +70,7 @@ impl Rooms {
             callers: Callers::new(config.callers_max),
             live: LiveRooms::new(&config),
             invites: Invites::new(config.dials_max),
+            namings: Namings::default(),
             pin_attempts: PinAttempts::default(),
             outputs: Outputs::new(seed),
         }
@@ -89,11 +92,20 @@ impl Rooms {
                 invites.free(now, extension, &mut scene);
             }
             Input::Gone(leg, cause) => {
-                if !self.callers.gone(now, leg, outputs) {
+                let is_asked = self.namings.gone(leg, outputs);
+                if !self.callers.gone(now, leg, outputs) && !is_asked {
                     self.leave(now, leg, cause);
                 }
+                self.namings.forget(leg, &mut self.outputs);
             }
             Input::Held(leg, held) => self.live.held(now, leg, held, outputs),
+            Input::Name(leg, is_known) => {
+                let named = self.namings.found(now, leg, is_known, outputs);
+                self.named(now, named);
+            }
+            Input::Played(leg, token) if self.namings.is_asked(leg) => {
+                self.namings.played(now, leg, token, outputs);
+            }
             Input::Played(leg, token) => self.callers.played(now, leg, token, outputs),
             Input::Recorded { session, bytes, error } => {
                 self.live.recorded(now, session, bytes, error, outputs);
@@ -233,7 +245,7 @@ impl Rooms {
 
     /// Whether a leg is known: on its way in, in a room, or about to be hung up.
     pub fn knows(&self, leg: LegId) -> bool {
-        self.live.seat_of(leg).is_some() || self.callers.knows(leg)
+        self.live.seat_of(leg).is_some() || self.callers.knows(leg) || self.namings.is_asked(leg)
     }
 
     /// Returns how many wrong PINs were counted, and whether many of them were keyed at a room.
@@ -267,6 +279,10 @@ impl Rooms {
             let entrant = callers.keyed(now, leg, digit, checks);
             return self.enter(now, entrant);
         }
+        if self.namings.is_asked(leg) {
+            let named = self.namings.keyed(now, leg, digit, &mut self.outputs);
+            return self.named(now, named);
+        }
         match self.live.keyed(now, leg, digit, &mut self.outputs) {
             Some(KeyedCommand::End(name)) => self.end(now, name),
             Some(KeyedCommand::Pin(digits)) => {
@@ -294,6 +310,10 @@ impl Rooms {
                     let (_, live, checks) = self.checks();
                     moderator_pin::claim_due(now, live, leg, checks);
                 }
+                Alarm::Name(leg) => {
+                    let named = self.namings.due(now, leg, &mut self.outputs);
+                    self.named(now, named);
+                }
                 Alarm::Recording(session) => self.live.recording_due(session),
                 Alarm::Sound(name) => {
                     if let Some(room) = self.live.get_mut(name) {
@@ -311,28 +331,47 @@ impl Rooms {
         }
     }
 
-    /// Seats a caller who passed the PIN check or needs no PIN, if the room accepts the caller; returns
-    /// whether it did.
-    fn admit(&mut self, now: Now, entrant: Entrant) -> bool {
+    /// Seats a caller whose naming is over.
+    fn named(&mut self, now: Now, named: Option<Named>) {
+        let Some(Named { entrant, is_known }) = named else { return };
+        if is_known {
+            self.live.is_named(entrant.who.leg);
+        }
+        self.seat(now, entrant);
+    }
+
+    /// Takes a caller who passed the PIN check or needs no PIN: its name comes first in a room that announces names.
+    fn admit(&mut self, now: Now, entrant: Entrant) {
+        let room = entrant.room;
+        let names = self.directory.room(room).is_some_and(|config| config.announce_names);
+        let is_awaited = names
+            && self.live.announces(room.into())
+            && !returning::has_old_seat(&self.live, &entrant.who, room.into())
+            && self.live.accepts(room.into(), entrant.role, &self.directory).is_ok();
+        let entrant =
+            if is_awaited { self.namings.begin(now, entrant, &mut self.outputs) } else { Some(entrant) };
+        if let Some(entrant) = entrant {
+            self.seat(now, entrant);
+        }
+    }
+
+    /// Seats a caller, if the room accepts the caller.
+    fn seat(&mut self, now: Now, entrant: Entrant) {
         let Entrant { who, room, role, unasked, in_mix, dialling } = entrant;
         let accepted = match returning::has_old_seat(&self.live, &who, room.into()) {
             true => Ok(()),
             false => self.live.accepts(room.into(), role, &self.directory),
         };
-        match accepted {
-            Ok(()) => {
-                self.take_seat(now, who, room.into(), role, unasked);
-                true
-            }
-            Err(reason) => {
-                if let Some(dialling) = dialling {
-                    dialling.report_failure(now, DialFailure::Refused, &mut self.outputs);
-                }
-                let prompts = vec![reason, Prompt::Goodbye];
-                self.callers.refuse(now, &who, in_mix, prompts, &mut self.outputs);
-                false
-            }
+        let Err(reason) = accepted else {
+            return self.take_seat(now, who, room.into(), role, unasked);
+        };
+        let invited = dialling.as_ref().and_then(|dialling| dialling.invite);
+        if let Some(dialling) = dialling {
+            dialling.report_failure(now, DialFailure::Refused, &mut self.outputs);
         }
+        let prompts = vec![reason, Prompt::Goodbye];
+        self.callers.refuse(now, &who, in_mix, prompts, &mut self.outputs);
+        self.not_reached(now, room, invited);
     }
 
     /// Seats a member. The default members of a room that opens are rung.
@@ -397,12 +436,9 @@ impl Rooms {
         if dialling.confirm {
             return self.callers.ask_confirmation(now, who, dialling, &mut self.outputs);
         }
-        let (role, invite) = (dialling.role, dialling.invite);
+        let role = dialling.role;
         let dialling = Some(Box::new(dialling));
-        if self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling }) {
-            return;
-        }
-        self.not_reached(now, room, invite);
+        self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling });
     }
 
     /// Records that the call to a default member did not reach it.
@@ -454,6 +490,12 @@ impl Rooms {
         if was_ended && let Some(room) = name.room_id() {
             self.invites.cancel_dials(now, room, &mut self.outputs);
             self.callers.cancel_confirmations(now, room, &mut self.outputs);
+            for Entrant { who, in_mix, dialling, .. } in self.namings.cancel(room, &mut self.outputs) {
+                if let Some(dialling) = dialling {
+                    dialling.report_failure(now, DialFailure::Cancelled, &mut self.outputs);
+                }
+                self.callers.refuse(now, &who, in_mix, vec![Prompt::Ended], &mut self.outputs);
+            }
         }
         self.live.close(now, name, &mut self.outputs);
     }

@@ -26,9 +26,12 @@
 //!   answers later opens the room again.
 //! * A registered phone that calls again while its member is silent takes that member's seat: the member keeps its
 //!   id, its mute and the moderator's role, and the lost call is hung up. A locked or full room admits it.
+//! * In a room with `announce_names`, a caller whose name is not known is asked for it, once for each extension. Joins and
+//!   leaves are announced by names as by chimes: in small rooms, and many at once are one chime.
 //! * A change of a stored room while it is live applies to members who join later; `wait_for_moderator`,
 //!   `end_when_moderator_leaves` and the name stay as they were when it opened.
 
+mod announcing;
 mod channels;
 mod dialling;
 mod directory;
@@ -43,6 +46,7 @@ mod live_rooms;
 mod machine;
 mod member_controls;
 mod moderator_pin;
+mod naming;
 mod notes;
 mod outputs;
 mod pin_attempts;
@@ -52,8 +56,8 @@ mod returning;
 
 pub use directory::RoomDirectory;
 pub use io::{
-    Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, Input, MixId, Output, RoomNote, RoomPhone,
-    RoomsConfig,
+    Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, Input, MixId, NameOrder, Output, RoomNote,
+    RoomPhone, RoomsConfig,
 };
 pub use machine::Rooms;
 pub use pin_attempts::PinCaller;

@@ -26,6 +26,8 @@ pub(super) enum Alarm {
     Invite(RoomName, ExtensionId),
     /// The result of a PIN that a member keyed in the room is due.
     Claim(LegId),
+    /// The search for a caller's name, or one of the steps to record it, takes too long.
+    Name(LegId),
     /// A recorder has not reported the end of a recording.
     Recording(ConferenceSessionId),
     /// The sound that is played into a room is over.

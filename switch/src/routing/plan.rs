@@ -326,6 +326,7 @@ mod tests {
             end_when_moderator_leaves: false,
             record: false,
             record_channels: 1,
+            announce_names: false,
             max_members: 0,
             exemptions: Vec::new(),
             members: Vec::new(),

@@ -41,6 +41,7 @@ pub(super) fn room(n: u128, number: &str) -> RoomConfig {
         end_when_moderator_leaves: false,
         record: false,
         record_channels: 1,
+        announce_names: false,
         max_members: 0,
         exemptions: Vec::new(),
         members: Vec::new(),

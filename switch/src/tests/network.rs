@@ -544,6 +544,7 @@ impl Net {
                 self.rooms.push(room_news(&news.what));
                 self.of_rooms.push(OfRooms::News(*news));
             }
+            Output::Name(order, _) => self.rooms.push(format!("{order:?}")),
             Output::RoomNote(note) => {
                 self.of_rooms.push(OfRooms::Note((*note).clone()));
                 self.room_notes.push(*note);

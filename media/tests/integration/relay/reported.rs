@@ -12,8 +12,13 @@ const CNAME: [u8; 16] = *b"00112233445566ff";
 
 fn report(sender: SenderInfo, block: Option<Block>) -> Vec<u8> {
     let mut buffer = [0; REPORT_BYTES_MAX];
-    let writer =
-        ReportWriter { ssrc: sender.ssrc, sender: Some(sender), block: block.as_ref(), cname: &CNAME };
+    let writer = ReportWriter {
+        ssrc: sender.ssrc,
+        sender: Some(sender),
+        block: block.as_ref(),
+        cname: &CNAME,
+        leaves: false,
+    };
     writer.write(&mut buffer).to_vec()
 }
 
@@ -142,4 +147,52 @@ fn abusive_rtcp_changes_nothing_but_counts() {
     assert_eq!((view.datagrams, view.encrypted, view.unreadable), (3, 1, 1));
     assert!(!view.goodbye && view.far_end.is_none() && view.round_trip.is_none(), "{view:?}");
     close(&relay, other.id);
+}
+
+/// The SSRC and the packet types of a compound datagram.
+fn packets(datagram: &[u8]) -> (u32, Vec<u8>) {
+    let (mut types, mut at) = (Vec::new(), 0);
+    while at + 8 <= datagram.len() {
+        types.push(datagram[at + 1]);
+        at += 4 * (usize::from(u16::from_be_bytes([datagram[at + 2], datagram[at + 3]])) + 1);
+    }
+    (u32::from_be_bytes(datagram[4..8].try_into().unwrap()), types)
+}
+
+/// The peer sends no RTCP: the party gets receiver reports of ours about its stream, and a BYE when the peer's come.
+#[test]
+fn a_party_whose_peer_reports_nothing_gets_our_reports() {
+    let relay = start();
+    let (mut caller, mut callee) = (Phone::new(0xaaaa), Phone::new(0xbbbb));
+    let (one, other) = call(&relay, 11, &caller, &callee);
+    for _ in 0..50 {
+        caller.send(one.rtp);
+        callee.receive();
+    }
+    callee.send(other.rtp);
+    caller.receive();
+    let (report, from) = receive(&caller.rtcp);
+    let (ours, types) = packets(&report);
+    assert_eq!((from, types), (one.rtcp, vec![201, 202]));
+    assert!(ours != callee.ssrc && ours != caller.ssrc, "{ours:x}");
+    assert_eq!(u32::from_be_bytes(report[8..12].try_into().unwrap()), caller.ssrc, "about its stream");
+
+    let [theirs, _] = reports(&caller, &callee);
+    callee.rtcp.send_to(&theirs, other.rtcp).unwrap();
+    let mut got = Vec::new();
+    while got.len() < 2 {
+        let (datagram, _) = receive(&caller.rtcp);
+        // Another report of ours may have been under way.
+        if packets(&datagram) != (ours, vec![201, 202]) {
+            got.push(datagram);
+        }
+    }
+    assert_eq!((&got[0], packets(&got[1])), (&theirs, (ours, vec![201, 202, 203])));
+    let _ = close(&relay, one.id);
+    // The callee had reports of ours as well, until its leg was closed.
+    let _ = close(&relay, other.id);
+    let mut last = Vec::new();
+    while !last.contains(&203) {
+        last = packets(&receive(&callee.rtcp).0).1;
+    }
 }

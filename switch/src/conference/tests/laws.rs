@@ -28,6 +28,7 @@ enum Step {
     Held(Index, bool),
     Heard(Index),
     Keys(Index, &'static str),
+    Named(Index, bool),
     Pass(u32),
     Recorded(bool),
     Rings(Index),
@@ -59,6 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<Index>().prop_map(Step::Heard),
         8 => (any::<Index>(), keys).prop_map(|(who, keys)| Step::Keys(who, keys)),
         3 => time.prop_map(Step::Pass),
+        6 => (any::<Index>(), any::<bool>()).prop_map(|(who, is_known)| Step::Named(who, is_known)),
         1 => any::<bool>().prop_map(Step::Recorded),
         1 => any::<Index>().prop_map(Step::Rings),
         1 => any::<u8>().prop_map(Step::Stale),
@@ -67,8 +69,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn config() -> impl Strategy<Value = RoomConfig> {
-    (any::<[bool; 8]>(), 0..4_u32).prop_map(
-        |([pinned, moderated, waits, ends, record, ada, bob, cy], max)| {
+    (any::<[bool; 9]>(), 0..4_u32).prop_map(
+        |([pinned, moderated, waits, ends, record, names, ada, bob, cy], max)| {
             let mut room = plain();
             let keyed = |digits, is_set| if is_set { pin(digits) } else { pin("") };
             room.participant_pin = keyed("1234", pinned);
@@ -76,6 +78,7 @@ fn config() -> impl Strategy<Value = RoomConfig> {
             room.wait_for_moderator = waits;
             room.end_when_moderator_leaves = ends;
             room.record = record;
+            room.announce_names = names;
             room.max_members = if max == 0 { 0 } else { max + 1 };
             room.exemptions.extend(ada.then(|| exempt("ada", Role::Moderator)));
             room.exemptions.extend(bob.then(|| exempt("bob", Role::Participant)));
@@ -202,6 +205,11 @@ fn play(world: &mut World, step: Step, count: usize) {
             let Some(leg) = pick(world, index) else { return };
             for digit in digits.chars() {
                 world.feed(Input::Digit(leg, digit));
+            }
+        }
+        Step::Named(index, is_known) => {
+            if let Some(leg) = pick(world, index) {
+                world.feed(Input::Name(leg, is_known));
             }
         }
         Step::Pass(millis) => world.pass(Duration::from_millis(millis.into())),

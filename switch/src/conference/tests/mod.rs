@@ -9,6 +9,7 @@ mod entering;
 mod invites;
 mod laws;
 mod moderating;
+mod naming;
 mod pin_attempts;
 mod playing;
 mod races;

@@ -12,7 +12,7 @@ use sidetone_model::room::{
 };
 
 use crate::conference::tests::world::{ACME, ROOM, World, directory, exempt, extension, pin, plain};
-use crate::conference::{DeviceId, DialEnd, DialId, Goal, Hears, Input, Output, RoomsConfig};
+use crate::conference::{DeviceId, DialEnd, DialId, Goal, Hears, Input, NameOrder, Output, RoomsConfig};
 
 /// Runs a script on the room that its first line describes, and compares the outputs.
 pub(super) fn check(script: &str, expected: Expect) {
@@ -50,6 +50,7 @@ pub(super) fn room(text: &str) -> RoomConfig {
             ("ends", _) => room.end_when_moderator_leaves = true,
             ("record", "2") => (room.record, room.record_channels) = (true, 2),
             ("record", _) => room.record = true,
+            ("names", _) => room.announce_names = true,
             ("notes", _) => {}
             ("max", most) => room.max_members = most.parse().unwrap(),
             ("member", name) => room.members.push(extension(name).unwrap()),
@@ -162,6 +163,8 @@ impl Scene {
                 let token = world.up[&World::leg(who)].token;
                 world.feed(Input::Played(World::leg(who), token));
             }
+            [who, "is", "named"] => world.feed(Input::Name(World::leg(who), true)),
+            [who, "is", "nameless"] => world.feed(Input::Name(World::leg(who), false)),
             [who, "gone"] => world.feed(Input::Gone(World::leg(who), HangupCause::NormalClearing)),
             [who, "is", "silent"] => world.feed(Input::Silent(World::leg(who), true)),
             [who, "sends", "again"] => world.feed(Input::Silent(World::leg(who), false)),
@@ -267,6 +270,17 @@ impl Scene {
                 format!("{} is {}", World::name(*leg), if *on { "muted" } else { "heard" })
             }
             Output::Event(news) => format!("news {}: {}", news.revision, change(&news.what)),
+            Output::Name(order) => match order {
+                NameOrder::Find { leg, .. } => format!("the name of {} is looked for", World::name(*leg)),
+                NameOrder::Forget(leg) => format!("the name of {} is forgotten", World::name(*leg)),
+                NameOrder::Play { mix, leg, words, .. } => {
+                    format!("mix {} is told the name of {} {words}", self.mix(mix.0), World::name(*leg))
+                }
+                NameOrder::Record { mix, leg, extension, .. } => {
+                    let kept = if extension.is_some() { "" } else { " for now" };
+                    format!("{} speaks its name in mix {}{kept}", World::name(*leg), self.mix(mix.0))
+                }
+            },
             Output::Note(note) => {
                 let members: Vec<_> = note.to.iter().map(|phone| phone.member.to_string()).collect();
                 format!("note to {}: {}", members.join(","), serde_json::to_string(&note.payload).unwrap())

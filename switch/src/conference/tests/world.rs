@@ -46,6 +46,7 @@ pub(super) fn plain() -> RoomConfig {
         end_when_moderator_leaves: false,
         record: false,
         record_channels: 1,
+        announce_names: false,
         max_members: 0,
         exemptions: Vec::new(),
         members: Vec::new(),
@@ -300,7 +301,8 @@ impl World {
             Output::PinGuessing(guessing) => self.guessed.push(guessing.clone()),
             Output::DialFailed(failed) => assert_eq!(failed.organisation_id, ACME),
             Output::RecordingFailed(failed) => assert_eq!(failed.organisation_id, ACME),
-            Output::PlayAll(..)
+            Output::Name(..)
+            | Output::PlayAll(..)
             | Output::PlaySound { .. }
             | Output::Left(..)
             | Output::StopRecording(_)

@@ -80,6 +80,7 @@ pub fn report(hep: &HepSender, call_id: &str, quality: &CallQuality) {
 fn json_of(call_id: &str, quality: &CallQuality, leg: &LegQuality) -> Value {
     let inbound = serde_json::to_value(&leg.inbound).unwrap_or_default();
     let outbound = serde_json::to_value(&leg.outbound).unwrap_or_default();
+    let at = |of: &Value, path: &str| of.pointer(path).cloned().unwrap_or_default();
     let mut report = Map::new();
     let texts = [
         ("CORRELATION_ID", json!(call_id)),
@@ -90,21 +91,20 @@ fn json_of(call_id: &str, quality: &CallQuality, leg: &LegQuality) -> Value {
         ("VERDICT", json!(leg.media_verdict)),
     ];
     let figures = [
-        ("SSRC", &inbound["ssrc"]),
-        ("TOTAL_PK", &inbound["packets"]),
-        ("EXPECTED_PK", &inbound["expected"]),
-        ("PACKET_LOSS", &inbound["lost"]),
-        ("LOSS_PCT", &inbound["loss_pct"]),
-        ("JITTER", &inbound["jitter_ms"]),
-        ("DELTA", &inbound["max_gap_ms"]),
-        ("SKEW", &inbound["clock_skew_ppm"]),
-        ("MOS", &inbound["mos"]),
-        ("SENT_PK", &outbound["packets"]),
-        ("ROUND_TRIP", &outbound["round_trip_ms"]["last"]),
-        ("FAR_LOSS_PCT", &outbound["far_end"]["loss_pct"]),
-        ("FAR_JITTER", &outbound["far_end"]["jitter_ms"]),
+        ("SSRC", at(&inbound, "/ssrc")),
+        ("TOTAL_PK", at(&inbound, "/packets")),
+        ("EXPECTED_PK", at(&inbound, "/expected")),
+        ("PACKET_LOSS", at(&inbound, "/lost")),
+        ("LOSS_PCT", at(&inbound, "/loss_pct")),
+        ("JITTER", at(&inbound, "/jitter_ms")),
+        ("DELTA", at(&inbound, "/max_gap_ms")),
+        ("SKEW", at(&inbound, "/clock_skew_ppm")),
+        ("MOS", at(&inbound, "/mos")),
+        ("SENT_PK", at(&outbound, "/packets")),
+        ("ROUND_TRIP", at(&outbound, "/round_trip_ms/last")),
+        ("FAR_LOSS_PCT", at(&outbound, "/far_end/loss_pct")),
+        ("FAR_JITTER", at(&outbound, "/far_end/jitter_ms")),
     ];
-    let figures = figures.into_iter().map(|(name, value)| (name, value.clone()));
     for (name, value) in texts.into_iter().chain(figures) {
         // What was not measured is absent, never zero.
         if !value.is_null() {

@@ -30,6 +30,9 @@ pub struct SignallingSettings {
     pub keep_days: u32,
 }
 
+/// Returns our address on a flow.
+type LocalAddress = Box<dyn Fn(&Flow) -> Option<SocketAddr> + Send>;
+
 /// What the tasks need of the node.
 pub struct SignallingNode {
     /// The database.
@@ -39,7 +42,7 @@ pub struct SignallingNode {
     /// The clocks.
     pub clock: fn() -> Now,
     /// Our address on a flow.
-    pub local: Box<dyn Fn(&Flow) -> Option<SocketAddr> + Send>,
+    pub local: LocalAddress,
 }
 
 /// The kept SIP messages of calls.
@@ -130,7 +133,7 @@ struct Collector {
     reports: mpsc::Receiver<Report>,
     finished: mpsc::Sender<Finished>,
     clock: fn() -> Now,
-    local: Box<dyn Fn(&Flow) -> Option<SocketAddr> + Send>,
+    local: LocalAddress,
 }
 
 impl Collector {

@@ -30,7 +30,7 @@ pub struct SignallingTap {
     ended: VecDeque<(Instant, CallId)>,
     strangers: Strangers,
     /// The Call-ID and the peer's tag of the INVITE in hand, while it belongs to no call.
-    uncalled: Option<(Box<[u8]>, Box<[u8]>)>,
+    uncalled: Option<(Bytes, Bytes)>,
     /// Ends that did not fit in the queue.
     unsent: VecDeque<Ended>,
     /// Whether messages that belong to no call, and the figures of calls, are passed on as well.
@@ -84,7 +84,7 @@ impl SignallingTap {
         let of_invite = peek.invites && (direction == SipDirection::Sent) == peek.is_response;
         if call.is_none() && of_invite {
             if direction == SipDirection::Received {
-                self.uncalled = Some((peek.call_id.into(), peek.from_tag.into()));
+                self.uncalled = Some((bytes.slice_ref(peek.call_id), bytes.slice_ref(peek.from_tag)));
             }
             let copy = bytes.clone();
             let heard = Heard { call, at: now.wall, flow, direction, bytes: copy, is_repeated: self.exports };
@@ -107,7 +107,7 @@ impl SignallingTap {
         if !self.call_ids.contains_key(&call)
             && let Some((call_id, peer_tag)) = self.uncalled.take()
         {
-            self.insert(&call_id, Leg { call, our_tag: None, peer_tag: Some(peer_tag) });
+            self.insert(&call_id, Leg { call, our_tag: None, peer_tag: Some(peer_tag[..].into()) });
         }
         if self.call_ids.contains_key(&call) {
             self.ended.push_back((now.instant + LINGER, call));

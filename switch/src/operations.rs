@@ -280,7 +280,8 @@ fn record(
     Ok(call)
 }
 
-/// Handles the end of a recording, of a room or of a call: a call whose recording ended by itself, as on a full disk, is not recorded any more.
+/// Handles the end of a recording, of a room or of a call. A call whose recording ended by itself, as on a full disk, is
+/// not recorded any more.
 pub(super) fn recorded(
     now: Now,
     session: ConferenceSessionId,

@@ -47,7 +47,8 @@ pub(super) fn dial(
     }
     if let Some(wanted) = wanted {
         let taken = star_pickup::dial(now, *by, &wanted, invitation, control, shared);
-        if let Err((invitation, status)) = taken {
+        if let Err(refused) = taken {
+            let (invitation, status) = *refused;
             refuse(now, *by, (&invitation, dialled), status, control, shared);
         }
         return None;

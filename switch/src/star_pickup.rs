@@ -63,22 +63,22 @@ pub(super) fn dial(
     invitation: Invitation,
     control: &mut CallControl,
     shared: &mut Shared,
-) -> Result<(), (Invitation, StatusCode)> {
+) -> Result<(), Box<(Invitation, StatusCode)>> {
     if invitation.offer.is_none() {
-        return Err((invitation, StatusCode::NOT_ACCEPTABLE_HERE));
+        return Err(Box::new((invitation, StatusCode::NOT_ACCEPTABLE_HERE)));
     }
     if !control.has_capacity() {
-        return Err((invitation, StatusCode::SERVICE_UNAVAILABLE));
+        return Err(Box::new((invitation, StatusCode::SERVICE_UNAVAILABLE)));
     }
     let found = find(by, wanted, control, &shared.directory);
     let waiting = found.and_then(|call| parking::waiting(control.calls.get(call)?));
     let Some(Waiting { transfer, awaited, shown, group, transfers }) = waiting else {
-        return Err((invitation, StatusCode::NOT_FOUND));
+        return Err(Box::new((invitation, StatusCode::NOT_FOUND)));
     };
     let number = shown.number.unwrap_or_default();
     let placed = control.placing(shared).place_take_over(now, by, &number);
     let Some((facts, identity, policy, srtp)) = placed else {
-        return Err((invitation, StatusCode::FORBIDDEN));
+        return Err(Box::new((invitation, StatusCode::FORBIDDEN)));
     };
     let Invitation { leg, key, source, offer, informs, binding } = invitation;
     let caller = CallerSide { offer, policy, informs, srtp, at: source };

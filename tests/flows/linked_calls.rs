@@ -146,7 +146,7 @@ async fn recorded(codecs: [&str; 2], attended: bool) {
         [&ended["id"], &ended["call_uuid"], &ended["linked_call_uuid"], &ended["error"]],
         [&json!(id), &json!(first), &json!(second), &Value::Null]
     );
-    assert_eq!(recordings(&joined.site, first).await, [ended.clone()]);
+    assert_eq!(recordings(&joined.site, first).await, std::slice::from_ref(&ended));
     let path = |call: &str| format!("/cdrs/{call}/recordings/{id}");
     let (status, _, file) = get_bytes(joined.site.http, &format!("{}/audio", path(second)), "").await;
     assert_eq!((status, ended["bytes"].as_u64()), (200, Some(file.len() as u64)), "{ended}");

@@ -9,7 +9,7 @@ use crate::show::{or_dash, text, time};
 pub(crate) fn ladder(path: &str, signalling: &Value) -> Markup {
     let messages = signalling["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let remotes = remotes(messages);
-    let begin = messages.first().map_or(0, |first| micros(first));
+    let begin = messages.first().map_or(0, micros);
     html! {
         @if !messages.is_empty() {
             h2 { "SIP messages" }

@@ -335,3 +335,71 @@ fn a_draining_engine_ends_what_it_finds() {
         "#]],
     );
 }
+
+/// The 487 of a phone that was cancelled ends no offer between the parties that talk.
+#[test]
+fn a_cancelled_fork_ends_no_offer_of_the_call() {
+    check(
+        "call 4000 PCMU sendrecv -> 2
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         2000 offer caller 4000 PCMU sendonly
+         2010 failed 1 487
+         2050 offered 0 5000 PCMU recvonly",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+                      INVITE fork 1 [20004 PCMU,opus,G722,PCMA sendrecv v1]
+            1000 answered 0 5000 PCMU sendrecv
+                      CANCEL fork 1 LOSE_RACE
+                      media 2 close
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            2000 offer caller 4000 PCMU sendonly
+                      re-INVITE fork 0 [20002 PCMU sendonly v2]
+            2010 failed 1 487
+            2050 offered 0 5000 PCMU recvonly
+                      media 0 party 4000 receive true send false
+                      media 1 party 5000 receive false send true
+                      media 0 to 1
+                      media 1 to 0
+                      re-INVITE caller 200 [20000 PCMU recvonly v2]
+        "#]],
+    );
+}
+
+/// A call that rings is taken over by another phone, and the called phone answers first: its later end ends the call.
+#[test]
+fn a_pick_up_that_failed_keeps_no_party_waiting() {
+    check(
+        "call 4000 PCMU sendrecv -> 1
+         500 refers 0
+         1000 answered 0 5000 PCMU sendrecv
+         1010 journalled
+         5000 bye 0",
+        expect![[r#"
+                      INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+            500 refers 0
+            1000 answered 0 5000 PCMU sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 5000 receive true send true
+                      media 0 to 1
+                      media 1 to 0
+                      media 1 answered
+                      journal
+            1010 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            5000 bye 0
+                      BYE caller NORMAL_CLEARING
+                      media 1 close
+                      media 0 close
+        "#]],
+    );
+}

@@ -157,7 +157,7 @@ fn rounded(pct: f64) -> f64 {
 pub struct VerdictCountsView {
     /// What the legs of a group have in common.
     pub by: CountBy,
-    /// The number of groups; more than are listed where `limit` cut them.
+    /// The number of groups; more than are listed where `max_groups` cut them.
     pub total: u64,
     /// Judged legs of all groups.
     pub judged: u64,

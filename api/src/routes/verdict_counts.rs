@@ -21,7 +21,7 @@ query! {
         by: CountBy = word,
         /// Groups that are listed.
         #[param(value_type = Option<i32>, minimum = 1, maximum = 500, default = 100)]
-        limit: u32 = page::limit,
+        max_groups: u32 = page::limit,
     }
 }
 
@@ -30,7 +30,7 @@ query! {
 /// How the legs of the records that match the filters were judged, by hour, day, trunk or extension. Hours and days have
 /// both legs of each call; a trunk and an extension only the legs that they carried: a call from an extension to a
 /// carrier counts its caller's leg for the extension, and its called party's leg for the trunk. Hours and days are listed
-/// in their order, the last ones if `limit` cuts them; trunks and extensions the worst first.
+/// in their order, the last ones if `max_groups` cuts them; trunks and extensions the worst first.
 ///
 /// `worse` marks the trunks and extensions whose share of bad legs is significantly above that of all others. A few bad
 /// calls are not marked.
@@ -52,7 +52,8 @@ pub(crate) async fn verdicts(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Json<VerdictCountsView>, ApiError> {
     caller.require(Permission::CallsRead)?;
-    let With(filter, CountParams { by, limit }) = params::read::<With<CdrFilterParams, CountParams>>(&uri)?;
+    let With(filter, CountParams { by, max_groups }) =
+        params::read::<With<CdrFilterParams, CountParams>>(&uri)?;
     let filter = CdrFilter::from(filter);
     let by = by.unwrap_or(CountBy::Day);
     match by {
@@ -62,8 +63,8 @@ pub(crate) async fn verdicts(
     }
     caller.narrow(filter.organisation_id)?;
     let groups = state.cdrs.verdicts(caller.scope(), &filter, by).await?;
-    Ok(Json(view(by, groups, limit.unwrap_or(LIMIT_DEFAULT) as usize)))
+    Ok(Json(view(by, groups, max_groups.unwrap_or(GROUPS_DEFAULT) as usize)))
 }
 
-/// Groups of an answer, unless `limit` names another number.
-const LIMIT_DEFAULT: u32 = 100;
+/// Groups of an answer, unless `max_groups` names another number.
+const GROUPS_DEFAULT: u32 = 100;

@@ -49,7 +49,7 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
     let client = &visitor.client;
     let total =
         client.get(&format!("/cdrs?limit=1&from={from}")).await?["total"].as_i64().unwrap_or_default();
-    let hours = client.get(&format!("/cdrs/verdicts?by=hour&from={from}&limit={HOURS_MAX}")).await?;
+    let hours = client.get(&format!("/cdrs/verdicts?by=hour&from={from}&max_groups={HOURS_MAX}")).await?;
     let mut worst = Vec::new();
     for compared in &COMPARED {
         if visitor.me.may(compared.permission) {

@@ -88,7 +88,7 @@ async fn named(client: &Client, list: &str, filter: &str, counts: &Value) -> Res
 /// What the API answers.
 pub(crate) async fn table(client: &Client, compared: &Compared, from: Timestamp) -> Result<Markup, Failure> {
     let Compared { title, list, by, filter, .. } = compared;
-    let counts = client.get(&format!("/cdrs/verdicts?by={by}&from={from}&limit={LISTED_MAX}")).await?;
+    let counts = client.get(&format!("/cdrs/verdicts?by={by}&from={from}&max_groups={LISTED_MAX}")).await?;
     let found = named(client, list, filter, &counts).await?;
     Ok(html! {
         h2 { (title) }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sidetone::hep::{HepPassword, HepSettings};
 use sidetone::supervise::{Condition, Reaction, Task};
 use sidetone_phone::Phone;
 use tokio::task::JoinHandle;
@@ -36,7 +37,15 @@ async fn metrics(site: &Site) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_in_any_task_is_counted_and_calls_go_on() {
-    let site = Site::start().await;
+    let homer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = homer.local_addr().unwrap().to_string();
+    // With the tasks that are off by default.
+    let site = Site::configured(&directory(), |config| {
+        config.signalling.keep_days = 1;
+        config.hep =
+            Some(HepSettings { is_udp: true, server, capture_id: 1, password: HepPassword::default() });
+    })
+    .await;
     let caller = Arc::new(site.phone("1001", answering()).await);
     let callee = site.phone("1002", answering()).await;
     let placed = place(&caller, "1002");

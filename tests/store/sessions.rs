@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use sidetone_model::access::Scope;
+use sidetone_model::directory::{Ha1, Srtp};
 use sidetone_model::event::{EventKind, EventReader, Position};
 use sidetone_model::ids::{
-    AgentId, CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, OrganisationId, RoomId,
+    AgentId, CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, OrganisationId, RoomId, TeamId,
 };
 use sidetone_model::page::Window;
 use sidetone_model::problem::Problem;
@@ -17,7 +18,8 @@ use sidetone_model::room::rows::{
 };
 use sidetone_model::room::session::RoomSessions;
 use sidetone_model::room::{Invite, InviteReason, InviteState, NewRoom, Pin, Role, RoomName, RoomPin, Rooms};
-use sidetone_store::{Orphaned, Store};
+use sidetone_model::team::{self, AgentKind, NewAgent};
+use sidetone_store::{ExtensionRow, Orphaned, Store};
 use uuid::Uuid;
 
 use crate::records::{at, organisation};
@@ -280,6 +282,54 @@ fn sessions_that_a_crash_cut_off_end_as_they_were_last_seen() {
         assert_eq!(store.close_sessions(Orphaned::Since(at(13))).await.unwrap(), 1);
         let found = store.session(EVERYTHING, room.into(), session(3), at(100)).await.unwrap();
         assert_eq!(found.ended_at, Some(at(12)));
+    });
+}
+
+/// Live viewers are of the agent's team where the extension has none, and so are those of the end after a crash.
+#[test]
+fn the_team_of_an_agent_sees_the_end_that_a_crash_caused() {
+    with_store(async |store| {
+        let home = home(store).await;
+        let mut write = store.write().await.unwrap();
+        let (team, _) = write.declare_team(home.owner, "support", at(0)).await.unwrap();
+        let line = ExtensionRow {
+            organisation_id: home.owner,
+            number: "101".to_owned(),
+            name: "Ada".to_owned(),
+            team_id: None,
+            ha1: Some(Ha1 { md5: "0".repeat(32), sha256: "0".repeat(64) }),
+            codecs: vec![],
+            strict_source: None,
+            srtp: Srtp::Off,
+            forwarding: None,
+            do_not_disturb: None,
+            language: None,
+            max_registrations: 10,
+            notify_message_waiting: false,
+        };
+        let (extension, _) = write.declare_extension(&line, at(0)).await.unwrap();
+        write.commit().await.unwrap();
+        let agent = NewAgent {
+            organisation_id: home.owner,
+            team_id: Some(team),
+            name: "Ada".to_owned(),
+            kind: AgentKind::Human,
+            extension_id: Some(extension),
+            user_id: None,
+        };
+        team::Agents::create(store, agent, at(0)).await.unwrap();
+        let member = person(home, 1, 1);
+        let member =
+            PersonRow { person: Person { extension_id: Some(extension), ..member.person }, ..member };
+        let rows = Rows { sessions: vec![row(home, 1)], people: vec![member], ..Rows::default() };
+        store.store_sessions(NODE, &rows).await.unwrap();
+        assert_eq!(store.close_sessions(Orphaned::Of(NODE)).await.unwrap(), 1);
+        let seen = async |team| {
+            let scope = Scope::Team { organisation: home.owner, team: Some(team) };
+            let reader = EventReader { scope, extensions: vec![] };
+            store.events_after(reader, Position::default(), 100).await.unwrap().events.len()
+        };
+        assert_eq!((seen(team).await, seen(TeamId(Uuid::from_u128(9))).await), (1, 0));
     });
 }
 

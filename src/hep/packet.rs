@@ -34,7 +34,7 @@ pub struct Packet<'p> {
     pub is_udp: bool,
     /// The Call-ID of the call; empty for none.
     pub correlation: &'p str,
-    /// The message or the JSON; at most [`PAYLOAD_MAX`] bytes are sent.
+    /// The message or the JSON; what is longer than a datagram may be is cut.
     pub payload: &'p [u8],
 }
 

@@ -164,6 +164,7 @@ pub struct VerdictCountsView {
     /// Those that were not `ok`.
     pub bad: u64,
     /// Their share, in per cent; null when none was judged.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, extensions(("x-nullable" = json!(true)))))]
     pub bad_pct: Option<f64>,
     /// The groups: hours and days in their order, trunks and extensions the worst first.
     pub groups: Vec<VerdictGroupView>,
@@ -180,8 +181,10 @@ pub struct VerdictGroupView {
     /// Judged legs that were not `ok`.
     pub bad: u64,
     /// Their share, in per cent; null when none was judged.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, extensions(("x-nullable" = json!(true)))))]
     pub bad_pct: Option<f64>,
     /// The share in all other groups, in per cent; null for hours and days, and when none was judged.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, extensions(("x-nullable" = json!(true)))))]
     pub rest_bad_pct: Option<f64>,
     /// Whether the share is significantly above that of the other groups: by the two-proportion test at 3.3 standard
     /// errors (one chance in 2,000 for each group), with at least 20 judged legs on both sides and 5 bad ones.

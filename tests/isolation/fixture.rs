@@ -139,6 +139,7 @@ impl Fixture {
             let (room, session) = (tenant.id("room"), tenant.id("session"));
             let path = format!("/conference-rooms/{room}/sessions/{session}/meeting");
             fixture.operate("PUT", &path, meeting(&tenant.plant, &tenant.id("agent.blue")));
+            fixture.wait_for_room(&room);
         }
         fixture.acme = acme;
         fixture.bolt = bolt;
@@ -191,6 +192,21 @@ impl Fixture {
         let answer = self.send(method, &format!("/api/v1{path}"), Some(&self.operator), &body);
         assert!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text);
         answer.json()
+    }
+
+    /// Waits until the switch has read a room that was created in the store: a target that does not exist is then what is wrong.
+    fn wait_for_room(&self, room: &str) {
+        let path = format!("/api/v1/conference-rooms/{room}/dial");
+        let nobody = json!({"kind": "extension", "target": "9999", "role": "participant"});
+        for _ in 0..ROOM_POLLS {
+            let answer = self.send("POST", &path, Some(&self.operator), &nobody);
+            if answer.status != 404 {
+                assert!([400, 422].contains(&answer.status), "{path}: {} {}", answer.status, answer.text);
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        panic!("the switch does not know the room {room}");
     }
 
     /// Places a call of a team that ends by itself, and returns its request once it is over.
@@ -536,5 +552,7 @@ fn directory() -> String {
     text
 }
 
+/// Requests until a room must be known: half a minute at least.
+const ROOM_POLLS: u32 = 300;
 /// Reads of a request until its call must be over: two minutes at least.
 const CALL_POLLS: u32 = 6_000;

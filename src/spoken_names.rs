@@ -57,7 +57,7 @@ impl SpokenNames {
         (SpokenNames { names, jobs: to_jobs }, keeper)
     }
 
-    /// Looks for the name of an extension; the switch is told the result. Without space the switch stops waiting.
+    /// Looks for the name of an extension; the switch gets the result. Without space the switch stops waiting.
     pub fn find(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId) {
         if self.reserve(leg, organisation) {
             // A full queue is a database that is too slow; the caller joins without its name.

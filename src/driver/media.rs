@@ -28,7 +28,7 @@ pub trait ConferenceAudio: Send {
     /// Returns the organisation's clip of this name; `None` when it was removed.
     fn sound(&self, organisation: OrganisationId, language: Language, name: SoundName) -> Option<Arc<Clip>>;
 
-    /// Looks for the name that an extension has spoken, and keeps it for the leg; the switch is told the result
+    /// Looks for the name that an extension has spoken, and keeps it for the leg; the switch gets the result
     /// ([`Request::NameKnown`](crate::driver::Request::NameKnown)).
     fn find_name(&self, leg: LegId, organisation: OrganisationId, extension: ExtensionId);
 
@@ -38,7 +38,7 @@ pub trait ConferenceAudio: Send {
     /// Returns the name of a leg in a room of this organisation.
     fn name(&self, leg: LegId, organisation: OrganisationId) -> Option<Arc<Clip>>;
 
-    /// Begins to record the name of a leg; the switch is told the result. `None` when there is no space for it.
+    /// Begins to record the name of a leg; the switch gets the result. `None` when there is no space for it.
     fn record_name(
         &self,
         leg: LegId,

@@ -83,6 +83,15 @@ enum Connection {
     Udp(UdpSocket),
 }
 
+impl Connection {
+    async fn write(&mut self, packet: &[u8]) -> io::Result<()> {
+        match self {
+            Connection::Tcp(stream) => stream.write_all(packet).await,
+            Connection::Udp(socket) => socket.send(packet).await.map(drop),
+        }
+    }
+}
+
 struct Link {
     settings: Arc<HepSettings>,
     packets: mpsc::Receiver<Vec<u8>>,
@@ -119,13 +128,9 @@ impl Link {
         }
         let written = match &mut self.connection {
             None => return false,
-            Some(Connection::Udp(socket)) => socket.send(packet).await.map(drop),
-            Some(Connection::Tcp(stream)) => {
-                let written = timeout(WAIT_MAX, stream.write_all(packet)).await;
-                written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            }
+            Some(connection) => timeout(WAIT_MAX, connection.write(packet)).await,
         };
-        match written {
+        match written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(()) => {
                 if std::mem::take(&mut self.is_away) {
                     tracing::info!("the Homer server takes HEP packets again");

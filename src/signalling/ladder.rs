@@ -152,7 +152,7 @@ mod tests {
         for number in 0..10_000 {
             bytes += ladder.push(message(number, 10 + number % TEXT_MAX), number as u64);
             assert!(ladder.bytes() <= CALL_BYTES_MAX);
-            assert_eq!(bytes, ladder.bytes().cast_signed(), "the growth is told");
+            assert_eq!(bytes, ladder.bytes().cast_signed(), "the growth is returned");
         }
         let kept = ladder.to_signalling();
         assert_eq!((kept.messages[0].at_us, kept.messages.last().unwrap().at_us), (0, 9_999));

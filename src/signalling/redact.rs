@@ -100,7 +100,7 @@ impl Kept {
         };
     }
 
-    /// Whether its body is kept: SDP that is not packed. A note's text is never kept, whatever its type says.
+    /// Whether its body is kept: SDP that is not packed. A note's text is never kept, whatever its type.
     fn has_sdp(&self, is_note: bool, lines: &[&str]) -> bool {
         let kind = self.body_type.as_deref().unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();

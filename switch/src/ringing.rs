@@ -377,7 +377,7 @@ impl Ringing {
         parties.state = State::Ringing { deadline: self.deadline(parties, now), early: None };
         (ending.far, self.callee_policy, self.callee_srtp) = (Far::default(), policy, srtp);
         self.in_turn = callees == Callees::InTurn;
-        // The call of a room has no caller to tell, and has not rung yet.
+        // The call of a room has no caller to notify, and has not rung yet.
         if matches!(parties.near, Near::Party(_)) {
             parties.push(Output::Ring(181, None));
         }

@@ -122,7 +122,7 @@ impl OnTerminal {
         let user: File = pty.master.into();
         let (written, mut reader) = (Arc::<Mutex<Vec<u8>>>::default(), user.try_clone().unwrap());
         let all = Arc::clone(&written);
-        // It ends when nobody has the terminal any more.
+        // The reader ends when the last program closes the terminal.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {

@@ -197,9 +197,9 @@ impl Fixture {
     /// Waits until the switch has read a room that was created in the store: a target that does not exist is then what is wrong.
     fn wait_for_room(&self, room: &str) {
         let path = format!("/api/v1/conference-rooms/{room}/dial");
-        let nobody = json!({"kind": "extension", "target": "9999", "role": "participant"});
+        let unknown = json!({"kind": "extension", "target": "9999", "role": "participant"});
         for _ in 0..ROOM_POLLS {
-            let answer = self.send("POST", &path, Some(&self.operator), &nobody);
+            let answer = self.send("POST", &path, Some(&self.operator), &unknown);
             if answer.status != 404 {
                 assert!([400, 422].contains(&answer.status), "{path}: {} {}", answer.status, answer.text);
                 return;

@@ -5,7 +5,7 @@ use sidetone_phone::CallPlan;
 use sidetone_sip::message::{Message, Method};
 
 use crate::device::{Device, authorization};
-use crate::site::{DOMAIN, Site, answering, directory, send, within};
+use crate::site::{DOMAIN, Site, answering, directory, send, until, within};
 
 /// Subscribes the device, another one of extension `own`, to what `package` shows of 1002.
 async fn subscribe(device: &mut Device, own: &str, package: &str) {
@@ -58,12 +58,16 @@ async fn a_lamp_shows_the_calls_of_another_extension() {
         subscribe(device, own, "dialog").await;
     }
     let plan = CallPlan { talk_time: None, ..CallPlan::to("1002") };
+    let calls = caller.calls();
     let call = tokio::spawn(async move { within("the call", caller.call(plan)).await.unwrap() });
     for device in [&mut by_udp, &mut by_tcp] {
         let document = shown(device, "the call", |text| text.contains("<state>confirmed</state>")).await;
         assert!(document.contains("direction=\"recipient\""), "{document}");
         assert!(document.contains(&format!("<identity>sip:1001@{DOMAIN}</identity>")), "{document}");
     }
+    // The lamps are lit by the callee's answer. The caller has its 200 only when the journal has the answer, and a
+    // callee that hangs up before that leaves the caller a 480.
+    until("the caller's call is up", || calls.borrow().up == 1).await;
     callee.hang_up().await.unwrap();
     assert_eq!(call.await.unwrap().status, 200);
     for device in [&mut by_udp, &mut by_tcp] {

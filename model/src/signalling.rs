@@ -110,7 +110,7 @@ impl CallSignalling {
     }
 
     /// The messages as a text: a ladder with this node at the left and a column for each other host, as sngrep draws
-    /// it, then every message. Control characters are replaced, so that a terminal shows nothing else.
+    /// it, then every message. Control characters are replaced, so that a terminal does not obey them.
     pub fn to_text(&self) -> String {
         let remotes = self.remotes();
         let mut text = format!("{:<15} {:<10}", "", "here");

@@ -195,7 +195,7 @@ pub struct VerdictGroupView {
     pub callee: BTreeMap<&'static str, u64>,
 }
 
-/// Legs below which shares say nothing: three bad calls of three are no finding.
+/// Judged legs below which shares are not compared: three bad calls of three are no finding.
 const JUDGED_MIN: u64 = 20;
 /// The usual bound of the test: it assumes that counts are nearly normal.
 const BAD_MIN: u64 = 5;

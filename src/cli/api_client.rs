@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -146,11 +146,13 @@ impl ApiClient {
             let status = response.status().as_u16();
             let retry_after = seconds(&response);
             let body = whole(response.into_body()).await?;
-            let value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-            if (200..300).contains(&status) {
-                Ok(value)
-            } else {
-                Err(Failure::of(status, &value, retry_after))
+            let is_success = (200..300).contains(&status);
+            match serde_json::from_slice::<Value>(&body) {
+                Ok(value) if is_success => Ok(value),
+                Err(_) if is_success => Err(Failure::unreachable(
+                    "the answer is not JSON; check that the URL is that of a Sidetone server",
+                )),
+                value => Err(Failure::of(status, &value.unwrap_or_default(), retry_after)),
             }
         };
         let answer = alongside(talk, work).await;
@@ -171,7 +173,6 @@ impl ApiClient {
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, "application/json")
             .header(AUTHORIZATION, self.shared.authorization.clone())
-            .header(CONTENT_TYPE, "application/json")
             .body(Full::default())
             .map_err(|error| Failure::unreachable(error.to_string()))
     }

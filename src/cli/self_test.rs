@@ -9,7 +9,7 @@
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
@@ -23,6 +23,7 @@ use crate::cli::api_client::ApiClient;
 use crate::cli::holders::running_engine;
 use crate::cli::signals::Signals;
 use crate::cli::temporary::{Temporary, Tenant};
+use crate::clock::instant as now;
 use crate::config::{Config, Transport};
 
 /// The arguments of the self-test.
@@ -76,16 +77,26 @@ pub(super) async fn place_call(config: &Config, args: &SelfTestArgs) -> Result<(
     };
     let (tenant, temporary) = temporary;
     let test = Test { tenant, sip, carrier, url, ca: args.ca.clone(), is_new: temporary.is_some(), config };
-    let outcome = tokio::select! {
-        outcome = test.run(&mut steps) => outcome,
-        () = signals.any() => Err("interrupted".to_owned()),
-    };
+    let outcome = test.run(&mut steps, &mut signals).await;
     if let Some(temporary) = temporary {
         let removed = steps.take("clean-up", temporary.remove()).await;
-        outcome?;
-        return removed;
+        if let (Err(_), Err(left)) = (&outcome, &removed) {
+            crate::cli::tell!("sidetone: {left}");
+        }
+        return outcome.and(removed);
     }
     outcome
+}
+
+/// The result of a step, or an error at the first signal.
+async fn unless<T>(
+    signals: &mut Signals,
+    step: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    tokio::select! {
+        outcome = step => outcome,
+        () = signals.any() => Err("check --call: interrupted".to_owned()),
+    }
 }
 
 /// Prints each step and how long it took.
@@ -161,18 +172,20 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    async fn run(&self, steps: &mut Steps) -> Result<(), String> {
+    async fn run(&self, steps: &mut Steps, signals: &mut Signals) -> Result<(), String> {
         let client = ApiClient::new(&self.url, &self.tenant.key, self.ca.as_deref())?;
         let Tenant { from, to, passwords: [of_from, of_to], .. } = &self.tenant;
-        let called = steps.take("register", self.phone(to, of_to)).await?;
-        let caller = match steps.take("register", self.phone(from, of_from)).await {
+        let called = unless(signals, steps.take("register", self.phone(to, of_to))).await?;
+        let caller = match unless(signals, steps.take("register", self.phone(from, of_from))).await {
             Ok(caller) => caller,
             Err(problem) => {
                 self.leave(&called, to).await;
                 return Err(problem);
             }
         };
-        let outcome = self.call(steps, &client, &caller, &called).await;
+        let outcome = unless(signals, self.call(steps, &client, &caller, &called)).await;
+        // A call that was interrupted is still up; a phone that is switched off has none.
+        let _ = caller.hang_up().await;
         self.leave(&caller, from).await;
         self.leave(&called, to).await;
         outcome
@@ -185,8 +198,12 @@ impl Test<'_> {
         caller: &Phone,
         called: &Phone,
     ) -> Result<(), String> {
-        let before = newest(client, &self.tenant).await?;
-        steps.take("call", self.talk(caller, called)).await?;
+        let mut before = None;
+        let call = async {
+            before = newest(client, &self.tenant).await?;
+            self.talk(caller, called).await
+        };
+        steps.take("call", call).await?;
         steps.take("verdict", self.verdict(client, before)).await?;
         Ok(())
     }
@@ -323,11 +340,11 @@ fn refused(status: u16) -> String {
 /// The UUID of the newest ended record between the two extensions.
 async fn newest(client: &ApiClient, tenant: &Tenant) -> Result<Option<String>, String> {
     let page = client.get("/cdrs?limit=50").await.map_err(|failure| {
-        format!(
-            "{}: GET /cdrs: {}; check the key and its permission calls:read",
-            client.url(),
-            failure.reason
-        )
+        let advice = match failure.status {
+            Some(401 | 403) => "; check the key and its permission calls:read",
+            _ => "",
+        };
+        format!("{}: GET /cdrs: {}{advice}", client.url(), failure.reason)
     })?;
     let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is =
@@ -373,7 +390,7 @@ fn given(args: &SelfTestArgs) -> Result<Option<Tenant>, String> {
     let (Some(first), Some(second)) = (lines.next(), lines.next()) else {
         return Err(format!("{}: two lines are needed, one password each", passwords.display()));
     };
-    let key = softphone::read(key).map_err(|error| error.to_string().replace("password", "key"))?;
+    let key = softphone::read(key).map_err(|error| error.to_string())?;
     Ok(Some(Tenant {
         domain: domain.clone(),
         from: from.clone(),
@@ -422,10 +439,6 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 fn scenario() -> Result<sidetone_media::simulate::Scenario, String> {
     "clean duration=1m".parse().map_err(|_| "the audio of the test cannot be made".to_owned())
-}
-
-fn now() -> Instant {
-    crate::clock::instant()
 }
 
 /// How long one step may take.

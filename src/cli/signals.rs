@@ -1,12 +1,12 @@
 //! The signals that end a command of the command line.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGHUP (the terminal is gone), SIGINT and SIGTERM.
 pub(super) struct Signals {
-    hangup: Signal,
+    hangup: Option<Signal>,
     interrupt: Signal,
     terminate: Signal,
 }
@@ -15,7 +15,8 @@ impl Signals {
     /// Runs within a tokio runtime.
     pub(super) fn listen() -> io::Result<Signals> {
         Ok(Signals {
-            hangup: signal(SignalKind::hangup())?,
+            // Under nohup, which takes the terminal away as the standard input, SIGHUP stays ignored.
+            hangup: io::stdin().is_terminal().then(|| signal(SignalKind::hangup())).transpose()?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
@@ -23,8 +24,14 @@ impl Signals {
 
     /// Waits for one of them.
     pub(super) async fn any(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.hangup.recv() => {}
+            () = hangup => {}
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }

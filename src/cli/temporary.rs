@@ -50,23 +50,22 @@ impl Temporary {
                 );
             }
             Err(error) => {
-                return Err(format!("failed to {error}; run it as the user of the engine, such as root"));
+                return Err(format!("failed to {error}; run it as root or as the user of the engine"));
             }
         }
         let store = Store::open(&config.database).await.map_err(|error| format!("failed to {error}"))?;
         let mut rng = StdRng::try_from_rng(&mut SysRng)
             .map_err(|error| format!("the system provides no random numbers ({error})"))?;
+        let number: u64 = rng.random();
         let mut text = |len| Alphanumeric.sample_string(&mut rng, len);
         let tenant = Tenant {
-            domain: String::new(),
+            domain: format!("self-test-{number:016x}.invalid"),
             from: "1001".to_owned(),
             to: "1002".to_owned(),
             passwords: [text(24), text(24)],
             key: format!("tel_{}_{}", text(12), text(32)),
         };
-        let number: u64 = rng.random();
         let name = format!("{NAME}{number:016x}");
-        let tenant = Tenant { domain: format!("self-test-{number:016x}.invalid"), ..tenant };
         remove_leftovers(&store).await?;
         let declared = declaration(&name, &tenant, &own_addresses(url).await)?;
         let applied = provision::apply(&store, &[declared], false, wall_clock(), &mut rng).await;

@@ -78,18 +78,6 @@ impl Keys {
     }
 }
 
-/// Waits for a key without a runtime.
-///
-/// # Errors
-/// When the terminal is gone.
-pub(super) fn wait_for_key() -> io::Result<Pressed> {
-    loop {
-        if let Some(pressed) = pressed(event::read()?) {
-            return Ok(pressed);
-        }
-    }
-}
-
 /// Reads for a moment, so that the end of the program does not wait for a key.
 fn read() -> io::Result<Option<Event>> {
     if event::poll(READ_TIME)? { event::read().map(Some) } else { Ok(None) }

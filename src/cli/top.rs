@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Args;
 use serde_json::Value;
@@ -16,7 +15,7 @@ use crate::cli::api_client::ApiClient;
 use crate::cli::signals::Signals;
 use crate::cli::terminal::{FullScreen, Keys, Pressed, is_there};
 use crate::cli::{EXIT_FAILED, EXIT_WRONG};
-use crate::clock::wall_clock;
+use crate::clock::{instant as now, wall_clock};
 
 /// The arguments of `top`.
 #[derive(Args, Clone, Debug)]
@@ -89,7 +88,7 @@ fn key(args: &TopArgs) -> Result<String, String> {
         return Ok(key.clone());
     }
     if let Some(file) = &args.key_file {
-        return softphone::read(file).map_err(|error| error.to_string().replace("password", "key"));
+        return softphone::read(file).map_err(|error| error.to_string());
     }
     std::env::var("SIDETONE_KEY").ok().filter(|key| !key.is_empty()).ok_or_else(|| {
         "no key: name a file with --key-file, or set SIDETONE_KEY; keys are made in the panel under Settings, or in an \
@@ -182,11 +181,6 @@ async fn next(pending: &mut Pending<'_>) -> (u64, Result<Value, Failure>) {
         }
         None => std::future::pending().await,
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a command line is a driver: it reads the clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// How often the screen is drawn although nothing comes.

@@ -23,7 +23,8 @@ impl Store {
     ) -> Result<Vec<VerdictGroup>, StoreError> {
         let (caller, callee) = legs(by);
         let mut statement = Statement::new(
-            "SELECT value, leg, verdict, COUNT(*) AS legs FROM (WITH matching AS (SELECT * FROM cdrs",
+            "SELECT value, leg, verdict, COUNT(*) AS legs FROM (WITH matching AS (SELECT started_at_us, direction,
+             extension_id, called_extension_id, trunk_id, media_verdict, media_verdict_b FROM cdrs",
         );
         let mut transaction = self.readers().begin_read().await?;
         let searched = self.search_calls(scope, filter, &mut transaction).await?;

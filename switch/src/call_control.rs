@@ -132,10 +132,11 @@ impl CallControl {
         if live.request.is_some() {
             return self.request_not_begun(now, id, status, shared);
         }
-        if self.transfers.failed(id, status) {
+        self.transfers.failed(id, status);
+        // A call that a transfer placed has no INVITE to answer; that of a phone that takes a party over has one.
+        let Some(key) = live.caller.as_ref().and_then(|caller| caller.invite) else {
             return self.billing.forget(now, id);
-        }
-        let Some(key) = live.caller.as_ref().and_then(|caller| caller.invite) else { return };
+        };
         let cause = match status {
             503 => HangupCause::SwitchCongestion,
             other => HangupCause::from_sip_status(other),

@@ -109,6 +109,10 @@ fn record(parties: &mut Parties, step: RecordStep, orders: bool) {
         RecordStep::Start(id) => {
             mix.recording = Some(LiveRecording { id, paused: false });
             mix.orders = orders;
+            // A prompt has kept the seat, which a pause of the recording before may have muted.
+            if mix.seats == Seats::Listened {
+                parties.tell(party, Some(MediaCommand::Mute(false)));
+            }
             seat(parties);
             if orders {
                 order_recording(parties, ConferenceSessionId(id.0));

@@ -76,7 +76,7 @@ pub(super) fn pick_up(
         return Err(OperationRefused::wrong("from", "is no extension of the call's organisation"));
     }
     let waiting = waiting(live).ok_or_else(|| refusal("the call is neither parked nor ringing"))?;
-    if control.transfers.is_of(waiting.transfer.transferee) {
+    if control.transfers.is_of(waiting.transfer.transferee) || control.transfers.awaits(call) {
         return Err(refusal("the call is being picked up, or returned to the extension that parked it"));
     }
     if live.transfers >= TRANSFERS_MAX {

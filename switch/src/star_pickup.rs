@@ -133,6 +133,7 @@ pub(super) fn find(
             && live.call.facts().organisation == by.organisation_id
             && (!own || parked.is_some())
             && live.transfers < TRANSFERS_MAX
+            && !control.transfers.awaits(live.call.facts().call)
             && parking::waiting(live)
                 .is_some_and(|waiting| !control.transfers.is_of(waiting.transfer.transferee))
     };

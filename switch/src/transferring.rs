@@ -54,6 +54,8 @@ fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, 
 fn pick_up(now: Now, transfer: Transfer, place: Place, control: &mut CallControl, shared: &mut Shared) {
     let waits = |live: &&LiveCall| live.call.is_ringing();
     let caller = control.calls.get(transfer.transferee.0).filter(waits).map(|live| live.call.facts().call);
+    // A transfer to the call waits for the phones that ring.
+    let caller = caller.filter(|call| !control.transfers.awaits(*call));
     let own = control.calls.get(place.0).and_then(|live| peer_of(live.call.parties(), place.1));
     let Some((call, own)) = caller.zip(own) else {
         // Another phone has answered, or the caller has given up.

@@ -130,6 +130,11 @@ impl Transfers {
         self.pending.values().any(|transfer| transfer.transferee == transferee)
     }
 
+    /// Whether a transfer waits for the answer of this call.
+    pub(super) fn awaits(&self, call: CallId) -> bool {
+        self.pending.contains_key(&call)
+    }
+
     /// Handles the end of the time that the party of a call may be parked.
     pub(super) fn park_expired(&mut self, call: CallId) {
         self.effects.push_back(Effect::Return(call));
@@ -192,12 +197,10 @@ impl Transfers {
         }
     }
 
-    /// Handles a target that was not answered; returns whether the call was one.
-    pub(super) fn failed(&mut self, call: CallId, status: u16) -> bool {
+    /// Handles a target that was not answered.
+    pub(super) fn failed(&mut self, call: CallId, status: u16) {
         let transfer = self.pending.remove(&call);
-        let is_target = transfer.is_some();
         self.effects.extend(transfer.map(|transfer| Effect::Failed(transfer, status)));
-        is_target
     }
 
     /// Handles the answer of a party that was called for the transferred one.

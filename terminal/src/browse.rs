@@ -53,7 +53,7 @@ impl Browse {
             return Some(BrowseOutput::Quit);
         }
         if let Some((lines, scroll)) = &mut self.page {
-            match scrolled(*scroll, key) {
+            match scrolled(*scroll, lines.len(), key) {
                 Some(to) => *scroll = to.min(lines.len().saturating_sub(1)),
                 None if key == Key::Char('q') => return Some(BrowseOutput::Quit),
                 None if matches!(key, Key::Escape | Key::Left | Key::Backspace) => self.page = None,

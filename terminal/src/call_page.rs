@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::clean::clean;
 use crate::json::{dash, figure, flag, list, number, or_dash, raw, text, verdict_tone, words};
 use crate::ladder::{LadderMessage, ladder_lines};
 use crate::screen::{Line, Tone};
@@ -39,7 +40,7 @@ pub fn call_page(facts: &CallFacts) -> Vec<Line> {
     }
     lines.push(Line::default());
     lines.extend(figures(legs, facts.is_unannounced));
-    lines.extend(legs.iter().filter_map(losses));
+    lines.extend(legs.iter().filter_map(|leg| losses(leg, facts.is_unannounced)));
     lines.push(Line::default());
     let ladder = ladder_lines(&facts.ladder);
     if ladder.is_empty() {
@@ -55,7 +56,7 @@ fn side(title: &str, of: &Value) -> Vec<Line> {
     let label = if verdict.is_empty() { "not judged".to_owned() } else { words(verdict) };
     let mut lines = vec![Line::of(Tone::Plain, format!("{title}: ")).and(verdict_tone(verdict), label)];
     if !raw(of, "sentence").is_empty() {
-        lines.extend(folded(&text(of, "sentence")).into_iter().map(|part| Line::of(Tone::Plain, part)));
+        lines.extend(folded(raw(of, "sentence")).into_iter().map(|part| Line::of(Tone::Plain, part)));
     }
     let who = match raw(of, "blame") {
         "network" => "Who should act: the operator of the network between the party and this node.",
@@ -69,10 +70,12 @@ fn side(title: &str, of: &Value) -> Vec<Line> {
     lines
 }
 
-/// A sentence in lines of a page, indented by two cells.
+/// A sentence in lines of a page, indented by two cells, each word made harmless: a sentence with its remarks is longer
+/// than one text of [`clean()`].
 fn folded(sentence: &str) -> Vec<String> {
     let mut lines = vec![String::from(" ")];
-    for word in sentence.split(' ') {
+    for word in sentence.split(' ').take(WORDS_MAX) {
+        let word = clean(word);
         let is_full =
             lines.last().is_some_and(|line| line.chars().count() + word.chars().count() > FOLD_WIDTH);
         if is_full {
@@ -80,7 +83,7 @@ fn folded(sentence: &str) -> Vec<String> {
         }
         if let Some(line) = lines.last_mut() {
             line.push(' ');
-            line.push_str(word);
+            line.push_str(&word);
         }
     }
     lines
@@ -145,7 +148,7 @@ fn clipped(name: &str) -> String {
 
 /// The lost and late packets of the last minutes, a bar for each step of the timeline; `_` is without fault, and a blank
 /// is a time in which no audio was expected.
-fn losses(leg: &Value) -> Option<Line> {
+fn losses(leg: &Value, is_unannounced: bool) -> Option<Line> {
     let timeline = leg.get("inbound")?.get("timeline")?;
     let names: Vec<&str> = list(timeline, "columns").iter().filter_map(Value::as_str).collect();
     let at = |name: &str| names.iter().position(|column| *column == name);
@@ -164,7 +167,11 @@ fn losses(leg: &Value) -> Option<Line> {
     let step_s = number(timeline, &["step_s"]).unwrap_or(1.0);
     let is_faulty = bars.chars().any(|bar| !matches!(bar, '_' | ' '));
     let tone = if is_faulty { Tone::Bad } else { Tone::Good };
-    let side = if raw(leg, "leg") == "b" { "called" } else { "caller" };
+    let side = match raw(leg, "leg") {
+        _ if is_unannounced => or_dash(text(leg, "party")),
+        "b" => "called".to_owned(),
+        _ => "caller".to_owned(),
+    };
     let label = format!("Lost or late, {side}, {step_s:.0} s ");
     (!bars.is_empty()).then(|| Line::of(Tone::Plain, format!("{label:<29}")).and(tone, bars))
 }
@@ -232,6 +239,8 @@ pub(crate) fn states(call: &Value) -> String {
     states.join(", ")
 }
 
+/// Words of a sentence with its remarks.
+const WORDS_MAX: usize = 400;
 /// Cells of a line of a sentence.
 const FOLD_WIDTH: usize = 96;
 /// Legs with a column.

@@ -8,8 +8,9 @@ pub fn clean(text: &str) -> String {
 
 fn is_harmless(letter: char) -> bool {
     let is_mark = matches!(letter,
-        // Zero-width and direction marks, embeddings, isolates, separators, and the byte order mark.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        // Soft hyphens, zero-width and direction marks, embeddings, isolates, separators, the byte order mark, and tags.
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
     !letter.is_control() && !is_mark
 }
 
@@ -30,6 +31,7 @@ mod tests {
             ("\u{9b}31m\u{7f}", "·31m·"),
             ("\u{202e}evil\u{2066}", "·evil·"),
             ("Zoë 東京", "Zoë 東京"),
+            ("\u{61c}a\u{ad}\u{e0041}", "·a··"),
         ];
         for (text, expected) in cases {
             assert_eq!(clean(text), expected, "{text:?}");

@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
 use crate::screen::{Body, Column, Line, ListBody, Screen, Tone, Width};
 
-/// Draws a screen over the whole frame. Without colours, tones are bold, dim or reversed letters.
+/// Draws a screen over the whole frame. Without colours, tones are bold, dim or underlined letters.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, colour: bool) {
     let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
     let [head, status, body, foot] = Layout::vertical(rows).areas(frame.area());

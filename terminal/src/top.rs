@@ -66,6 +66,8 @@ pub struct Top {
     awaited: Option<(u64, Ask, Instant)>,
     /// When the next round begins.
     round_at: Instant,
+    /// Questions of this round.
+    round_asks: u32,
     number: u64,
     outputs: VecDeque<Output>,
 }
@@ -135,6 +137,7 @@ impl Top {
             queue: VecDeque::new(),
             awaited: None,
             round_at: now,
+            round_asks: 0,
             number: 0,
             outputs: VecDeque::new(),
         };
@@ -192,10 +195,15 @@ impl Top {
         }
         if self.queue.is_empty() && !self.once && now >= self.round_at {
             self.plan(now);
-            self.round_at = now + ROUND_EVERY;
+            (self.round_at, self.round_asks) = (now + ROUND_EVERY, 0);
         }
         if let Some(ask) = self.queue.pop_front() {
             self.number += 1;
+            self.round_asks += 1;
+            // A round of many pages takes longer, so that the key's allowance suffices.
+            if self.round_asks > ROUND_ASKS {
+                self.round_at += ROUND_EVERY / ROUND_ASKS;
+            }
             self.outputs.push_back(Output::Fetch(Fetch { number: self.number, path: ask.path() }));
             self.awaited = Some((self.number, ask, now + ANSWER_MAX));
         }
@@ -232,8 +240,9 @@ impl Top {
             self.outputs.push_back(Output::Quit);
             return;
         }
+        let wall = self.wall(now);
         if let Some(page) = &mut self.page {
-            match scrolled(page.scroll, key) {
+            match scrolled(page.scroll, page.lines(wall).len(), key) {
                 Some(scroll) => page.scroll = scroll,
                 None if matches!(key, Key::Escape | Key::Left | Key::Backspace) => {
                     self.go(now, None, self.view)
@@ -335,7 +344,7 @@ impl Top {
             View::Trunks => table.items.iter().map(|trunk| raw(trunk, "id").to_owned()).collect(),
             View::Registrations => return,
         };
-        ids.retain(|id| !id.is_empty());
+        ids.retain(|id| !id.is_empty() && !(self.once && self.asked.contains_key(id)));
         ids.sort_by_key(|id| self.asked.get(id).copied());
         ids.truncate(if self.once { BEHIND_ONCE } else { BEHIND_EACH_ROUND });
         for id in ids {
@@ -399,7 +408,10 @@ impl Top {
             Link::New | Link::Up(_) => (now, 1),
         };
         let slower = ROUND_EVERY.saturating_mul(2_u32.saturating_pow(attempts.saturating_sub(1)));
-        let wait = retry_after.unwrap_or(slower).clamp(ROUND_EVERY, RETRY_MAX);
+        let wait = match retry_after {
+            Some(asked) => asked.clamp(ROUND_EVERY, ASKED_MAX),
+            None => slower.min(RETRY_MAX),
+        };
         let reason = match status {
             Some(401) => format!("{reason}; check the key"),
             Some(404) => format!("{reason}; check that the URL is that of a Sidetone server"),
@@ -454,7 +466,7 @@ impl Top {
                     title: self.title(),
                     tabs: Vec::new(),
                     tab: 0,
-                    status: self.status(now),
+                    status: self.status(now, None),
                     body: Body::Page(lines, scroll),
                     footer: "Esc back  arrows scroll  q quit".to_owned(),
                 }
@@ -487,20 +499,22 @@ impl Top {
             title: self.title(),
             tabs: tabs.collect(),
             tab: view.place(),
-            status: self.status(now),
+            status: self.status(now, Some(view)),
             body: Body::List(table.list.body(columns(view), &table.why_empty(view))),
             footer,
         }
     }
 
-    fn status(&self, now: Instant) -> (Tone, String) {
+    fn status(&self, now: Instant, view: Option<View>) -> (Tone, String) {
         match &self.link {
             Link::New => (Tone::Dim, "reading".to_owned()),
             Link::Up(at) => {
                 let time = self.wall(*at).to_string();
-                let shown: usize = self.tables.get(self.view.place()).map_or(0, |table| table.list.len());
-                let total = self.tables.get(self.view.place()).map_or(0, |table| table.total);
-                let more = match total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)) {
+                let table = view.and_then(|view| self.tables.get(view.place()));
+                let hidden = |table: &Table| {
+                    table.total.saturating_sub(u64::try_from(table.list.len()).unwrap_or(u64::MAX))
+                };
+                let more = match table.map_or(0, hidden) {
                     0 => String::new(),
                     more => format!(", {more} more are not shown"),
                 };
@@ -572,16 +586,19 @@ impl Page {
     }
 }
 
-/// Where a page stands after a key; `None` for a key that does not move it.
-pub(crate) fn scrolled(scroll: usize, key: Key) -> Option<usize> {
-    Some(match key {
+/// Where a page of so many lines stands after a key; `None` for a key that does not move it.
+pub(crate) fn scrolled(scroll: usize, lines: usize, key: Key) -> Option<usize> {
+    let last = lines.saturating_sub(1);
+    let to = match key {
         Key::Up | Key::Char('k') => scroll.saturating_sub(1),
-        Key::Down | Key::Char('j') => scroll.saturating_add(1).min(LINES_MAX),
+        Key::Down | Key::Char('j') => scroll.saturating_add(1),
         Key::PageUp => scroll.saturating_sub(PAGE_LINES),
-        Key::PageDown => scroll.saturating_add(PAGE_LINES).min(LINES_MAX),
+        Key::PageDown => scroll.saturating_add(PAGE_LINES),
         Key::Home | Key::Char('g') => 0,
+        Key::End | Key::Char('G') => last,
         _ => return None,
-    })
+    };
+    Some(to.min(last))
 }
 
 fn columns(view: View) -> &'static [Column] {
@@ -601,7 +618,11 @@ const OTHERS_EVERY: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// The longest time between two attempts at a lost server.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// Calls or trunks whose figures are read in one round: with the lists, half of what a key may ask by default.
+/// The longest wait that a server can ask for: the API counts requests by the minute.
+const ASKED_MAX: Duration = Duration::from_secs(60);
+/// Questions in a round of a second: 540 of the 600 a minute that a key has by default.
+const ROUND_ASKS: u32 = 9;
+/// Calls or trunks whose figures are read in one round.
 const BEHIND_EACH_ROUND: usize = 4;
 /// The same for a plain text.
 const BEHIND_ONCE: usize = 100;
@@ -609,6 +630,4 @@ const BEHIND_ONCE: usize = 100;
 const ITEMS_MAX: usize = 5_000;
 /// Lines of a jump by a screen.
 const PAGE_LINES: usize = 15;
-/// No page is longer.
-const LINES_MAX: usize = 2_000;
 const NOT_KEPT: &str = "No SIP messages are kept of this call.";

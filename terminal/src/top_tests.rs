@@ -293,12 +293,12 @@ fn refusals_and_limits_of_the_key_are_shown() {
 
     let limited = |_: &str| {
         Err(Failure {
-            retry_after: Some(Duration::from_secs(7)),
+            retry_after: Some(Duration::from_secs(47)),
             ..refusal(429, "too many requests").unwrap_err()
         })
     };
     let mut play = Play::new(false, limited);
-    play.pass(Duration::from_secs(6));
+    play.pass(Duration::from_secs(46));
     assert_eq!(play.asked.len(), 1, "as long as the server says");
     assert!(play.shown().contains("too many requests; the next attempt is in 1 s"), "{}", play.shown());
     play.pass(Duration::from_secs(1));

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
 use sidetone_model::access::Scope;
 use sidetone_model::listing::Listing;
 use sidetone_model::organisation::Organisations;
@@ -11,7 +10,7 @@ use sidetone_store::Store;
 
 use crate::chosen::{database_in, url_in};
 use crate::records::TempDir;
-use crate::site::{DOMAIN, KEY, PASSWORD, Site, within};
+use crate::site::{DOMAIN, KEY, PASSWORD, Site, until, within};
 
 /// The exit code, stdout and stderr of the test for an engine with this data directory.
 async fn check(dir: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -58,8 +57,8 @@ async fn a_call_goes_through_and_nothing_of_it_stays() {
     );
     assert!(out.ends_with("ok\n") && out.contains("RTP packets received"), "{out}");
     assert_eq!(contents(site.dir.path()).await, before);
-    let (_, phones) = site.get("/registrations").await;
-    assert_eq!(phones["total"].as_u64().unwrap_or_default(), 0, "{phones}");
+    // Those of every organisation: the phones of the test were in one of their own.
+    until("no phone stays registered", || site.engine().bindings() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -76,7 +75,9 @@ async fn given_extensions_are_used_as_they_are() {
     let (code, out, err) = check(site.dir.path(), &[&given[..], &more].concat()).await;
     assert_eq!(code, 0, "{out}{err}");
     let records = site.records(1).await;
-    assert_eq!((&records[0]["caller_number"], &records[0]["billsec"]), (&"1001".into(), &Value::from(3)));
+    assert_eq!(records[0]["caller_number"], "1001");
+    // Three seconds of audio; on a busy machine the BYE is later.
+    assert!(records[0]["billsec"].as_u64().is_some_and(|seconds| seconds >= 3), "{records:#?}");
 
     file("passwords", format!("wrong\n{PASSWORD}\n"));
     let (code, out, err) = check(site.dir.path(), &[&given[..], &more].concat()).await;

@@ -67,7 +67,7 @@ async fn a_live_call_is_printed_with_its_figures() {
             assert!(output.status.success(), "{problem}");
             last = text;
             let row = last.lines().find(|line| line.contains("1001") && line.contains("answered"));
-            if row.is_some_and(|row| row.starts_with("ok ") && row.contains(" 4.") && row.contains("PCM")) {
+            if row.is_some_and(|row| row.contains(" 4.") && row.contains("PCM")) {
                 break;
             }
         }
@@ -76,7 +76,10 @@ async fn a_live_call_is_printed_with_its_figures() {
     };
     let (outcome, text) = tokio::join!(caller.call(open_end("1002")), call);
     assert_eq!(outcome.unwrap().status, 200);
-    let row = text.lines().find(|line| line.starts_with("ok ")).unwrap_or_else(|| panic!("{text}"));
+    // A stalled machine paces the audio unevenly, and the verdict names that.
+    let verdicts = ["ok ", "jittery inbound", "unpaced sender"];
+    let is_judged = |line: &&str| verdicts.iter().any(|verdict| line.starts_with(verdict));
+    let row = text.lines().find(is_judged).unwrap_or_else(|| panic!("{text}"));
     assert!(["4.", "1001", "1002", "answered"].iter().all(|part| row.contains(part)), "{text}");
     for part in ["Calls 1", "Registrations 2", "No room is live.", "There is no trunk."] {
         assert!(text.contains(part), "{part}:\n{text}");
@@ -260,13 +263,21 @@ async fn a_capture_is_browsed_on_a_terminal() {
     let (output, _, problem) = run(sidetone(&["analyze", "-i", &file])).await;
     assert_eq!(output.status.code(), Some(2), "{problem}");
     assert!(problem.contains("-i needs a terminal"), "{problem}");
-    let mut terminal = OnTerminal::start(sidetone(&["analyze", "-i", &file]));
-    terminal.shows("lossy inbound").await;
-    terminal.user.write_all(b"\r").unwrap();
-    terminal.shows("From the caller: lossy inbound").await;
-    terminal.user.write_all(b"\x7f").unwrap();
-    terminal.shows("Verdict").await;
-    terminal.user.write_all(b"q").unwrap();
-    assert!(terminal.ends().await.success());
-    assert!(terminal.echoes());
+    for end in ["q", "SIGTERM"] {
+        let mut terminal = OnTerminal::start(sidetone(&["analyze", "-i", &file]));
+        terminal.shows("lossy inbound").await;
+        terminal.user.write_all(b"\r").unwrap();
+        terminal.shows("From the caller: lossy inbound").await;
+        terminal.user.write_all(b"\x7f").unwrap();
+        terminal.shows("Verdict").await;
+        match end {
+            "q" => terminal.user.write_all(b"q").unwrap(),
+            _ => {
+                let sent = Command::new("kill").arg(terminal.process.id().to_string()).status().unwrap();
+                assert!(sent.success());
+            }
+        }
+        assert!(terminal.ends().await.success(), "{end}");
+        assert!(terminal.echoes(), "{end}");
+    }
 }

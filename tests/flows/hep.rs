@@ -1,12 +1,13 @@
 //! HEPv3 export, through a whole engine to a socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
 use sidetone::hep::{HepPassword, HepSettings};
 use tokio::net::UdpSocket;
 
+use crate::answered::is_uneven_at_most;
 use crate::site::{PASSWORD, Site, answering, directory, talking, within};
 
 /// The chunks of a packet by their types (HEP3 specification, revision 37).
@@ -23,6 +24,8 @@ fn chunks(packet: &[u8]) -> BTreeMap<u16, Vec<u8>> {
     chunks
 }
 
+const SECONDS: u16 = 9;
+const MICROSECONDS: u16 = 10;
 const PROTOCOL_TYPE: u16 = 11;
 const CAPTURE_ID: u16 = 12;
 const PASSWORD_CHUNK: u16 = 14;
@@ -40,7 +43,7 @@ async fn messages_and_figures_of_a_call_are_exported_without_credentials() {
     .await;
     let caller = site.phone("1001", answering()).await;
     let _callee = site.phone("1002", answering()).await;
-    // Longer than the interval of the reports on live legs.
+    // Longer than the pause between two rounds of reports on live legs.
     let outcome = within("the call", caller.call(talking("1002", 12_000))).await.unwrap();
     assert_eq!(outcome.status, 200);
     let mut packets = Vec::new();
@@ -64,8 +67,12 @@ async fn messages_and_figures_of_a_call_are_exported_without_credentials() {
         assert!(messages.iter().any(|message| message.starts_with(begin)), "{begin}: {messages:#?}");
     }
     assert!(messages.iter().all(|message| !message.contains("response=") && !message.contains(PASSWORD)));
-    let invites = messages.iter().filter(|message| message.starts_with("INVITE "));
-    assert_eq!(invites.count(), 3, "two of the caller, one to the callee; none twice");
+    let invites: BTreeSet<&String> =
+        messages.iter().filter(|message| message.starts_with("INVITE ")).collect();
+    assert_eq!(invites.len(), 3, "two of the caller, one to the callee");
+    // A retransmission has a time of its own.
+    let times = of_kind(1).map(|packet| (&packet[&SECONDS], &packet[&MICROSECONDS], &packet[&PAYLOAD]));
+    assert_eq!(times.collect::<BTreeSet<_>>().len(), messages.len(), "none twice");
 
     let correlation =
         |packet: &BTreeMap<u16, Vec<u8>>| String::from_utf8(packet[&CORRELATION].clone()).unwrap();
@@ -79,7 +86,7 @@ async fn messages_and_figures_of_a_call_are_exported_without_credentials() {
             assert!(messages.iter().any(|message| message.contains(call_id.as_str())), "{call_id}");
             assert_eq!(report["CORRELATION_ID"], call_id.as_str());
             assert!(report["TOTAL_PK"].as_u64().unwrap() > 100, "{report:#}");
-            assert_eq!(report["VERDICT"], "ok", "{report:#}");
+            assert!(is_uneven_at_most(&report["VERDICT"]), "{report:#}");
         }
     }
     site.stop(Duration::ZERO).await;

@@ -6,7 +6,9 @@ use serde_json::Value;
 use sidetone_model::signalling::CallSignalling;
 use sidetone_phone::{Answering, CallPlan};
 
-use crate::site::{PASSWORD, Site, answering, directory, found, get, talking, until, within};
+use crate::site::{
+    PASSWORD, Site, answering, calls, directory, found, get, open_end, talking, until, within,
+};
 
 async fn keeping() -> Site {
     Site::configured(&directory(), |config| config.signalling.keep_days = 1).await
@@ -97,16 +99,22 @@ async fn a_refused_call_and_a_live_call_have_theirs_and_without_the_setting_no_c
     let expected =
         ["received INVITE", "sent 401 INVITE", "received ACK", "received INVITE", "sent 404 INVITE"];
     assert_eq!(ladder(&refused, refused.remotes()[0])[..5], expected);
-    let (live, ()) = tokio::join!(caller.call(talking("1002", 2_000)), async {
+    let (live, ()) = tokio::join!(within("the live call", caller.call(open_end("1002"))), async {
         let call = found("the live call", async || {
             let (_, page) = site.get("/calls").await;
             page["items"].get(0).filter(|call| call["state"] == "answered").cloned()
         })
         .await;
         let path = format!("/calls/{}/signalling", call["uuid"].as_str().unwrap());
-        let call = kept(&site, &path).await;
+        let call = found("the messages of both legs", async || {
+            let call = kept(&site, &path).await;
+            (call.remotes().len() >= 2).then_some(call)
+        })
+        .await;
         assert!(call.messages.iter().all(|message| message.method != "BYE"));
         assert_eq!(call.remotes().len(), 2);
+        calls(&caller, 0, 1).await;
+        caller.hang_up().await.unwrap();
     });
     assert_eq!(live.unwrap().status, 200);
 

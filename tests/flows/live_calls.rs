@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, Phone};
 
-use crate::site::{Site, answering, calls, directory, found, open_end, talk, until, within};
+use crate::site::{Site, answering, calls, directory, established, found, open_end, talk, until, within};
 
 /// Answers after a while and talks.
 fn slowly() -> Answering {
@@ -54,7 +54,7 @@ async fn a_call_is_seen_from_its_first_ring_to_its_end() {
         assert_eq!(texts(&legs, "number"), ["1001", "1002", "1002"]);
         assert!(legs.iter().all(|leg| leg["codec"].is_null() && leg["answered_at"].is_null()));
 
-        calls(&mobile, 0, 1).await;
+        established(&caller, &mobile).await;
         let up = in_state(&site, "answered").await;
         assert_eq!((&up["uuid"], &up["ringing_at"]), (&ringing["uuid"], &ringing["ringing_at"]));
         assert!(up["answered_at"].is_string());

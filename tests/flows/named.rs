@@ -58,6 +58,15 @@ impl Member {
         })
         .await;
     }
+
+    /// Waits until the tone of the name is over; what is heard of it later is another announcement.
+    async fn hears_the_end_of_the_name(&self) {
+        found("the end of the name", async || {
+            let (pcm, rate_hz) = self.heard.lately(400)?;
+            (level(&pcm, rate_hz, NAME) < -30.0).then_some(())
+        })
+        .await;
+    }
 }
 
 /// Waits until the room has this many members; the phone presses the hash key meanwhile, where one is given.
@@ -86,7 +95,7 @@ async fn a_spoken_name_is_heard_by_the_others_kept_and_deleted() {
     let ada = Member::dials(&site, "1001", Voice::Silence).await;
     members(&site, &room, 1, Some(&ada.phone)).await;
 
-    // The other speaks for five seconds; that is heard when the phone that spoke is gone.
+    // The other speaks for five seconds; the name is still heard when the phone that spoke is gone.
     assert_eq!(get_bytes(site.http, &name, "").await.0, 404);
     let speaker = Member::dials(&site, "1002", Voice::Note(NAME)).await;
     members(&site, &room, 2, None).await;
@@ -99,6 +108,7 @@ async fn a_spoken_name_is_heard_by_the_others_kept_and_deleted() {
     members(&site, &room, 1, None).await;
     ada.heard.clear();
     ada.hears_the_name().await;
+    ada.hears_the_end_of_the_name().await;
 
     // A phone of the extension that says nothing is announced by the name, and is not asked.
     let silent = Member::dials(&site, "1002", Voice::Silence).await;

@@ -123,8 +123,8 @@ async fn kept(
     };
     kept.ok_or_else(|| {
         ApiError::not_found(
-            "no SIP messages are kept with this call: signalling.keep_days switches it on, for calls that begin after \
-             it, and says for how many days",
+            "no SIP messages are kept with this call: set signalling.keep_days, the number of days, to keep those of \
+             later calls",
         )
     })
 }

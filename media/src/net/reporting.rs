@@ -38,10 +38,14 @@ impl Leg {
     /// Ends our reports, if there were any: the leg is closed.
     pub(super) fn end_reports(&mut self, wire: &mut Wire, now: Micros, batch: &mut Batch) {
         let monitored = self.monitor.as_mut().map(|monitor| &mut monitor.reports);
-        let mut buffer = [0; REPORT_BYTES_MAX];
-        let Some(reports) = self.reports.as_mut().or(monitored) else { return };
-        let Some(bye) = reports.leave(&mut buffer).map(<[u8]>::len) else { return };
-        self.send_rtcp(wire, now, buffer.get(..bye).unwrap_or_default(), batch);
+        let byes = [self.reports.as_mut(), monitored].map(|reports| {
+            let mut buffer = [0; REPORT_BYTES_MAX];
+            let bye = reports?.leave(&mut buffer)?.len();
+            Some((buffer, bye))
+        });
+        for (buffer, bye) in byes.into_iter().flatten() {
+            self.send_rtcp(wire, now, buffer.get(..bye).unwrap_or_default(), batch);
+        }
     }
 
     fn send_rtcp(&mut self, wire: &mut Wire, now: Micros, report: &[u8], batch: &mut Batch) {

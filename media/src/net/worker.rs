@@ -470,9 +470,12 @@ impl Worker {
     /// Closes a leg's sockets, releases its ports and reports its end.
     fn close(&mut self, id: PortId) {
         let now = self.io.shared.clock.now();
+        // Before the seat is gone, because its reports go with it.
+        if let Some(leg) = self.legs.get_mut(id) {
+            leg.end_reports(&mut self.io.wire, now, &mut self.io.batch);
+        }
         self.unseat(id);
         let Some(mut leg) = self.legs.remove(id) else { return };
-        leg.end_reports(&mut self.io.wire, now, &mut self.io.batch);
         let report = Box::new(leg.session.close(now));
         self.bury(leg);
         self.io.notices.take_untold(id);

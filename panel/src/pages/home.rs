@@ -74,8 +74,8 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
             (tile("Live calls", &live["total"], "/live"))
             @if rooms.is_object() { (tile("Live rooms", &rooms["total"], "/live")) }
             @if let Some(down) = &trunks {
-                @let label = if down.is_partial { "Trunks down, of the first 20" } else { "Trunks down" };
-                (tile(label, &json!(down.names.len()), "/trunks"))
+                @let label = if down.is_partial { format!("Trunks down, of the first {TRUNKS_MAX}") } else { "Trunks down".to_owned() };
+                (tile(&label, &json!(down.names.len()), "/trunks"))
             }
         }
         @if let Some(down) = trunks.filter(|down| !down.names.is_empty()) {

@@ -22,7 +22,7 @@ pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
         }
     }
     let top = bars.iter().map(|(judged, _)| *judged).max().unwrap_or_default().max(1);
-    let height = |legs: i64| legs * 100 / top;
+    let height = |legs: i64| (legs * 100 / top).max(1);
     html! {
         figure {
             figcaption {
@@ -33,10 +33,10 @@ pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
             svg class="plot" viewBox={ "0 0 " (hours) " 100" } preserveAspectRatio="none" role="img"
                 aria-label={ (figure(&counts["judged"])) " legs were judged, " (figure(&counts["bad"])) " of them bad" } {
                 @for (place, (judged, bad)) in bars.iter().enumerate().filter(|(_, (judged, _))| *judged > 0) {
-                    rect class="bar" x=(place) y=(100 - height(*judged)) width="0.9" height=(height(*judged).max(1)) {}
+                    rect class="bar" x=(place) y=(100 - height(*judged)) width="0.9" height=(height(*judged)) {}
                     @if *bad > 0 {
-                        rect class="bar bad-part" x=(place) y=(100 - height(*bad).max(1)) width="0.9"
-                            height=(height(*bad).max(1)) {}
+                        rect class="bar bad-part" x=(place) y=(100 - height(*bad)) width="0.9"
+                            height=(height(*bad)) {}
                     }
                 }
             }
@@ -67,7 +67,7 @@ struct Worse {
 /// The trunks or extensions (`list`) that the counts mark as worse, with their names.
 ///
 /// # Errors
-/// What the API answers, but that a deleted one has no name.
+/// What the API answers; one that was deleted, or is outside the scope, has an empty name.
 async fn named(client: &Client, list: &str, filter: &str, counts: &Value) -> Result<Vec<Worse>, Failure> {
     let mut found = Vec::new();
     for group in groups(counts).iter().filter(|group| group["worse"] == true).take(LISTED_MAX) {

@@ -10,7 +10,7 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// A file is empty.
-    #[error("{0}: has no password in its first line")]
+    #[error("{0}: the first line is empty")]
     Empty(String),
     /// A file cannot be read.
     #[error("{0}: cannot be read ({1})")]

@@ -14,7 +14,8 @@ use sidetone_terminal::{
     Badness as RowBadness, Browse, BrowseOutput, CallFacts, LadderMessage, Row, Tone, clean,
 };
 
-use crate::cli::terminal::{FullScreen, Pressed, wait_for_key};
+use crate::cli::signals::Signals;
+use crate::cli::terminal::{FullScreen, Keys, Pressed};
 use crate::cli::{EXIT_FAILED, tell};
 
 use super::args::AnalyzeArgs;
@@ -59,7 +60,14 @@ impl Browsed {
 
     /// Shows the calls until the user leaves.
     pub(super) fn show(self) -> ExitCode {
-        match self.browse() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let done = runtime.and_then(|runtime| {
+            let done = runtime.block_on(self.browse());
+            // A reading of keys may be under way.
+            runtime.shutdown_background();
+            done
+        });
+        match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 tell!("sidetone: analyze: the terminal fails ({error}); without -i none is needed");
@@ -68,21 +76,24 @@ impl Browsed {
         }
     }
 
-    fn browse(self) -> std::io::Result<()> {
+    async fn browse(self) -> std::io::Result<()> {
         let Browsed { title, groups, rows, left_out, .. } = self;
         let note = match left_out {
-            0 => {
-                (Tone::Dim, format!("{} calls, and streams without signalling; the worst first", rows.len()))
-            }
+            0 => (Tone::Dim, format!("{} calls or streams without signalling; the worst first", rows.len())),
             more => {
                 (Tone::Warn, format!("{more} more are not shown: choose with --from, --verdict or --call"))
             }
         };
         let mut browse = Browse::new(&title, note, rows);
+        let (mut signals, mut keys) = (Signals::listen()?, Keys::default());
         let mut screen = FullScreen::open()?;
         loop {
             screen.show(&browse.screen())?;
-            let Pressed::Key(key) = wait_for_key()? else { continue };
+            let pressed = tokio::select! {
+                pressed = keys.next() => pressed?,
+                () = signals.any() => return Ok(()),
+            };
+            let Pressed::Key(key) = pressed else { continue };
             match browse.handle_key(key) {
                 Some(BrowseOutput::Quit) => return Ok(()),
                 Some(BrowseOutput::Open(id)) => {
@@ -283,7 +294,8 @@ mod tests {
         {
             assert!(page.contains(part), "{part}:\n{page}");
         }
-        assert!(page.contains(first.quality().sentence.split(' ').next().unwrap()), "{page}");
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&first.quality().sentence), "{page}");
     }
 
     #[test]
@@ -295,10 +307,7 @@ mod tests {
         assert!(row.cells.join(" ").contains(&group.streams[0].1.src), "{row:?}");
         let page: Vec<String> = call_page(&facts(&group)).iter().map(|line| line.text()).collect();
         let page = page.join("\n");
-        assert!(
-            page.contains("From 192") || page.contains(&format!("From {}", group.streams[0].1.src)),
-            "{page}"
-        );
+        assert!(page.contains(&format!("From {}", group.streams[0].1.src)), "{page}");
         assert!(page.contains("No call of the capture announced these streams."), "{page}");
     }
 }

@@ -47,5 +47,6 @@ impl Live {
 /// Members of a room up to which joins and leaves are announced.
 const ANNOUNCED_MAX: usize = 12;
 
-/// Joins within this time of a chime get no chime of their own, and neither do leaves.
+/// Within this time of a name a join is announced by a chime, and within this time of a chime it is not announced;
+/// leaves likewise.
 const ANNOUNCEMENT_EVERY: Duration = Duration::from_secs(2);

@@ -249,11 +249,12 @@ impl Callers {
         }
     }
 
-    /// Handles a leg that is over; returns whether it was here.
-    pub(super) fn gone(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) -> bool {
+    /// Handles a leg that is over.
+    pub(super) fn gone(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) {
         outputs.clear(Alarm::Caller(leg));
         self.not_confirmed(now, leg, DialFailure::NotConfirmed, outputs);
-        self.asked.remove(&leg).is_some() || self.leaving.remove(&leg).is_some()
+        self.asked.remove(&leg);
+        self.leaving.remove(&leg);
     }
 
     /// Handles the caller's alarm: the end of the last prompt, the PIN result, silence, the end of entry, or a

@@ -92,11 +92,12 @@ impl Rooms {
                 invites.free(now, extension, &mut scene);
             }
             Input::Gone(leg, cause) => {
-                let is_asked = self.namings.gone(leg, outputs);
-                if !self.callers.gone(now, leg, outputs) && !is_asked {
-                    self.leave(now, leg, cause);
-                }
+                let entrant = self.namings.gone(leg, outputs);
+                self.callers.gone(now, leg, outputs);
+                // Also without a seat: a leg that the room refused may have a name.
+                self.leave(now, leg, cause);
                 self.namings.forget(leg, &mut self.outputs);
+                self.gone_before_its_seat(now, entrant);
             }
             Input::Held(leg, held) => self.live.held(now, leg, held, outputs),
             Input::Name(leg, is_known) => {
@@ -355,11 +356,20 @@ impl Rooms {
         }
     }
 
+    /// Handles a party that hung up while it was named.
+    fn gone_before_its_seat(&mut self, now: Now, entrant: Option<Entrant>) {
+        let Some(Entrant { room, dialling: Some(dialling), .. }) = entrant else { return };
+        dialling.report_failure(now, DialFailure::Cancelled, &mut self.outputs);
+        self.not_reached(now, room, dialling.invite);
+    }
+
     /// Seats a caller, if the room accepts the caller.
     fn seat(&mut self, now: Now, entrant: Entrant) {
         let Entrant { who, room, role, unasked, in_mix, dialling } = entrant;
         let accepted = match returning::has_old_seat(&self.live, &who, room.into()) {
             true => Ok(()),
+            // Deleted during the naming or the confirmation.
+            false if self.directory.room(room).is_none() => Err(Prompt::NoSuchRoom),
             false => self.live.accepts(room.into(), role, &self.directory),
         };
         let Err(reason) = accepted else {
@@ -402,10 +412,6 @@ impl Rooms {
 
     /// Seats a party that a program moved into a room.
     fn move_in(&mut self, now: Now, who: Arrival, room: RoomId) {
-        if self.directory.room(room).is_none() {
-            let prompts = vec![Prompt::NoSuchRoom, Prompt::Goodbye];
-            return self.callers.refuse(now, &who, false, prompts, &mut self.outputs);
-        }
         let role = Role::Participant;
         self.admit(now, Entrant { who, room, role, unasked: true, in_mix: false, dialling: None });
     }

@@ -15,7 +15,8 @@ use crate::conference::entry::Entrant;
 use crate::conference::outputs::{Alarm, Outputs};
 use crate::conference::{Goal, Hears, MixId, NameOrder, Output};
 
-/// The callers who are asked for their names, and the legs whose names are known.
+/// The callers whose names are looked for or recorded before they are seated, and the legs whose names are to be
+/// forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Namings {
     asked: HashMap<LegId, Naming>,
@@ -141,14 +142,14 @@ impl Namings {
         self.done(leg, false, outputs)
     }
 
-    /// Handles a leg that is over; returns whether it was on its way to a seat.
-    pub(super) fn gone(&mut self, leg: LegId, outputs: &mut Outputs) -> bool {
+    /// Handles a leg that is over; returns the caller if it was on its way to a seat.
+    pub(super) fn gone(&mut self, leg: LegId, outputs: &mut Outputs) -> Option<Entrant> {
         outputs.clear(Alarm::Name(leg));
-        let Some(naming) = self.asked.remove(&leg) else { return false };
-        if naming.phase == Phase::Recorded {
-            outputs.push(Output::StopRecording(naming.mix));
+        let Naming { entrant, mix, phase } = self.asked.remove(&leg)?;
+        if phase == Phase::Recorded {
+            outputs.push(Output::StopRecording(mix));
         }
-        true
+        Some(entrant)
     }
 
     /// Forgets the name of a leg that is over; its leaving has been announced by then.

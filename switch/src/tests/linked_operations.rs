@@ -128,6 +128,23 @@ fn both_parties_of_linked_calls_are_recorded_by_either_call() {
     }
 }
 
+/// A prompt that plays keeps the seats, also those that the pause of an earlier recording has muted.
+#[test]
+fn a_recording_that_starts_during_a_prompt_hears_both_parties() {
+    let (mut desk, calls) = joined();
+    desk.net.record(calls[0], RecordStep::Start(ID)).unwrap();
+    desk.net.record(calls[0], RecordStep::Pause).unwrap();
+    desk.net.play_in(calls[0], Some(prompt(8, PlaySide::Callee))).unwrap();
+    desk.net.record(calls[0], RecordStep::Stop).unwrap();
+    desk.net.media_orders();
+    desk.net.record(calls[0], RecordStep::Start(CallRecordingId(Uuid::from_u128(9)))).unwrap();
+    let mut orders = desk.net.media_orders();
+    orders.retain(|order| order.contains("muted"));
+    orders.sort_unstable();
+    assert_eq!(orders, ["2 muted false", "3 muted false"]);
+    desk.end();
+}
+
 /// A hold in between records silence in the same mix; the end of one party ends the recording once.
 #[test]
 fn a_recording_goes_on_through_a_hold_and_ends_with_either_party() {

@@ -6,14 +6,15 @@ use sidetone_model::call::HangupCause;
 use sidetone_model::call_operation::RecordStep;
 use sidetone_model::directory::{DirectorySnapshot, Network};
 use sidetone_model::ids::{ExtensionId, TeamId};
+use sidetone_sip::flow::{Flow, ListenerId};
 use sidetone_sip::message::{Method, StatusCode};
-use sidetone_sip::ua::Reply;
+use sidetone_sip::ua::{Invite, LegKey, Reply};
 use uuid::Uuid;
 
 use crate::machine::Input;
 use crate::star_pickup::{Wanted, find};
 use crate::tests::directory::organisation;
-use crate::tests::network::{Net, Plan, SDP, acme, address, extension, trunk};
+use crate::tests::network::{Net, Plan, SDP, SWITCH, acme, address, extension, trunk};
 use crate::tests::transfers::{ANN, Desk, one_of};
 
 const CARRIER: &str = "203.0.113.1:5060";
@@ -121,10 +122,51 @@ fn a_parked_party_is_taken_by_its_team_and_in_its_organisation_alone() {
     desk.net.dial("*6908");
     assert_eq!(desk.net.heard, ["404 Not Found"]);
     desk.net.dial("*69100");
-    assert_eq!(desk.net.heard.len(), 2);
+    assert_eq!(desk.net.heard, ["404 Not Found", "404 Not Found"]);
     assert_eq!(slots(&mut desk.net), [7]);
     desk.end();
     assert_eq!(one_of(&desk.net.records, "*6908").hangup_cause, Some(HangupCause::UnallocatedNumber));
+}
+
+/// A phone that shares no codec with the waiting caller is refused, and the caller keeps waiting.
+#[test]
+fn a_phone_that_cannot_take_the_call_is_refused() {
+    let mut net = Net::new(with_teams());
+    net.carrier(CARRIER, [Plan::Accept]);
+    net.register();
+    ring(&mut net);
+    net.heard.clear();
+    let (legs, calls) = (net.switch.legs(), net.live().len());
+    let speex = SDP.replace("RTP/AVP 0\r\n", "RTP/AVP 97\r\na=rtpmap:97 speex/16000\r\n");
+    assert_ne!(speex, SDP);
+    let invite = Invite::new("sip:*8@acme.test", "<sip:1001@acme.test>", "<sip:*8@acme.test>");
+    let flow = Flow::udp(ListenerId(0), address(SWITCH));
+    let invite = invite.content("application/sdp", speex);
+    net.leg = Some(net.phone.invite(net.now(), flow, invite).unwrap());
+    net.run();
+    net.wait(Duration::from_secs(40));
+    assert_eq!(net.heard, ["488 Not Acceptable Here"]);
+    assert_eq!((net.switch.legs(), net.live().len()), (legs, calls), "the caller still waits");
+    assert!(net.switch.control.transfers.is_empty());
+}
+
+/// A call from outside rings at one device of 1001.
+fn ring(net: &mut Net) -> LegKey {
+    net.inject(
+        CARRIER,
+        format!(
+            "INVITE sip:+442071230000@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {CARRIER};branch=z9hG4bKin\r\n\
+             Max-Forwards: 70\r\nFrom: <sip:{ANN}@carrier.test>;tag=in\r\nTo: <sip:+442071230000@acme.test>\r\n\
+             Call-ID: inbound\r\nCSeq: 1 INVITE\r\nContact: <sip:{CARRIER}>\r\n\
+             Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{SDP}",
+            SDP.len()
+        ),
+    );
+    let (rings, key) = net.ringing.take().unwrap();
+    let now = net.now();
+    net.phone.respond(now, &key, Reply::new(StatusCode::RINGING)).unwrap();
+    net.run();
+    rings
 }
 
 /// A call from outside rings at one device of 1001, and another one takes it.
@@ -135,20 +177,7 @@ fn a_ringing_call_is_taken_by_the_extension_or_the_longest() {
         net.carrier(CARRIER, [Plan::Accept]);
         net.register();
         net.heard.clear();
-        net.inject(
-            CARRIER,
-            format!(
-                "INVITE sip:+442071230000@acme.test SIP/2.0\r\nVia: SIP/2.0/UDP {CARRIER};branch=z9hG4bKin\r\n\
-                 Max-Forwards: 70\r\nFrom: <sip:{ANN}@carrier.test>;tag=in\r\nTo: <sip:+442071230000@acme.test>\r\n\
-                 Call-ID: inbound\r\nCSeq: 1 INVITE\r\nContact: <sip:{CARRIER}>\r\n\
-                 Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{SDP}",
-                SDP.len()
-            ),
-        );
-        let (rings, key) = net.ringing.take().unwrap();
-        let now = net.now();
-        net.phone.respond(now, &key, Reply::new(StatusCode::RINGING)).unwrap();
-        net.run();
+        let rings = ring(&mut net);
         for wanted in [Wanted::Any, Wanted::At("1001".into())] {
             let taking: Vec<u128> =
                 [11, 12, 13, 14, 21].into_iter().filter(|by| may(&net, *by, &wanted)).collect();

@@ -188,8 +188,9 @@ fn a_party_whose_peer_reports_nothing_gets_our_reports() {
         }
     }
     assert_eq!((&got[0], packets(&got[1])), (&theirs, (ours, vec![201, 202, 203])));
+    assert_eq!(packets(&receive(&callee.rtcp).0).1, [201, 202]);
     let _ = close(&relay, one.id);
-    // The callee had reports of ours as well, until its leg was closed.
+    // The callee gets reports of ours as well, until its leg is closed.
     let _ = close(&relay, other.id);
     let mut last = Vec::new();
     while !last.contains(&203) {

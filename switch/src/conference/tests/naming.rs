@@ -97,6 +97,55 @@ fn an_outside_caller_without_a_name_is_announced_by_a_chime() {
 }
 
 #[test]
+fn a_called_party_that_hangs_up_while_its_name_is_looked_for_is_reported() {
+    check(
+        "
+            room names
+            dial 102 participant
+            bob answers 1
+            bob gone
+        ",
+        expect![[r#"
+            dial 102 participant
+                = 102
+                dial 1 extension 102 participant as 200 Board
+            bob answers 1
+                bob joins mix 1, hears room
+                the name of bob is looked for
+            bob gone
+                the name of bob is forgotten
+                102 does not join: cancelled
+        "#]],
+    );
+}
+
+#[test]
+fn a_room_that_is_deleted_while_a_caller_is_named_refuses_the_caller() {
+    check(
+        "
+            room names
+            ada dials
+            no room
+            ada is named
+            ada heard
+            ada gone
+        ",
+        expect![[r#"
+            ada dials
+                ada joins mix 1, hears room
+                the name of ada is looked for
+            no room
+            ada is named
+                ada is told no-such-room goodbye
+            ada heard
+                ada hung up
+            ada gone
+                the name of ada is forgotten
+        "#]],
+    );
+}
+
+#[test]
 fn every_phase_has_a_deadline() {
     check(
         "

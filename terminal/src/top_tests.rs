@@ -100,7 +100,7 @@ fn quality(verdict: &str, mos: f64) -> Value {
             "timeline": { "step_s": 1, "columns": ["received", "lost", "late", "audio_expected"],
                 "seconds": [[50, 0, 0, 1], [40, 10, 0, 1], [0, null, 0, 0], [25, 25, 0, 1]] } } })
     };
-    json!({ "media_verdict": verdict, "media_verdict_worse": verdict, "sentence": "3 % of the packets were lost",
+    json!({ "media_verdict": verdict, "media_verdict_worse": verdict, "sentence": format!("3 % of the packets were lost{} at last", ", and more".repeat(40)),
         "blame": "network", "legs": [leg("a"), leg("b")], "callee": { "media_verdict": "ok", "sentence": "all arrived" } })
 }
 
@@ -207,6 +207,7 @@ fn the_page_of_a_call_follows_it_to_its_record() {
         "·[2J1001 -> 1002",
         "lossy inbound",
         "  3 % of the packets were lost",
+        "and more at last",
         "operator of the network",
         "From the called party: ok",
         "MOS",

@@ -243,6 +243,21 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
     assert_eq!(report[4..8], packet[8..12], "of the stream that it receives");
     assert_eq!(report[28..32], member.phone.ssrc.to_be_bytes(), "and how its own is heard");
     assert_eq!(report[32..36], [0; 4], "of which nothing was lost");
+    let _ = close(&relay, member.port.id);
+    let goodbye = std::iter::repeat_with(|| receive(&member.phone.rtcp).0).find(|packet| has_bye(packet));
+    assert!(goodbye.is_some(), "the reports end with the leg (RFC 3550 §6.6)");
+}
+
+/// Whether a compound packet holds a BYE.
+fn has_bye(mut compound: &[u8]) -> bool {
+    while let [_, kind, high, low, ..] = compound {
+        if *kind == 203 {
+            return true;
+        }
+        let len = 4 * (1 + usize::from(u16::from_be_bytes([*high, *low])));
+        compound = compound.get(len..).unwrap_or_default();
+    }
+    false
 }
 
 /// A sink that counts frames, and can panic or end at a given frame.

@@ -312,8 +312,9 @@ impl Media {
                 }
                 net::Command::Seat(SeatCommand::Play { clips, token })
             }
-            MediaCommand::PlaySound(sound) => {
-                net::Command::Seat(SeatCommand::PlaySound(self.named(known.spoken, sound)?))
+            MediaCommand::PlaySound { sound, language } => {
+                let spoken = known.spoken.map(|(whose, _)| (whose, language));
+                net::Command::Seat(SeatCommand::PlaySound(self.named(spoken, sound)?))
             }
             MediaCommand::Press(key) => net::Command::Press(key),
             MediaCommand::Secure(keys) => net::Command::Secure(keys),

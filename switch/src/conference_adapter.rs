@@ -15,6 +15,7 @@ use sidetone_media::mix::{Gain, MixId};
 use sidetone_model::call::HangupCause;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, OrganisationId, RoomId};
 use sidetone_model::language::Language;
+use sidetone_model::prompt::SoundName;
 use sidetone_model::room::MemberGain;
 use sidetone_model::time::Now;
 
@@ -273,7 +274,9 @@ impl Conferences {
                 });
                 media(leg, MediaCommand::Play { prompts, token, lead, language: None });
             }
-            RoomOutput::PlaySound { leg: Some(leg), sound, .. } => media(leg, MediaCommand::PlaySound(sound)),
+            RoomOutput::PlaySound { leg: Some(leg), organisation: of, sound, .. } => {
+                media(leg, self.sound(of, sound))
+            }
             RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
             RoomOutput::Left(leg, left) => media(leg, MediaCommand::Left(left)),
             RoomOutput::RecordingFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
@@ -326,6 +329,12 @@ impl Conferences {
     /// The language of what all members of a room hear.
     fn language_of(&self, organisation: OrganisationId) -> Language {
         self.languages.get(&organisation).copied().unwrap_or_default()
+    }
+
+    /// Returns the command that plays a sound to one member. The room waits for the length that it has in the language
+    /// of the organisation.
+    fn sound(&self, organisation: OrganisationId, sound: SoundName) -> MediaCommand {
+        MediaCommand::PlaySound { sound, language: self.language_of(organisation) }
     }
 
     /// Returns the command that directs a whisper. Where the listener is gone, and the rooms have not heard of it yet, no

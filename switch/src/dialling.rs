@@ -20,7 +20,7 @@ use crate::conference::{Dial, DialEnd, Goal};
 use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Setup, Sides};
-use crate::live::{Asked, Callee, Diversion, LegIdentity, NewCall};
+use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS, NewCall};
 use crate::placement::{Dialled, Onward, Placement, PlacementContext};
 use crate::routing::{Reason, outside};
 
@@ -260,6 +260,3 @@ impl Dialler<'_> {
         })
     }
 }
-
-/// RFC 3261 §8.1.1.6.
-const MAX_FORWARDS: u8 = 70;

@@ -425,3 +425,83 @@ const RESOLVE_MAX: Duration = Duration::from_secs(4);
 /// How long a trunk may send no response: enough to lose three INVITEs (RFC 3261 §17.1.1.2), and far less
 /// than the 32 s of timer B, for which no caller waits.
 const SILENCE_MAX: Duration = Duration::from_secs(6);
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+    use sidetone_sip::flow::ListenerId;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::carriers::AddressPolicy;
+    use crate::io::Reach;
+    use crate::tests::network::{acme, organisation, trunk};
+    use crate::trunk_dns::{Answer, Server};
+
+    /// A name that preferred TLS, and whose NAPTR records prefer `later` since then: the protocols of the
+    /// INVITEs of a call, each of which gets 503, and the result when none is left.
+    fn tried(secure: bool, later: Option<TrunkTransport>) -> (Vec<Protocol>, (u16, HangupCause)) {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let start = Instant::now();
+        let (mut rng, mut outputs) = (StdRng::seed_from_u64(1), Outputs::new());
+        let carrier = trunk(1, "carrier.example");
+        let directory = Directory::new(acme(vec![carrier.clone()]));
+        let reach = Reach::new(|server, remote| {
+            let protocol = match server.transport {
+                TrunkTransport::Tcp => Protocol::Tcp,
+                TrunkTransport::Tls => Protocol::Tls,
+                TrunkTransport::Preferred | TrunkTransport::Udp => Protocol::Udp,
+            };
+            Ok(Flow { listener: ListenerId(0), remote, protocol })
+        });
+        let mut trunks = TrunkAccess::new(reach, AddressPolicy::default(), &directory, &mut rng);
+        let mut ids = Ids::new(rng, 1);
+        let name: TrunkAddress = "sip:carrier.example".parse().unwrap();
+        let answer = |transport| Answer {
+            servers: [1, 2]
+                .map(|last| Server {
+                    priority: last.into(),
+                    weight: 0,
+                    addresses: vec![([203, 0, 113, last], 5061).into()],
+                })
+                .to_vec(),
+            ttl: Duration::from_secs(60),
+            transport,
+        };
+        trunks.resolved(start, &name, answer(Some(TrunkTransport::Tls)));
+        let outside = Outside { number: "+447700900123".to_owned(), trunks: vec![&carrier] };
+        let caller = CallerId { number: None, line: "1001".to_owned(), anonymous: false };
+        let mut hunt = Hunt::new(organisation(1, "").id, &outside, caller, 70).secured(secure);
+        // The first answer is no longer valid.
+        let now = start + Duration::from_secs(61);
+        let mut context =
+            HuntContext { trunks: &mut trunks, directory: &directory, ids: &mut ids, outputs: &mut outputs };
+        assert!(matches!(hunt.step(now, CallId(Uuid::nil()), &mut context), Step::Wait));
+        context.trunks.resolved(now, &name, answer(later));
+        let mut protocols = Vec::new();
+        while let Step::Call { flow, .. } = hunt.step(now, CallId(Uuid::nil()), &mut context) {
+            hunt.called(now, protocols.len(), flow.remote, SILENCE_MAX);
+            hunt.failed(503);
+            protocols.push(flow.protocol);
+        }
+        (protocols, hunt.fault)
+    }
+
+    /// RFC 3261 §26.2.2, whatever DNS answers meanwhile.
+    #[test]
+    fn a_sips_call_stays_on_tls_when_naptr_prefers_another_transport() {
+        let [none, ordinary] =
+            [(480, HangupCause::NoRouteDestination), (503, HangupCause::NetworkOutOfOrder)];
+        for (later, protocol) in [
+            (Some(TrunkTransport::Tls), Protocol::Tls),
+            (Some(TrunkTransport::Tcp), Protocol::Tcp),
+            (Some(TrunkTransport::Udp), Protocol::Udp),
+            (None, Protocol::Udp),
+        ] {
+            let secured = if protocol == Protocol::Tls { vec![Protocol::Tls; 2] } else { Vec::new() };
+            assert_eq!(tried(true, later), (secured, none), "sips, {later:?}");
+            assert_eq!(tried(false, later), (vec![protocol; 2], ordinary), "sip, {later:?}");
+        }
+    }
+}

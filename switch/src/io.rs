@@ -155,8 +155,13 @@ pub enum MediaCommand {
         /// The language of the built-in prompts from now on; `None` keeps that of the seat.
         language: Option<Language>,
     },
-    /// Play this sound to the party of the seat alone, in place of an earlier one and beside the prompts.
-    PlaySound(SoundName),
+    /// Play a sound to the party of the seat alone, in place of an earlier one and beside the prompts.
+    PlaySound {
+        /// The sound.
+        sound: SoundName,
+        /// The language of a built-in sound; its length depends on it.
+        language: Language,
+    },
     /// Send the party this key as a telephone event.
     Press(KeyPress),
     /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.

@@ -28,26 +28,9 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     if !parties.is_up() || own.is_none() {
         return;
     }
-    parties.leave_own_mix();
     linked_mix::leave(parties);
-    let before = parties.link.take();
-    let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
-    if let Some(leg) = parties.leg_mut(party) {
-        leg.seat();
-    }
-    parties.merged = true;
     parties.awaiting = None;
-    let (from, to) = (from.or(was_from), to.or(was_to));
-    parties.link = Some(Box::new(Link {
-        party,
-        peer: Some(peer),
-        reported: own,
-        from,
-        to,
-        parked: None,
-        mix: None,
-        clashed: false,
-    }));
+    parties.set_link(Link { peer: Some(peer), reported: own, from, to, ..Link::new(party) });
     connect(parties);
     align(parties);
 }

@@ -394,3 +394,6 @@ fn leg_view(
         answered_at,
     }
 }
+
+/// Max-Forwards of an INVITE that begins at the switch (RFC 3261 §8.1.1.6).
+pub(super) const MAX_FORWARDS: u8 = 70;

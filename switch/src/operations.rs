@@ -20,7 +20,7 @@ use crate::conference::{self, Goal};
 use crate::dialling::Dialler;
 use crate::io::{Input, Party};
 use crate::linked_operations::{self, language_of};
-use crate::live::{Asked, LiveCall};
+use crate::live::{Asked, LiveCall, MAX_FORWARDS};
 use crate::mixing::Recording;
 use crate::parking;
 use crate::placement::Refused;
@@ -371,6 +371,3 @@ fn unplaced(refused: &Refused) -> OperationRefused {
         }
     }
 }
-
-/// RFC 3261 §8.1.1.6.
-const MAX_FORWARDS: u8 = 70;

@@ -126,6 +126,20 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// A link of a party that awaits the other one.
+    pub(super) fn new(party: Party) -> Link {
+        Link {
+            party,
+            peer: None,
+            reported: None,
+            from: None,
+            to: None,
+            parked: None,
+            mix: None,
+            clashed: false,
+        }
+    }
+
     /// Returns the hold of a program, by either party.
     pub(super) fn hold(&self) -> Option<LinkHold> {
         self.mix.as_ref()?.hold
@@ -606,21 +620,18 @@ impl Parties {
 
     /// Lets a party of an answered call wait alone, because the other left while its transfer is under way.
     pub(super) fn await_peer(&mut self, party: Party) {
-        let (from, to) = self.link.take().map_or((None, None), |before| (before.from, before.to));
+        self.set_link(Link::new(party));
+    }
+
+    /// Sets the link of a party that is no longer relayed within this call. Calls of an earlier link stay known.
+    pub(super) fn set_link(&mut self, link: Link) {
+        let before = self.link.take();
         self.leave_own_mix();
-        let Some(leg) = self.leg_mut(party) else { return };
+        let Some(leg) = self.leg_mut(link.party) else { return };
         leg.seat();
         self.merged = true;
-        self.link = Some(Box::new(Link {
-            party,
-            peer: None,
-            reported: None,
-            from,
-            to,
-            parked: None,
-            mix: None,
-            clashed: false,
-        }));
+        let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
+        self.link = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
     }
 
     /// Returns the slot that a party waits in.

@@ -22,7 +22,7 @@ use crate::diverting;
 use crate::hunt::{CallerId, Hunt, wants_privacy};
 use crate::ids::Ids;
 use crate::io::Forwards;
-use crate::live::{Asked, Callee, Diversion, LegIdentity};
+use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS};
 use crate::message_parts::{asserted, dialled, status_code};
 use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, caller_from_carrier, route};
 
@@ -152,10 +152,8 @@ impl PlacementContext<'_> {
         dialled: Dialled<'_>,
     ) -> Result<Placement, Refused> {
         let extension = self.directory.extension(by).ok_or_else(Refused::stranger)?;
-        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
         let number = shown.number.clone().filter(|number| !number.is_empty());
-        let srtp = srtp_rule(extension.srtp);
-        let caller = Caller { extension: Some(extension), trunk: None, number, display, srtp };
+        let caller = Caller::on_behalf(extension, &shown.name, number);
         self.place_from(now, Origin::Extension(extension), caller, asked, dialled)
     }
 
@@ -169,10 +167,7 @@ impl PlacementContext<'_> {
         dialled: Dialled<'_>,
     ) -> Result<Placement, Refused> {
         let extension = self.directory.extension(by).ok_or_else(Refused::stranger)?;
-        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
-        let srtp = srtp_rule(extension.srtp);
-        let caller =
-            Caller { extension: Some(extension), trunk: None, number: shown.number.clone(), display, srtp };
+        let caller = Caller::on_behalf(extension, &shown.name, shown.number.clone());
         let asked = Asked { max_forwards: asked.max_forwards.saturating_sub(1), ..asked };
         self.place_from(now, Origin::Extension(extension), caller, asked, dialled)
     }
@@ -187,13 +182,7 @@ impl PlacementContext<'_> {
     ) -> Option<(Facts, LegIdentity, CodecPolicy, SrtpRule)> {
         let directory = self.directory;
         let extension = directory.extension(by)?;
-        let caller = Caller {
-            extension: Some(extension),
-            trunk: None,
-            number: Some(extension.number.clone()),
-            display: None,
-            srtp: srtp_rule(extension.srtp),
-        };
+        let caller = Caller::on_behalf(extension, "", Some(extension.number.clone()));
         let facts = self.facts(now, directory, &caller, extension.organisation_id, number)?;
         Some((facts, caller.identity(self.ids.leg()), caller.policy(), caller.srtp))
     }
@@ -209,10 +198,8 @@ impl PlacementContext<'_> {
         let directory = self.directory;
         let callee = directory.extension(extension)?;
         let aor = directory.aor(callee)?;
-        let display = Some(shown.name.clone()).filter(|name| !name.is_empty());
         let number = shown.number.clone().filter(|number| !number.is_empty());
-        let srtp = srtp_rule(callee.srtp);
-        let caller = Caller { extension: Some(callee), trunk: None, number, display, srtp };
+        let caller = Caller::on_behalf(callee, &shown.name, number);
         let mut facts = self.facts(now, directory, &caller, callee.organisation_id, &callee.number)?;
         facts.called = Some(Called { extension_id: callee.id, team_id: callee.team_id });
         let domain = aor.split_once('@').map_or("", |(_, domain)| domain);
@@ -222,7 +209,7 @@ impl PlacementContext<'_> {
             Callee::bound(binding, LegIdentity::of(self.ids.leg(), callee), &from, &to, MAX_FORWARDS)
         });
         let forks = forks.collect();
-        Some((facts, forks, caller.policy(), srtp))
+        Some((facts, forks, caller.policy(), caller.srtp))
     }
 
     /// Places a call to a number by the dial plan of `origin`.
@@ -503,13 +490,9 @@ impl<'a> Caller<'a> {
     fn of(origin: Origin<'a>, request: &Request) -> Self {
         let from = request.from().ok();
         match origin {
-            Origin::Extension(extension) => Caller {
-                extension: Some(extension),
-                trunk: None,
-                number: Some(extension.number.clone()),
-                display: Some(extension.name.clone()).filter(|name| !name.is_empty()),
-                srtp: srtp_rule(extension.srtp),
-            },
+            Origin::Extension(extension) => {
+                Caller::on_behalf(extension, &extension.name, Some(extension.number.clone()))
+            }
             Origin::Trunk(trunk) => {
                 let of_from = || {
                     let number = from.as_ref().and_then(|from| dialled(&from.uri));
@@ -526,6 +509,17 @@ impl<'a> Caller<'a> {
                     srtp: srtp_rule(trunk.srtp),
                 }
             }
+        }
+    }
+
+    /// A call of an extension; the callee sees this name, unless it is empty, and this number.
+    fn on_behalf(extension: &'a Extension, name: &str, number: Option<String>) -> Self {
+        Caller {
+            extension: Some(extension),
+            trunk: None,
+            number,
+            display: Some(name.to_owned()).filter(|name| !name.is_empty()),
+            srtp: srtp_rule(extension.srtp),
         }
     }
 
@@ -558,6 +552,3 @@ impl<'a> Caller<'a> {
         }
     }
 }
-
-/// RFC 3261 §8.1.1.6.
-const MAX_FORWARDS: u8 = 70;

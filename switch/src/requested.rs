@@ -24,7 +24,7 @@ use crate::conference::Goal;
 use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
-use crate::live::{Asked, Callee, LegIdentity, LiveCall, NewCall, Requested, RequestedTarget};
+use crate::live::{Asked, Callee, LegIdentity, LiveCall, MAX_FORWARDS, NewCall, Requested, RequestedTarget};
 use crate::placement::{Dialled, Placement, PlacementContext};
 use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension};
 use crate::switch_io::{Output, Outputs};
@@ -386,7 +386,4 @@ fn problem(field: &str, message: &str) -> FieldProblem {
 fn wrong(field: &str, message: &str) -> PlaceRefused {
     PlaceRefused::Wrong(vec![problem(field, message)])
 }
-
-/// RFC 3261 §8.1.1.6.
-const MAX_FORWARDS: u8 = 70;
 const NO_EXTENSION: &str = "there is no such extension";

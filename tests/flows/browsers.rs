@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use sidetone::config::{Listener, Transport};
+use sidetone_media::webrtc::{Certificate, Handshake, HandshakeOutput};
 use sidetone_sip::flow::Protocol;
 use tokio::net::UdpSocket;
 
 use crate::answered::assert_whole;
 use crate::browser::{Browser, Remote};
+use crate::client_hello::null_client_hello;
 use crate::site::{PASSWORD, Site, answering, calls, directory, open_end, until, within};
 use crate::tunnel::Tunnel;
 use crate::wire::{Ask, Wire};
@@ -197,6 +199,44 @@ async fn forged_checks_and_a_flood_of_dtls_cost_no_audio() {
     call.hang_up().await;
     calls(&phone, 0, 0).await;
     assert_whole(&site.record().await);
+}
+
+/// Also one that offers NULL ciphers only, before the browser's own, during its handshake and after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_hello_of_a_third_address_changes_no_call() {
+    let site = site().await;
+    let phone = site.phone("1002", answering()).await;
+    let certificate = Certificate::self_signed().unwrap();
+    let hello = Handshake::new(std::time::Instant::now(), &certificate, [1; 32], true).poll_output();
+    let Some(HandshakeOutput::Datagram(hello)) = hello else { panic!("no ClientHello: {hello:?}") };
+    let hellos = [hello, null_client_hello([7; 32])];
+    for (records, setup) in [(1, "actpass"), (2, "passive")] {
+        let (_tunnel, wire) = wire(&site).await;
+        let mut browser = Browser::open().await;
+        let call =
+            Call::place(wire, "1002", &browser.sdp(setup)).await.unwrap_or_else(|status| panic!("{status}"));
+        let remote = Remote::read(&call.sdp);
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let spray = || async {
+            for _ in 0..100 {
+                for hello in &hellos {
+                    stranger.send_to(hello, remote.address).await.unwrap();
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        spray().await;
+        browser.connect(remote.clone(), setup == "actpass");
+        tokio::join!(spray(), hear_more(&browser, &phone));
+        spray().await;
+        hear_more(&browser, &phone).await;
+        assert!(stranger.try_recv_from(&mut [0; 2_048]).is_err(), "nothing is sent to a third address");
+        call.hang_up().await;
+        calls(&phone, 0, 0).await;
+        let record = &site.records(records).await[0];
+        assert_eq!(record["hangup_cause"], json!("NORMAL_CLEARING"), "{record:#}");
+        assert_whole(record);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

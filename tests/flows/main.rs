@@ -22,6 +22,8 @@ mod call_recorded;
 mod callback;
 #[path = "../common/chosen.rs"]
 mod chosen;
+#[path = "../../media/tests/support/client_hello.rs"]
+mod client_hello;
 mod connections;
 mod converted_keys;
 #[path = "../common/database.rs"]

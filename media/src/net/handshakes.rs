@@ -204,6 +204,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const DELIVERY: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
+#[path = "race_tests.rs"]
+mod race_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

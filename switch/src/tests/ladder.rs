@@ -252,7 +252,7 @@ fn write_output(log: &mut String, output: &Output) {
                 let language = language.map_or(String::new(), |language| format!(" in {language}"));
                 format!("media {} plays {prompts:?} as {token}{language}", port.0)
             }
-            MediaCommand::PlaySound(sound) => format!("media {} plays sound {sound}", port.0),
+            MediaCommand::PlaySound { sound, .. } => format!("media {} plays sound {sound}", port.0),
             MediaCommand::StopSound => format!("media {} plays no sound", port.0),
             MediaCommand::Secure(keys) => {
                 let suite = match keys.as_deref() {

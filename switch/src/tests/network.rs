@@ -606,7 +606,7 @@ impl Net {
                 self.leads.push(*lead);
                 format!("{port} is told {}", names(prompts))
             }
-            MediaCommand::PlaySound(sound) => format!("{port} hears sound {sound}"),
+            MediaCommand::PlaySound { sound, .. } => format!("{port} hears sound {sound}"),
             MediaCommand::StopSound => format!("{port} hears no sound"),
             MediaCommand::Whisper(to) => format!("{port} whispers to {:?}", to.map(|to| to.0)),
             _ => return,

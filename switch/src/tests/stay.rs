@@ -398,3 +398,20 @@ fn carriers_are_offered_a_session_timer() {
     let offered = ["Supported", "Session-Expires"].map(|name| invite.header(name));
     assert_eq!(offered, [Some("timer"), Some("1800")]);
 }
+
+/// A phone that takes the refreshes upon itself: after 60 s without one the 90 s are as good as over (RFC 4028 §10).
+#[test]
+fn a_session_that_the_phone_does_not_refresh_expires() {
+    let mut net = Net::new(acme(vec![trunk(1, CARRIER)]));
+    net.carrier(CARRIER, [Plan::Accept]);
+    let (uri, to) = (format!("sip:{WORLD}@acme.test"), format!("<sip:{WORLD}@acme.test>"));
+    let invite = Invite::new(uri, "<sip:1001@acme.test>", to).header("Supported", "timer");
+    net.dial_by(invite.header("Session-Expires", "90;refresher=uac"));
+    assert_eq!(net.heard, ["200"]);
+    net.wait(seconds(59));
+    assert_eq!((net.records.len(), net.switch.live_calls()), (0, 1));
+    net.wait(seconds(2));
+    assert_eq!(causes(&net), [HangupCause::RecoveryOnTimerExpire]);
+    assert_eq!((net.switch.live_calls(), byes(&net)), (0, 1));
+    assert!(net.reinvited.is_empty(), "the refreshes are the phone's");
+}

@@ -18,7 +18,7 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::layout;
 use crate::pages::{
-    call, calls, edit, events, home, live, live_call, live_room, login, phones, rooms, settings,
+    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, phones, rooms, settings,
 };
 use crate::state::{Panel, PanelSettings};
 
@@ -60,6 +60,9 @@ fn pages() -> Router<Panel> {
         .route("/settings/{list}/new", get(edit::new).post(edit::create))
         .route("/settings/{list}/{id}", get(edit::one).post(edit::change))
         .route("/settings/{list}/{id}/delete", post(edit::delete))
+        .route("/settings/webhooks/{id}/deliveries", get(deliveries::list))
+        .route("/settings/webhooks/{id}/deliveries/{delivery}", get(deliveries::one))
+        .route("/settings/webhooks/{id}/deliveries/{delivery}/redeliver", post(deliveries::redeliver))
         .route("/trunks", get(phones::trunks))
         .route("/panel/events", get(events::stream))
         .route("/panel/{name}", get(assets::file))

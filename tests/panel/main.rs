@@ -23,3 +23,4 @@ mod people;
 mod records;
 mod settings;
 mod site;
+mod webhooks;

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod call_figures;
 pub(crate) mod calls;
+pub(crate) mod deliveries;
 pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod filters;

@@ -21,6 +21,7 @@ const CHANGES: &[&str] = &[
     "/settings/teams/1",
     "/settings/teams/1/delete",
     "/settings/teams/new",
+    "/settings/webhooks/1/deliveries/1/redeliver",
 ];
 
 #[tokio::test]

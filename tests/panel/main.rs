@@ -19,6 +19,7 @@ mod login;
 #[path = "../http/office.rs"]
 mod office;
 mod people;
+mod prompts;
 #[path = "../common/records.rs"]
 mod records;
 mod settings;

@@ -14,6 +14,7 @@ pub(crate) mod live_room;
 pub(crate) mod login;
 pub(crate) mod phones;
 pub(crate) mod plots;
+pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod rooms;
 pub(crate) mod settings;

@@ -46,6 +46,8 @@ pub(crate) const PAGES: &[&str] = &[
     "/settings/numbers",
     "/settings/numbers/1",
     "/settings/organisations",
+    "/settings/prompts",
+    "/settings/prompts/new",
     "/settings/sell-rates",
     "/settings/teams",
     "/settings/users",
@@ -125,6 +127,8 @@ async fn no_text_of_the_address_becomes_markup() {
         }
         let page = browser.get(&format!("/settings/webhooks/1/deliveries?status={encoded}")).await;
         assert_harmless(&page.text, &format!("status of deliveries {attack:?}"));
+        let page = browser.get(&format!("/settings/prompts/new?name={encoded}")).await;
+        assert_harmless(&page.text, &format!("name of a prompt {attack:?}"));
         let page = browser.get(&format!("/login?next={encoded}")).await;
         assert_harmless(&page.text, attack);
         let page = browser.get(&format!("/calls/{}", encoded.replace('+', "%20"))).await;

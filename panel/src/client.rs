@@ -76,6 +76,24 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
+        let body = body.map(|body| ("application/json", Body::from(body.to_string())));
+        self.answer(method, path, body).await
+    }
+
+    /// `PUT path`, below `/api/v1`, with a WAV file. The API judges whether it is one.
+    ///
+    /// # Errors
+    /// What the API answers.
+    pub(crate) async fn put_wav(&self, path: &str, wav: Vec<u8>) -> Result<Value, Failure> {
+        self.answer(Method::PUT, path, Some(("audio/wav", Body::from(wav)))).await
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Body)>,
+    ) -> Result<Value, Failure> {
         let response = self.request(method, path, body, &HeaderMap::new()).await?;
         let status = response.status();
         let bytes = to_bytes(response.into_body(), ANSWER_LEN_MAX).await;
@@ -104,7 +122,7 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<(&'static str, Body)>,
         asked: &HeaderMap,
     ) -> Result<Response, Failure> {
         let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
@@ -123,7 +141,7 @@ impl Client {
             request = request.extension(ConnectInfo(peer));
         }
         let request = match body {
-            Some(body) => request.header(CONTENT_TYPE, "application/json").body(Body::from(body.to_string())),
+            Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body),
             None => request.body(Body::empty()),
         };
         // A token or an address that no request can contain.

@@ -90,7 +90,7 @@ const BODY_LEN_MAX: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use axum::http::HeaderValue;
     use hyper::body::Frame;
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// A body of a client that sends nothing more.
-    struct Never;
+    pub(crate) struct Never;
 
     impl axum::body::HttpBody for Never {
         type Data = bytes::Bytes;

@@ -19,6 +19,7 @@ mod router;
 mod session;
 mod show;
 mod state;
+mod upload;
 mod visitor;
 
 pub use router::router;

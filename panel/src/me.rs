@@ -8,6 +8,8 @@ pub(crate) struct Me {
     pub(crate) name: String,
     /// The token that every form sends.
     pub(crate) form_token: String,
+    /// The id of the user's organisation.
+    pub(crate) organisation_id: String,
     permissions: Vec<String>,
 }
 
@@ -20,6 +22,7 @@ impl Me {
         Self {
             name,
             form_token,
+            organisation_id: text("organisation_id"),
             permissions: permissions.filter_map(Value::as_str).map(str::to_owned).collect(),
         }
     }

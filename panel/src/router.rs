@@ -18,7 +18,8 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::layout;
 use crate::pages::{
-    call, calls, edit, events, home, live, live_call, live_room, login, phones, rooms, settings,
+    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, phones, prompts, rooms,
+    settings,
 };
 use crate::state::{Panel, PanelSettings};
 
@@ -60,6 +61,13 @@ fn pages() -> Router<Panel> {
         .route("/settings/{list}/new", get(edit::new).post(edit::create))
         .route("/settings/{list}/{id}", get(edit::one).post(edit::change))
         .route("/settings/{list}/{id}/delete", post(edit::delete))
+        .route("/settings/prompts", get(prompts::list).post(prompts::store))
+        .route("/settings/prompts/new", get(prompts::new))
+        .route("/settings/prompts/{name}/delete", post(prompts::delete))
+        .route("/settings/prompts/{name}/sound", get(prompts::sound))
+        .route("/settings/webhooks/{id}/deliveries", get(deliveries::list))
+        .route("/settings/webhooks/{id}/deliveries/{delivery}", get(deliveries::one))
+        .route("/settings/webhooks/{id}/deliveries/{delivery}/redeliver", post(deliveries::redeliver))
         .route("/trunks", get(phones::trunks))
         .route("/panel/events", get(events::stream))
         .route("/panel/{name}", get(assets::file))

@@ -101,11 +101,16 @@ impl FromRequest<Panel> for Change {
             Err(failure) => return Err(visitor.failed(None, &failure)),
         };
         if !is_own(&parts.headers) || !is_same(fields.get("csrf"), &visitor.me.form_token) {
-            let message = "this form is not of your session: open the page again and send it from there";
-            return Err(visitor.failed(None, &Failure::new(StatusCode::FORBIDDEN, message)));
+            return Err(visitor.failed(None, &not_own()));
         }
         Ok(Self { visitor, fields })
     }
+}
+
+/// The form is not one that a page of the session sent.
+pub(crate) fn not_own() -> Failure {
+    let message = "this form is not of your session: open the page again and send it from there";
+    Failure::new(StatusCode::FORBIDDEN, message)
 }
 
 /// Whether a page of this site sent the request, as far as the browser reports it.

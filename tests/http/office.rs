@@ -9,16 +9,22 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::events::Bus;
-use sidetone_api::{ApiState, Ports, router};
+use sidetone::outbound_http::{OutboundHttp, Policy};
+use sidetone::prompts::{Library, PromptService};
+use sidetone::provision::Lines;
+use sidetone::webhooks::service::WebhookService;
+use sidetone_api::{ApiState, DirectoryPorts, Ports, router};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::ports::CdrSink;
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tower::ServiceExt;
 
 use crate::database::TestDatabase;
@@ -146,6 +152,14 @@ impl Office {
             let shared = Arc::new(ground.store.clone());
             let clock = Arc::new(move || Timestamp::from_micros(now.load(Ordering::SeqCst)));
             let panel = sidetone::app::panel(&ground.store, &mut ground.rng).await.unwrap();
+            let secrets = StdRng::seed_from_u64(2);
+            let webhooks = WebhookService::new(ground.store.clone(), secrets, Arc::new(Notify::new()));
+            let directory = DirectoryPorts {
+                extensions: Arc::new(Lines::new(ground.store.clone(), StdRng::seed_from_u64(3))),
+                numbers: shared.clone(),
+                organisations: shared.clone(),
+                trunks: shared.clone(),
+            };
             let bus = Bus::new(&ground.store);
             let (reader, mut heard) = (bus.clone(), ground.store.event_bell().listen());
             tokio::spawn(async move { reader.run(&mut heard, stopped).await });
@@ -155,6 +169,10 @@ impl Office {
                     field_checks: Some(shared.clone()),
                     panel: Some(Arc::new(panel)),
                     rooms: Some(shared.clone()),
+                    directory: Some(directory),
+                    outgoing_urls: Some(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new()))),
+                    prompts: Some(Arc::new(PromptService::new(ground.store.clone(), Library::new()))),
+                    webhooks: Some(Arc::new(webhooks)),
                     events: Some(Arc::new(bus.clone())),
                     ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))
                 },

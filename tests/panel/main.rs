@@ -19,7 +19,9 @@ mod login;
 #[path = "../http/office.rs"]
 mod office;
 mod people;
+mod prompts;
 #[path = "../common/records.rs"]
 mod records;
 mod settings;
 mod site;
+mod webhooks;

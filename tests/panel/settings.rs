@@ -3,7 +3,7 @@
 use crate::site::{Browser, Site};
 
 /// Opens the form at `path` and sends these fields.
-fn fill(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> crate::site::Page {
+pub fn fill(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> crate::site::Page {
     let form = browser.get(path);
     assert_eq!(form.status, 200, "{path}: {}", form.text);
     let token = form.token();
@@ -110,6 +110,61 @@ fn a_change_by_another_user_in_between_stays() {
     send(&mut boss, &form.token(), ("name", "Eve Adams"));
     let now = boss.get(&path).text;
     assert!(now.contains("value=\"Eve Adams\"") && now.contains("value=\"1\" checked"), "{now}");
+}
+
+#[test]
+fn a_number_leads_to_an_extension_or_a_room() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let names = site.office.names;
+    let (ada, foreign) = (names.ada.to_string(), names.bolt_line.to_string());
+    let room = [("name", "board"), ("number", "500"), ("participant_pin", "4711")];
+    let page = fill(&mut boss, "/settings/conference-rooms/new", &room);
+    assert_eq!(page.status, 303, "{}", page.text);
+    let form = boss.get("/settings/numbers/new").text;
+    assert!(form.contains(">Extension 1001</option>") && form.contains(">Room 500</option>"), "{form}");
+    assert!(!form.contains(&foreign), "only what is in scope can be chosen");
+    // Errors stand beside the field, with what was entered.
+    for (number, destination, field) in
+        [("20", &ada, "number"), ("+442079460123", &foreign, "destination_id")]
+    {
+        let fields = [("number", number), ("destination", "extension"), ("destination_id", destination)];
+        let page = fill(&mut boss, "/settings/numbers/new", &fields);
+        assert_eq!(page.status, 400, "{}", page.text);
+        assert!(page.text.contains(&format!("id=\"{field}-problem\"")), "{field}: {}", page.text);
+        assert!(page.text.contains(&format!("value=\"{number}\"")), "{}", page.text);
+    }
+    let fields = [("number", "+442079460123"), ("destination", "extension"), ("destination_id", &ada)];
+    let page = fill(&mut boss, "/settings/numbers/new", &fields);
+    assert_eq!((page.status, page.header("location")), (303, "/settings/numbers"), "{}", page.text);
+    let list = boss.get("/settings/numbers").text;
+    let before = list.split("+442079460123").next().unwrap();
+    let path = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned();
+    let form = boss.get(&path).text;
+    assert!(form.contains(&format!("<option value=\"{ada}\" selected>")), "{form}");
+    // A conference without an id asks its callers for the room's number.
+    let showed = [
+        ("was.number", "+442079460123"),
+        ("was.destination", "extension"),
+        ("was.destination_id", ada.as_str()),
+    ];
+    let entered = [("number", "+442079460123"), ("destination", "conference"), ("destination_id", "")];
+    let page = fill(&mut boss, &path, &[showed, entered].concat());
+    assert_eq!(page.status, 303, "{}", page.text);
+    let form = boss.get(&path).text;
+    assert!(
+        form.contains("<option value=\"conference\" selected>")
+            && !form.contains(&format!("\"{ada}\" selected"))
+    );
+    for (email, status) in [("bob@acme.test", 403), ("mia@acme.test", 403), ("boss@bolt.test", 403)] {
+        let mut other = site.logged_in(email);
+        assert_eq!(other.get(&path).status, status, "{email}");
+        let token = other.get("/settings").token();
+        assert_eq!(other.post(&format!("{path}/delete"), &[("csrf", &token)]).status, status, "{email}");
+    }
+    let token = boss.get(&path).token();
+    assert_eq!(boss.post(&format!("{path}/delete"), &[("csrf", &token)]).status, 303);
+    assert!(!boss.get("/settings/numbers").text.contains("+442079460123"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::form::{Fields, segment};
 use crate::layout::{Section, refusal};
+use crate::pages::deliveries;
 use crate::pages::resources::{Field, Kind, Resource, choices, resource, was};
 use crate::show::{named, or_dash, sentence, text, words};
 use crate::visitor::{Change, Visitor, see};
@@ -99,13 +100,15 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
     let mut fields = Vec::new();
     for field in resource.fields {
         let choices = match field.kind {
-            // A list that cannot be read leaves a field for the id.
-            Kind::Id(path, name) => visitor
-                .client
-                .get(&format!("{path}?limit=500"))
-                .await
-                .map(|found| choices(&found, name))
-                .unwrap_or_default(),
+            Kind::Id(path, name) => entries(visitor, path, name).await,
+            Kind::IdOf(lists) => {
+                let mut choices = Vec::new();
+                for (path, name, one) in lists {
+                    let found = entries(visitor, path, name).await.into_iter();
+                    choices.extend(found.map(|(id, name)| (id, format!("{one} {name}"))));
+                }
+                choices
+            }
             Kind::Choice(known) => named(known),
             _ => Vec::new(),
         };
@@ -115,11 +118,21 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
         Some(_) => format!("Change {}", resource.one),
         None => format!("New {}", resource.one),
     };
-    let body = page(visitor, &form, &title, &fields);
+    let deliveries = match id {
+        Some(id) if resource.path == "webhooks" => deliveries::newest(visitor, id).await,
+        _ => html! {},
+    };
+    let body = html! { (page(visitor, &form, &title, &fields)) (deliveries) };
     match failure {
         Some(failure) => visitor.refused(Section::Settings, &title, failure, &body),
         None => visitor.page(Section::Settings, &title, Ok(body)),
     }
+}
+
+/// The entries of a list as choices; a list that cannot be read leaves a field for the id.
+async fn entries(visitor: &Visitor, path: &str, name: &str) -> Vec<(String, String)> {
+    let found = visitor.client.get(&format!("{path}?limit=500")).await;
+    found.map(|found| choices(&found, name)).unwrap_or_default()
 }
 
 fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> Markup {
@@ -161,7 +174,7 @@ fn input(field: &Field, value: &str, choices: &[(String, String)], failure: Opti
         div class="field" {
             label for=(name) { (field.label) }
             @match field.kind {
-                Kind::Choice(_) | Kind::Id(..) if !choices.is_empty() => {
+                Kind::Choice(_) | Kind::Id(..) | Kind::IdOf(_) if !choices.is_empty() => {
                     select id=(name) name=(name) aria-describedby=[describes] aria-invalid=[invalid] {
                         option value="" { "–" }
                         @for (id, label) in choices {

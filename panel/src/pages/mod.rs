@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod call_figures;
 pub(crate) mod calls;
+pub(crate) mod deliveries;
 pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod filters;
@@ -13,6 +14,7 @@ pub(crate) mod live_room;
 pub(crate) mod login;
 pub(crate) mod phones;
 pub(crate) mod plots;
+pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod rooms;
 pub(crate) mod settings;

@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Flag,
     /// An id of this list, or none; the text names the field that is shown.
     Id(&'static str, &'static str),
+    /// An id of one of these lists, or none: of each the path, the field that is shown, and what an entry is.
+    IdOf(&'static [(&'static str, &'static str, &'static str)]),
     /// Texts, one in a line.
     Lines,
     Number,
@@ -49,7 +51,7 @@ const fn field(name: &'static str, label: &'static str, kind: Kind) -> Field {
 const TEAM: Field = field("team_id", "Team", Kind::Id("/teams", "name"));
 
 /// The resources, by path.
-pub(crate) const RESOURCES: [Resource; 7] = [
+pub(crate) const RESOURCES: [Resource; 8] = [
     Resource {
         path: "agents",
         one: "agent",
@@ -111,6 +113,23 @@ pub(crate) const RESOURCES: [Resource; 7] = [
             TEAM,
             field("srtp", "SRTP", Kind::Choice(&["off", "optional", "required", "webrtc"])),
             field("do_not_disturb", "Do not disturb", Kind::Flag),
+        ],
+    },
+    Resource {
+        path: "numbers",
+        one: "number",
+        permission: "directory:write",
+        fields: &[
+            field("number", "Number, such as +442079460123", Kind::Text),
+            field("destination", "Kind of destination", Kind::Choice(&["conference", "extension"])),
+            field(
+                "destination_id",
+                "Destination (none: the caller enters the number of a room)",
+                Kind::IdOf(&[
+                    ("/extensions", "number", "Extension"),
+                    ("/conference-rooms", "number", "Room"),
+                ]),
+            ),
         ],
     },
     Resource {
@@ -176,12 +195,14 @@ impl Field {
                 entered.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
             )),
             _ if entered.is_empty() && (is_new || matches!(self.kind, Kind::Secret | Kind::Number)) => None,
-            Kind::Id(..) if entered.is_empty() => Some(Value::Null),
+            Kind::Id(..) | Kind::IdOf(_) if entered.is_empty() => Some(Value::Null),
             // What is no number is for the API to refuse.
             Kind::Number => {
                 Some(entered.parse::<i64>().map_or_else(|_| json!(entered), |number| json!(number)))
             }
-            Kind::Choice(_) | Kind::Id(..) | Kind::Secret | Kind::Text => Some(json!(entered)),
+            Kind::Choice(_) | Kind::Id(..) | Kind::IdOf(_) | Kind::Secret | Kind::Text => {
+                Some(json!(entered))
+            }
         }
     }
 }
@@ -249,6 +270,20 @@ mod tests {
         let showed = "was.url=u&was.description=&was.events=call.*%0Aa&was.active=1";
         let same = entered(&format!("{showed}&url=u&description=&events=call.*%0D%0Aa&active=1"));
         assert_eq!(hook.changed(&same), json!({}));
+    }
+
+    /// Without an id, a number leads to the question for a room's number.
+    #[test]
+    fn a_destination_is_an_id_of_either_list_or_none() {
+        let number = resource("numbers").unwrap();
+        let body = json!({"number": "+442079460123", "destination": "conference"});
+        let form = "number=%2B442079460123&destination=conference&destination_id=";
+        assert_eq!(number.created(&entered(form)), body);
+        let showed = "was.number=1&was.destination=extension&was.destination_id=e";
+        let changed = |form: &str| number.changed(&entered(&format!("{showed}&number=1&destination={form}")));
+        assert_eq!(changed("extension&destination_id=f"), json!({"destination_id": "f"}));
+        let body = json!({"destination": "conference", "destination_id": null});
+        assert_eq!(changed("conference&destination_id="), body);
     }
 
     #[test]

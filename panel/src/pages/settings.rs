@@ -93,10 +93,13 @@ pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(qu
     visitor.page(Section::Settings, title, body)
 }
 
-fn tabs(me: &Me, here: &str) -> Markup {
+/// The lists that the visitor may read, as links; `here` is the one that is shown.
+pub(crate) fn tabs(me: &Me, here: &str) -> Markup {
+    let lists = LISTS.iter().map(|(path, title, permission, _)| (*path, *title, *permission));
+    let lists = lists.chain([PROMPTS]);
     html! {
         nav class="controls" aria-label="Lists" {
-            @for (path, title, permission, _) in LISTS {
+            @for (path, title, permission) in lists {
                 @if me.may(permission) {
                     a href={ "/settings/" (path) } aria-current=[(here == path).then_some("page")] { (title) }
                 }
@@ -141,5 +144,7 @@ fn cell(field: &str, value: &Value) -> Markup {
     }
 }
 
+/// The list of prompts, which has pages of its own: `prompts.rs`.
+const PROMPTS: (&str, &str, &str) = ("prompts", "Prompts", "conferences:write");
 /// Entries on a page.
 const LISTED_MAX: u32 = 100;

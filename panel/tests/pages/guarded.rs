@@ -18,9 +18,11 @@ const CHANGES: &[&str] = &[
     "/live/rooms/1/record-on",
     "/live/rooms/1/unlock",
     "/logout",
+    "/settings/prompts/1/delete",
     "/settings/teams/1",
     "/settings/teams/1/delete",
     "/settings/teams/new",
+    "/settings/webhooks/1/deliveries/1/redeliver",
 ];
 
 #[tokio::test]

@@ -44,13 +44,18 @@ pub(crate) const PAGES: &[&str] = &[
     "/settings/extensions",
     "/settings/extensions/1",
     "/settings/numbers",
+    "/settings/numbers/1",
     "/settings/organisations",
+    "/settings/prompts",
+    "/settings/prompts/new",
     "/settings/sell-rates",
     "/settings/teams",
     "/settings/users",
     "/settings/users/1",
     "/settings/webhooks",
     "/settings/webhooks/1",
+    "/settings/webhooks/1/deliveries",
+    "/settings/webhooks/1/deliveries/1",
     "/trunks",
 ];
 
@@ -79,6 +84,11 @@ async fn pages_show_texts() {
         ("/live", 8),
         ("/live/rooms/1", 4),
         ("/phones", 6),
+        ("/settings/numbers/1", 4),
+        ("/settings/webhooks/1", 8),
+        ("/settings/webhooks/1/deliveries", 4),
+        // Event, ids, error, answer, and both sides of the payload.
+        ("/settings/webhooks/1/deliveries/1", 7),
         ("/trunks", 8),
         ("/rooms/1", 4),
     ] {
@@ -115,6 +125,10 @@ async fn no_text_of_the_address_becomes_markup() {
             let page = browser.get(&format!("/calls?{name}={encoded}")).await;
             assert_harmless(&page.text, &format!("{name}={attack:?}"));
         }
+        let page = browser.get(&format!("/settings/webhooks/1/deliveries?status={encoded}")).await;
+        assert_harmless(&page.text, &format!("status of deliveries {attack:?}"));
+        let page = browser.get(&format!("/settings/prompts/new?name={encoded}")).await;
+        assert_harmless(&page.text, &format!("name of a prompt {attack:?}"));
         let page = browser.get(&format!("/login?next={encoded}")).await;
         assert_harmless(&page.text, attack);
         let page = browser.get(&format!("/calls/{}", encoded.replace('+', "%20"))).await;

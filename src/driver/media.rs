@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_media::audio::clip::Clip;
 use sidetone_media::mix::{FrameSink, Hears, MixCommand, MixId, Seat, SeatCommand};
-use sidetone_media::net::{self, Relay};
+use sidetone_media::net::{self, Relay, RtcpSink};
 use sidetone_media::trace::{TraceHead, TraceSink};
 use sidetone_model::ids::{ExtensionId, LegId, OrganisationId};
 use sidetone_model::language::Language;
@@ -93,9 +93,16 @@ enum Order {
 }
 
 impl Media {
-    /// Opens a port for a party whose SIP comes from `towards`; `group` is one per call. Returns `None` when no
-    /// port is free.
-    pub(super) fn open(&mut self, now: Instant, leg: LegName, group: u64, towards: IpAddr) -> Option<Port> {
+    /// Opens a port for a party whose SIP comes from `towards`; `group` is one per call, `rtcp` receives the RTCP of the
+    /// leg. Returns `None` when no port is free.
+    pub(super) fn open(
+        &mut self,
+        now: Instant,
+        leg: LegName,
+        group: u64,
+        towards: IpAddr,
+        rtcp: Option<Arc<dyn RtcpSink>>,
+    ) -> Option<Port> {
         let local = self.routes.local_address_towards(now, towards).ok()?;
         let port = match self.relay.open(group, local) {
             Ok(port) => port,
@@ -110,6 +117,9 @@ impl Media {
         self.keys.insert(port.id, id);
         if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
             self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
+        }
+        if let Some(sink) = rtcp {
+            self.orders.push_back(Order::Port(port.id, net::Command::TapRtcp(sink)));
         }
         let advertised = match self.external.filter(|_| !local.is_loopback()) {
             Some(external) => SocketAddr::new(external, port.rtp.port()),

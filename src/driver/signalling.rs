@@ -1,12 +1,16 @@
 //! What the driver passes to the tap of SIP messages; without a tap nothing is looked at or copied.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use sidetone_media::net::RtcpSink;
+use sidetone_model::ids::CallId;
 use sidetone_model::signalling::SipDirection;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use sidetone_switch::machine::{Input, Output, Switch};
 
-use crate::signalling::SignallingTap;
+use crate::signalling::{OwnedCall, SignallingTap};
 
 /// The tap, if messages are kept.
 #[derive(Debug, Default)]
@@ -34,6 +38,11 @@ impl Tapped {
         }
     }
 
+    /// Where the RTCP of a call's leg goes; `None` without an export.
+    pub(super) fn rtcp_of(&mut self, call: CallId) -> Option<Arc<dyn RtcpSink>> {
+        self.0.as_mut()?.rtcp_of(call)
+    }
+
     /// Notes the message of the input that was fed, after the legs that it began.
     pub(super) fn fed(&mut self, now: Now, switch: &mut Switch, message: Option<(Flow, Bytes)>) {
         let Some(tap) = &mut self.0 else { return };
@@ -59,6 +68,7 @@ impl Tapped {
 
 fn learn(tap: &mut SignallingTap, switch: &mut Switch) {
     while let Some(leg) = switch.poll_leg() {
-        tap.learn(leg.call, &leg.call_id, &leg.our_tag, leg.peer_tag.as_deref());
+        let of = OwnedCall { call: leg.call, organisation: leg.organisation };
+        tap.learn(of, &leg.call_id, &leg.our_tag, leg.peer_tag.as_deref());
     }
 }

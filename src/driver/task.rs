@@ -422,7 +422,7 @@ impl Driver {
                 }
             }
             Output::OpenPort { leg, group, towards } => {
-                let port = self.media.open(now.instant, leg, group, towards);
+                let port = self.media.open(now.instant, leg, group, towards, self.tapped.rtcp_of(leg.call));
                 self.switch.handle_input(now, Input::PortOpened(leg, port));
             }
             Output::Reply(token, answer) => {

@@ -15,6 +15,8 @@ pub enum Kind {
     FullReport,
     /// Figures of a leg as JSON during its call: "MOS short report" (0x23).
     ShortReport,
+    /// RTCP (RFC 3550 §6), not encrypted (0x05).
+    Rtcp,
     /// A SIP message.
     Sip,
 }
@@ -83,6 +85,7 @@ impl Kind {
         match self {
             Kind::FullReport => 0x22,
             Kind::ShortReport => 0x23,
+            Kind::Rtcp => 0x05,
             Kind::Sip => 0x01,
         }
     }

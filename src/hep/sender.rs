@@ -39,7 +39,7 @@ impl HepCounters {
                 .is(self.sent.load(Relaxed)),
             Family::counter(
                 "sidetone_hep_packets_dropped_total",
-                "HEP packets that were lost because the Homer server was slow or away.",
+                "HEP packets that were lost because the Homer server was slow or away, or of RTCP without end.",
             )
             .is(self.dropped.load(Relaxed)),
         ]
@@ -67,8 +67,22 @@ impl HepSender {
     pub fn send(&self, packet: &Packet<'_>) {
         let encoded = packet.encode(self.settings.capture_id, &self.settings.password.0);
         if self.queue.try_send(encoded).is_err() {
-            self.counters.dropped.fetch_add(1, Relaxed);
+            self.note_dropped();
         }
+    }
+
+    /// Sends a packet without waiting if half of the queue is free: parties may send RTCP without end, and the other half
+    /// stays for SIP and figures.
+    pub(super) fn send_spare(&self, packet: &Packet<'_>) {
+        if self.queue.capacity() < QUEUE_MAX / 2 {
+            return self.note_dropped();
+        }
+        self.send(packet);
+    }
+
+    /// Counts a packet that is not sent.
+    pub(super) fn note_dropped(&self) {
+        self.counters.dropped.fetch_add(1, Relaxed);
     }
 
     /// Returns the counters.
@@ -182,6 +196,7 @@ mod tests {
     use super::*;
     use crate::hep::packet::Kind;
     use crate::hep::packet::tests::decode;
+    use crate::hep::rtcp::RtcpExport;
     use crate::hep::settings::HepPassword;
 
     fn settings(is_udp: bool, server: String) -> HepSettings {
@@ -237,5 +252,32 @@ mod tests {
         drop(sender);
         task.await.unwrap();
         assert_eq!(counters.dropped.load(Relaxed), QUEUE_MAX as u64 + 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rtcp_fills_half_of_the_queue_and_the_rest_is_counted() {
+        use sidetone_media::net::{RtcpPacket, RtcpSink as _};
+
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let (sender, _task) = HepSender::start(settings(false, closed.to_string()), &Supervisor::default());
+        let dropped = || sender.counters().dropped.load(Relaxed);
+        let export = RtcpExport::new(sender.clone());
+        let (source, destination) = (([192, 0, 2, 1], 4_001).into(), ([192, 0, 2, 2], 4_003).into());
+        let rtcp = RtcpPacket { wall_us: 1, source, destination, bytes: &[0x80, 201, 0, 1, 0, 0, 0, 7] };
+        export.take(&rtcp);
+        assert_eq!(dropped(), 1, "no Call-ID yet");
+        export.correlate("abc@d");
+        // The task does not run between these, so that the queue fills up.
+        for _ in 0..QUEUE_MAX {
+            export.take(&rtcp);
+        }
+        let sent = QUEUE_MAX as u64 - (dropped() - 1);
+        assert!((QUEUE_MAX as u64 / 2..=QUEUE_MAX as u64 / 2 + 1).contains(&sent), "{sent}");
+        for _ in 0..QUEUE_MAX as u64 - sent {
+            sender.send(&packet(b"INVITE"));
+        }
+        assert_eq!(dropped() - 1, QUEUE_MAX as u64 - sent, "SIP has the rest of the queue");
+        sender.send(&packet(b"INVITE"));
+        assert_eq!(dropped() - 1, QUEUE_MAX as u64 - sent + 1, "a full queue");
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::MissedTickBehavior;
 use crate::hep::{self, HepCounters, HepSender, LiveCallIds, Packet};
 use crate::signalling::counters::SignallingCounters;
 use crate::signalling::ladders::{Finished, Ladders, digest_of, message};
-use crate::signalling::report::{Ended, Heard, Report};
+use crate::signalling::report::{Ended, Heard, OwnedCall, Report};
 use crate::signalling::tap::SignallingTap;
 use crate::storing::{Fault, RETRY_AFTER};
 use crate::supervise::{Running, Supervisor, Task};
@@ -94,7 +94,8 @@ impl KeptSignalling {
                 .keep(Task::Signalling, Some(collector), |collector| Box::pin(Collector::run(collector))),
             supervisor.keep(Task::SignallingWriter, writer, |writer| Box::pin(writer.run())),
         ];
-        let tap = SignallingTap::new(sender, Arc::clone(&signalling.counters), exports);
+        let tap = SignallingTap::new(sender, Arc::clone(&signalling.counters), exports)
+            .with_rtcp_to(signalling.hep.clone());
         (signalling, Some(tap), tasks)
     }
 
@@ -158,7 +159,8 @@ impl Collector {
             }
         }
         let wall = (collector.clock)().wall;
-        while let Some(finished) = { collector.signalling.ladders.lock().pop_ended(wall) } {
+        let ended = collector.signalling.ladders.lock().drain_ended(wall);
+        for finished in ended {
             // At the end there is time: the engine waits for the writer.
             if collector.finished.send(finished).await.is_err() {
                 break;
@@ -170,9 +172,9 @@ impl Collector {
     fn take(&self, report: Report) {
         let KeptSignalling { ladders, counters, hep, live, .. } = &self.signalling;
         match report {
-            Report::Ended(Ended { call, organisation, quality }) => {
-                ladders.lock().end((self.clock)().instant, call, organisation);
-                let call_id = live.lock().remove(&call);
+            Report::Ended(Ended { of, quality }) => {
+                ladders.lock().end((self.clock)().instant, of);
+                let call_id = live.lock().remove(&of.call);
                 if let (Some(hep), Some(call_id), Some(quality)) = (hep, call_id, quality) {
                     hep::report(hep, &call_id, &quality);
                 }
@@ -183,8 +185,8 @@ impl Collector {
                 if let Some(hep) = hep {
                     self.export(hep, &heard, &message, local);
                 }
-                let Some(call) = heard.call.filter(|_| self.keeps) else { return };
-                if ladders.lock().push(call, message, digest_of(&heard)) {
+                let Some(of) = heard.call.filter(|_| self.keeps) else { return };
+                if ladders.lock().push(of, message, digest_of(&heard)) {
                     counters.note_kept();
                 } else {
                     counters.note_dropped();
@@ -196,7 +198,7 @@ impl Collector {
     /// Sends a message to the Homer server, with the Call-ID of the call's first leg as what correlates the legs.
     fn export(&self, hep: &HepSender, heard: &Heard, message: &SipMessage, local: Option<SocketAddr>) {
         let mut correlation = message.call_id.clone();
-        if let Some(call) = heard.call {
+        if let Some(OwnedCall { call, .. }) = heard.call {
             let mut live = self.signalling.live.lock();
             if let Some(first) = live.get(&call) {
                 correlation.clone_from(first);

@@ -11,23 +11,36 @@ use sidetone_model::time::Timestamp;
 
 use crate::signalling::ladder::Ladder;
 use crate::signalling::redact::redacted;
-use crate::signalling::report::Heard;
+use crate::signalling::report::{Heard, OwnedCall};
+use crate::signalling::shares::Shares;
 use crate::signalling::tap::LINGER;
 
-/// The ladders of calls, bounded in all by [`TOTAL_BYTES_MAX`].
+/// The ladders of calls, bounded in all and for each organisation by [`Shares`].
 #[derive(Debug, Default)]
 pub(super) struct Ladders {
     calls: HashMap<CallId, Open>,
-    /// Ended calls, with the time at which they are stored.
+    /// Ended calls, with the time at which their last messages have been exchanged.
     ended: VecDeque<(Instant, CallId)>,
-    bytes: usize,
+    shares: Shares,
+    /// An organisation whose message found no room; its first ended call makes space.
+    crowded: Option<OrganisationId>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
     ladder: Ladder,
-    /// Set at the end of the call.
-    organisation: Option<OrganisationId>,
+    organisation: OrganisationId,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The call is up.
+    Up,
+    /// It has ended, and its last messages may follow.
+    Ended,
+    /// It has ended, and its messages were stored before their time to make space. Later ones are dropped.
+    Stored,
 }
 
 /// The messages of an ended call, to be stored.
@@ -44,54 +57,86 @@ pub(super) struct Finished {
 }
 
 impl Ladders {
-    /// Adds a message of a call, with the digest of its bytes on the wire. Returns false when there is no memory
-    /// for it.
-    pub(super) fn push(&mut self, call: CallId, message: SipMessage, digest: u64) -> bool {
-        if self.bytes >= TOTAL_BYTES_MAX {
+    /// Adds a message of a call, with the digest of its bytes on the wire. Returns false when the call's organisation has
+    /// no memory for it.
+    pub(super) fn push(&mut self, of: OwnedCall, message: SipMessage, digest: u64) -> bool {
+        let known = self.calls.get(&of.call);
+        let organisation = known.map_or(of.organisation, |open| open.organisation);
+        if !self.shares.has_room(organisation) {
+            self.crowded = Some(organisation);
             return false;
         }
-        let open = self.calls.entry(call).or_default();
-        let grown = open.ladder.push(message, digest);
-        self.bytes = self.bytes.saturating_add_signed(grown);
+        if known.is_some_and(|open| open.phase == Phase::Stored) {
+            return false;
+        }
+        let new = || Open { ladder: Ladder::default(), organisation, phase: Phase::Up };
+        let grown = self.calls.entry(of.call).or_insert_with(new).ladder.push(message, digest);
+        self.shares.grow(organisation, grown);
         true
     }
 
     /// Notes the end of a call.
-    pub(super) fn end(&mut self, now: Instant, call: CallId, organisation: OrganisationId) {
-        if let Some(open) = self.calls.get_mut(&call)
-            && open.organisation.replace(organisation).is_none()
-        {
-            self.ended.push_back((now + LINGER, call));
-        }
+    pub(super) fn end(&mut self, now: Instant, of: OwnedCall) {
+        let OwnedCall { call, organisation } = of;
+        let Some(open) = self.calls.get_mut(&call).filter(|open| open.phase == Phase::Up) else { return };
+        open.phase = Phase::Ended;
+        let bytes = open.ladder.bytes().cast_signed();
+        // Its record decides whose it is.
+        let before = std::mem::replace(&mut open.organisation, organisation);
+        self.shares.grow(before, -bytes);
+        self.shares.grow(organisation, bytes);
+        self.shares.end(organisation, call);
+        self.ended.push_back((now + LINGER, call));
     }
 
-    /// Removes and returns an ended call whose last messages have been exchanged, or that makes space.
+    /// Removes and returns the messages of an ended call whose last ones have been exchanged, or that makes space for its
+    /// organisation.
     pub(super) fn pop_finished(&mut self, now: Instant, wall: Timestamp) -> Option<Finished> {
-        let (due, call) = self.ended.front().copied()?;
-        if due > now && self.bytes < TOTAL_BYTES_MAX {
-            return None;
+        let crowded = self.crowded.take();
+        let early = crowded.and_then(|organisation| self.shares.first_ended(organisation));
+        if let Some(finished) = early.and_then(|call| self.store(call, wall)) {
+            return Some(finished);
         }
-        self.finish(call, wall)
+        while self.ended.front().is_some_and(|(due, _)| *due <= now) {
+            if let Some(finished) = self.pop_ended(wall) {
+                return Some(finished);
+            }
+        }
+        None
     }
 
-    /// Removes and returns any ended call.
-    pub(super) fn pop_ended(&mut self, wall: Timestamp) -> Option<Finished> {
-        let (_, call) = self.ended.front().copied()?;
-        self.finish(call, wall)
+    /// Removes and returns the messages of the call that ended first; `None` if they were stored before, or no call has
+    /// ended.
+    fn pop_ended(&mut self, wall: Timestamp) -> Option<Finished> {
+        let (_, call) = self.ended.pop_front()?;
+        let finished = self.store(call, wall);
+        self.calls.remove(&call);
+        finished
     }
 
-    /// Returns the messages of a call; of an ended one only to its organisation.
+    /// Removes and returns the messages of all ended calls.
+    pub(super) fn drain_ended(&mut self, wall: Timestamp) -> Vec<Finished> {
+        let mut all = Vec::new();
+        while !self.ended.is_empty() {
+            all.extend(self.pop_ended(wall));
+        }
+        all
+    }
+
+    /// Returns the messages of a call of this organisation that are in memory.
     pub(super) fn find(&self, organisation: OrganisationId, call: CallId) -> Option<CallSignalling> {
         let open = self.calls.get(&call)?;
-        let is_own = open.organisation.is_none_or(|own| own == organisation);
-        is_own.then(|| open.ladder.to_signalling())
+        let is_here = open.organisation == organisation && open.phase != Phase::Stored;
+        is_here.then(|| open.ladder.to_signalling())
     }
 
-    fn finish(&mut self, call: CallId, at: Timestamp) -> Option<Finished> {
-        self.ended.pop_front();
-        let Open { ladder, organisation } = self.calls.remove(&call)?;
-        self.bytes = self.bytes.saturating_sub(ladder.bytes());
-        Some(Finished { call, organisation: organisation?, at, signalling: ladder.to_signalling() })
+    /// Takes the messages of an ended call out of memory.
+    fn store(&mut self, call: CallId, at: Timestamp) -> Option<Finished> {
+        let open = self.calls.get_mut(&call).filter(|open| open.phase == Phase::Ended)?;
+        open.phase = Phase::Stored;
+        let (organisation, ladder) = (open.organisation, std::mem::take(&mut open.ladder));
+        self.shares.stored(organisation, ladder.bytes());
+        Some(Finished { call, organisation, at, signalling: ladder.to_signalling() })
     }
 }
 
@@ -127,9 +172,6 @@ pub(super) fn message(heard: &Heard, local: Option<SocketAddr>) -> SipMessage {
     }
 }
 
-/// Bytes of all calls in memory.
-const TOTAL_BYTES_MAX: usize = 64 << 20;
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -138,10 +180,16 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::signalling::shares::TOTAL_BYTES_MAX;
 
-    fn push(ladders: &mut Ladders, call: CallId, text: &str, local: Option<SocketAddr>) -> bool {
+    fn owned(call: u128, organisation: u128) -> OwnedCall {
+        let organisation = Uuid::from_u128(organisation).into();
+        OwnedCall { call: CallId(Uuid::from_u128(call)), organisation }
+    }
+
+    fn push(ladders: &mut Ladders, of: OwnedCall, text: &str, local: Option<SocketAddr>) -> bool {
         let heard = heard(text.to_owned());
-        ladders.push(call, message(&heard, local), digest_of(&heard))
+        ladders.push(of, message(&heard, local), digest_of(&heard))
     }
 
     fn heard(text: String) -> Heard {
@@ -159,13 +207,15 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "any instant begins the simulated time")]
     fn an_ended_call_waits_for_its_last_messages_and_is_its_organisations() {
         let (begin, wall) = (Instant::now(), Timestamp::from_micros(9));
-        let (call, own, other) = (CallId(Uuid::nil()), Uuid::from_u128(1).into(), Uuid::from_u128(2).into());
+        let (of, other) = (owned(0, 1), Uuid::from_u128(2).into());
+        let OwnedCall { call, organisation: own } = of;
         let mut ladders = Ladders::default();
-        ladders.end(begin, call, own);
-        assert!(ladders.pop_ended(wall).is_none(), "a call without messages");
+        ladders.end(begin, of);
+        assert!(ladders.drain_ended(wall).is_empty(), "a call without messages");
         let local = Some(([192, 0, 2, 9], 5060).into());
-        assert!(push(&mut ladders, call, "BYE sip:a SIP/2.0\r\nCall-ID: x\r\n\r\n", local));
-        ladders.end(begin, call, own);
+        assert!(push(&mut ladders, of, "BYE sip:a SIP/2.0\r\nCall-ID: x\r\n\r\n", local));
+        assert!(ladders.find(other, call).is_none(), "a live call is of its organisation too");
+        ladders.end(begin, of);
         assert!(ladders.find(other, call).is_none());
         let found = ladders.find(own, call).unwrap();
         let message = &found.messages[0];
@@ -173,24 +223,65 @@ mod tests {
         assert!(ladders.pop_finished(begin + LINGER / 2, wall).is_none());
         let finished = ladders.pop_finished(begin + LINGER, wall).unwrap();
         assert_eq!((finished.organisation, finished.signalling), (own, found));
-        assert_eq!((ladders.bytes, ladders.calls.len(), ladders.ended.len()), (0, 0, 0));
+        assert_eq!((ladders.shares.is_empty(), ladders.calls.len(), ladders.ended.len()), (true, 0, 0));
+    }
+
+    /// Pushes messages of calls of an organisation, four in each, until there is no memory; returns the next call.
+    fn fill(ladders: &mut Ladders, first: u128, organisation: u128) -> u128 {
+        let long = message(&heard("x".repeat(7_000)), None);
+        let mut number = 0;
+        while ladders.push(owned(first + number / 4, organisation), long.clone(), number as u64) {
+            number += 1;
+        }
+        first + number / 4
+    }
+
+    #[test]
+    fn an_organisation_with_many_calls_leaves_memory_to_the_others() {
+        let mut ladders = Ladders::default();
+        let next = fill(&mut ladders, 0, 1);
+        let alone = ladders.shares.bytes();
+        assert!(alone > TOTAL_BYTES_MAX / 2, "one alone has most of it: {alone}");
+        assert!(!push(&mut ladders, owned(next, 1), "BYE", None));
+        // Whatever the first one does, a hundred others each keep the messages of some calls.
+        for organisation in 2..=101_u128 {
+            let first = organisation << 64;
+            for call in 0..8 {
+                assert!(
+                    push(&mut ladders, owned(first + call, organisation), "INVITE", None),
+                    "{organisation}"
+                );
+            }
+            assert!(!push(&mut ladders, owned(0, 1), "INFO", None), "the first one is over its share");
+        }
+        let others = fill(&mut ladders, 1 << 80, 200);
+        assert!(others > 1 << 80);
+        assert!(ladders.shares.bytes() <= TOTAL_BYTES_MAX);
     }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "any instant begins the simulated time")]
-    fn memory_in_all_is_bounded() {
+    fn an_ended_call_makes_space_for_its_organisation_and_is_stored_once() {
         let (begin, wall) = (Instant::now(), Timestamp::from_micros(9));
         let mut ladders = Ladders::default();
-        let call = |number: u128| CallId(Uuid::from_u128(number));
-        let padding = "x".repeat(7_000);
-        let mut number = 0;
-        while push(&mut ladders, call(number / 4), &format!("{number} {padding}"), None) {
-            number += 1;
-        }
-        assert!((TOTAL_BYTES_MAX..TOTAL_BYTES_MAX + (64 << 10)).contains(&ladders.bytes));
-        assert!(ladders.pop_finished(begin, wall).is_none(), "calls that are up stay");
-        ladders.end(begin, call(0), Uuid::nil().into());
-        assert!(ladders.pop_finished(begin, wall).is_some(), "an ended call makes space");
-        assert!(push(&mut ladders, call(number), "BYE", None));
+        assert!(push(&mut ladders, owned(7 << 80, 2), "INVITE", None));
+        ladders.end(begin, owned(7 << 80, 2));
+        let next = fill(&mut ladders, 0, 1);
+        assert!(ladders.shares.bytes() <= TOTAL_BYTES_MAX);
+        assert!(ladders.pop_finished(begin, wall).is_none(), "calls that are up stay, and those of others");
+        ladders.end(begin, owned(0, 1));
+        assert!(ladders.pop_finished(begin, wall).is_none(), "there was no message since that found no room");
+        assert!(!push(&mut ladders, owned(next, 1), "INVITE", None));
+        assert_eq!(ladders.pop_finished(begin, wall).unwrap().call, owned(0, 1).call, "it makes space");
+        assert!(push(&mut ladders, owned(next, 1), "BYE", None));
+        assert!(!push(&mut ladders, owned(0, 1), "BYE", None), "what follows a stored call is dropped");
+        assert!(ladders.find(owned(0, 1).organisation, owned(0, 1).call).is_none(), "it is in the database");
+        let late = begin + LINGER;
+        assert_eq!(ladders.pop_finished(late, wall).unwrap().call, owned(7 << 80, 2).call);
+        assert!(ladders.pop_finished(late, wall).is_none(), "not twice");
+        assert!(
+            !ladders.calls.contains_key(&owned(0, 1).call) && ladders.ended.is_empty(),
+            "it is forgotten"
+        );
     }
 }

@@ -11,9 +11,11 @@ mod ladders;
 mod peek;
 mod redact;
 mod report;
+mod shares;
 mod strangers;
 mod tap;
 
 pub use collector::{KeptSignalling, SignallingNode, SignallingSettings};
 pub use counters::SignallingCounters;
+pub use report::OwnedCall;
 pub use tap::SignallingTap;

@@ -7,6 +7,15 @@ use sidetone_model::signalling::SipDirection;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::Flow;
 
+/// A call and the organisation that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedCall {
+    /// The call.
+    pub call: CallId,
+    /// Its organisation.
+    pub organisation: OrganisationId,
+}
+
 /// Something that concerns the SIP messages of a call.
 #[derive(Debug)]
 pub(super) enum Report {
@@ -19,8 +28,7 @@ pub(super) enum Report {
 /// The end of a call.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) call: CallId,
-    pub(super) organisation: OrganisationId,
+    pub(super) of: OwnedCall,
     /// Its figures, if they are exported.
     pub(super) quality: Option<Box<CallQuality>>,
 }
@@ -29,7 +37,7 @@ pub(super) struct Ended {
 #[derive(Debug)]
 pub(super) struct Heard {
     /// The call that it belongs to; `None` only for messages that are exported alone.
-    pub(super) call: Option<CallId>,
+    pub(super) call: Option<OwnedCall>,
     pub(super) at: Timestamp,
     pub(super) flow: Flow,
     pub(super) direction: SipDirection,

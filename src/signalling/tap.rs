@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use sidetone_media::net::RtcpSink;
 use sidetone_model::ids::{CallId, OrganisationId};
 use sidetone_model::media_quality::CallQuality;
 use sidetone_model::signalling::SipDirection;
@@ -15,9 +16,10 @@ use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use tokio::sync::mpsc;
 
+use crate::hep::{HepSender, RtcpExport};
 use crate::signalling::counters::SignallingCounters;
 use crate::signalling::peek::{Peek, peek};
-use crate::signalling::report::{Ended, Heard, Report};
+use crate::signalling::report::{Ended, Heard, OwnedCall, Report};
 use crate::signalling::strangers::Strangers;
 
 /// Finds the calls of messages.
@@ -31,6 +33,10 @@ pub struct SignallingTap {
     strangers: Strangers,
     /// The Call-ID and the peer's tag of the INVITE in hand, while it belongs to no call.
     uncalled: Option<(Bytes, Bytes)>,
+    /// The exports of RTCP of the calls that have ports.
+    rtcp: HashMap<CallId, Arc<RtcpExport>>,
+    /// Where RTCP is exported to.
+    hep: Option<HepSender>,
     /// Ends that did not fit in the queue.
     unsent: VecDeque<Ended>,
     /// Whether messages that belong to no call, and the figures of calls, are passed on as well.
@@ -41,7 +47,7 @@ pub struct SignallingTap {
 
 #[derive(Debug)]
 struct Leg {
-    call: CallId,
+    of: OwnedCall,
     /// The tag of our side; `None` for a call that was refused before it had a leg.
     our_tag: Option<Box<[u8]>>,
     /// The tag of the peer that sent the INVITE.
@@ -60,6 +66,8 @@ impl SignallingTap {
             ended: VecDeque::new(),
             strangers: Strangers::default(),
             uncalled: None,
+            rtcp: HashMap::new(),
+            hep: None,
             unsent: VecDeque::new(),
             exports,
             reports,
@@ -67,11 +75,28 @@ impl SignallingTap {
         }
     }
 
+    /// Exports the RTCP of calls to `hep` as well.
+    #[must_use]
+    pub(super) fn with_rtcp_to(mut self, hep: Option<HepSender>) -> Self {
+        self.hep = hep;
+        self
+    }
+
+    /// Where the RTCP of a call's leg goes, with the Call-ID of the call's first leg; `None` without an export.
+    pub fn rtcp_of(&mut self, call: CallId) -> Option<Arc<dyn RtcpSink>> {
+        let hep = self.hep.as_ref()?;
+        let export = self.rtcp.entry(call).or_insert_with(|| Arc::new(RtcpExport::new(hep.clone())));
+        if let Some(first) = self.call_ids.get(&call).and_then(|call_ids| call_ids.first()) {
+            export.correlate(&String::from_utf8_lossy(first));
+        }
+        Some(Arc::clone(export) as Arc<dyn RtcpSink>)
+    }
+
     /// Notes a leg of a call: the Call-ID of its INVITE, the tag of our side, and the peer's if the peer sent
     /// the INVITE.
-    pub fn learn(&mut self, call: CallId, call_id: &str, our_tag: &str, peer_tag: Option<&str>) {
+    pub fn learn(&mut self, of: OwnedCall, call_id: &str, our_tag: &str, peer_tag: Option<&str>) {
         let boxed = |tag: &str| Box::<[u8]>::from(tag.as_bytes());
-        let leg = Leg { call, our_tag: Some(boxed(our_tag)), peer_tag: peer_tag.map(boxed) };
+        let leg = Leg { of, our_tag: Some(boxed(our_tag)), peer_tag: peer_tag.map(boxed) };
         self.insert(call_id.as_bytes(), leg);
     }
 
@@ -104,17 +129,20 @@ impl SignallingTap {
         organisation: OrganisationId,
         quality: Option<&CallQuality>,
     ) {
+        let of = OwnedCall { call, organisation };
         if !self.call_ids.contains_key(&call)
             && let Some((call_id, peer_tag)) = self.uncalled.take()
         {
-            self.insert(&call_id, Leg { call, our_tag: None, peer_tag: Some(peer_tag[..].into()) });
+            self.insert(&call_id, Leg { of, our_tag: None, peer_tag: Some(peer_tag[..].into()) });
         }
         if self.call_ids.contains_key(&call) {
             self.ended.push_back((now.instant + LINGER, call));
             let quality =
                 quality.filter(|_| self.exports).map(|all| Box::new(all.clone().without_timeline()));
-            self.unsent.push_back(Ended { call, organisation, quality });
+            self.unsent.push_back(Ended { of, quality });
             self.send_ends();
+        } else {
+            self.rtcp.remove(&call);
         }
     }
 
@@ -123,25 +151,28 @@ impl SignallingTap {
             return self.counters.note_dropped();
         }
         let legs = self.dialogs.entry(call_id.into()).or_default();
-        if legs.iter().any(|known| known.call == leg.call && known.our_tag == leg.our_tag) {
+        if legs.iter().any(|known| known.of.call == leg.of.call && known.our_tag == leg.our_tag) {
             return;
         }
         if legs.len() >= LEGS_MAX {
             return self.counters.note_dropped();
         }
-        let (call, peer_tag) = (leg.call, leg.peer_tag.clone());
+        let (of, peer_tag) = (leg.of, leg.peer_tag.clone());
         legs.push(leg);
-        let call_ids = self.call_ids.entry(call).or_default();
+        if let Some(export) = self.rtcp.get(&of.call) {
+            export.correlate(&String::from_utf8_lossy(call_id));
+        }
+        let call_ids = self.call_ids.entry(of.call).or_default();
         if !call_ids.iter().any(|known| **known == *call_id) {
             call_ids.push(call_id.into());
         }
         for heard in peer_tag.map(|tag| self.strangers.take(call_id, &tag)).unwrap_or_default() {
-            self.send(Report::Heard(Heard { call: Some(call), ..heard }));
+            self.send(Report::Heard(Heard { call: Some(of), ..heard }));
         }
     }
 
     /// Returns the call of a message.
-    fn call_of(&self, peek: &Peek<'_>, direction: SipDirection) -> Option<CallId> {
+    fn call_of(&self, peek: &Peek<'_>, direction: SipDirection) -> Option<OwnedCall> {
         let legs = self.dialogs.get(peek.call_id)?;
         // From is of the side that sent the request, To of the other.
         let is_ours = peek.is_response == (direction == SipDirection::Received);
@@ -151,11 +182,11 @@ impl SignallingTap {
         // The first INVITE, its CANCEL and its 100 have no tag of ours yet, and a refused call has no leg.
         let by_peer = |leg: &&Leg| same(&leg.peer_tag, peers) && (ours.is_empty() || leg.our_tag.is_none());
         if let Some(leg) = legs.iter().find(with_tag) {
-            return Some(leg.call);
+            return Some(leg.of);
         }
-        let mut of_peer = legs.iter().filter(by_peer).map(|leg| leg.call);
+        let mut of_peer = legs.iter().filter(by_peer).map(|leg| leg.of);
         // A proxy may have forked one INVITE to two calls here; what fits to both is of neither.
-        of_peer.next().filter(|call| of_peer.all(|other| other == *call))
+        of_peer.next().filter(|of| of_peer.all(|other| other.call == of.call))
     }
 
     fn send(&mut self, report: Report) {
@@ -187,9 +218,10 @@ impl SignallingTap {
             && due <= now
         {
             self.ended.pop_front();
+            self.rtcp.remove(&call);
             for call_id in self.call_ids.remove(&call).unwrap_or_default() {
                 let Some(legs) = self.dialogs.get_mut(&call_id) else { continue };
-                legs.retain(|leg| leg.call != call);
+                legs.retain(|leg| leg.of.call != call);
                 if legs.is_empty() {
                     self.dialogs.remove(&call_id);
                 }

@@ -1,10 +1,15 @@
 //! Which messages belong to which call.
 
+use sidetone_media::net::RtcpPacket;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::ListenerId;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::*;
+use crate::hep::{HepPassword, HepSettings};
+use crate::supervise::Supervisor;
 
 const RECEIVED: SipDirection = SipDirection::Received;
 const SENT: SipDirection = SipDirection::Sent;
@@ -46,11 +51,11 @@ impl Bench {
         let mut reports = Vec::new();
         while let Ok(report) = self.reports.try_recv() {
             reports.push(match report {
-                Report::Ended(ended) => format!("{} ended", ended.call.0.as_u128()),
+                Report::Ended(ended) => format!("{} ended", ended.of.call.0.as_u128()),
                 Report::Heard(heard) => {
                     let text = String::from_utf8_lossy(&heard.bytes).into_owned();
                     let words = text.lines().next().unwrap().replace("SIP/2.0 ", "");
-                    let call = heard.call.map(|call| call.0.as_u128()).unwrap();
+                    let call = heard.call.map(|of| of.call.0.as_u128()).unwrap();
                     format!("{call} {}", words.split(' ').next().unwrap())
                 }
             });
@@ -63,6 +68,10 @@ fn call(number: u128) -> CallId {
     CallId(Uuid::from_u128(number))
 }
 
+fn owned(number: u128) -> OwnedCall {
+    OwnedCall { call: call(number), organisation: OrganisationId(Uuid::nil()) }
+}
+
 #[test]
 fn every_message_of_a_dialog_belongs_to_its_call_and_no_other() {
     let mut bench = Bench::new(64);
@@ -70,7 +79,7 @@ fn every_message_of_a_dialog_belongs_to_its_call_and_no_other() {
     bench.note(0, SENT, "SIP/2.0 401 Unauthorized", ("peer", "x"), "INVITE");
     bench.note(0, RECEIVED, "ACK sip:b SIP/2.0", ("peer", "x"), "ACK");
     assert_eq!(bench.reports(), [""; 0], "there is no call yet");
-    bench.tap.learn(call(1), "c1", "ours", Some("peer"));
+    bench.tap.learn(owned(1), "c1", "ours", Some("peer"));
     assert_eq!(bench.reports(), ["1 INVITE", "1 401", "1 ACK"], "the challenge belongs to the call");
     bench.note(1, RECEIVED, "INVITE sip:b SIP/2.0", ("peer", ""), "INVITE");
     bench.note(1, SENT, "SIP/2.0 100 Trying", ("peer", ""), "INVITE");
@@ -84,7 +93,7 @@ fn every_message_of_a_dialog_belongs_to_its_call_and_no_other() {
     bench.note(3, RECEIVED, "BYE sip:b SIP/2.0", ("evil", "guessed"), "BYE");
     bench.note(3, RECEIVED, "SIP/2.0 200 OK", ("guessed", "evil"), "BYE");
     assert_eq!(bench.reports(), [""; 0]);
-    bench.tap.learn(call(2), "c1", "ours2", Some("evil"));
+    bench.tap.learn(owned(2), "c1", "ours2", Some("evil"));
     bench.note(3, SENT, "SIP/2.0 200 OK", ("evil", "ours2"), "INVITE");
     bench.note(3, SENT, "SIP/2.0 200 OK", ("peer", "ours"), "INVITE");
     assert_eq!(bench.reports(), ["2 INVITE", "2 200", "1 200"]);
@@ -93,8 +102,8 @@ fn every_message_of_a_dialog_belongs_to_its_call_and_no_other() {
 #[test]
 fn a_forked_invite_that_fits_two_calls_belongs_to_neither() {
     let mut bench = Bench::new(64);
-    bench.tap.learn(call(1), "c1", "ours1", Some("peer"));
-    bench.tap.learn(call(2), "c1", "ours2", Some("peer"));
+    bench.tap.learn(owned(1), "c1", "ours1", Some("peer"));
+    bench.tap.learn(owned(2), "c1", "ours2", Some("peer"));
     bench.note(0, RECEIVED, "CANCEL sip:b SIP/2.0", ("peer", ""), "CANCEL");
     bench.note(0, SENT, "SIP/2.0 487 Request Terminated", ("peer", "ours2"), "INVITE");
     assert_eq!(bench.reports(), ["2 487"]);
@@ -103,7 +112,7 @@ fn a_forked_invite_that_fits_two_calls_belongs_to_neither() {
 #[test]
 fn branches_of_our_invites_belong_to_the_call() {
     let mut bench = Bench::new(64);
-    bench.tap.learn(call(1), "c1", "ours", None);
+    bench.tap.learn(owned(1), "c1", "ours", None);
     bench.note(0, SENT, "INVITE sip:b SIP/2.0", ("ours", ""), "INVITE");
     for (start, tag) in
         [("SIP/2.0 100 Trying", ""), ("SIP/2.0 180 Ringing", "b1"), ("SIP/2.0 486 Busy", "b2")]
@@ -127,7 +136,7 @@ fn a_call_that_is_refused_at_once_has_its_messages() {
 #[test]
 fn an_ended_call_is_forgotten_after_its_last_messages() {
     let mut bench = Bench::new(64);
-    bench.tap.learn(call(1), "c1", "ours", None);
+    bench.tap.learn(owned(1), "c1", "ours", None);
     bench.tap.ended(bench.now(0), call(1), OrganisationId(Uuid::nil()), None);
     bench.note(31, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
     bench.note(32, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
@@ -138,7 +147,7 @@ fn an_ended_call_is_forgotten_after_its_last_messages() {
 #[test]
 fn a_full_queue_costs_messages_but_no_end() {
     let mut bench = Bench::new(2);
-    bench.tap.learn(call(1), "c1", "ours", None);
+    bench.tap.learn(owned(1), "c1", "ours", None);
     for _ in 0..5 {
         bench.note(0, SENT, "INFO sip:b SIP/2.0", ("ours", "b"), "INFO");
     }
@@ -155,10 +164,41 @@ fn an_export_gets_what_belongs_to_no_call_and_a_challenge_only_once() {
     bench.tap.exports = true;
     bench.note(0, RECEIVED, "OPTIONS sip:b SIP/2.0", ("peer", ""), "OPTIONS");
     bench.note(0, RECEIVED, "INVITE sip:b SIP/2.0", ("peer", ""), "INVITE");
-    bench.tap.learn(call(1), "c1", "ours", Some("peer"));
+    bench.tap.learn(owned(1), "c1", "ours", Some("peer"));
     let mut heard = Vec::new();
     while let Ok(Report::Heard(one)) = bench.reports.try_recv() {
         heard.push((one.call, one.is_repeated));
     }
-    assert_eq!(heard, [(None, false), (None, false), (Some(call(1)), true)]);
+    assert_eq!(heard, [(None, false), (None, false), (Some(owned(1)), true)]);
+}
+
+#[tokio::test]
+async fn rtcp_is_exported_under_the_call_id_of_the_first_leg_while_the_call_is_known() {
+    let mut bench = Bench::new(64);
+    bench.tap.learn(owned(1), "c1", "ours", Some("peer"));
+    assert!(bench.tap.rtcp_of(call(1)).is_none(), "without an export nothing is copied");
+    let homer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = homer.local_addr().unwrap().to_string();
+    let password = HepPassword::default();
+    let settings = HepSettings { is_udp: true, server, capture_id: 1, password };
+    let (hep, _task) = HepSender::start(settings, &Supervisor::default());
+    bench.tap.hep = Some(hep);
+    let party = ([192, 0, 2, 1], 4_001).into();
+    let packet = RtcpPacket { wall_us: 1, source: party, destination: party, bytes: b"report" };
+    // The second call has its port before its INVITE; the third ends without a leg.
+    let sinks = [1, 2, 3].map(|number| bench.tap.rtcp_of(call(number)).unwrap());
+    bench.tap.learn(owned(2), "c2", "ours", None);
+    bench.tap.learn(owned(2), "c3", "ours2", None);
+    for (sink, call_id) in sinks.iter().zip(["c1", "c2"]) {
+        sink.take(&packet);
+        let mut buffer = [0; 2_048];
+        let received = timeout(Duration::from_secs(30), homer.recv(&mut buffer)).await;
+        let text = String::from_utf8_lossy(&buffer[..received.unwrap().unwrap()]).into_owned();
+        assert!(text.contains("report") && text.contains(call_id), "{text:?}");
+    }
+    for number in [1, 2, 3] {
+        bench.tap.ended(bench.now(0), call(number), OrganisationId(Uuid::nil()), None);
+    }
+    bench.note(32, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
+    assert!(bench.tap.rtcp.is_empty(), "ended calls are forgotten");
 }

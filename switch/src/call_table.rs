@@ -26,7 +26,7 @@ pub(super) struct CallTable {
     outbound: HashMap<OrganisationId, usize>,
     timers: BTreeSet<(Instant, CallId)>,
     /// New legs for [`poll_watched`](Self::poll_watched); `None` until [`watch`](Self::watch).
-    watched: Option<VecDeque<(CallId, LegKey)>>,
+    watched: Option<VecDeque<(CallId, OrganisationId, LegKey)>>,
 }
 
 impl CallTable {
@@ -37,7 +37,8 @@ impl CallTable {
         }
         if let Some(caller) = &live.caller {
             self.legs.insert(caller.key, (id, Party::Caller));
-            self.watched.iter_mut().for_each(|watched| watched.push_back((id, caller.key)));
+            let organisation = live.call.facts().organisation;
+            self.watched.iter_mut().for_each(|watched| watched.push_back((id, organisation, caller.key)));
             self.bound.extend(caller.binding.map(|binding| (binding, caller.key)));
         }
         if let Some(hunt) = &live.hunt {
@@ -51,8 +52,8 @@ impl CallTable {
         self.watched.get_or_insert_default();
     }
 
-    /// Returns the next new leg.
-    pub(super) fn poll_watched(&mut self) -> Option<(CallId, LegKey)> {
+    /// Returns the next new leg, with its call and the organisation of the call.
+    pub(super) fn poll_watched(&mut self) -> Option<(CallId, OrganisationId, LegKey)> {
         self.watched.as_mut()?.pop_front()
     }
 
@@ -114,8 +115,10 @@ impl CallTable {
     /// Adds the leg of a called party.
     pub(super) fn add_leg(&mut self, id: CallId, fork: usize, leg: LegKey) {
         self.legs.insert(leg, (id, Party::Callee(fork)));
-        self.watched.iter_mut().for_each(|watched| watched.push_back((id, leg)));
-        if let Some(callee) = self.calls.get_mut(&id).and_then(|live| live.callees.get_mut(fork)) {
+        let Some(live) = self.calls.get_mut(&id) else { return };
+        let organisation = live.call.facts().organisation;
+        self.watched.iter_mut().for_each(|watched| watched.push_back((id, organisation, leg)));
+        if let Some(callee) = live.callees.get_mut(fork) {
             callee.leg = Some(leg);
             self.bound.extend(callee.binding.map(|binding| (binding, leg)));
         }

@@ -1,6 +1,6 @@
 //! The dialogs of new legs, for a driver that finds the calls of SIP messages.
 
-use sidetone_model::ids::CallId;
+use sidetone_model::ids::{CallId, OrganisationId};
 
 use crate::machine::Switch;
 
@@ -9,6 +9,8 @@ use crate::machine::Switch;
 pub struct WatchedLeg {
     /// The call of the leg.
     pub call: CallId,
+    /// The organisation of the call.
+    pub organisation: OrganisationId,
     /// The Call-ID of the leg's INVITE.
     pub call_id: String,
     /// The tag of our side.
@@ -25,13 +27,14 @@ impl Switch {
 
     /// Returns the next new leg of a call; drain to `None` after every input and before every output.
     pub fn poll_leg(&mut self) -> Option<WatchedLeg> {
-        while let Some((call, leg)) = self.control.calls.poll_watched() {
+        while let Some((call, organisation, leg)) = self.control.calls.poll_watched() {
             let ua = &self.shared.ua;
             // A leg that is over already has sent and received nothing that could be found.
             let (Some(call_id), Some(our_tag)) = (ua.call_id(leg), ua.tag_of(leg)) else { continue };
             let peer_tag = ua.dialog_of(leg).map(|(_, _, peers)| peers.to_owned());
             return Some(WatchedLeg {
                 call,
+                organisation,
                 call_id: call_id.to_owned(),
                 our_tag: our_tag.to_owned(),
                 peer_tag,

@@ -1,14 +1,18 @@
 //! HEPv3 export, through a whole engine to a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use sidetone::hep::{HepPassword, HepSettings};
+use sidetone_media::srtp::{MasterKey, Outbound, Suite};
 use tokio::net::UdpSocket;
+use tokio::time::timeout;
 
 use crate::answered::is_uneven_at_most;
-use crate::site::{PASSWORD, Site, answering, directory, talking, within};
+use crate::by_hand::{HandCall, port_of};
+use crate::site::{DOMAIN, PASSWORD, Site, answering, directory, talking, within};
 
 /// The chunks of a packet by their types (HEP3 specification, revision 37).
 fn chunks(packet: &[u8]) -> BTreeMap<u16, Vec<u8>> {
@@ -24,6 +28,8 @@ fn chunks(packet: &[u8]) -> BTreeMap<u16, Vec<u8>> {
     chunks
 }
 
+const SOURCE: (u16, u16) = (3, 7);
+const DESTINATION: (u16, u16) = (4, 8);
 const SECONDS: u16 = 9;
 const MICROSECONDS: u16 = 10;
 const PROTOCOL_TYPE: u16 = 11;
@@ -31,6 +37,151 @@ const CAPTURE_ID: u16 = 12;
 const PASSWORD_CHUNK: u16 = 14;
 const PAYLOAD: u16 = 15;
 const CORRELATION: u16 = 17;
+
+/// The IPv4 address and the port in these chunks.
+fn address(packet: &BTreeMap<u16, Vec<u8>>, (ip, port): (u16, u16)) -> SocketAddr {
+    let ip: [u8; 4] = packet[&ip].as_slice().try_into().unwrap();
+    (Ipv4Addr::from(ip), u16::from_be_bytes(packet[&port].as_slice().try_into().unwrap())).into()
+}
+
+/// A Homer server, and an engine with this directory that exports to it.
+async fn exporting(directory: &str) -> (UdpSocket, Site) {
+    let homer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = homer.local_addr().unwrap().to_string();
+    let site = Site::configured(directory, |config| {
+        let password = HepPassword::default();
+        config.hep = Some(HepSettings { is_udp: true, server, capture_id: 42, password });
+    })
+    .await;
+    (homer, site)
+}
+
+/// A receiver report of this source without blocks, and its SDES: a compound packet (RFC 3550 §6.1).
+fn report(ssrc: u32) -> Vec<u8> {
+    let mut packet = vec![0x80, 201, 0, 1];
+    packet.extend(ssrc.to_be_bytes());
+    packet.extend([0x81, 202, 0, 3]);
+    packet.extend(ssrc.to_be_bytes());
+    packet.extend(*b"\x01\x04name\0\0");
+    packet
+}
+
+/// A call by hand whose parties send RTCP, and what arrived at the Homer server.
+struct Reporting {
+    call: HandCall,
+    homer: UdpSocket,
+    /// The RTCP sockets of the caller and the callee.
+    parties: [UdpSocket; 2],
+    /// Our RTCP ports for both.
+    ports: [SocketAddr; 2],
+    packets: Vec<BTreeMap<u16, Vec<u8>>>,
+}
+
+impl Reporting {
+    async fn up(site: &Site, homer: UdpSocket, offer: &str, answer: &str) -> Reporting {
+        let call = HandCall::up(site, offer, answer).await;
+        let port = |sdp: &str| SocketAddr::from((Ipv4Addr::LOCALHOST, port_of(sdp, "audio") + 1));
+        let ports = [port(&call.answer), port(&call.offered)];
+        let parties =
+            [UdpSocket::bind("127.0.0.1:0").await.unwrap(), UdpSocket::bind("127.0.0.1:0").await.unwrap()];
+        Reporting { call, homer, parties, ports, packets: Vec::new() }
+    }
+
+    /// Source, destination and payload of RTCP that arrived.
+    fn rtcp(&self) -> Vec<(SocketAddr, SocketAddr, &[u8])> {
+        let rtcp = self.packets.iter().filter(|packet| packet[&PROTOCOL_TYPE] == [5]);
+        rtcp.map(|packet| (address(packet, SOURCE), address(packet, DESTINATION), &packet[&PAYLOAD][..]))
+            .collect()
+    }
+
+    /// Whether this was exported as received from a party, and as sent to the other.
+    fn has_both_of(&self, from: usize, report: &[u8]) -> bool {
+        let received = (self.parties[from].local_addr().unwrap(), self.ports[from], report);
+        let mut sent = self.rtcp().into_iter().map(|(source, _, payload)| (source, payload));
+        self.rtcp().contains(&received) && sent.any(|sent| sent == (self.ports[1 - from], report))
+    }
+
+    /// Sends these packets of the caller and the callee, then takes what arrives for a while.
+    async fn turn(&mut self, reports: [&[u8]; 2]) {
+        for ((party, to), report) in self.parties.iter().zip(self.ports).zip(reports) {
+            party.send_to(report, to).await.unwrap();
+        }
+        self.take().await;
+    }
+
+    async fn take(&mut self) {
+        let mut buffer = vec![0; 65_536];
+        while let Ok(len) = timeout(Duration::from_millis(200), self.homer.recv(&mut buffer)).await {
+            self.packets.push(chunks(&buffer[..len.unwrap()]));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rtcp_of_both_parties_is_exported_with_the_call_id() {
+    let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let (homer, site) = exporting(&directory()).await;
+    let plain = "m=audio PORT RTP/AVP 0";
+    let mut call = Reporting::up(&site, homer, plain, plain).await;
+    let reports = [report(0xa), report(0xb)];
+    within("both reports, as received and as sent", async {
+        while !(call.has_both_of(0, &reports[0]) && call.has_both_of(1, &reports[1])) {
+            call.turn([&reports[0], &reports[1]]).await;
+        }
+    })
+    .await;
+    call.call.ends().await;
+    call.take().await;
+    let text = |packet: &BTreeMap<u16, Vec<u8>>, chunk| String::from_utf8_lossy(&packet[&chunk]).into_owned();
+    let mut invites = call
+        .packets
+        .iter()
+        .filter(|packet| packet[&PAYLOAD].starts_with(format!("INVITE sip:1002@{DOMAIN}").as_bytes()));
+    let invite = invites.next_back().unwrap_or_else(|| panic!("{:?}", call.packets));
+    let correlation = text(invite, CORRELATION);
+    assert!(text(invite, PAYLOAD).contains(&correlation), "the Call-ID of the caller");
+    let ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    for packet in call.packets.iter().filter(|packet| packet[&PROTOCOL_TYPE] == [5]) {
+        assert_eq!(text(packet, CORRELATION), correlation);
+        assert_eq!(packet[&CAPTURE_ID], 42_u32.to_be_bytes());
+        let seconds = u64::from(u32::from_be_bytes(packet[&SECONDS].as_slice().try_into().unwrap()));
+        assert!((begun..=ended).contains(&seconds), "{begun} <= {seconds} <= {ended}");
+    }
+    site.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn srtcp_is_exported_in_plain_and_only_if_it_is_authentic() {
+    let line = "number = \"1001\"\n";
+    let (homer, site) = exporting(&directory().replace(line, &format!("{line}srtp = \"optional\"\n"))).await;
+    // The base64 of thirty octets "A".
+    let key = "QUFB".repeat(10);
+    let offer = format!("m=audio PORT RTP/SAVP 0\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{key}");
+    let mut call = Reporting::up(&site, homer, &offer, "m=audio PORT RTP/AVP 0").await;
+    let suite = Suite::AesCm128HmacSha1Tag80;
+    let key_of = |octet: u8| Outbound::new(&MasterKey::new(suite, &[octet; 30]).unwrap());
+    let (mut right, mut wrong) = (key_of(b'A'), key_of(b'B'));
+    let seal = |key: &mut Outbound, report: &[u8]| {
+        let mut buffer = [0; 2_048];
+        buffer[..report.len()].copy_from_slice(report);
+        let len = key.protect_rtcp(&mut buffer, report.len()).unwrap();
+        buffer[..len].to_vec()
+    };
+    let (forged, own, callees) = (report(0xbad), report(0xa), report(0xb));
+    within("both reports, as received and as sent", async {
+        while !(call.has_both_of(0, &own) && call.has_both_of(1, &callees)) {
+            for sealed in [seal(&mut wrong, &forged), seal(&mut right, &own)] {
+                call.turn([&sealed, &callees]).await;
+            }
+        }
+    })
+    .await;
+    let others: Vec<_> =
+        call.rtcp().into_iter().filter(|(_, _, payload)| *payload != own && *payload != callees).collect();
+    assert!(others.is_empty(), "not decrypted, or not authentic: {others:?}");
+    call.call.ends().await;
+    site.stop(Duration::ZERO).await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_and_figures_of_a_call_are_exported_without_credentials() {

@@ -18,6 +18,7 @@ use super::pair::Pair;
 use super::presence::Presence;
 use super::protected::{Opened, Protected};
 use super::reports::Reports;
+use super::rtcp_tap::RtcpTap;
 use super::transcoding::Transcoding;
 use crate::dtmf::KeyPress;
 use crate::mix::MixId;
@@ -41,6 +42,8 @@ pub(super) struct Leg {
     pub(super) reports: Option<Reports>,
     /// The same about the party's own stream, where the peer reports nothing.
     pub(super) monitor: Option<Box<Monitor>>,
+    /// Copies the leg's RTCP for an export, if there is one.
+    pub(super) rtcp_tap: Option<Box<RtcpTap>>,
     /// The mix reported that the party talks.
     pub(super) talking: bool,
     /// A change of `talking` that the switch has not received yet, kept while the leg moves to another worker.
@@ -125,6 +128,7 @@ impl Leg {
             listens: false,
             reports: None,
             monitor: None,
+            rtcp_tap: None,
             talking: false,
             untold: None,
             beep: None,
@@ -279,8 +283,9 @@ impl Leg {
                 Disposition::RelayRtcp => true,
             };
             self.presence.heard(at);
-            if let Some(watch) = self.keys.as_mut().filter(|_| !is_rtcp).and_then(|keys| keys.watch.as_mut())
-            {
+            if is_rtcp {
+                self.tap_received(sample, at, (arrival.source, on_rtcp), datagram);
+            } else if let Some(watch) = self.keys.as_mut().and_then(|keys| keys.watch.as_mut()) {
                 watch.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;
@@ -314,6 +319,26 @@ impl Leg {
         is_seated
     }
 
+    /// Copies RTCP of the party that was accepted; `on_rtcp` is whether it came to the RTCP port.
+    fn tap_received(
+        &mut self,
+        sample: Sample,
+        at: Micros,
+        (source, on_rtcp): (SocketAddr, bool),
+        bytes: &[u8],
+    ) {
+        let Some(tap) = &mut self.rtcp_tap else { return };
+        let destination = if on_rtcp { self.rtcp.local() } else { self.rtp.local() };
+        tap.received(sample, at, (source, destination), bytes);
+    }
+
+    /// Copies RTCP that is sent to the party, before it is protected.
+    pub(super) fn tap_sent(&mut self, now: Micros, to: SocketAddr, bytes: &[u8]) {
+        let Some(tap) = &mut self.rtcp_tap else { return };
+        let source = if self.rtcp_mux { self.rtp.local() } else { self.rtcp.local() };
+        tap.sent(now, (source, to), bytes);
+    }
+
     /// Sends the packets that the peer received and picked to this leg's party, from the receive buffers.
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
@@ -341,6 +366,7 @@ impl Leg {
             for index in picked.rtcp.as_slice() {
                 if let Some((_, datagram)) = wire.datagram(usize::from(*index)) {
                     self.session.sent_rtcp(now, datagram);
+                    self.tap_sent(now, to, datagram);
                 }
             }
             if let Some(monitor) = &mut self.monitor {

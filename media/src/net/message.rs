@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::rtcp_tap::RtcpSink;
 use crate::dtmf::KeyPress;
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig, Warning};
@@ -155,6 +156,8 @@ pub enum Command {
         /// Receives the trace; called from the worker's thread.
         sink: Arc<dyn TraceSink>,
     },
+    /// Copies the leg's RTCP to this sink from now on.
+    TapRtcp(Arc<dyn RtcpSink>),
     /// Plays the party a beep of 600 ms in the G.711 audio that is sent to it anyway, or in transcoded audio.
     /// With another relayed codec, or when nothing is sent, there is no beep. Figures, sequence numbers and
     /// timestamps of the packets do not change.

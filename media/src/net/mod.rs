@@ -38,6 +38,7 @@ mod real_time;
 mod relay;
 mod reporting;
 mod reports;
+mod rtcp_tap;
 mod secured;
 mod shared;
 mod transcoding;
@@ -52,3 +53,4 @@ pub use message::{
 };
 pub use real_time::try_real_time;
 pub use relay::Relay;
+pub use rtcp_tap::{RtcpPacket, RtcpSink};

@@ -62,6 +62,7 @@ impl Leg {
         };
         if sent {
             self.session.sent_rtcp(now, report);
+            self.tap_sent(now, to, report);
         }
         batch.add(if sent { Count::Originated } else { Count::OriginateErrors }, 1);
     }

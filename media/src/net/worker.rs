@@ -18,6 +18,7 @@ use super::message::{Command, Notice, PortId};
 use super::mixes::Mixes;
 use super::monitor::Monitor;
 use super::presence::Change;
+use super::rtcp_tap::RtcpTap;
 use super::shared::Shared;
 use super::transcodings::{Transcodings, beep, transcode_by};
 use super::worker_io::{At, WorkerIo};
@@ -327,6 +328,9 @@ impl Worker {
             Command::Snapshot => {
                 let report = Box::new(leg.session.report(now));
                 self.io.notify(Notice::Snapshot { id, report });
+            }
+            Command::TapRtcp(sink) => {
+                leg.rtcp_tap = Some(Box::new(RtcpTap::new(sink, self.io.shared.clock.sample())));
             }
             Command::Tone => beep(&mut self.legs, id),
             Command::Trace { mut head, sink } => {

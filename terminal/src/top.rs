@@ -344,7 +344,8 @@ impl Top {
             View::Trunks => table.items.iter().map(|trunk| raw(trunk, "id").to_owned()).collect(),
             View::Registrations => return,
         };
-        ids.retain(|id| !id.is_empty() && !(self.once && self.asked.contains_key(id)));
+        let is_known = |id: &String| self.once && self.asked.contains_key(id);
+        ids.retain(|id| !id.is_empty() && !is_known(id));
         ids.sort_by_key(|id| self.asked.get(id).copied());
         ids.truncate(if self.once { BEHIND_ONCE } else { BEHIND_EACH_ROUND });
         for id in ids {

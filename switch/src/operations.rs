@@ -182,6 +182,12 @@ fn move_to_room(
     if live.goal.is_some() {
         return Err(OperationRefused::Conflict("the call is in a room already".to_owned()));
     }
+    if live.linked.is_some() {
+        return Err(OperationRefused::Conflict(format!(
+            "the call is linked with another one by a transfer or a pick-up, so that its parties cannot be moved: \
+             call them into the room with POST /conference-rooms/{room}/dial"
+        )));
+    }
     if !live.call.can_merge() {
         return Err(OperationRefused::Conflict(
             "both parties must have answered, and talk to each other in this call: try again".to_owned(),

@@ -1,5 +1,6 @@
 //! Star codes: numbers by which a phone changes the forwarding and the do not disturb of its own extension, or takes a waiting
-//! party (`star_pickup`).
+//! party (`star_pickup`). The code for parking (`star_parking`) is the target of transfers alone: an INVITE to it is
+//! refused.
 //!
 //! The driver stores the change. Then the phone is answered, hears a chime, and is hung up. A change that is refused or
 //! cannot be stored refuses the INVITE, so that the phone plays its own tone. In an organisation that has switched star
@@ -23,6 +24,7 @@ use crate::message_parts::status_code;
 use crate::placement::Refused;
 use crate::shared::Shared;
 use crate::star_codes::Waiting;
+use crate::star_parking;
 use crate::star_pickup;
 use crate::switch_io::Output;
 
@@ -37,7 +39,8 @@ pub(super) fn dial(
 ) -> Option<Invitation> {
     let Sender::Extension(by) = sender else { return Some(invitation) };
     let (wanted, code) = (star_pickup::read(dialled), read(dialled));
-    if wanted.is_none() && code.is_none() {
+    let parking = star_parking::refusal_of_call(dialled);
+    if wanted.is_none() && code.is_none() && parking.is_none() {
         return Some(invitation);
     }
     let organisation = shared.directory.extension(*by).map(|extension| extension.organisation_id);
@@ -45,11 +48,15 @@ pub(super) fn dial(
     if settings.is_some_and(|settings| !settings.star_codes) {
         return Some(invitation);
     }
+    if let Some((status, why)) = parking {
+        refuse(now, *by, (&invitation, dialled), (status, Some(why)), control, shared);
+        return None;
+    }
     if let Some(wanted) = wanted {
         let taken = star_pickup::dial(now, *by, &wanted, invitation, control, shared);
         if let Err(refused) = taken {
             let (invitation, status) = *refused;
-            refuse(now, *by, (&invitation, dialled), status, control, shared);
+            refuse(now, *by, (&invitation, dialled), (status, None), control, shared);
         }
         return None;
     }
@@ -67,7 +74,7 @@ pub(super) fn dial(
         }
         (Ok(_), None) => shared.respond(now, &invitation.key, Reply::new(StatusCode::FORBIDDEN)),
         (Err(()), _) => {
-            refuse(now, *by, (&invitation, dialled), StatusCode::ADDRESS_INCOMPLETE, control, shared)
+            refuse(now, *by, (&invitation, dialled), (StatusCode::ADDRESS_INCOMPLETE, None), control, shared)
         }
     }
     None
@@ -86,7 +93,7 @@ pub(super) fn changed(
         return; // The caller has hung up. The change holds.
     }
     if let Err(status) = result {
-        return refuse(now, by, (&invitation, &dialled), status_code(status), control, shared);
+        return refuse(now, by, (&invitation, &dialled), (status_code(status), None), control, shared);
     }
     let Some((facts, identity, policy, srtp)) = control.placing(shared).place_take_over(now, by, &dialled)
     else {
@@ -115,12 +122,13 @@ fn is_there(invitation: &Invitation, shared: &Shared) -> bool {
     shared.ua.call_id(invitation.leg).is_some()
 }
 
-/// Refuses the INVITE; the refusal has a record, as that of any dialled number.
+/// Refuses the INVITE with a status, and a reason phrase where the standard one is not specific enough. The refusal
+/// has a record, as that of any dialled number.
 fn refuse(
     now: Now,
     by: ExtensionId,
     (invitation, dialled): (&Invitation, &str),
-    status: StatusCode,
+    (status, why): (StatusCode, Option<&'static str>),
     control: &mut CallControl,
     shared: &mut Shared,
 ) {
@@ -129,7 +137,7 @@ fn refuse(
         503 => HangupCause::SwitchCongestion,
         status => HangupCause::from_sip_status(status),
     };
-    control.refuse(now, &invitation.key, Refused { status, cause, facts, why: None }, shared);
+    control.refuse(now, &invitation.key, Refused { status, cause, facts, why }, shared);
 }
 
 /// Reads a dialled number as a star code; `None` if it is none.

@@ -35,6 +35,15 @@ pub(super) fn refer(
     }
 }
 
+/// Returns the refusal of an INVITE to the code for parking, which has no party to park; `None` for any other
+/// number.
+pub(super) fn refusal_of_call(dialled: &str) -> Option<(StatusCode, &'static str)> {
+    slot_in(dialled).map(|slot| match slot {
+        Slot::Any | Slot::At(_) => (StatusCode::FORBIDDEN, "Transfer A Call To This Number To Park It"),
+        Slot::Wrong => (StatusCode::NOT_FOUND, "No Such Parking Slot"),
+    })
+}
+
 /// Parks the party that the phone talks to.
 ///
 /// # Errors

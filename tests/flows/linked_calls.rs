@@ -28,6 +28,31 @@ async fn transcoded_calls_after_an_attended_transfer_are_recorded_from_both_side
     recorded(["PCMU", "G722"], true).await;
 }
 
+/// The calls go on, and the error names the operation that brings their parties into the room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn linked_calls_do_not_move_into_a_room() {
+    let joined = joined(["PCMU", "PCMU"], false).await;
+    let (_, rooms) = joined.site.get("/conference-rooms").await;
+    let room = rooms["items"][0]["id"].as_str().unwrap();
+    for call in [&joined.first, &joined.second] {
+        let body = json!({"room_id": room}).to_string();
+        let (status, error) = post(joined.site.http, &format!("/calls/{call}/move-to-room"), "", &body).await;
+        assert_eq!((status, &error["error"]["code"]), (409, &json!("conflict")), "{error}");
+        let why = error["error"]["message"].as_str().unwrap();
+        assert!(why.contains(&format!("POST /conference-rooms/{room}/dial")), "{why}");
+    }
+    for (_, heard) in &joined.phones {
+        heard.clear();
+    }
+    joined.talk_to_each_other().await;
+    joined.phones[0].0.hang_up().await.unwrap();
+    calls(&joined.phones[1].0, 0, 0).await;
+    joined.site.idle().await;
+}
+
+const ROOM: &str = "[[organisations.rooms]]\nname = \"Guarded\"\nnumber = \"300\"\nparticipant_pin = \"1234\"\n\
+                    moderator_pin = \"9876\"\n";
+
 /// 1002, which was called first, and 1003, which has taken the place of the caller.
 struct Joined {
     site: Site,
@@ -54,7 +79,7 @@ async fn answered(site: &Site, number: &str) -> String {
 async fn joined(codecs: [&str; 2], attended: bool) -> Joined {
     let permitted = "\"margin:read\", \"recordings:delete\", \"recordings:listen\", \"directory:read\", \
                      \"conferences:read\", \"conferences:write\"";
-    let directory = directory().replace("\"margin:read\"", permitted);
+    let directory = directory().replace("\"margin:read\"", permitted) + ROOM;
     let site = Site::configured(&directory, |config| config.media.workers = Some(8)).await;
     store_prompt(&site).await;
     let third = saying(&site, "1003", codecs[0], TONES[CALLER]).await;

@@ -38,6 +38,8 @@ async fn a_phone_parks_a_party_and_another_takes_it() {
     let third = Arc::new(site.phone("1003", answering()).await);
     let empty = within("an empty slot", place(&third, "*6908")).await.unwrap();
     assert_eq!(empty.status, 404);
+    let idle = within("a code for transfers alone", place(&third, "*68")).await.unwrap();
+    assert_eq!(idle.status, 403);
     let taken = place(&third, "*6907");
     calls(&third, 0, 1).await;
     hears(&caller).await;
@@ -46,7 +48,7 @@ async fn a_phone_parks_a_party_and_another_takes_it() {
     third.hang_up().await.unwrap();
     assert_eq!(within("the third", taken).await.unwrap().status, 200);
     within("the caller", call).await.unwrap();
-    let records = site.records(3).await;
+    let records = site.records(4).await;
     let linked = |field: &str| records.iter().filter(|record| record[field].is_string()).count();
     assert_eq!((linked("transferred_to"), linked("transferred_from")), (1, 1), "{records:#?}");
     site.idle().await;

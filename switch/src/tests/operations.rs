@@ -193,6 +193,22 @@ fn a_program_moves_a_call_into_a_room_without_its_pin() {
     assert_eq!((net.live_rooms()[0].members.len(), net.records.len()), (1, 0));
 }
 
+/// Each of two linked calls has one of the parties: the refusal names the operation that brings them into the room.
+#[test]
+fn a_linked_call_names_the_way_into_a_room() {
+    let mut desk = Desk::with(with_rooms(), [Plan::Accept]);
+    let first = desk.net.live()[0].uuid;
+    let second = desk.net.transfer(first, None, number(BOB)).unwrap();
+    for call in [first, second] {
+        let Err(OperationRefused::Conflict(why)) = desk.net.move_to(call, None, 52) else {
+            panic!("a linked call has moved");
+        };
+        assert!(why.contains(&format!("POST /conference-rooms/{}/dial", room_id(52))), "{why}");
+    }
+    assert_eq!(desk.net.live().len(), 2, "they go on");
+    desk.end();
+}
+
 #[test]
 fn one_party_moves_and_the_other_is_hung_up() {
     let mut net = Net::new(with_rooms());

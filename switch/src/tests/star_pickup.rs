@@ -100,12 +100,33 @@ fn what_cannot_be_parked_is_refused() {
     let mut desk = Desk::with(directory, [Plan::Accept]);
     desk.refer_to("*68");
     assert_eq!((desk.net.heard.clone(), slots(&mut desk.net)), (vec!["404 Not Found".to_owned()], vec![]));
-    for code in ["*6901", "*8"] {
+    for code in ["*68", "*6901", "*8"] {
         desk.net.heard.clear();
         desk.net.dial(code);
         assert_eq!(desk.net.heard, ["404 Not Found"], "{code}");
     }
     desk.end();
+}
+
+/// An INVITE to the code for parking has no party to park: it is refused at once, and no carrier is called.
+#[test]
+fn a_call_to_the_code_for_parking_is_refused() {
+    for (code, refusal, cause) in [
+        ("*68", "403 Transfer A Call To This Number To Park It", HangupCause::CallRejected),
+        ("*6807", "403 Transfer A Call To This Number To Park It", HangupCause::CallRejected),
+        ("*68100", "404 No Such Parking Slot", HangupCause::UnallocatedNumber),
+    ] {
+        let mut net = Net::new(with_teams());
+        net.carrier(CARRIER, [Plan::Accept]);
+        net.register();
+        net.heard.clear();
+        net.dial(code);
+        assert_eq!(net.heard, [refusal], "{code}");
+        assert_eq!(net.reasons.len(), 1, "the Reason header says why: {:?}", net.reasons);
+        assert!(net.carriers[&address(CARRIER)].of(&Method::Invite).is_empty());
+        assert!(net.live().is_empty());
+        assert_eq!(one_of(&net.records, code).hangup_cause, Some(cause));
+    }
 }
 
 /// An extension takes what its team has parked, and what it has parked itself; never a party of another organisation.

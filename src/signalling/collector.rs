@@ -17,7 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::hep::{self, HepCounters, HepSender, LiveCallIds, Packet};
 use crate::signalling::counters::SignallingCounters;
-use crate::signalling::ladders::{Finished, Ladders, digest_of, message};
+use crate::signalling::ladders::{Finished, Ladders, digest_of, message, pass_on};
 use crate::signalling::report::{Ended, Heard, OwnedCall, Report};
 use crate::signalling::tap::SignallingTap;
 use crate::storing::{Fault, RETRY_AFTER};
@@ -151,12 +151,8 @@ impl Collector {
                 },
                 _ = tick.tick() => {}
             }
-            let now = (collector.clock)();
-            while let Some(finished) =
-                { collector.signalling.ladders.lock().pop_finished(now.instant, now.wall) }
-            {
-                collector.pass_on(finished);
-            }
+            let KeptSignalling { ladders, counters, .. } = &collector.signalling;
+            counters.note_lost(pass_on(ladders, &collector.finished, (collector.clock)()));
         }
         let wall = (collector.clock)().wall;
         let ended = collector.signalling.ladders.lock().drain_ended(wall);
@@ -224,12 +220,6 @@ impl Collector {
             payload: message.text.as_bytes(),
         });
     }
-
-    fn pass_on(&self, finished: Finished) {
-        if self.finished.try_send(finished).is_err() {
-            self.signalling.counters.note_lost(1);
-        }
-    }
 }
 
 /// Stores the messages of ended calls.
@@ -285,8 +275,8 @@ fn rows(group: &[Finished]) -> Vec<(CallId, OrganisationId, Timestamp, &CallSign
 const LIVE_MAX: usize = 65_536;
 /// Messages that wait for the collector.
 const REPORTS_MAX: usize = 8_192;
-/// Ended calls that wait for the database, of 64 KiB each at most.
-const FINISHED_MAX: usize = 1_024;
+/// Ended calls in the queue to the database, of 64 KiB each at most; the others wait in the memory of their organisation.
+const FINISHED_MAX: usize = 256;
 /// Calls that are stored in one transaction.
 const GROUP_MAX: usize = 64;
 /// How often ended calls are looked at.

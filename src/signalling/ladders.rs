@@ -5,9 +5,11 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use sidetone_model::ids::{CallId, OrganisationId};
 use sidetone_model::signalling::{CallSignalling, SipMessage};
-use sidetone_model::time::Timestamp;
+use sidetone_model::time::{Now, Timestamp};
+use tokio::sync::mpsc;
 
 use crate::signalling::ladder::Ladder;
 use crate::signalling::redact::redacted;
@@ -92,9 +94,7 @@ impl Ladders {
     /// Removes and returns the messages of an ended call whose last ones have been exchanged, or that makes space for its
     /// organisation.
     pub(super) fn pop_finished(&mut self, now: Instant, wall: Timestamp) -> Option<Finished> {
-        let crowded = self.crowded.take();
-        let early = crowded.and_then(|organisation| self.shares.first_ended(organisation));
-        if let Some(finished) = early.and_then(|call| self.store(call, wall)) {
+        if let Some(finished) = self.pop_early(wall) {
             return Some(finished);
         }
         while self.ended.front().is_some_and(|(due, _)| *due <= now) {
@@ -103,6 +103,18 @@ impl Ladders {
             }
         }
         None
+    }
+
+    /// Forgets the messages of the ended call that makes space for its organisation, when none can be stored. Returns
+    /// whether there was one.
+    pub(super) fn drop_early(&mut self, wall: Timestamp) -> bool {
+        self.pop_early(wall).is_some()
+    }
+
+    /// Removes and returns the messages of the first ended call of an organisation whose message found no room.
+    fn pop_early(&mut self, wall: Timestamp) -> Option<Finished> {
+        let early = self.crowded.take().and_then(|organisation| self.shares.first_ended(organisation));
+        early.and_then(|call| self.store(call, wall))
     }
 
     /// Removes and returns the messages of the call that ended first; `None` if they were stored before, or no call has
@@ -138,6 +150,16 @@ impl Ladders {
         self.shares.stored(organisation, ladder.bytes());
         Some(Finished { call, organisation, at, signalling: ladder.to_signalling() })
     }
+}
+
+/// Passes ended calls to the writer while it takes them. What it does not take waits in the memory of its organisation,
+/// which loses its oldest when it needs that memory. Returns how many calls lost their messages.
+pub(super) fn pass_on(ladders: &Mutex<Ladders>, writer: &mpsc::Sender<Finished>, now: Now) -> u64 {
+    while let Ok(place) = writer.try_reserve() {
+        let Some(finished) = ladders.lock().pop_finished(now.instant, now.wall) else { return 0 };
+        place.send(finished);
+    }
+    ladders.lock().drop_early(now.wall).into()
 }
 
 /// The digest of a message's bytes on the wire, by which a retransmission is recognised.
@@ -283,5 +305,34 @@ mod tests {
             !ladders.calls.contains_key(&owned(0, 1).call) && ladders.ended.is_empty(),
             "it is forgotten"
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "any instant begins the simulated time")]
+    fn ended_calls_wait_for_a_slow_database_in_the_memory_of_their_organisation() {
+        let now = Now { instant: Instant::now(), wall: Timestamp::from_micros(9) };
+        let late = Now { instant: now.instant + LINGER, ..now };
+        let ladders = Mutex::new(Ladders::default());
+        let (writer, mut taken) = mpsc::channel(2);
+        // One organisation ends many calls, then another one ends one; the writer takes two.
+        for call in 0..50 {
+            assert!(push(&mut ladders.lock(), owned(call, 1), "INVITE", None));
+            ladders.lock().end(now.instant, owned(call, 1));
+        }
+        assert!(push(&mut ladders.lock(), owned(99, 2), "INVITE", None));
+        ladders.lock().end(now.instant, owned(99, 2));
+        assert_eq!(pass_on(&ladders, &writer, late), 0, "none is lost while there is memory");
+        assert_eq!(pass_on(&ladders, &writer, late), 0);
+        // The first one fills its memory: its own oldest call makes space, and not that of the other.
+        let next = fill(&mut ladders.lock(), 100, 1);
+        assert_eq!(pass_on(&ladders, &writer, late), 1);
+        assert!(push(&mut ladders.lock(), owned(next, 1), "INVITE", None));
+        let mut stored = Vec::new();
+        while let Ok(finished) = taken.try_recv() {
+            stored.push(finished.call);
+            assert_eq!(pass_on(&ladders, &writer, late), 0);
+        }
+        let expected = (0..50).filter(|call| *call != 2).map(|call| owned(call, 1).call);
+        assert_eq!(stored, expected.chain([owned(99, 2).call]).collect::<Vec<_>>());
     }
 }

@@ -1,55 +1,91 @@
-//! The memory that messages of live calls take, by organisation: one that has many calls leaves room for the others.
+//! Limits that all organisations share: one that has much leaves room for the others.
 
 use std::collections::{HashMap, VecDeque};
 
 use sidetone_model::ids::{CallId, OrganisationId};
 
-/// The bytes of all organisations, below [`TOTAL_BYTES_MAX`].
-#[derive(Debug, Default)]
-pub(super) struct Shares {
-    organisations: HashMap<OrganisationId, Share>,
-    /// Bytes of all organisations.
-    bytes: usize,
+/// A limit on what all organisations have together, of which none takes the whole.
+#[derive(Debug)]
+pub(super) struct SharedLimit {
+    max: usize,
+    /// What all organisations have.
+    total: usize,
+    /// What each organisation has; those that have nothing are not in it.
+    organisations: HashMap<OrganisationId, usize>,
 }
 
-/// What one organisation has.
-#[derive(Debug, Default)]
-struct Share {
-    bytes: usize,
-    /// Its ended calls that are not stored yet, the oldest first.
-    ended: VecDeque<CallId>,
+impl SharedLimit {
+    /// A limit of `max` in all.
+    pub(super) fn new(max: usize) -> Self {
+        SharedLimit { max, total: 0, organisations: HashMap::new() }
+    }
+
+    /// Whether an organisation may have more: it has less than [`OF_FREE`] times what is free. One alone gets three quarters of
+    /// the limit, two get three sevenths each; there is always room for one more.
+    pub(super) fn has_room(&self, organisation: OrganisationId) -> bool {
+        let own = self.organisations.get(&organisation).copied().unwrap_or(0);
+        own < self.max.saturating_sub(self.total).saturating_mul(OF_FREE)
+    }
+
+    /// Notes that an organisation has so much more, or less.
+    pub(super) fn grow(&mut self, organisation: OrganisationId, by: isize) {
+        let own = self.organisations.entry(organisation).or_default();
+        *own = own.saturating_add_signed(by);
+        if *own == 0 {
+            self.organisations.remove(&organisation);
+        }
+        self.total = self.total.saturating_add_signed(by);
+    }
+
+    /// What all organisations have.
+    #[cfg(test)]
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+}
+
+/// The memory that messages of calls take, by organisation.
+#[derive(Debug)]
+pub(super) struct Shares {
+    bytes: SharedLimit,
+    /// The ended calls of each organisation that are not stored yet, the oldest first.
+    ended: HashMap<OrganisationId, VecDeque<CallId>>,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Shares { bytes: SharedLimit::new(TOTAL_BYTES_MAX), ended: HashMap::new() }
+    }
 }
 
 impl Shares {
-    /// Whether an organisation may keep another message: its bytes are less than [`OF_FREE`] times what is free. One alone
-    /// gets three quarters of the memory, two get three sevenths each; there is always room for one more.
+    /// Whether an organisation may keep another message.
     pub(super) fn has_room(&self, organisation: OrganisationId) -> bool {
-        let own = self.organisations.get(&organisation).map_or(0, |share| share.bytes);
-        own < TOTAL_BYTES_MAX.saturating_sub(self.bytes).saturating_mul(OF_FREE)
+        self.bytes.has_room(organisation)
     }
 
     /// Notes that the messages of an organisation grew by so many bytes.
     pub(super) fn grow(&mut self, organisation: OrganisationId, bytes: isize) {
-        let share = self.organisations.entry(organisation).or_default();
-        share.bytes = share.bytes.saturating_add_signed(bytes);
-        self.bytes = self.bytes.saturating_add_signed(bytes);
-        self.tidy(organisation);
+        self.bytes.grow(organisation, bytes);
     }
 
     /// Notes an ended call.
     pub(super) fn end(&mut self, organisation: OrganisationId, call: CallId) {
-        self.organisations.entry(organisation).or_default().ended.push_back(call);
+        self.ended.entry(organisation).or_default().push_back(call);
     }
 
     /// Returns the ended call of an organisation that ended first.
     pub(super) fn first_ended(&self, organisation: OrganisationId) -> Option<CallId> {
-        self.organisations.get(&organisation)?.ended.front().copied()
+        self.ended.get(&organisation)?.front().copied()
     }
 
     /// Notes that an ended call is stored: the one that ended first.
     pub(super) fn stored(&mut self, organisation: OrganisationId, bytes: usize) {
-        if let Some(share) = self.organisations.get_mut(&organisation) {
-            share.ended.pop_front();
+        if let Some(ended) = self.ended.get_mut(&organisation) {
+            ended.pop_front();
+            if ended.is_empty() {
+                self.ended.remove(&organisation);
+            }
         }
         self.grow(organisation, -bytes.cast_signed());
     }
@@ -57,26 +93,18 @@ impl Shares {
     /// Bytes of all organisations.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.total()
     }
 
     /// Whether no organisation has anything.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.organisations.is_empty()
-    }
-
-    /// Forgets an organisation that has nothing.
-    fn tidy(&mut self, organisation: OrganisationId) {
-        let is_idle = |share: &Share| share.bytes == 0 && share.ended.is_empty();
-        if self.organisations.get(&organisation).is_some_and(is_idle) {
-            self.organisations.remove(&organisation);
-        }
+        self.bytes.organisations.is_empty() && self.ended.is_empty()
     }
 }
 
 /// Bytes of all calls in memory.
 pub(super) const TOTAL_BYTES_MAX: usize = 64 << 20;
-/// How many times the free bytes an organisation may have (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue Length
+/// How many times what is free an organisation may have (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue Length
 /// Thresholds for Shared-Memory Packet Switches", 1998).
 const OF_FREE: usize = 3;

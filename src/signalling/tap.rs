@@ -20,6 +20,7 @@ use crate::hep::{HepSender, RtcpExport};
 use crate::signalling::counters::SignallingCounters;
 use crate::signalling::peek::{Peek, peek};
 use crate::signalling::report::{Ended, Heard, OwnedCall, Report};
+use crate::signalling::shares::SharedLimit;
 use crate::signalling::strangers::Strangers;
 
 /// Finds the calls of messages.
@@ -28,6 +29,8 @@ pub struct SignallingTap {
     /// The legs of calls by their Call-ID.
     dialogs: HashMap<Box<[u8]>, Vec<Leg>>,
     call_ids: HashMap<CallId, Vec<Box<[u8]>>>,
+    /// The legs in `dialogs`, by organisation.
+    legs: SharedLimit,
     /// Ended calls, with the time at which their last messages have been exchanged.
     ended: VecDeque<(Instant, CallId)>,
     strangers: Strangers,
@@ -63,6 +66,7 @@ impl SignallingTap {
         SignallingTap {
             dialogs: HashMap::new(),
             call_ids: HashMap::new(),
+            legs: SharedLimit::new(LEGS_IN_ALL_MAX),
             ended: VecDeque::new(),
             strangers: Strangers::default(),
             uncalled: None,
@@ -115,7 +119,12 @@ impl SignallingTap {
             let heard = Heard { call, at: now.wall, flow, direction, bytes: copy, is_repeated: self.exports };
             self.strangers.push(now.instant, heard);
         }
-        if call.is_some() || self.exports {
+        // Half of the queue is for calls: anybody may send messages that belong to none.
+        let exports = self.exports && self.reports.capacity() > self.reports.max_capacity() / 2;
+        if call.is_none() && self.exports && !exports {
+            self.counters.note_dropped();
+        }
+        if call.is_some() || exports {
             let at = now.wall;
             self.send(Report::Heard(Heard { call, at, flow, direction, bytes, is_repeated: false }));
         }
@@ -137,8 +146,8 @@ impl SignallingTap {
         }
         if self.call_ids.contains_key(&call) {
             self.ended.push_back((now.instant + LINGER, call));
-            let quality =
-                quality.filter(|_| self.exports).map(|all| Box::new(all.clone().without_timeline()));
+            let is_exported = self.exports && self.unsent.len() < UNSENT_MAX;
+            let quality = quality.filter(|_| is_exported).map(|all| Box::new(all.clone().without_timeline()));
             self.unsent.push_back(Ended { of, quality });
             self.send_ends();
         } else {
@@ -147,18 +156,16 @@ impl SignallingTap {
     }
 
     fn insert(&mut self, call_id: &[u8], leg: Leg) {
-        if self.dialogs.len() >= DIALOGS_MAX && !self.dialogs.contains_key(call_id) {
-            return self.counters.note_dropped();
-        }
-        let legs = self.dialogs.entry(call_id.into()).or_default();
-        if legs.iter().any(|known| known.of.call == leg.of.call && known.our_tag == leg.our_tag) {
+        let (of, peer_tag) = (leg.of, leg.peer_tag.clone());
+        let known = self.dialogs.get(call_id).map(Vec::as_slice).unwrap_or_default();
+        if known.iter().any(|known| known.of.call == of.call && known.our_tag == leg.our_tag) {
             return;
         }
-        if legs.len() >= LEGS_MAX {
+        if known.len() >= LEGS_MAX || !self.legs.has_room(of.organisation) {
             return self.counters.note_dropped();
         }
-        let (of, peer_tag) = (leg.of, leg.peer_tag.clone());
-        legs.push(leg);
+        self.dialogs.entry(call_id.into()).or_default().push(leg);
+        self.legs.grow(of.organisation, 1);
         if let Some(export) = self.rtcp.get(&of.call) {
             export.correlate(&String::from_utf8_lossy(call_id));
         }
@@ -198,14 +205,8 @@ impl SignallingTap {
 
     fn send_ends(&mut self) {
         while !self.unsent.is_empty() {
-            let Ok(place) = self.reports.try_reserve() else {
-                // The queue is full; the ends follow with the next message.
-                if self.unsent.len() > UNSENT_MAX {
-                    self.unsent.pop_front();
-                    self.counters.note_dropped();
-                }
-                return;
-            };
+            // The queue may be full; the ends follow with the next message.
+            let Ok(place) = self.reports.try_reserve() else { return };
             if let Some(ended) = self.unsent.pop_front() {
                 place.send(Report::Ended(ended));
             }
@@ -221,7 +222,9 @@ impl SignallingTap {
             self.rtcp.remove(&call);
             for call_id in self.call_ids.remove(&call).unwrap_or_default() {
                 let Some(legs) = self.dialogs.get_mut(&call_id) else { continue };
-                legs.retain(|leg| leg.of.call != call);
+                for leg in legs.extract_if(.., |leg| leg.of.call == call) {
+                    self.legs.grow(leg.of.organisation, -1);
+                }
                 if legs.is_empty() {
                     self.dialogs.remove(&call_id);
                 }
@@ -232,11 +235,12 @@ impl SignallingTap {
 
 /// How long messages of an ended call are expected: a BYE is repeated for 64 × T1 (RFC 3261 §17.1.2.2).
 pub(super) const LINGER: Duration = Duration::from_secs(32);
-/// Call-IDs at once.
-const DIALOGS_MAX: usize = 131_072;
+/// Legs of all organisations at once.
+const LEGS_IN_ALL_MAX: usize = 131_072;
 /// Legs with one Call-ID.
 const LEGS_MAX: usize = 16;
-/// Ends that may wait for the queue.
+/// Ends with figures that may wait for the queue. Later ones have none: an end that is lost leaves the messages of
+/// its call in memory for ever.
 const UNSENT_MAX: usize = 4_096;
 
 #[cfg(test)]

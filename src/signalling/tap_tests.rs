@@ -1,6 +1,7 @@
 //! Which messages belong to which call.
 
 use sidetone_media::net::RtcpPacket;
+use sidetone_model::media_quality::QualityState;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::flow::ListenerId;
 use tokio::net::UdpSocket;
@@ -156,6 +157,64 @@ fn a_full_queue_costs_messages_but_no_end() {
     assert_eq!(bench.reports(), ["1 INFO", "1 INFO"]);
     bench.note(1, RECEIVED, "SIP/2.0 200 OK", ("ours", "b"), "BYE");
     assert_eq!(bench.reports(), ["1 ended", "1 200"]);
+}
+
+#[test]
+fn many_ends_wait_for_a_full_queue() {
+    let mut bench = Bench::new(1);
+    bench.tap.exports = true;
+    let count = UNSENT_MAX as u128 + 100;
+    for number in 1..=count {
+        bench.tap.learn(owned(number), &format!("c{number}"), "ours", None);
+        let figures =
+            CallQuality::of_legs(call(number), QualityState::Final, Timestamp::from_micros(1), Vec::new());
+        bench.tap.ended(bench.now(0), call(number), OrganisationId(Uuid::nil()), Some(&figures));
+    }
+    let (mut ended, mut with_figures) = (Vec::new(), 0);
+    while let Ok(Report::Ended(one)) = bench.reports.try_recv() {
+        ended.push(one.of.call);
+        with_figures += usize::from(one.quality.is_some());
+        bench.tap.send_ends();
+    }
+    assert_eq!(ended, (1..=count).map(call).collect::<Vec<_>>());
+    assert_eq!(with_figures, UNSENT_MAX + 1, "one is in the queue");
+}
+
+#[test]
+fn an_organisation_with_many_legs_leaves_room_to_the_others() {
+    let mut bench = Bench::new(64);
+    let mut of = owned(1);
+    for number in 0..LEGS_IN_ALL_MAX as u128 {
+        of.call = call(number);
+        bench.tap.learn(of, &format!("c{number}"), "ours", None);
+    }
+    assert_eq!(bench.tap.dialogs.len(), LEGS_IN_ALL_MAX / 4 * 3);
+    let other = OwnedCall { call: call(1 << 80), organisation: OrganisationId(Uuid::from_u128(2)) };
+    bench.tap.learn(other, "other", "ours", None);
+    assert!(bench.tap.dialogs.contains_key("other".as_bytes()));
+    bench.tap.ended(bench.now(0), call(7), of.organisation, None);
+    bench.note(32, RECEIVED, "OPTIONS sip:b SIP/2.0", ("peer", ""), "OPTIONS");
+    bench.tap.learn(of, "new", "ours", None);
+    assert!(bench.tap.dialogs.contains_key("new".as_bytes()), "an ended call makes room");
+}
+
+#[test]
+fn messages_of_no_call_take_half_of_the_queue() {
+    let mut bench = Bench::new(8);
+    bench.tap.exports = true;
+    bench.tap.learn(owned(1), "c1", "ours", None);
+    for _ in 0..10 {
+        bench.note(0, RECEIVED, "OPTIONS sip:b SIP/2.0", ("peer", ""), "OPTIONS");
+    }
+    for _ in 0..5 {
+        bench.note(0, SENT, "INFO sip:b SIP/2.0", ("ours", "b"), "INFO");
+    }
+    let mut calls = Vec::new();
+    while let Ok(Report::Heard(one)) = bench.reports.try_recv() {
+        calls.push(one.call.is_some());
+    }
+    assert_eq!(calls, [false, false, false, false, true, true, true, true]);
+    assert_eq!(bench.tap.counters.dropped(), 7);
 }
 
 #[test]

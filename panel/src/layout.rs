@@ -85,6 +85,17 @@ pub(crate) fn refusal(failure: &Failure, is_shown: impl Fn(&str) -> bool) -> Mar
     }
 }
 
+/// A secret that the API answers only this time; `list` is the page that follows.
+pub(crate) fn shown_once(name: &str, secret: &str, list: &str) -> Markup {
+    html! {
+        div class="done" role="status" {
+            p { "This " (name) " is shown once. Copy it now." }
+            p class="secret" { (secret) }
+        }
+        p { a href=(list) { "Back to the list" } }
+    }
+}
+
 /// What went wrong.
 pub(crate) fn failure(failure: &Failure) -> Markup {
     let title = match failure.status.as_u16() {

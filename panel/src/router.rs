@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::layout;
 use crate::pages::{
     call, calls, deliveries, edit, events, home, live, live_call, live_room, login, phones, prompts, rooms,
-    settings,
+    settings, webhooks,
 };
 use crate::state::{Panel, PanelSettings};
 
@@ -68,6 +68,8 @@ fn pages() -> Router<Panel> {
         .route("/settings/webhooks/{id}/deliveries", get(deliveries::list))
         .route("/settings/webhooks/{id}/deliveries/{delivery}", get(deliveries::one))
         .route("/settings/webhooks/{id}/deliveries/{delivery}/redeliver", post(deliveries::redeliver))
+        .route("/settings/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
+        .route("/settings/webhooks/{id}/test", post(webhooks::test))
         .route("/trunks", get(phones::trunks))
         .route("/panel/events", get(events::stream))
         .route("/panel/{name}", get(assets::file))

@@ -17,7 +17,7 @@ use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::prompts::{Library, PromptService};
 use sidetone::provision::Lines;
 use sidetone::webhooks::service::WebhookService;
-use sidetone_api::{ApiState, DirectoryPorts, Ports, router};
+use sidetone_api::{ApiState, DirectoryPorts, Ports, RatePorts, router};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
 use sidetone_model::ports::CdrSink;
@@ -172,6 +172,7 @@ impl Office {
                     directory: Some(directory),
                     outgoing_urls: Some(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new()))),
                     prompts: Some(Arc::new(PromptService::new(ground.store.clone(), Library::new()))),
+                    rates: Some(RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() }),
                     webhooks: Some(Arc::new(webhooks)),
                     events: Some(Arc::new(bus.clone())),
                     ..Ports::of_log(shared.clone(), shared.clone(), Arc::new(Ready))

@@ -173,3 +173,81 @@ fn a_new_webhook_is_active_unless_the_box_is_cleared() {
     let form = site.logged_in("boss@acme.test").get("/settings/webhooks/new");
     assert!(form.text.contains("name=\"active\" type=\"checkbox\" value=\"1\" checked"), "{}", form.text);
 }
+
+/// The page of the entry that a list shows with this text.
+fn page_of(browser: &mut Browser<'_>, list: &str, shown: &str) -> String {
+    let list = browser.get(list).text;
+    let before = list.split_once(shown).unwrap_or_else(|| panic!("{shown}: {list}")).0;
+    before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn prices_are_entered_by_operators_and_read_by_their_customers() {
+    let site = Site::open(false);
+    let mut root = site.logged_in("root@platform.test");
+    let acme = site.office.names.acme.to_string();
+    let price = |per_minute: &'static str, increments: &'static str| {
+        [
+            ("organisation_id", acme.as_str()),
+            ("prefix", "+4477"),
+            ("per_minute", per_minute),
+            ("currency", "EUR"),
+            ("increments", increments),
+            ("from_time", ""),
+            ("to_time", ""),
+        ]
+    };
+    let page = fill(&mut root, "/settings/sell-rates/new", &price("cheap", "60, x"));
+    assert_eq!(page.status, 400);
+    for field in ["per_minute", "increments"] {
+        assert!(page.text.contains(&format!("id=\"{field}-problem\"")), "{field}: {}", page.text);
+    }
+    let page = fill(&mut root, "/settings/sell-rates/new", &price("0.5", "60, 1"));
+    assert_eq!((page.status, page.header("location")), (303, "/settings/sell-rates"), "{}", page.text);
+    let path = page_of(&mut root, "/settings/sell-rates", "+4477");
+    let form = root.get(&path).text;
+    assert!(form.contains("value=\"60, 1\"") && !form.contains("name=\"organisation_id\""), "{form}");
+    let page = fill(&mut root, &path, &[("was.to_time", ""), ("to_time", "2030-01-01T00:00:00Z")]);
+    assert_eq!(page.status, 303, "{}", page.text);
+    assert!(root.get(&path).text.contains("value=\"2030-01-01T00:00:00.000Z\""));
+    let fields = [("from", "CHF"), ("to", "EUR"), ("rate", "1.05"), ("from_time", "")];
+    let page = fill(&mut root, "/settings/fx-rates/new", &fields);
+    assert_eq!(page.status, 303, "{}", page.text);
+    assert!(root.get("/settings/fx-rates").text.contains("CHF"));
+    // A customer reads its prices; another one does not see them.
+    let mut boss = site.logged_in("boss@acme.test");
+    let list = boss.get("/settings/sell-rates").text;
+    assert!(list.contains("+4477") && list.contains(">always<"), "{list}");
+    assert!(!list.contains("/settings/sell-rates/new"), "{list}");
+    assert_eq!(boss.get("/settings/sell-rates/new").status, 403);
+    let token = boss.get("/settings/sell-rates").token();
+    assert_eq!(boss.post(&format!("{path}/delete"), &[("csrf", &token)]).status, 403);
+    let mut foreign = site.logged_in("boss@bolt.test");
+    assert!(!foreign.get("/settings/sell-rates").text.contains("+4477"));
+    let token = root.get(&path).token();
+    assert_eq!(root.post(&format!("{path}/delete"), &[("csrf", &token)]).status, 303);
+    assert!(!root.get("/settings/sell-rates").text.contains("+4477"));
+}
+
+#[test]
+fn an_extension_is_forwarded() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let path = format!("/settings/extensions/{}", site.office.names.ada);
+    let shown = [("was.forwarding.busy", ""), ("was.forwarding.no_answer_seconds", "20")];
+    let entered = [("forwarding.busy", "not a number"), ("forwarding.no_answer_seconds", "3")];
+    let page = fill(&mut boss, &path, &[shown, entered].concat());
+    assert_eq!(page.status, 400, "{}", page.text);
+    for field in ["busy", "no_answer_seconds"] {
+        assert!(page.text.contains(&format!("id=\"forwarding.{field}-problem\"")), "{field}: {}", page.text);
+    }
+    let entered = [("forwarding.busy", "1002"), ("forwarding.no_answer_seconds", "30")];
+    let page = fill(&mut boss, &path, &[shown, entered].concat());
+    assert_eq!(page.status, 303, "{}", page.text);
+    let token = site.office.login("boss@acme.test");
+    let extension = site.office.get(&token, &path.replace("/settings", ""));
+    let forwarding = &extension.body["forwarding"];
+    assert_eq!((&forwarding["busy"], &forwarding["no_answer_seconds"]), (&"1002".into(), &30.into()));
+    let form = boss.get(&path).text;
+    assert!(form.contains("name=\"forwarding.busy\" value=\"1002\""), "{form}");
+}

@@ -172,3 +172,34 @@ fn deliveries_are_for_those_who_manage_webhooks_of_the_organisation() {
     let mut root = site.logged_in("root@platform.test");
     assert_eq!(root.get(&one).status, 200, "the operator sees every organisation");
 }
+
+#[test]
+fn a_test_event_is_sent_and_a_new_secret_is_shown_once() {
+    let site = Site::open(false);
+    let hook = Hook::new(&site);
+    let mut boss = site.logged_in("boss@acme.test");
+    let page = format!("/settings/webhooks/{}", hook.id);
+    for action in ["test", "rotate-secret"] {
+        assert_eq!(boss.post(&format!("{page}/{action}"), &[]).status, 403, "without the token of the form");
+    }
+    let token = boss.get(&page).token();
+    let sent = boss.post(&format!("{page}/test"), &[("csrf", &token)]);
+    assert_eq!(sent.status, 303, "{}", sent.text);
+    places(&boss.get(sent.header("location")), &["webhook.test", ">pending<"]);
+    let rotated = boss.post(&format!("{page}/rotate-secret"), &[("csrf", &token)]);
+    assert_eq!(rotated.status, 200, "{}", rotated.text);
+    let (_, secret) = rotated.text.split_once("<p class=\"secret\">").unwrap();
+    let secret = secret.split('<').next().unwrap();
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    assert!(!boss.get(&page).text.contains(secret));
+    let stored = site.office.get(&hook.token, &format!("/webhooks/{}", hook.id));
+    assert!(stored.body["old_secret_until"].is_string(), "{}", stored.text);
+    for (email, status) in [("bob@acme.test", 403), ("boss@bolt.test", 403)] {
+        let mut other = site.logged_in(email);
+        let token = other.get("/settings").token();
+        for action in ["test", "rotate-secret"] {
+            let page = other.post(&format!("{page}/{action}"), &[("csrf", &token)]);
+            assert_eq!(page.status, status, "{email} {action}");
+        }
+    }
+}

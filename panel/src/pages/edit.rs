@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::form::{Fields, segment};
-use crate::layout::{Section, refusal};
-use crate::pages::deliveries;
+use crate::layout::{Section, refusal, shown_once};
 use crate::pages::resources::{Field, Kind, Resource, choices, resource, was};
+use crate::pages::{deliveries, webhooks};
 use crate::show::{named, or_dash, sentence, text, words};
 use crate::visitor::{Change, Visitor, see};
 
@@ -41,7 +41,7 @@ pub(crate) async fn one(visitor: Visitor, Path((list, id)): Path<(String, String
     match visitor.client.get(&address(resource, &id)).await {
         Ok(item) => {
             let mut entered = Fields::default();
-            for field in resource.fields {
+            for field in resource.fields(false) {
                 let value = field.shown(&item);
                 entered.set(&was(field.name), &value);
                 entered.set(field.name, &value);
@@ -93,12 +93,15 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
     if let Some(failure) = failure.filter(|failure| [401, 403, 404].contains(&failure.status.as_u16())) {
         return visitor.failed(Some(Section::Settings), failure);
     }
-    if !visitor.me.may(resource.permission) {
-        let message = format!("changing it needs the permission {}", resource.permission);
+    if !resource.is_changed_by(&visitor.me) {
+        let message = match visitor.me.may(resource.permission) {
+            true => "only the operator changes prices".to_owned(),
+            false => format!("changing it needs the permission {}", resource.permission),
+        };
         return visitor.failed(Some(Section::Settings), &Failure::new(StatusCode::FORBIDDEN, message));
     }
     let mut fields = Vec::new();
-    for field in resource.fields {
+    for field in resource.fields(id.is_none()) {
         let choices = match field.kind {
             Kind::Id(path, name) => entries(visitor, path, name).await,
             Kind::IdOf(lists) => {
@@ -118,11 +121,13 @@ async fn shown(visitor: &Visitor, form: Form<'_>) -> Response {
         Some(_) => format!("Change {}", resource.one),
         None => format!("New {}", resource.one),
     };
-    let deliveries = match id {
-        Some(id) if resource.path == "webhooks" => deliveries::newest(visitor, id).await,
+    let more = match id {
+        Some(id) if resource.path == "webhooks" => {
+            html! { (webhooks::actions(visitor, id)) (deliveries::newest(visitor, id).await) }
+        }
         _ => html! {},
     };
-    let body = html! { (page(visitor, &form, &title, &fields)) (deliveries) };
+    let body = html! { (page(visitor, &form, &title, &fields)) (more) };
     match failure {
         Some(failure) => visitor.refused(Section::Settings, &title, failure, &body),
         None => visitor.page(Section::Settings, &title, Ok(body)),
@@ -142,12 +147,12 @@ fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> M
         p class="crumbs" { a href="/settings" { "Settings" } " / " a href=(list) { (words(form.resource.path)) } }
         h1 { (title) }
         @if let Some(failure) = form.failure {
-            (refusal(failure, |name| form.resource.fields.iter().any(|field| field.name == name)))
+            (refusal(failure, |name| form.resource.shows(name)))
         }
         form class="card" method="post" action=(action) {
             (visitor.token())
             @if form.id.is_some() {
-                @for field in form.resource.fields {
+                @for field in form.resource.fields(false) {
                     @let name = was(field.name);
                     input type="hidden" name=(name) value=(form.entered.get(&name));
                 }
@@ -213,14 +218,7 @@ fn secret_or_list(visitor: &Visitor, resource: &Resource, created: &Value) -> Re
     let list = format!("/settings/{}", resource.path);
     let secret = ["key", "password", "secret"].into_iter().find(|name| !text(created, name).is_empty());
     let Some(name) = secret else { return see(&list) };
-    let body = html! {
-        h1 { "Created" }
-        div class="done" role="status" {
-            p { "This " (name) " is shown once. Copy it now." }
-            p class="secret" { (text(created, name)) }
-        }
-        p { a href=(list) { "Back to the list" } }
-    };
+    let body = html! { h1 { "Created" } (shown_once(name, text(created, name), &list)) };
     visitor.page(Section::Settings, "Created", Ok(body))
 }
 

@@ -19,4 +19,5 @@ pub(crate) mod resources;
 pub(crate) mod rooms;
 pub(crate) mod settings;
 pub(crate) mod signalling;
+pub(crate) mod webhooks;
 pub(crate) mod worst;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::form::Fields;
+use crate::me::Me;
 use crate::show::{items, text};
 
 /// A resource of the API with a form.
@@ -20,9 +21,12 @@ pub(crate) struct Resource {
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
+    /// Its name in the API; `object.member` for a member of an object.
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) kind: Kind,
+    /// Whether it is given to a new one, and never changed.
+    pub(crate) is_fixed: bool,
 }
 
 /// How a field is entered.
@@ -39,19 +43,36 @@ pub(crate) enum Kind {
     /// Texts, one in a line.
     Lines,
     Number,
+    /// Numbers with commas between them.
+    Numbers,
+    /// A text, or none.
+    OptionalText,
     /// A secret: never shown, and changed only when entered.
     Secret,
     Text,
 }
 
 const fn field(name: &'static str, label: &'static str, kind: Kind) -> Field {
-    Field { name, label, kind }
+    Field { name, label, kind, is_fixed: false }
 }
 
+/// A field that is not changed later.
+const fn fixed(name: &'static str, label: &'static str, kind: Kind) -> Field {
+    Field { name, label, kind, is_fixed: true }
+}
+
+const CURRENCY: Field = field("currency", "Currency, such as EUR", Kind::Text);
+const FROM_TIME: Field =
+    field("from_time", "Valid from, such as 2026-01-31T12:00:00Z (empty: always)", Kind::Text);
+const INCREMENTS: Field =
+    field("increments", "Increments in seconds: the first, and each next one, such as 60, 1", Kind::Numbers);
+const PER_MINUTE: Field = field("per_minute", "For a minute", Kind::Text);
+const PREFIX: Field = field("prefix", "Prefix of the numbers, such as +44", Kind::Text);
 const TEAM: Field = field("team_id", "Team", Kind::Id("/teams", "name"));
+const TO_TIME: Field = field("to_time", "Valid until (empty: no end)", Kind::OptionalText);
 
 /// The resources, by path.
-pub(crate) const RESOURCES: [Resource; 8] = [
+pub(crate) const RESOURCES: [Resource; 12] = [
     Resource {
         path: "agents",
         one: "agent",
@@ -61,6 +82,31 @@ pub(crate) const RESOURCES: [Resource; 8] = [
             field("kind", "Kind", Kind::Choice(&["human", "virtual"])),
             TEAM,
             field("extension_id", "Extension", Kind::Id("/extensions", "number")),
+        ],
+    },
+    Resource {
+        path: "ai-prices",
+        one: "AI price",
+        permission: "rates:write",
+        fields: &[
+            field("provider", "Provider", Kind::Text),
+            field("model", "Model, or a prefix and *", Kind::Text),
+            field(
+                "kind",
+                "Kind: cost of the operator, or sold to a customer",
+                Kind::Choice(&["cost", "sell"]),
+            ),
+            field("organisation_id", "Customer (none: all)", Kind::Id("/organisations", "name")),
+            field("text_input_per_million", "A million input tokens of text", Kind::Text),
+            field(
+                "audio_input_per_million",
+                "A million input tokens of audio (empty: as text)",
+                Kind::OptionalText,
+            ),
+            field("output_per_million", "A million output tokens", Kind::Text),
+            CURRENCY,
+            FROM_TIME,
+            TO_TIME,
         ],
     },
     Resource {
@@ -103,6 +149,20 @@ pub(crate) const RESOURCES: [Resource; 8] = [
         ],
     },
     Resource {
+        path: "cost-rates",
+        one: "carrier price",
+        permission: "rates:write",
+        fields: &[
+            fixed("trunk_id", "Carrier", Kind::Id("/trunks", "name")),
+            PREFIX,
+            PER_MINUTE,
+            CURRENCY,
+            INCREMENTS,
+            FROM_TIME,
+            TO_TIME,
+        ],
+    },
+    Resource {
         path: "extensions",
         one: "extension",
         permission: "directory:write",
@@ -113,6 +173,22 @@ pub(crate) const RESOURCES: [Resource; 8] = [
             TEAM,
             field("srtp", "SRTP", Kind::Choice(&["off", "optional", "required", "webrtc"])),
             field("do_not_disturb", "Do not disturb", Kind::Flag),
+            field("forwarding.always", "Forward every call to", Kind::OptionalText),
+            field("forwarding.busy", "Forward to when busy", Kind::OptionalText),
+            field("forwarding.no_answer", "Forward to without an answer", Kind::OptionalText),
+            field("forwarding.no_answer_seconds", "Seconds without an answer", Kind::Number),
+            field("forwarding.unregistered", "Forward to without a registered phone", Kind::OptionalText),
+        ],
+    },
+    Resource {
+        path: "fx-rates",
+        one: "exchange rate",
+        permission: "rates:write",
+        fields: &[
+            field("from", "From, such as USD", Kind::Text),
+            field("to", "To, such as EUR", Kind::Text),
+            field("rate", "One unit of the first in the second", Kind::Text),
+            FROM_TIME,
         ],
     },
     Resource {
@@ -130,6 +206,20 @@ pub(crate) const RESOURCES: [Resource; 8] = [
                     ("/conference-rooms", "number", "Room"),
                 ]),
             ),
+        ],
+    },
+    Resource {
+        path: "sell-rates",
+        one: "price",
+        permission: "rates:write",
+        fields: &[
+            fixed("organisation_id", "Customer", Kind::Id("/organisations", "name")),
+            PREFIX,
+            PER_MINUTE,
+            CURRENCY,
+            INCREMENTS,
+            FROM_TIME,
+            TO_TIME,
         ],
     },
     Resource {
@@ -176,9 +266,13 @@ pub(crate) fn resource(path: &str) -> Option<&'static Resource> {
 impl Field {
     /// The value of a stored resource as the form shows it; secrets are not shown.
     pub(crate) fn shown(&self, item: &Value) -> String {
-        match (&item[self.name], self.kind) {
+        let value = self.name.split('.').fold(item, |object, member| &object[member]);
+        match (value, self.kind) {
             (_, Kind::Secret) => String::new(),
             (Value::Bool(flag), _) => if *flag { "1" } else { "" }.to_owned(),
+            (Value::Array(numbers), Kind::Numbers) => {
+                numbers.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+            }
             (Value::Array(lines), _) => lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
             (Value::Number(number), _) => number.to_string(),
             (value, _) => value.as_str().unwrap_or_default().to_owned(),
@@ -195,37 +289,68 @@ impl Field {
                 entered.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
             )),
             _ if entered.is_empty() && (is_new || matches!(self.kind, Kind::Secret | Kind::Number)) => None,
-            Kind::Id(..) | Kind::IdOf(_) if entered.is_empty() => Some(Value::Null),
-            // What is no number is for the API to refuse.
-            Kind::Number => {
-                Some(entered.parse::<i64>().map_or_else(|_| json!(entered), |number| json!(number)))
+            Kind::Id(..) | Kind::IdOf(_) | Kind::OptionalText if entered.is_empty() => Some(Value::Null),
+            Kind::Number => Some(number(entered)),
+            Kind::Numbers => {
+                let parts = entered.split([',', ' ']).filter(|part| !part.is_empty());
+                Some(parts.map(number).collect())
             }
-            Kind::Choice(_) | Kind::Id(..) | Kind::IdOf(_) | Kind::Secret | Kind::Text => {
-                Some(json!(entered))
-            }
+            Kind::Choice(_)
+            | Kind::Id(..)
+            | Kind::IdOf(_)
+            | Kind::OptionalText
+            | Kind::Secret
+            | Kind::Text => Some(json!(entered)),
         }
     }
 }
 
+/// A number for the API. What is no number is for the API to refuse.
+fn number(entered: &str) -> Value {
+    entered.parse::<i64>().map_or_else(|_| json!(entered), |number| json!(number))
+}
+
+/// The object with these fields and members of objects.
+fn object(values: impl Iterator<Item = (&'static str, Value)>) -> Value {
+    let mut object = json!({});
+    for (name, value) in values {
+        match name.split_once('.') {
+            Some((inner, member)) => object[inner][member] = value,
+            None => object[name] = value,
+        }
+    }
+    object
+}
+
 impl Resource {
+    /// The fields of the form for a new one, or for one that exists.
+    pub(crate) fn fields(&self, is_new: bool) -> impl Iterator<Item = &'static Field> {
+        self.fields.iter().filter(move |field| is_new || !field.is_fixed)
+    }
+
+    /// Whether the user may change it. Prices are the operator's, although organisations may hold the permission.
+    pub(crate) fn is_changed_by(&self, me: &Me) -> bool {
+        me.may(self.permission) && (self.permission != "rates:write" || me.is_operator)
+    }
+
+    /// Whether the form shows a field of the API.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.name.split('.').next() == Some(name))
+    }
+
     /// The body that creates what was entered.
     pub(crate) fn created(&self, entered: &Fields) -> Value {
-        let values = self
-            .fields
-            .iter()
-            .filter_map(|field| Some((field.name.to_owned(), field.sent(entered.get(field.name), true)?)));
-        Value::Object(values.collect())
+        let value = |field: &'static Field| Some((field.name, field.sent(entered.get(field.name), true)?));
+        object(self.fields(true).filter_map(value))
     }
 
     /// The body that changes what the form showed to what was entered: only fields that differ.
     pub(crate) fn changed(&self, entered: &Fields) -> Value {
         let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-        let differs = |field: &&Field| lines(entered.get(field.name)) != lines(entered.get(&was(field.name)));
-        let values =
-            self.fields.iter().filter(differs).filter_map(|field| {
-                Some((field.name.to_owned(), field.sent(entered.get(field.name), false)?))
-            });
-        Value::Object(values.collect())
+        let differs =
+            |field: &&'static Field| lines(entered.get(field.name)) != lines(entered.get(&was(field.name)));
+        let value = |field: &'static Field| Some((field.name, field.sent(entered.get(field.name), false)?));
+        object(self.fields(false).filter(differs).filter_map(value))
     }
 }
 
@@ -284,6 +409,37 @@ mod tests {
         assert_eq!(changed("extension&destination_id=f"), json!({"destination_id": "f"}));
         let body = json!({"destination": "conference", "destination_id": null});
         assert_eq!(changed("conference&destination_id="), body);
+    }
+
+    #[test]
+    fn members_of_an_object_are_changed_alone() {
+        let extension = resource("extensions").unwrap();
+        let item = json!({"forwarding": {"always": null, "busy": "1002", "no_answer_seconds": 20}});
+        let shown = |name: &str| {
+            extension.fields(false).find(|field| field.name == name).map(|field| field.shown(&item))
+        };
+        assert_eq!(shown("forwarding.busy").as_deref(), Some("1002"));
+        assert_eq!(shown("forwarding.always").as_deref(), Some(""));
+        let form = "was.forwarding.busy=1002&was.forwarding.always=&was.forwarding.no_answer_seconds=20\
+                    &forwarding.busy=&forwarding.always=1003&forwarding.no_answer_seconds=20";
+        let body = json!({"forwarding": {"busy": null, "always": "1003"}});
+        assert_eq!(extension.changed(&entered(form)), body);
+    }
+
+    #[test]
+    fn a_price_has_increments_and_keeps_its_customer() {
+        let rate = resource("sell-rates").unwrap();
+        let form = "organisation_id=o&prefix=%2B44&per_minute=0.5&currency=EUR&increments=60%2C+1&from_time=&to_time=";
+        let body = json!({
+            "organisation_id": "o", "prefix": "+44", "per_minute": "0.5", "currency": "EUR", "increments": [60, 1]
+        });
+        assert_eq!(rate.created(&entered(form)), body);
+        let increments = rate.fields(false).find(|field| field.name == "increments").unwrap();
+        assert_eq!(increments.shown(&body), "60, 1");
+        let changed = "was.organisation_id=o&organisation_id=p&was.increments=60, 1&increments=1 x\
+                       &was.to_time=2026-01-01T00:00:00Z&to_time=";
+        let body = json!({"increments": [1, "x"], "to_time": null});
+        assert_eq!(rate.changed(&entered(&changed.replace(' ', "+"))), body);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::visitor::Visitor;
 /// A list: its address here and in the API, its title, the permission that it needs, and the fields that are shown.
 type List = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-const LISTS: [List; 12] = [
+const LISTS: [List; 13] = [
     (
         "extensions",
         "Extensions",
@@ -63,6 +63,7 @@ const LISTS: [List; 12] = [
         "margin:read",
         &["prefix", "per_minute", "currency", "increments", "from_time", "to_time"],
     ),
+    ("fx-rates", "Exchange rates", "margin:read", &["from", "to", "rate", "from_time"]),
     (
         "ai-prices",
         "AI prices",
@@ -109,7 +110,7 @@ pub(crate) fn tabs(me: &Me, here: &str) -> Markup {
 }
 
 fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
-    let may_change = resource(path).is_some_and(|resource| me.may(resource.permission));
+    let may_change = resource(path).is_some_and(|resource| resource.is_changed_by(me));
     html! {
         @if may_change { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
         @if items(found).is_empty() { p class="empty" { "The list is empty." } } @else {
@@ -132,6 +133,10 @@ fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
 
 fn cell(field: &str, value: &Value) -> Markup {
     match value {
+        // The API's value where no start was given.
+        Value::String(start) if field == "from_time" && start.starts_with("1970-01-01T00:00:00") => {
+            html! { "always" }
+        }
         _ if ["_at", "_time", "_since"].iter().any(|end| field.ends_with(end)) => time(value),
         Value::Bool(flag) => html! { @if *flag { "yes" } @else { "no" } },
         Value::Array(parts) => {

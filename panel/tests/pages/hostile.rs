@@ -29,7 +29,7 @@ pub(crate) fn refusing(status: u16, text: &str) -> Router {
 
 fn user(name: &str) -> Value {
     let permissions: Vec<&str> = sidetone_model::access::Permission::ALL.iter().map(|p| p.as_str()).collect();
-    json!({"name": name, "email": name, "organisation_id": name, "role": name, "permissions": permissions})
+    json!({"name": name, "email": name, "organisation_id": name, "role": "operator", "permissions": permissions})
 }
 
 async fn answer(State(text): State<String>, request: Request<Body>) -> Response {

@@ -139,7 +139,8 @@ pub(crate) async fn transfer(
 /// hold are resumed. Each member can then leave independently; the call lasts until its last party leaves.
 ///
 /// 409 while the call is not answered, is in a room, is linked with another call by a transfer, or is being changed, and
-/// when the room is locked or full.
+/// when the room is locked or full. The parties of linked calls are brought into a room by
+/// `POST /conference-rooms/{id}/dial`; the message says so.
 #[utoipa::path(
     post,
     path = "/calls/{uuid}/move-to-room",

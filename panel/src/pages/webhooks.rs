@@ -38,14 +38,16 @@ pub(crate) async fn rotate_secret(Path(id): Path<String>, Change { visitor, .. }
 pub(crate) fn actions(visitor: &Visitor, id: &str) -> Markup {
     let address = format!("/settings/webhooks/{}", segment(id));
     html! {
-        form class="inline" method="post" action={ (address) "/test" } {
-            (visitor.token()) button type="submit" { "Send a test event" }
+        div class="controls" {
+            form class="inline" method="post" action={ (address) "/test" } {
+                (visitor.token()) button type="submit" class="plain" { "Send a test event" }
+            }
+            details class="ask" { summary { "New secret" }
+                p { (BOTH_SIGN) }
+                form class="inline" method="post" action={ (address) "/rotate-secret" } {
+                    (visitor.token()) button type="submit" class="danger" { "Replace the secret now" }
+                } }
         }
-        details class="ask" { summary { "New secret" }
-            p { (BOTH_SIGN) }
-            form class="inline" method="post" action={ (address) "/rotate-secret" } {
-                (visitor.token()) button type="submit" class="danger" { "Replace the secret now" }
-            } }
     }
 }
 

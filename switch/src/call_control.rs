@@ -367,7 +367,12 @@ impl CallControl {
         let redirect = diverting::take_target(live, &shared.directory, reason)?;
         diverting::follow(live, &shared.directory, &redirect, reason)?;
         let shown = redirected::shown(live, transferred, &mut shared.ids);
-        let dialled = Dialled { number: &redirect.target, call: Some(id), diverted: live.diverted.clone() };
+        let dialled = Dialled {
+            number: &redirect.target,
+            call: Some(id),
+            diverted: live.diverted.clone(),
+            device: None,
+        };
         let placed = self.placing(shared).place_forward(now, redirect.by, &shown, asked, dialled).ok()?;
         if let Onward::Room(goal) = &placed.onward
             && self.transfers.enter_room_of(id, goal, &mut self.calls)
@@ -582,6 +587,7 @@ impl CallControl {
             node: self.node,
             directory: &shared.directory,
             registrar: &shared.registrar,
+            gruus: &shared.gruus,
             calls: &self.calls,
             conferences: &mut self.conferences,
             billing: &mut self.billing,

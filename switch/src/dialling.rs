@@ -127,7 +127,7 @@ impl Dialler<'_> {
             number: Some(dial.caller_number.clone()),
             name: dial.caller_name.clone(),
         };
-        let dialled = Dialled { number: target, call: Some(before.call), diverted };
+        let dialled = Dialled { number: target, call: Some(before.call), diverted, device: None };
         let placed = self.0.place_forward(now, line.id, &shown, Asked::NOTHING, dialled);
         let Placement { facts, callee_policy: policy, srtp: (_, srtp), onward, forwards, diverted, .. } =
             placed.map_err(|refused| match (refused.status, refused.cause) {

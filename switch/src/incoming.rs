@@ -6,7 +6,7 @@ use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Method, Name, Request, StatusCode};
-use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration, reply_headers};
+use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration};
 use sidetone_sip::sdp::{KeySeed, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{LegKey, Reply, Ua};
@@ -17,6 +17,8 @@ use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::denied::{Denial, Denied};
+use crate::gruus::Gruus;
+use crate::ids::Ids;
 use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
 use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
@@ -37,6 +39,8 @@ pub(super) struct Requests<'a> {
     pub(super) ua: &'a mut Ua,
     pub(super) senders: &'a mut Senders,
     pub(super) registrar: &'a mut Registrar,
+    pub(super) gruus: &'a mut Gruus,
+    pub(super) ids: &'a mut Ids,
     pub(super) directory: &'a Directory,
     pub(super) calls: &'a CallTable,
     pub(super) conferences: &'a mut Conferences,
@@ -99,7 +103,7 @@ impl Requests<'_> {
         // A phone that was not registered does not know the state of the mailbox.
         let is_new = |binding: &&Binding| extension.notify_message_waiting && !known.contains(&binding.id);
         let new: Vec<Binding> = result.iter().flat_map(|all| all.iter()).filter(is_new).cloned().collect();
-        let (status, headers) = reply_headers(request, result.as_deref(), now);
+        let (status, headers) = self.gruus.reply_headers(request, result.as_deref(), now, &aor, self.ids);
         if is_registered {
             self.conferences.handle_input(self.now, conference::Input::Free(id));
         }

@@ -28,6 +28,7 @@ mod dialog_credentials;
 mod diverting;
 mod dtmf;
 mod ending;
+mod gruus;
 mod guess_alerts;
 mod hunt;
 mod ids;

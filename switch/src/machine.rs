@@ -382,6 +382,8 @@ impl Switch {
                     ua: &mut self.shared.ua,
                     senders: &mut self.senders,
                     registrar: &mut self.shared.registrar,
+                    gruus: &mut self.shared.gruus,
+                    ids: &mut self.shared.ids,
                     directory: &self.shared.directory,
                     calls: &self.control.calls,
                     conferences: &mut self.control.conferences,

@@ -23,7 +23,7 @@ use crate::linked_operations::{self, language_of};
 use crate::live::{Asked, LiveCall, MAX_FORWARDS};
 use crate::mixing::Recording;
 use crate::parking;
-use crate::placement::Refused;
+use crate::placement::{Dialled, Refused};
 use crate::referring::{self, NotTransferred, Refusal};
 use crate::requested::Requester;
 use crate::shared::Shared;
@@ -151,7 +151,8 @@ fn transfer(
     match to {
         TransferTarget::Number(number) => {
             let asked = Asked { max_forwards: MAX_FORWARDS, secure: false, anonymous: false };
-            let begun = referring::blind_to(now, (&number, asked), transfer, control, shared, silently);
+            let begun =
+                referring::blind_to(now, (Dialled::new(&number), asked), transfer, control, shared, silently);
             begun.map_err(|refused| match refused {
                 NotTransferred::Refused(refusal) => conflict(refusal),
                 NotTransferred::Unplaced(refused) => unplaced(&refused),

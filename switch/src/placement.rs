@@ -10,7 +10,7 @@ use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, OrganisationId};
 use sidetone_model::room::RoomConfig;
 use sidetone_model::time::Now;
 use sidetone_sip::message::{Host, NameAddr, Request, StatusCode, Uri};
-use sidetone_sip::registrar::Registrar;
+use sidetone_sip::registrar::{Device, Registrar};
 use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
 use crate::authentication::Sender;
@@ -19,6 +19,7 @@ use crate::call_table::CallTable;
 use crate::conference::{Goal, PinCaller};
 use crate::conference_adapter::Conferences;
 use crate::diverting;
+use crate::gruus::Gruus;
 use crate::hunt::{CallerId, Hunt, wants_privacy};
 use crate::ids::Ids;
 use crate::io::Forwards;
@@ -50,12 +51,14 @@ pub(super) struct Dialled<'a> {
     pub(super) call: Option<CallId>,
     /// The extensions that have forwarded the call.
     pub(super) diverted: Vec<Diversion>,
+    /// The only device of the extension that is called.
+    pub(super) device: Option<Device>,
 }
 
 impl<'a> Dialled<'a> {
     /// A number that a new call dials.
     pub(super) fn new(number: &'a str) -> Self {
-        Dialled { number, call: None, diverted: Vec::new() }
+        Dialled { number, call: None, diverted: Vec::new(), device: None }
     }
 }
 
@@ -83,6 +86,7 @@ pub(super) struct PlacementContext<'a> {
     pub(super) node: NodeId,
     pub(super) directory: &'a Directory,
     pub(super) registrar: &'a Registrar,
+    pub(super) gruus: &'a Gruus,
     pub(super) calls: &'a CallTable,
     pub(super) conferences: &'a mut Conferences,
     pub(super) billing: &'a mut Billing,
@@ -138,7 +142,13 @@ impl PlacementContext<'_> {
             Sender::Trunk(id) => Origin::Trunk(directory.trunk(*id).ok_or_else(Refused::stranger)?),
             Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
         };
-        self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), Dialled::new(dialled))
+        let uri = request.parsed_uri().ok().filter(|_| matches!(origin, Origin::Extension(_)));
+        let gruu = uri.and_then(|uri| self.gruus.target_of(&uri, dialled));
+        let to = match &gruu {
+            Some((number, device)) => Dialled { device: Some(*device), ..Dialled::new(number) },
+            None => Dialled::new(dialled),
+        };
+        self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)
     }
 
     /// Places the call that an extension transfers a party to, or that a program requested of it: within its dial plan
@@ -221,7 +231,7 @@ impl PlacementContext<'_> {
         asked: Asked,
         to: Dialled<'_>,
     ) -> Result<Placement, Refused> {
-        let Dialled { number: dialled, call, diverted } = to;
+        let Dialled { number: dialled, call, diverted, device } = to;
         let directory = self.directory;
         let route = match route(directory, origin, dialled) {
             Ok(route) => route,
@@ -241,7 +251,7 @@ impl PlacementContext<'_> {
                 self.place_into_room(now, &caller, room, facts, (asked, diverted))
             }
             Route { target: Target::Extension(callee), .. } => {
-                self.place_extension(now, &caller, callee, facts, (asked, dialled, diverted))
+                self.place_extension(now, &caller, callee, facts, (asked, device, dialled, diverted))
             }
             Route { target: Target::Outside(outside), organisation_id, .. } => {
                 let extension = caller.extension.ok_or_else(Refused::stranger)?;
@@ -317,7 +327,7 @@ impl PlacementContext<'_> {
         caller: &Caller<'_>,
         callee: &Extension,
         mut facts: Facts,
-        (asked, dialled, diverted): (Asked, &str, Vec<Diversion>),
+        (asked, device, dialled, diverted): (Asked, Option<Device>, &str, Vec<Diversion>),
     ) -> Result<Placement, Refused> {
         let directory = self.directory;
         let Asked { max_forwards, secure, .. } = asked;
@@ -328,7 +338,14 @@ impl PlacementContext<'_> {
         let aor = directory.aor(callee).ok_or_else(Refused::stranger)?;
         let mut bindings = self.registrar.lookup(&aor, now.instant);
         bindings.retain(|binding| !secure || binding.way().protocol.is_secure());
-        if let Some(reason) = diverting::at_once(callee, !bindings.is_empty()) {
+        if let Some(device) = device {
+            bindings.retain(|binding| device.is_of(&aor, binding));
+            let forbidden = callee.do_not_disturb.then_some(ForwardReason::DoNotDisturb);
+            let unreachable = bindings.is_empty().then_some(ForwardReason::Unregistered);
+            if let Some(reason) = forbidden.or(unreachable) {
+                return Err(unreached(reason, facts));
+            }
+        } else if let Some(reason) = diverting::at_once(callee, !bindings.is_empty()) {
             let forward = Forward { caller, extension: callee, reason, facts, asked, diverted };
             return self.forward(now, forward);
         }
@@ -350,7 +367,7 @@ impl PlacementContext<'_> {
             srtp: (caller.srtp, srtp_rule(callee.srtp)),
             onward: Onward::Bindings(diverting::mark(callees, &headers)),
             asked,
-            forwards: diverting::forwards(callee),
+            forwards: if device.is_some() { Forwards::default() } else { diverting::forwards(callee) },
             diverted,
         })
     }
@@ -367,7 +384,8 @@ impl PlacementContext<'_> {
         }
         let forwarder = Caller { extension: Some(extension), trunk: None, ..caller.clone() };
         let asked = Asked { max_forwards: asked.max_forwards.saturating_sub(1), ..asked };
-        let dialled = Dialled { number: target, call: Some(facts.call), diverted: diverted.clone() };
+        let dialled =
+            Dialled { number: target, call: Some(facts.call), diverted: diverted.clone(), device: None };
         match self.place_from(now, Origin::Extension(extension), forwarder, asked, dialled) {
             Ok(placed) => {
                 let facts = diverting::facts(facts, placed.facts, &placed.diverted);

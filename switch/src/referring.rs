@@ -75,7 +75,7 @@ pub(super) fn refer(
 ) {
     let accepted = match checked(leg, request, control, &shared.directory) {
         Ok((target, transfer)) => match target {
-            Target::Number(number) => blind(now, key, request, (number, transfer), control, shared),
+            Target::Number(number) => blind(now, key, request, (&number, transfer), control, shared),
             Target::Dialog(replaces) => attended(now, key, request, (&replaces, transfer), control, shared),
         },
         Err(refusal) => Err(refusal),
@@ -225,7 +225,7 @@ fn blind(
     now: Now,
     key: &ServerKey,
     request: &Request,
-    (number, transfer): (String, Transfer),
+    (number, transfer): (&str, Transfer),
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> Result<(), Refusal> {
@@ -235,7 +235,12 @@ fn blind(
     let (call, party) = transfer.by;
     let by = control.calls.get(call).and_then(|live| live.identity_of(party));
     let is_by_trunk = by.is_none_or(|by| by.extension.is_none());
-    match blind_to(now, (&number, Asked::of(request)), transfer, control, shared, accepted) {
+    let device = request.refer_to().ok().and_then(|to| shared.gruus.target_of(&to.uri, number));
+    let target = match &device {
+        Some((number, device)) if !is_by_trunk => Dialled { device: Some(*device), ..Dialled::new(number) },
+        _ => Dialled::new(number),
+    };
+    match blind_to(now, (target, Asked::of(request)), transfer, control, shared, accepted) {
         Ok(_) => Ok(()),
         Err(NotTransferred::Refused(refusal)) => Err(refusal),
         // A carrier learns no more, and its mistakes leave no records.
@@ -255,7 +260,7 @@ fn blind(
 /// Why the transfer does not begin.
 pub(super) fn blind_to(
     now: Now,
-    (number, asked): (&str, Asked),
+    (target, asked): (Dialled<'_>, Asked),
     transfer: Transfer,
     control: &mut CallControl,
     shared: &mut Shared,
@@ -270,7 +275,7 @@ pub(super) fn blind_to(
     // A trunk refers the extension itself.
     let by = identity(transfer.by).and_then(|by| by.extension);
     let extension = by.or(shown.extension).ok_or(gone)?;
-    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, Dialled::new(number));
+    let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, target);
     let placement = placed.map_err(|refused| NotTransferred::Unplaced(Box::new(refused)))?;
     let Placement { facts, callee_policy, srtp: (_, srtp), onward, forwards, diverted, .. } = placement;
     let (callees, hunt) = match onward {

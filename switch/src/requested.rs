@@ -183,7 +183,7 @@ impl<'a> Requester<'a> {
             return refused(404, HangupCause::UnallocatedNumber);
         };
         let shown = LegIdentity::of(self.0.ids.leg(), caller);
-        let dialled = Dialled { number, call: Some(facts.call), diverted: Vec::new() };
+        let dialled = Dialled { number, call: Some(facts.call), ..Dialled::new(number) };
         match self.0.place_transfer(now, caller.id, &shown, Asked::NOTHING, dialled) {
             Ok(placed) => Continued::Placed(Box::new(placed)),
             Err(refusal) => refused(refusal.status.as_u16(), refusal.cause),

@@ -8,6 +8,7 @@ use sidetone_sip::registrar::{Registrar, RegistrarConfig};
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Reply, Ua};
 
+use crate::gruus::Gruus;
 use crate::ids::Ids;
 use crate::phone_messages::PhoneMessages;
 use crate::routing::Directory;
@@ -15,11 +16,12 @@ use crate::subscriptions::Subscriptions;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 
-/// Transactions and dialogs, bindings, the directory, access to trunks, ids, outputs, subscriptions and messages of
+/// Transactions and dialogs, bindings and the addresses of devices, the directory, access to trunks, ids, outputs, subscriptions and messages of
 /// phones. No calls.
 pub(super) struct Shared {
     pub(super) ua: Ua,
     pub(super) registrar: Registrar,
+    pub(super) gruus: Gruus,
     pub(super) directory: Arc<Directory>,
     pub(super) trunks: TrunkAccess,
     pub(super) ids: Ids,
@@ -40,6 +42,7 @@ impl Shared {
         Shared {
             ua,
             registrar: Registrar::new(RegistrarConfig { qualify, ..RegistrarConfig::default() }),
+            gruus: Gruus::default(),
             directory,
             trunks,
             ids,

@@ -186,6 +186,12 @@ impl Uri {
         self.params.iter().find(|p| same(&p.name, name)).map(|p| p.value.as_deref().unwrap_or(""))
     }
 
+    /// The value of a parameter with its `%` escapes decoded; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn param_decoded(&self, name: &str) -> Option<String> {
+        self.param(name).map(|value| String::from_utf8_lossy(&unescape(value)).into_owned())
+    }
+
     /// The text after `?`.
     #[must_use]
     pub fn headers(&self) -> Option<&str> {

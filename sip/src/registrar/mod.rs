@@ -7,6 +7,7 @@
 //! Not here: whether the sender may register this address; the switch authenticates first.
 
 mod binding;
+mod gruu;
 mod lost;
 mod machine;
 mod pace;
@@ -15,6 +16,7 @@ mod request;
 mod saved;
 
 pub use binding::{Binding, BindingId};
+pub use gruu::{Device, GruuKey};
 pub use machine::{Input, Output, Registrar, RegistrarConfig, RemovalReason};
 pub use reachability::{BindingState, ProbeResult, Reachability};
 pub use request::{ContactUpdate, Contacts, RegisterError, Registration, reply, reply_headers};

@@ -8,8 +8,8 @@ use crate::flow::Flow;
 use crate::message::{
     Contacts as ContactHeaders, Headers, Name, NameAddr, Request, Response, StatusCode, Uri, write_quoted,
 };
-use crate::registrar::Binding;
 use crate::registrar::binding::seconds_up;
+use crate::registrar::{Binding, GruuKey};
 
 /// The content of a REGISTER.
 #[derive(Clone, Debug)]
@@ -147,18 +147,20 @@ impl ContactUpdate {
 /// The response to a REGISTER: a 200 with every binding and its remaining time, or the refusal. The caller
 /// still has to set a To tag.
 pub fn reply(request: &Request, result: Result<&[Binding], &RegisterError>, now: Instant) -> Response {
-    let (status, headers) = reply_headers(request, result, now);
+    let (status, headers) = reply_headers(request, result, now, None);
     let mut response = Response::reply_to(request, status);
     let refused = response.headers_mut().overlay(&headers).is_err();
     debug_assert!(!refused, "a handful of lines fits");
     response
 }
 
-/// The status of the response to a REGISTER, and the headers that it adds to those of every response.
+/// The status of the response to a REGISTER, and the headers that it adds to those of every response. With `gruus`, the
+/// key and the address of record, devices that ask for it get their GRUUs (RFC 5627 §5.2).
 pub fn reply_headers(
     request: &Request,
     result: Result<&[Binding], &RegisterError>,
     now: Instant,
+    gruus: Option<(&mut GruuKey, &str)>,
 ) -> (StatusCode, Headers) {
     let mut headers = Headers::new();
     let bindings = match result {
@@ -170,8 +172,10 @@ pub fn reply_headers(
             return (error.status(), headers);
         }
     };
+    let mut gruus = gruus.filter(|_| request.headers().lists(Name::Supported, "gruu"));
     for binding in bindings {
-        push(&mut headers, Name::Contact, Contact { binding, now });
+        let gruu = gruus.as_mut().and_then(|(key, aor)| key.contact_params(aor, binding));
+        push(&mut headers, Name::Contact, Contact { binding, now, gruu: gruu.as_deref().unwrap_or("") });
     }
     // RFC 3327 §5.3: the phone learns the path of its registration.
     headers.copy_from(request.headers(), Name::Path);
@@ -193,11 +197,13 @@ fn shortened(text: &str) -> &str {
 struct Contact<'a> {
     binding: &'a Binding,
     now: Instant,
+    /// Its GRUUs, as parameters.
+    gruu: &'a str,
 }
 
 impl fmt::Display for Contact<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Contact { binding, now } = self;
+        let Contact { binding, now, gruu } = self;
         write!(f, "<{}>;expires={}", binding.contact, seconds_up(binding.expires_in(*now)))?;
         if binding.q_permille < Q_PERMILLE_MAX {
             write!(f, ";q=0.{:03}", binding.q_permille)?;
@@ -209,7 +215,7 @@ impl fmt::Display for Contact<'_> {
         if let Some(reg_id) = binding.reg_id {
             write!(f, ";reg-id={reg_id}")?;
         }
-        Ok(())
+        f.write_str(gruu)
     }
 }
 

@@ -15,6 +15,7 @@ mod endings;
 mod flooding;
 mod forwarded_targets;
 mod forwarding;
+mod gruus;
 mod hunting;
 mod interop;
 mod kept_bindings;

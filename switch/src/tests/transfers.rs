@@ -44,7 +44,7 @@ impl Desk {
         Desk { net, leg }
     }
 
-    fn refer(&mut self, extra: Extra) {
+    pub(super) fn refer(&mut self, extra: Extra) {
         let now = self.net.now();
         self.net.phone.request_within(now, self.leg, Method::Refer, &extra).unwrap();
         self.net.run();

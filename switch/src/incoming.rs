@@ -39,8 +39,8 @@ pub(super) struct Requests<'a> {
     pub(super) ua: &'a mut Ua,
     pub(super) senders: &'a mut Senders,
     pub(super) registrar: &'a mut Registrar,
-    pub(super) gruus: &'a mut Gruus,
-    pub(super) ids: &'a mut Ids,
+    /// With the source of their key.
+    pub(super) gruus: (&'a mut Gruus, &'a mut Ids),
     pub(super) directory: &'a Directory,
     pub(super) calls: &'a CallTable,
     pub(super) conferences: &'a mut Conferences,
@@ -103,7 +103,8 @@ impl Requests<'_> {
         // A phone that was not registered does not know the state of the mailbox.
         let is_new = |binding: &&Binding| extension.notify_message_waiting && !known.contains(&binding.id);
         let new: Vec<Binding> = result.iter().flat_map(|all| all.iter()).filter(is_new).cloned().collect();
-        let (status, headers) = self.gruus.reply_headers(request, result.as_deref(), now, &aor, self.ids);
+        let (gruus, ids) = &mut self.gruus;
+        let (status, headers) = gruus.reply_headers(request, result.as_deref(), now, &aor, ids);
         if is_registered {
             self.conferences.handle_input(self.now, conference::Input::Free(id));
         }

@@ -16,8 +16,8 @@ use crate::subscriptions::Subscriptions;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 
-/// Transactions and dialogs, bindings and the addresses of devices, the directory, access to trunks, ids, outputs, subscriptions and messages of
-/// phones. No calls.
+/// Transactions and dialogs, bindings and the addresses of devices, the directory, access to trunks, ids, outputs,
+/// subscriptions and messages of phones. No calls.
 pub(super) struct Shared {
     pub(super) ua: Ua,
     pub(super) registrar: Registrar,

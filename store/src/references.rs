@@ -59,6 +59,29 @@ impl WriteTransaction {
         }
         if wrong.is_empty() { Ok(()) } else { Err(Problem::InvalidRequest(wrong)) }
     }
+
+    /// Refuses to delete what phone numbers of the organisation lead to.
+    pub(super) async fn refuse_if_dialled(
+        &mut self,
+        organisation: &str,
+        destination: String,
+        what: &str,
+    ) -> Result<(), Problem> {
+        let numbers = sql("SELECT number FROM numbers WHERE destination_id = $1 AND organisation_id = $2
+             ORDER BY number")
+        .bind(destination)
+        .bind(organisation)
+        .fetch_all(&mut *self.transaction)
+        .await
+        .map_err(StoreError::from)?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let numbers = named(&numbers, "number")?;
+        Err(Problem::Conflict(format!(
+            "the phone numbers {numbers} lead to the {what}: let them lead elsewhere first"
+        )))
+    }
 }
 
 /// The problem of a request that names an organisation that does not exist.

@@ -47,7 +47,11 @@ fn after(visitor: &Visitor, done: Result<Value, Failure>) -> Response {
 async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
     let calls = visitor.client.get(&format!("/calls?limit={LISTED_MAX}")).await?;
     let shows_rooms = visitor.me.may("conferences:read");
-    let rooms = if shows_rooms { visitor.client.get("/conferences?limit=200").await? } else { Value::Null };
+    let rooms = if shows_rooms {
+        visitor.client.get(&format!("/conferences?limit={LISTED_MAX}")).await?
+    } else {
+        Value::Null
+    };
     let events = if shows_rooms { "call.*,conference.updated" } else { "call.*" };
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
@@ -64,9 +68,7 @@ fn calls_part(visitor: &Visitor, calls: &Value) -> Markup {
                 (columns(&["Started", "Direction", "From", "To", "State", "Parties", ""]))
                 tbody { @for call in items(calls) { (call_row(visitor, call)) } }
             } }
-            @if calls["total"].as_u64().is_some_and(|total| total > LISTED_MAX) {
-                p class="soft" { (LISTED_MAX) " of them are shown." }
-            }
+            (of_total(calls))
         }
     }
 }
@@ -119,12 +121,20 @@ fn rooms_part(rooms: &Value) -> Markup {
     html! {
         h2 { "Live rooms" }
         @if items(rooms).is_empty() { p class="empty" { "No room is live." } } @else {
-            div class="scroll" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Live rooms" { table {
                 (columns(&["Room", "#Members", "Talking", "Since", "State"]))
                 tbody { @for room in items(rooms) { (room_row(room)) } }
             } }
+            (of_total(rooms))
         }
     }
+}
+
+/// How many are shown, where that is not all.
+fn of_total(list: &Value) -> Markup {
+    let shown = items(list).len();
+    let total = list["total"].as_u64().filter(|total| *total > shown as u64);
+    html! { @if let Some(total) = total { p class="soft" { (shown) " of " (total) " are shown." } } }
 }
 
 fn room_row(room: &Value) -> Markup {
@@ -161,5 +171,17 @@ pub(crate) fn states(room: &Value) -> Markup {
 /// The kinds of events after which the page is read again.
 pub(crate) const KINDS: &str = "call.ringing call.answered call.ended call.conferenced call.media_warning \
                                 conference.updated stream.gap";
-/// Calls that are listed.
+/// Calls and rooms that are listed.
 const LISTED_MAX: u64 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_not_whole_says_so() {
+        let rooms = |total: u64| json!({ "total": total, "items": [{ "room": "1", "room_name": "Board" }] });
+        assert!(rooms_part(&rooms(7)).into_string().contains("1 of 7 are shown."));
+        assert!(!rooms_part(&rooms(1)).into_string().contains("are shown"));
+    }
+}

@@ -157,19 +157,7 @@ impl Store {
         let mut write = self.write().await?;
         let (extension, _) = write.extension_inside(scope, id).await?;
         let organisation = extension.organisation_id.to_string();
-        let numbers = sql("SELECT number FROM numbers WHERE destination_id = $1 AND organisation_id = $2
-             ORDER BY number")
-        .bind(id.to_string())
-        .bind(&organisation)
-        .fetch_all(&mut *write.transaction)
-        .await
-        .map_err(StoreError::from)?;
-        if !numbers.is_empty() {
-            let numbers = named(&numbers, "number")?;
-            return Err(Problem::Conflict(format!(
-                "the phone numbers {numbers} lead to the extension: let them lead elsewhere first"
-            )));
-        }
+        write.refuse_if_dialled(&organisation, id.to_string(), "extension").await?;
         let agents = sql("SELECT name FROM agents WHERE extension_id = $1 AND organisation_id = $2")
             .bind(id.to_string())
             .bind(&organisation)

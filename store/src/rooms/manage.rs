@@ -13,7 +13,6 @@ use uuid::Uuid;
 use crate::columns::parsed;
 use crate::listing::Table;
 use crate::paging::SortColumn;
-use crate::references::named;
 use crate::rooms::rows::{complete, room, room_search};
 use crate::sql::sql;
 use crate::{Change, Store, StoreError, WriteTransaction};
@@ -106,19 +105,7 @@ impl Rooms for Store {
             let mut write = self.write().await?;
             let room = write.room_as_expected(scope, id, expected).await?;
             let organisation = room.organisation_id.to_string();
-            let numbers = sql("SELECT number FROM numbers WHERE destination_id = $1 AND organisation_id = $2
-                 ORDER BY number")
-            .bind(id.to_string())
-            .bind(&organisation)
-            .fetch_all(&mut *write.transaction)
-            .await
-            .map_err(StoreError::from)?;
-            if !numbers.is_empty() {
-                let numbers = named(&numbers, "number")?;
-                return Err(Problem::Conflict(format!(
-                    "the phone numbers {numbers} lead to the room: let them lead elsewhere first"
-                )));
-            }
+            write.refuse_if_dialled(&organisation, id.to_string(), "room").await?;
             let statement = sql("DELETE FROM conference_rooms WHERE id = $1 AND organisation_id = $2")
                 .bind(id.to_string())
                 .bind(organisation);

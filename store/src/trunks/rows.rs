@@ -8,7 +8,7 @@ use crate::columns::{
     instant, items, networks, networks_text, number, number_opt, parsed, parsed_opt, word, word_opt,
 };
 use crate::search::searchable;
-use crate::sql::{Row, sql};
+use crate::sql::{Query, Row, sql};
 use crate::{Change, StoreError, WriteTransaction};
 
 impl WriteTransaction {
@@ -17,45 +17,14 @@ impl WriteTransaction {
         trunk: &TrunkRecord,
         password: &Secret,
     ) -> Result<(), StoreError> {
-        sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority, username, password,
-             realm, register, short_numbers, search, created_at_us, updated_at_us, strict_source, max_call_seconds,
-             srtp, backup_addresses, outbound_proxy, from_domain,
+        let statement = sql("INSERT INTO trunks (id, organisation_id, name, address, accept_from, priority,
+             username, password, realm, register, short_numbers, search, created_at_us,
+             updated_at_us, strict_source, max_call_seconds, srtp, backup_addresses, outbound_proxy, from_domain,
              country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
              progress_seconds, qualify_seconds, transfers)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15, $16, $17, $18, $19, $20,
-             $21, $22, $23, $24, $25, $26, $27, $28)")
-        .bind(trunk.id.to_string())
-        .bind(trunk.organisation_id.map(|owner| owner.to_string()))
-        .bind(&trunk.name)
-        .bind(&trunk.address)
-        .bind(networks_text(&trunk.accept_from))
-        .bind(i64::from(trunk.priority))
-        .bind(&trunk.username)
-        .bind(&password.0)
-        .bind(&trunk.realm)
-        .bind(trunk.register)
-        .bind(trunk.short_numbers.join(","))
-        .bind(search(trunk))
-        .bind(trunk.created_at.as_micros())
-        .bind(trunk.strict_source.map(StrictSource::as_str))
-        .bind(trunk.max_call_seconds.map(i64::from))
-        .bind(trunk.srtp.as_str())
-        .bind(trunk.interop.backup_addresses.join(","))
-        .bind(&trunk.interop.outbound_proxy)
-        .bind(&trunk.interop.from_domain)
-        .bind(&trunk.interop.country_code)
-        .bind(&trunk.interop.national_prefix)
-        .bind(trunk.interop.inbound_numbers.as_str())
-        .bind(trunk.interop.outbound_numbers.as_str())
-        .bind(trunk.interop.codecs.join(","))
-        .bind(trunk.interop.headers.join("\n"))
-        .bind(i64::from(trunk.interop.progress_seconds))
-        .bind(i64::from(trunk.interop.qualify_seconds))
-        .bind(i64::from(trunk.interop.transfers))
-        .execute(&mut *self.transaction)
-        .await?;
-        self.note(Change::Created);
-        Ok(())
+             $21, $22, $23, $24, $25, $26, $27, $28)");
+        self.write_trunk(statement, trunk, password, Change::Created).await
     }
 
     pub(super) async fn update_trunk(
@@ -63,44 +32,56 @@ impl WriteTransaction {
         trunk: &TrunkRecord,
         password: &Secret,
     ) -> Result<(), StoreError> {
-        sql("UPDATE trunks SET organisation_id = $1, name = $2, address = $3, accept_from = $4, priority = $5,
-             username = $6, password = $7, realm = $8, register = $9, short_numbers = $10, search = $11,
-             updated_at_us = $12, strict_source = $14, max_call_seconds = $15, srtp = $16,
+        let statement = sql("UPDATE trunks SET organisation_id = $2, name = $3, address = $4, accept_from = $5,
+             priority = $6, username = $7, password = $8, realm = $9, register = $10, short_numbers = $11, search = $12,
+             updated_at_us = $13, strict_source = $14, max_call_seconds = $15, srtp = $16,
              backup_addresses = $17, outbound_proxy = $18, from_domain = $19, country_code = $20,
              national_prefix = $21, inbound_numbers = $22, outbound_numbers = $23, codecs = $24, headers = $25,
              progress_seconds = $26, qualify_seconds = $27, transfers = $28
-             WHERE id = $13")
-        .bind(trunk.organisation_id.map(|owner| owner.to_string()))
-        .bind(&trunk.name)
-        .bind(&trunk.address)
-        .bind(networks_text(&trunk.accept_from))
-        .bind(i64::from(trunk.priority))
-        .bind(&trunk.username)
-        .bind(&password.0)
-        .bind(&trunk.realm)
-        .bind(trunk.register)
-        .bind(trunk.short_numbers.join(","))
-        .bind(search(trunk))
-        .bind(trunk.updated_at.as_micros())
-        .bind(trunk.id.to_string())
-        .bind(trunk.strict_source.map(StrictSource::as_str))
-        .bind(trunk.max_call_seconds.map(i64::from))
-        .bind(trunk.srtp.as_str())
-        .bind(trunk.interop.backup_addresses.join(","))
-        .bind(&trunk.interop.outbound_proxy)
-        .bind(&trunk.interop.from_domain)
-        .bind(&trunk.interop.country_code)
-        .bind(&trunk.interop.national_prefix)
-        .bind(trunk.interop.inbound_numbers.as_str())
-        .bind(trunk.interop.outbound_numbers.as_str())
-        .bind(trunk.interop.codecs.join(","))
-        .bind(trunk.interop.headers.join("\n"))
-        .bind(i64::from(trunk.interop.progress_seconds))
-        .bind(i64::from(trunk.interop.qualify_seconds))
-        .bind(i64::from(trunk.interop.transfers))
-        .execute(&mut *self.transaction)
-        .await?;
-        self.note(Change::Changed);
+             WHERE id = $1");
+        self.write_trunk(statement, trunk, password, Change::Changed).await
+    }
+
+    /// Binds the columns in the order of both statements; a new trunk was created when it was updated.
+    async fn write_trunk(
+        &mut self,
+        statement: Query,
+        trunk: &TrunkRecord,
+        password: &Secret,
+        change: Change,
+    ) -> Result<(), StoreError> {
+        statement
+            .bind(trunk.id.to_string())
+            .bind(trunk.organisation_id.map(|owner| owner.to_string()))
+            .bind(&trunk.name)
+            .bind(&trunk.address)
+            .bind(networks_text(&trunk.accept_from))
+            .bind(i64::from(trunk.priority))
+            .bind(&trunk.username)
+            .bind(&password.0)
+            .bind(&trunk.realm)
+            .bind(trunk.register)
+            .bind(trunk.short_numbers.join(","))
+            .bind(search(trunk))
+            .bind(trunk.updated_at.as_micros())
+            .bind(trunk.strict_source.map(StrictSource::as_str))
+            .bind(trunk.max_call_seconds.map(i64::from))
+            .bind(trunk.srtp.as_str())
+            .bind(trunk.interop.backup_addresses.join(","))
+            .bind(&trunk.interop.outbound_proxy)
+            .bind(&trunk.interop.from_domain)
+            .bind(&trunk.interop.country_code)
+            .bind(&trunk.interop.national_prefix)
+            .bind(trunk.interop.inbound_numbers.as_str())
+            .bind(trunk.interop.outbound_numbers.as_str())
+            .bind(trunk.interop.codecs.join(","))
+            .bind(trunk.interop.headers.join("\n"))
+            .bind(i64::from(trunk.interop.progress_seconds))
+            .bind(i64::from(trunk.interop.qualify_seconds))
+            .bind(i64::from(trunk.interop.transfers))
+            .execute(&mut *self.transaction)
+            .await?;
+        self.note(change);
         Ok(())
     }
 }

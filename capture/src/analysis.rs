@@ -1,13 +1,11 @@
 //! The result of an analysis, in the JSON structure of `analyze`.
 
-use std::ops::Deref;
-
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sidetone_call::quality::{self, WallClock};
 use sidetone_call::quality_rtcp;
 use sidetone_media::rtcp::RtcpView;
-use sidetone_media::session::{Evidence, Figures, Report, Value};
+use sidetone_media::session::{Evidence, Figures, Report};
 use sidetone_media::verdict::Party;
 use sidetone_model::call::HangupCause;
 use sidetone_model::failure::Failure;
@@ -15,6 +13,7 @@ use sidetone_model::media_quality::{FarEnd, LegQuality, LegSide, RoundTrip};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
 
+use super::call_leg::{CallLeg, ValueReport};
 use super::explained;
 use super::ladder::Ladder;
 use super::registrations::RegistrationReport;
@@ -139,32 +138,6 @@ pub struct CallReport {
     /// Everything that is known of the caller's leg, in the API's form.
     #[serde(flatten, serialize_with = "explained::call")]
     pub leg: CallLeg,
-}
-
-/// The leg that a call is judged by: the caller's; in a trace, the traced leg.
-#[derive(Debug, PartialEq, Eq)]
-pub struct CallLeg {
-    /// The report of its session.
-    pub report: Box<Report>,
-    /// Which side of the call it is.
-    pub side: LegSide,
-    /// The sentence about the call when that is not about its media: it was not answered.
-    pub words: Option<String>,
-}
-
-impl CallLeg {
-    /// The caller's leg.
-    pub fn of_caller(report: Box<Report>) -> Self {
-        CallLeg { report, side: LegSide::A, words: None }
-    }
-}
-
-impl Deref for CallLeg {
-    type Target = Report;
-
-    fn deref(&self) -> &Report {
-        &self.report
-    }
 }
 
 impl CallReport {
@@ -477,20 +450,6 @@ impl Serialize for EvidenceReport {
             }
         }
         map.end()
-    }
-}
-
-/// A figure of a rule.
-pub(super) struct ValueReport<'a>(pub(super) &'a Value);
-
-impl Serialize for ValueReport<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Hundredths(number) => serializer.serialize_f64(number.as_f64()),
-            Value::Integer(number) => serializer.serialize_i64(*number),
-            Value::Text(text) => serializer.serialize_str(text),
-        }
     }
 }
 

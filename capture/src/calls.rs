@@ -11,7 +11,8 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::message::{Datagram, Message, Method, parse_datagram};
 use sidetone_sip::sdp::SessionDescription;
 
-use super::analysis::{CallLeg, CallReport, EvidenceReport, Shared, verdict, worse};
+use super::analysis::{CallReport, EvidenceReport, Shared, verdict, worse};
+use super::call_leg::CallLeg;
 use super::dialog::{Announcement, Dialog, announcements};
 use super::embedded_sdp::described;
 use super::flows::Binding;

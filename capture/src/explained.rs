@@ -12,7 +12,7 @@ use sidetone_media::verdict::{self, Explanation, Party, RULES_VERSION, RuleCheck
 use sidetone_model::media_quality::{Affected, InboundMedia, LegAddresses, OutboundMedia};
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
 
-use super::analysis::{CallLeg, ValueReport};
+use super::call_leg::{CallLeg, ValueReport};
 
 /// Adds to a call what the API reports of the leg that it is judged by.
 pub(super) fn call<S: Serializer>(leg: &CallLeg, serializer: S) -> Result<S::Ok, S::Error> {

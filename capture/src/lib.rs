@@ -8,6 +8,7 @@
 mod accumulator;
 mod analysis;
 mod attempt;
+mod call_leg;
 mod calls;
 mod clock_inference;
 mod compose;
@@ -53,8 +54,9 @@ mod trace_replay;
 mod turn_protocol;
 
 pub use analysis::{
-    Analysis, CallDirection, CallLeg, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
+    Analysis, CallDirection, CallReport, EvidenceReport, Head, Skipped, StreamReport, StreamRtcp,
 };
+pub use call_leg::CallLeg;
 pub use compose::{CALLS_MAX, STAGGER_MS, compose, compose_calls, scenario_of_call};
 pub use engine::{Engine, EngineOptions, FinishedCall};
 pub use excerpt::{Excerpt, ExcerptStream, Splitter, each_frame};

@@ -9,8 +9,9 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 
 use super::analysis::{
-    Analysis, CallLeg, CallReport, EvidenceReport, Shared, Skipped, StreamFacts, StreamReport, verdict,
+    Analysis, CallReport, EvidenceReport, Shared, Skipped, StreamFacts, StreamReport, verdict,
 };
+use super::call_leg::CallLeg;
 use super::gzip::Plain;
 use super::ladder::Ladder;
 use super::outcome::{Broken, Outcome};

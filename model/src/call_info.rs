@@ -2,7 +2,7 @@
 
 use crate::directory::Secret;
 use crate::ids::OrganisationId;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::rules::Rule;
 
 /// An organisation's call-info URL, and the secret for signing the requests.

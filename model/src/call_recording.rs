@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::ids::{CallId, CallRecordingId, OrganisationId, TeamId};
 use crate::live_call::LiveCall;
 use crate::open_file::OpenFile;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// A recording of a call.

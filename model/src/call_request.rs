@@ -10,7 +10,7 @@ use crate::call_fields::GivenFields;
 use crate::call_operation::CallOperation;
 use crate::ids::{CallId, CallRequestId, ExtensionId, OrganisationId, TeamId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::{FieldProblem, Problem};
 use crate::time::Timestamp;
 

@@ -10,7 +10,7 @@ use crate::language::Language;
 use crate::listing::Listing;
 use crate::message_waiting::MessageWaiting;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// An extension, without its password.

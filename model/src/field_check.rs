@@ -6,7 +6,7 @@
 use uuid::Uuid;
 
 use crate::ids::OrganisationId;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// A value of a request and its rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

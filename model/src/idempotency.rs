@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// Identifies one request: its sender, its `Idempotency-Key`, its path, and its content.

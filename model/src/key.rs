@@ -6,7 +6,7 @@ use crate::directory::Secret;
 use crate::ids::{ApiKeyId, OrganisationId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// A stored key as lists show it.

@@ -2,7 +2,7 @@
 
 use crate::media_quality::LegTrace;
 use crate::open_file::OpenFile;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// The traces stored on a node.
 pub trait LegTraces: Send + Sync {

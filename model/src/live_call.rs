@@ -11,7 +11,7 @@ use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, CallId, CallRecordingId, ExtensionId, LegId, OrganisationId, TeamId, TrunkId};
 use crate::media_quality::MediaWarning;
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 words! {

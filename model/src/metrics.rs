@@ -1,6 +1,6 @@
 //! The metrics of a running engine: counters, gauges and times, as Prometheus defines them.
 
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// One metric with all its label sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::directory::{Destination, DestinationKind};
 use crate::ids::{NumberId, OrganisationId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 

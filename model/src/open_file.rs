@@ -1,6 +1,6 @@
 //! A file of this node that is read in pieces.
 
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// An open recording or trace: it stays readable even if the file is deleted.

@@ -10,7 +10,7 @@ use crate::language::Language;
 use crate::listing::Listing;
 use crate::money::{Amount, Currency};
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::FieldProblem;
 use crate::time::Timestamp;
 

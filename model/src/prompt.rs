@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::ids::OrganisationId;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 macro_rules! prompts {

@@ -3,7 +3,7 @@
 use crate::access::Scope;
 use crate::ids::OrganisationId;
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::rating::{Account, Rate, RateFilter};
 use crate::time::Timestamp;
 

@@ -6,7 +6,7 @@ use crate::access::Scope;
 use crate::event::{Event, EventKind};
 use crate::ids::{ConferenceSessionId, OrganisationId, RoomId};
 use crate::open_file::OpenFile;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::room::RoomName;
 use crate::time::Timestamp;
 

@@ -8,7 +8,7 @@ use crate::access::Scope;
 use crate::call::words;
 use crate::ids::{ExtensionId, OrganisationId, TeamId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::quality::Hundredths;
 use crate::time::Timestamp;
 

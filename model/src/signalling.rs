@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, OrganisationId};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// The SIP messages of all dialogs of a call, in the order in which this node received and sent them.

@@ -6,7 +6,7 @@ use crate::access::Scope;
 use crate::ids::{AgentId, ExtensionId, OrganisationId, TeamId, UserId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// A part of an organisation whose records its supervisors and agents see.

@@ -9,7 +9,7 @@ use crate::directory::{Network, Secret, Srtp, StrictSource};
 use crate::ids::{OrganisationId, TrunkId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::FieldProblem;
 use crate::public_address::{is_documentation, is_public};
 use crate::time::Timestamp;

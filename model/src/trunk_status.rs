@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::call::words;
 use crate::ids::TrunkId;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::quality::Hundredths;
 use crate::time::Timestamp;
 

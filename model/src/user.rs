@@ -11,7 +11,7 @@ use crate::directory::Secret;
 use crate::ids::{OrganisationId, TeamId, UserId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// A user, without the password.

@@ -43,6 +43,12 @@ fn finds_every_kind_of_import() {
         ("path in a macro call", "pub struct A;\nfn f() { println!(\"{}\", [super::b::B::ONE; 1]) }", true),
         ("path in a macro between items", "pub struct A;\nmade! { fn f() { crate::b::make() } }", true),
         ("path in an attribute", "#[schema(value = super::b::B)]\npub struct A;", true),
+        (
+            "path in a text of an attribute",
+            "use crate::b;\n#[serde(default = \"b::make\")]\npub struct A;",
+            true,
+        ),
+        ("a text of an attribute", "use crate::b;\n#[doc(alias = \"b and more\")]\npub struct A;", false),
         ("use in a function", "pub struct A;\nfn f() { use crate::b::make; make() }", true),
         ("use in an inline module", "pub struct A;\nmod inner { use super::super::b::B; }", true),
         ("code of the parent", "use super::Own;\npub struct A;", false),

@@ -191,6 +191,23 @@ impl Walk<'_> {
         self.mention(path, line);
     }
 
+    /// The paths in texts of an attribute, as serde has them: `serialize_with = "module::function"`.
+    fn strings(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.strings(group.stream()),
+                TokenTree::Literal(text) => {
+                    let line = text.span().start().line;
+                    let text = syn::parse_str::<syn::LitStr>(&text.to_string());
+                    if let Some(Ok(path)) = text.ok().map(|text| text.parse::<syn::Path>()) {
+                        self.mention(segments(&path), line);
+                    }
+                }
+                TokenTree::Ident(_) | TokenTree::Punct(_) => (),
+            }
+        }
+    }
+
     fn mention(&mut self, path: Vec<String>, line: usize) {
         if !path.is_empty() {
             self.module.mentions.push(Mention { path, line });
@@ -282,6 +299,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
         if let syn::Meta::List(list) = &attribute.meta {
             self.tokens(list.tokens.clone());
+            self.strings(list.tokens.clone());
         }
     }
 }

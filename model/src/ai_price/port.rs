@@ -4,7 +4,7 @@ use crate::access::Scope;
 use crate::ai_price::{AiPrice, AiPriceKind};
 use crate::ids::{AiPriceId, OrganisationId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// A filter of prices; every given condition must hold.

@@ -4,7 +4,7 @@ use crate::access::Scope;
 use crate::conversation::{Conversation, ConversationDraft};
 use crate::ids::{AgentId, CallId, ConversationId, OrganisationId, TeamId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// The stored conversations.

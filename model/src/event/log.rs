@@ -6,7 +6,7 @@ use crate::event::envelope::{PlacedEvent, Position};
 use crate::event::stream::StreamedEvent;
 use crate::event::viewers::EventReader;
 use crate::ids::EventId;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// The next part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

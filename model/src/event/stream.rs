@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::access::Permission;
 use crate::event::{Event, EventKind, EventPatterns, EventReader, EventViewers, PlacedEvent, Position};
 use crate::ids::{EventId, OrganisationId, TeamId};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// Which events one stream shows.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::words;
 use crate::ids::{CallId, OrganisationId, TeamId};
 use crate::media_quality::{Affected, Blame, CalleeQuality, InboundMedia, OutboundMedia, RuleCheck};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::quality::{MediaVerdict, Quality};
 use crate::time::Timestamp;
 

@@ -4,7 +4,7 @@ use crate::cdr::Cdr;
 use crate::failure;
 use crate::media_quality::call::{CallQuality, NO_MEDIA, QualityState};
 use crate::media_quality::callee::{CalleeQuality, FIGURES_ALONE};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::quality::MediaVerdict;
 
 impl CallQuality {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, NoteId, OrganisationId, TeamId};
 use crate::note::rules::Outcome;
 use crate::note::{Acknowledgement, Note, NoteChannel, NoteLevel, NoteSource, NoteStatus};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::room::RoomName;
 use crate::time::Timestamp;
 

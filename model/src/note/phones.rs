@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::ids::{CallId, ExtensionId, LegId, NoteId, OrganisationId, TeamId};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 
 /// The phones of live calls and of extensions.
 pub trait Phones: Send + Sync {

@@ -6,7 +6,7 @@ use crate::access::Scope;
 use crate::ids::{CallId, ExtensionId, LegId, NoteId, RoomId};
 use crate::note::{Note, NoteChannel, NoteLevel, NoteRecord, NoteSource, NoteStatus};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 
 /// Notes to phones, and their results.

@@ -10,7 +10,7 @@ use crate::access::{Scope, Who};
 use crate::call::words;
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, OrganisationId, RoomId, TeamId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::{FieldProblem, Problem};
 use crate::prompt::SoundName;
 use crate::room::{DialKind, DialRequest, Role, RoomDialled, RoomName};

@@ -7,7 +7,7 @@ use crate::access::Scope;
 use crate::call::words;
 use crate::ids::{AgentId, ConferenceSessionId, RoomId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::room::Role;
 use crate::time::Timestamp;
 

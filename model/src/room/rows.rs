@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::{Event, EventViewers};
 use crate::ids::{ConferenceSessionId, NodeId, OrganisationId, RoomId};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::room::event::{Person, RoomEvent};
 use crate::room::{Invite, RoomName};
 use crate::time::Timestamp;

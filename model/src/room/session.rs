@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::access::Scope;
 use crate::ids::{CallId, ConferenceSessionId, ExtensionId, NodeId, OrganisationId, RoomId};
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::room::{Invite, Role, RoomName};
 use crate::time::Timestamp;
 

@@ -6,7 +6,7 @@ use crate::access::Scope;
 use crate::ids::{ExtensionId, NumberId, OrganisationId, RoomId, UserId};
 use crate::listing::Listing;
 use crate::page::Page;
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::problem::FieldProblem;
 use crate::room::config::Exemption;
 use crate::room::pin::{Pin, RoomPin};

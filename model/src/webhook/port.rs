@@ -5,7 +5,7 @@ use crate::directory::Secret;
 use crate::ids::{DeliveryId, WebhookId};
 use crate::listing::Listing;
 use crate::page::{Page, Window};
-use crate::ports::PortFuture;
+use crate::port_future::PortFuture;
 use crate::time::Timestamp;
 use crate::webhook::{DeliveryRecord, DeliveryStatus, NewWebhook, WebhookChange, WebhookRecord};
 

@@ -1,7 +1,7 @@
 //! The clips of every organisation, in memory.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 use sidetone_media::audio::clip::Clip;
@@ -14,7 +14,6 @@ use crate::prompts::builtin;
 /// Every prompt that can be played; clones share the library.
 #[derive(Clone)]
 pub struct Library {
-    builtin: Arc<HashMap<(Language, Prompt), Arc<Clip>>>,
     own: Arc<RwLock<Own>>,
 }
 
@@ -29,11 +28,9 @@ struct Own {
 impl Library {
     /// A library with only the built-in prompts.
     pub fn new() -> Library {
-        let languages = Language::ALL.iter().map(|(language, _)| *language);
-        let all = languages.flat_map(|language| Prompt::ALL.iter().map(move |prompt| (language, *prompt)));
-        let builtin = all.map(|(language, prompt)| ((language, prompt), Arc::new(read(language, prompt))));
-        let builtin = builtin.collect();
-        Library { builtin: Arc::new(builtin), own: Arc::default() }
+        // Decoded at the start: the first caller does not wait for it.
+        LazyLock::force(&BUILTIN);
+        Library { own: Arc::default() }
     }
 
     /// Returns what callers of the organisation hear: its own prompt, or the built-in one in this language.
@@ -61,7 +58,7 @@ impl Library {
 
     /// Returns the built-in prompt.
     pub(super) fn builtin(&self, language: Language, prompt: Prompt) -> Arc<Clip> {
-        self.builtin.get(&(language, prompt)).map_or_else(silence, Arc::clone)
+        BUILTIN.get(&(language, prompt)).map_or_else(silence, Arc::clone)
     }
 
     /// Checks whether [`Library::put`] would accept the sound now.
@@ -146,6 +143,13 @@ pub(super) enum LibraryFull {
     #[error("the sounds own-… of the organisation would take more than {} MiB of memory", NAMED_BYTES_MAX >> 20)]
     Organisation,
 }
+
+/// The built-in prompts, decoded once in a process however many engines it starts, as tests do.
+static BUILTIN: LazyLock<HashMap<(Language, Prompt), Arc<Clip>>> = LazyLock::new(|| {
+    let languages = Language::ALL.iter().map(|(language, _)| *language);
+    let all = languages.flat_map(|language| Prompt::ALL.iter().map(move |prompt| (language, *prompt)));
+    all.map(|(language, prompt)| ((language, prompt), Arc::new(read(language, prompt)))).collect()
+});
 
 #[expect(clippy::expect_used, reason = "a test reads every file that is built in")]
 fn read(language: Language, prompt: Prompt) -> Clip {

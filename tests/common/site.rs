@@ -20,7 +20,7 @@ use sidetone_store::Store;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::chosen::database_in;
+use crate::chosen::migrated_in;
 use crate::records::{TempDir, at};
 
 /// Every phone's password.
@@ -218,7 +218,7 @@ pub async fn declare_in(store: &Store, text: &str) {
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();
     config.node.data_dir = dir.to_owned();
-    config.database = database_in(dir);
+    config.database = migrated_in(dir);
     for listener in &mut config.sip.listen {
         listener.address = ([127, 0, 0, 1], 0).into();
     }

@@ -104,7 +104,7 @@ extra_ca = "${engine.dir}/receiver.pem"
 
   /** Ends every process and removes the folder. */
   async stop() {
-    for (const { child } of this.#children.toReversed()) if (child.exitCode === null) child.kill("SIGKILL");
+    for (const { child } of [...this.#children].reverse()) if (child.exitCode === null) child.kill("SIGKILL");
     await Promise.all(this.#children.map((run) => run.ended));
     await rm(this.dir, { recursive: true, force: true });
   }

@@ -89,7 +89,7 @@ async function marked(visitor, what, expected) {
       return { name: field.name, beside: problem !== null && problem.closest(".field") === field.closest(".field") && problem.textContent.trim().length > 5 };
     }),
   );
-  findings.same(found.map(({ name }) => name).toSorted(), [...new Set(expected)].toSorted(), `${what}: the marked fields`);
+  findings.same(found.map(({ name }) => name).sort(), [...new Set(expected)].sort(), `${what}: the marked fields`);
   for (const { name, beside } of found) findings.expect(beside, `${what}: the error of ${name} is beside it`);
   findings.same(await page.getByRole("alert").innerText(), "Check the marked fields.", `${what}: the summary`);
 }

@@ -19,7 +19,7 @@ export async function hostile(browser, engine, world, findings, { carrier, hooks
   await control(browser, engine, findings);
   const made = await prepare(engine, world, carrier, hooks);
   const visitor = await (await Visitor.open(browser, engine, findings, "reader", { bypassCSP: true })).logIn();
-  await whileLive(visitor, made, findings);
+  await whileLive(visitor, made);
   for (const { phone, call, line } of made.calls) await phone.hangUp(call, [["Reason", `SIP;cause=200;text="${quoted(line)}"`]]);
   for (const [place, one] of made.live.entries()) await made.calls[place].phone.hangUp(one);
   await afterwards(visitor, made, world, engine, findings);
@@ -42,7 +42,6 @@ async function control(browser, engine, findings) {
     const elsewhere = () => {};
     await page.setContent(`<title>${attack}</title><p>${attack}</p><input value="${attack}"><textarea>${attack}</textarea>`, { waitUntil: "domcontentloaded" }).catch(elsewhere);
     await page.evaluate("document.body.getBoundingClientRect()").catch(elsewhere);
-    await page.close();
   }
   await until("attacks on an unsafe page execute", () => seen.lines.filter((line) => line.includes("was executed")).length >= 5);
   await until("attacks on an unsafe page leave the origin", () => seen.lines.filter((line) => line.includes("left the origin")).length >= 3);
@@ -156,12 +155,12 @@ const STRANGE = `[...document.querySelectorAll("*")].flatMap((element) => {
   return found;
 })`;
 
-async function whileLive(visitor, made, findings) {
+async function whileLive(visitor, made) {
   const { page } = visitor;
   await visitor.open("/live");
   await harmless(visitor, LINES.length);
   // The script of the page puts fresh rows into it.
-  const [gone, ...others] = made.calls.toReversed();
+  const [gone, ...others] = [...made.calls].reverse();
   await gone.phone.hangUp(gone.call);
   made.calls.splice(made.calls.indexOf(gone), 1);
   gone.phone.close();
@@ -180,7 +179,6 @@ async function whileLive(visitor, made, findings) {
   await harmless(visitor, LINES.length - 1);
   await visitor.open("/trunks");
   await harmless(visitor, 5);
-  findings.expect(made.calls.length > 10, "calls with attacks");
 }
 
 async function afterwards(visitor, made, world, engine, findings) {

@@ -19,7 +19,7 @@ export async function sessions(browser, engine, world, findings) {
 async function wrongPassword(browser, engine, findings) {
   const visitor = await Visitor.open(browser, engine, findings, "leaver");
   const texts = [];
-  for (const email of [USERS.leaver, "nobody@acme.test"]) {
+  for (const email of [USERS.leaver, "unknown@acme.test"]) {
     await visitor.open("/login");
     await visitor.page.getByLabel("Email").fill(email);
     await visitor.page.getByLabel("Password").fill("wrong password");

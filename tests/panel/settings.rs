@@ -44,6 +44,17 @@ fn errors_stand_beside_the_field_with_what_was_entered() {
     assert!(page.text.contains(">nowhere</textarea>") && page.text.contains("value=\"many\""));
 }
 
+/// The form chooses permissions by a preset, so that is where a missing choice is shown.
+#[test]
+fn a_key_without_permissions_is_an_error_of_the_preset() {
+    let site = Site::open(false);
+    let mut boss = site.logged_in("boss@acme.test");
+    let page = fill(&mut boss, "/settings/api-keys/new", &[("name", "crm"), ("allow", "127.0.0.1")]);
+    assert_eq!(page.status, 400);
+    assert!(page.text.contains("id=\"preset-problem\""), "{}", page.text);
+    assert!(page.text.contains("Check the marked fields."), "{}", page.text);
+}
+
 #[test]
 fn a_key_is_shown_once() {
     let site = Site::open(false);

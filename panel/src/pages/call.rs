@@ -168,7 +168,7 @@ fn notes_part(notes: &[Value]) -> Markup {
     html! {
         @if !notes.is_empty() {
             h2 { "Notes to phones" }
-            div class="scroll" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Notes to phones" { table {
                 (columns(&["Sent", "Note", "Status", "Acknowledged by"]))
                 tbody { @for note in notes { (note_row(note)) } }
             } }

@@ -108,7 +108,7 @@ pub(crate) fn leg(leg: &Value) -> Markup {
             p { (sentence(text(leg, "sentence"))) }
             (plots(leg))
             @if !rules.is_empty() {
-                details { summary { "Rules" } div class="scroll" { table {
+                details { summary { "Rules" } div class="scroll" tabindex="0" role="region" aria-label="Rules" { table {
                     (columns(&["Rule", "Outcome", "#Reached", "Measured"]))
                     tbody { @for rule in rules { (rule_row(rule)) } }
                 } } }

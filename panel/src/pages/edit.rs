@@ -30,6 +30,7 @@ pub(crate) async fn create(Path(list): Path<String>, Change { visitor, fields }:
     match visitor.client.send(Method::POST, &format!("/{}", resource.path), Some(&body)).await {
         Ok(created) => secret_or_list(&visitor, resource, &created),
         Err(failure) => {
+            let failure = resource.failed(failure);
             shown(&visitor, Form { resource, id: None, entered: &fields, failure: Some(&failure) }).await
         }
     }
@@ -62,6 +63,7 @@ pub(crate) async fn change(
     match visitor.client.send(Method::PATCH, &address(resource, &id), Some(&body)).await {
         Ok(_) => see(&format!("/settings/{}", resource.path)),
         Err(failure) => {
+            let failure = resource.failed(failure);
             shown(&visitor, Form { resource, id: Some(&id), entered: &fields, failure: Some(&failure) }).await
         }
     }

@@ -89,7 +89,7 @@ fn trunk_part(trunk: &Value, status: &Value) -> Markup {
                 } }
             p class="soft" { (text(trunk, "address")) " · calls " (figure(&status["calls"])) " · "
                 a href={ "/calls?trunk_id=" (segment(text(trunk, "id"))) } { "Calls of this trunk" } }
-            @if !addresses.is_empty() { div class="scroll" { table {
+            @if !addresses.is_empty() { div class="scroll" tabindex="0" role="region" aria-label="Addresses" { table {
                 (columns(&["Address", "Server", "State", "#Outbound calls", "#Round trip", "Checked"]))
                 tbody { @for address in addresses { tr {
                     td { (text(address, "address")) } td { (text(address, "server")) }
@@ -99,7 +99,7 @@ fn trunk_part(trunk: &Value, status: &Value) -> Markup {
                     td { (time(&address["checked_at"])) }
                 } } }
             } } }
-            @if !refusals.is_empty() { h2 { "Last refusals" } div class="scroll" { table {
+            @if !refusals.is_empty() { h2 { "Last refusals" } div class="scroll" tabindex="0" role="region" aria-label="Last refusals" { table {
                 (columns(&["When", "Request", "Address", "#Status", "Reason"]))
                 tbody { @for refusal in refusals { tr {
                     td { (time(&refusal["at"])) } td { (text(refusal, "method")) } td { (text(refusal, "address")) }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::form::Fields;
 use crate::me::Me;
 use crate::show::{items, text};
@@ -336,6 +337,16 @@ impl Resource {
     /// Whether the form shows a field of the API.
     pub(crate) fn shows(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name.split('.').next() == Some(name))
+    }
+
+    /// The failure by the names of the form: presets stand for the permissions of a key.
+    pub(crate) fn failed(&self, mut failure: Failure) -> Failure {
+        for (field, _) in &mut failure.fields {
+            if field == "permissions" && self.shows("preset") {
+                "preset".clone_into(field);
+            }
+        }
+        failure
     }
 
     /// The body that creates what was entered.

@@ -38,7 +38,7 @@ fn rooms(found: &Value) -> Markup {
     html! {
         h1 { "Rooms " small { (figure(&found["total"])) } }
         @if items(found).is_empty() { p class="empty" { "There is no room." } } @else {
-            div class="scroll" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Rooms" { table {
                 (columns(&["Room", "Number", "#Members now", "PIN", "Recorded"]))
                 tbody { @for room in items(found) { tr data-row {
                     td { a href={ "/rooms/" (segment(text(room, "id"))) } { (or_dash(text(room, "name"))) } }
@@ -86,7 +86,7 @@ fn session_part(room: &str, session: &Value, may_listen: bool) -> Markup {
             @if !text(session, "recording_error").is_empty() {
                 p class="problem" { (sentence(text(session, "recording_error"))) }
             }
-            div class="scroll" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Members of the session" { table {
                 (columns(&["Member", "Role", "Joined", "Left", "#Talked"]))
                 tbody { @for member in members { tr {
                     td { a href={ "/live/calls/" (segment(text(member, "call_uuid"))) } {

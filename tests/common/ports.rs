@@ -36,14 +36,26 @@ pub fn free(count: u16) -> u16 {
 /// Waits until some program receives on `port`.
 pub fn wait_until_bound(port: u16) {
     let deadline = Instant::now() + BOUND_MAX;
-    let suffix = format!(":{port:04X}");
-    loop {
-        let table = std::fs::read_to_string("/proc/net/udp").unwrap();
-        let mut locals = table.lines().filter_map(|line| line.split_whitespace().nth(1));
-        if locals.any(|local| local.ends_with(&suffix)) {
-            return;
-        }
+    while !is_bound(port) {
         assert!(Instant::now() < deadline, "nobody listens on port {port}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// Whether some program receives datagrams on `port`.
+pub fn is_bound(port: u16) -> bool {
+    let suffix = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let mut locals = table.lines().filter_map(|line| line.split_whitespace().nth(1));
+    locals.any(|local| local.ends_with(&suffix))
+}
+
+/// Waits until connections to the port are accepted; a connection made for that would be one of the program's.
+pub fn wait_until_accepting(port: u16) {
+    let deadline = Instant::now() + BOUND_MAX;
+    let listens = format!(":{port:04X} 00000000:0000 0A");
+    while !std::fs::read_to_string("/proc/net/tcp").unwrap().contains(&listens) {
+        assert!(Instant::now() < deadline, "there is no listener on port {port}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }

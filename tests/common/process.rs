@@ -77,6 +77,15 @@ impl Process {
         })
     }
 
+    /// Asks it to end, and waits: a program with processes of its own ends them only so.
+    pub fn terminate(&mut self) {
+        let _ = Command::new("kill").arg(self.id().to_string()).status();
+        let deadline = Instant::now() + END_MAX;
+        while self.child.try_wait().is_ok_and(|status| status.is_none()) && Instant::now() < deadline {
+            std::thread::park_timeout(POLL);
+        }
+    }
+
     /// Waits until the program ends by itself.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let deadline = Instant::now() + WAIT_MAX;
@@ -141,4 +150,5 @@ fn listen(mut from: impl Read + Send + 'static, said: Arc<Mutex<String>>) {
 const POLL: Duration = Duration::from_millis(20);
 const SAID_LEN_MAX: usize = 4_000_000;
 const SHOWN_LEN_MAX: usize = 6_000;
+const END_MAX: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(120);

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::{AUTHORITY, Engine};
+use crate::engine::{AUTHORITY, Engine, Start};
+use crate::peer::{self, Peer};
 use crate::process::Process;
-use crate::{ports, sound, tell, turn};
+use crate::{ports, programs, sound, tell, turn};
 
 #[test]
 fn one_baresip_calls_another() {
@@ -37,6 +38,50 @@ fn one_baresip_calls_another() {
     tell(&format!("baresip: interval {} ms, jitter {} ms", record["mean_interval_ms"], record["jitter_ms"]));
 }
 
+/// Codec and `mediaenc` of a phone.
+type Party = (&'static str, &'static str);
+
+/// The transport of both phones, the caller, the callee, and the codecs of the record.
+const ROWS: &[(&str, Party, Party, [&str; 2])] = &[
+    ("udp", (OPUS, ""), (G722, ""), ["opus", "G722"]),
+    ("tcp", (G722, "srtp"), (G722, ""), ["G722", "G722"]),
+    ("tls", (OPUS, "srtp"), (G711, "srtp"), ["opus", "PCMA"]),
+    ("tls", (OPUS, "srtp"), (OPUS, "srtp"), ["opus", "opus"]),
+];
+
+/// Each transport, codec and encryption; both phones hear each other.
+#[test]
+fn baresip_calls_over_each_transport_with_each_codec() {
+    let Some(_turn) = turn() else { return };
+    for (transport, caller, callee, codecs) in ROWS {
+        let start = Start { calls: 4, directory: peer::DIRECTORY, srtp: "optional", ..Start::default() };
+        let mut engine = Engine::run(&start);
+        let phone = |number: &'static str, (codec, mediaenc): Party| {
+            let setup = Setup::new(number, peer::phone(number).0, "").over(&engine, transport);
+            let setup = Setup { codecs: codec, lines: format!("{}{MODULES}", setup.lines), ..setup };
+            let setup = if mediaenc.is_empty() { setup } else { setup.srtp(mediaenc) };
+            Peer::register_baresip(&engine, setup)
+        };
+        let (mut from, mut to) = (phone("1001", *caller), phone("1002", *callee));
+        from.call("1002");
+        to.answer();
+        programs::hear_each_other(&mut from, &mut to);
+        for (peer, (_, mediaenc)) in [(&mut from, caller), (&mut to, callee)] {
+            if !mediaenc.is_empty() {
+                peer.phone.wait_for("SRTP is Enabled");
+            }
+        }
+        // A shorter call has no figure of its loss.
+        from.phone.pass(TALK);
+        from.hang_up();
+        to.released();
+        let record = engine.records(1).remove(0);
+        assert_eq!([&record["codec_a"], &record["codec_b"]], *codecs, "{transport}: {record:#}");
+        programs::assert_good(&record);
+        tell(&format!("baresip: {caller:?} to {callee:?} over {transport}"));
+    }
+}
+
 /// Both phones over TLS, and each checks the certificate of the engine.
 #[test]
 fn baresip_calls_over_tls() {
@@ -64,26 +109,23 @@ fn baresip_calls_over_tls() {
 
 /// A phone without a sound card whose SIP goes over TLS.
 fn phone_over_tls(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
-    let more = format!("sip_cafile {}\n", engine.dir().join(AUTHORITY).display());
-    let at = format!("{};transport=tls", engine.sip_tls());
-    set_up_at(engine, (number, password, &at), answermode, "tone.wav", &more)
+    let setup = Setup { answermode, ..Setup::new(number, password, "tone.wav") };
+    start(engine, &setup.over(engine, "tls"))
 }
 
 /// A phone without a sound card: it plays a file and hears into the void.
 pub fn phone(engine: &Engine, number: &str, password: &str, answermode: &str) -> Process {
-    set_up(engine, number, password, answermode, "tone.wav", "")
+    start(engine, &Setup { answermode, ..Setup::new(number, password, "tone.wav") })
 }
 
 /// A phone that plays that file of the test's directory, and keeps what it hears, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
-    let keeps = format!("module sndfile.so\nsnd_path {}\n", engine.dir().join(number).display());
-    set_up(engine, number, password, "manual", plays, &keeps)
+    start(engine, &Setup { keeps: true, ..Setup::new(number, password, plays) })
 }
 
 /// The same phone, which answers by itself.
 pub fn answering_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
-    let keeps = format!("module sndfile.so\nsnd_path {}\n", engine.dir().join(number).display());
-    set_up(engine, number, password, "auto", plays, &keeps)
+    start(engine, &Setup { keeps: true, answermode: "auto", ..Setup::new(number, password, plays) })
 }
 
 /// Where a phone that keeps what it hears does so, as it comes: 8,000 Hz.
@@ -100,39 +142,95 @@ pub fn press(phone: &mut Process, keys: &str) {
     }
 }
 
-fn set_up(
-    engine: &Engine,
-    number: &str,
-    password: &str,
-    answermode: &str,
-    plays: &str,
-    more: &str,
-) -> Process {
-    set_up_at(engine, (number, password, engine.sip()), answermode, plays, more)
+/// How a phone is set up.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The user of its address.
+    pub number: &'a str,
+    pub password: &'a str,
+    /// The file of the test's directory that it plays.
+    pub plays: &'a str,
+    /// Whether it keeps what it hears, see [`heard`].
+    pub keeps: bool,
+    pub answermode: &'a str,
+    /// Its codecs, as the account names them.
+    pub codecs: &'a str,
+    /// The domain of its address, and where it listens; a carrier has its own.
+    pub domain: &'a str,
+    pub listen: String,
+    /// More parameters of the account, each after a semicolon; those of the route to the engine are here.
+    pub account: String,
+    /// More lines of the configuration.
+    pub lines: String,
 }
 
-/// A phone of this number and password that sends to that address of the engine.
-fn set_up_at(
-    engine: &Engine,
-    (number, password, at): (&str, &str, &str),
-    answermode: &str,
-    plays: &str,
-    more: &str,
-) -> Process {
+impl<'a> Setup<'a> {
+    /// A phone of an extension over UDP with G.711, which answers when it is ordered to.
+    pub fn new(number: &'a str, password: &'a str, plays: &'a str) -> Setup<'a> {
+        Setup {
+            number,
+            password,
+            plays,
+            keeps: false,
+            answermode: "manual",
+            codecs: "PCMA/8000/1,PCMU/8000/1",
+            domain: "acme.test",
+            listen: "127.0.0.1:0".to_owned(),
+            account: String::new(),
+            lines: String::new(),
+        }
+    }
+
+    /// The same over that transport; over TLS it checks the certificate of the engine.
+    pub fn over(mut self, engine: &Engine, transport: &str) -> Setup<'a> {
+        let at = match transport {
+            "tcp" => format!("{};transport=tcp", engine.sip_tcp()),
+            "tls" => format!("{};transport=tls", engine.sip_tls()),
+            _ => engine.sip().to_owned(),
+        };
+        self.account += &format!(";outbound=\"sip:{at}\"");
+        self.lines += &format!("sip_cafile {}\n", engine.dir().join(AUTHORITY).display());
+        self
+    }
+
+    /// The same with keys in SDP: `srtp` offers them, `srtp-mand` requires them.
+    pub fn srtp(mut self, mediaenc: &str) -> Setup<'a> {
+        self.account += &format!(";mediaenc={mediaenc}");
+        self.lines += "module srtp.so\n";
+        self
+    }
+}
+
+/// Starts a phone; one without a route gets that over UDP.
+pub fn start(engine: &Engine, setup: &Setup<'_>) -> Process {
+    let Setup { number, password, answermode, codecs, domain, listen, account, lines, .. } = setup;
     let dir = engine.dir().join(number);
     std::fs::create_dir(&dir).unwrap();
+    let route = match account.contains(";outbound=") || account.contains(";regint=0") {
+        true => String::new(),
+        false => format!(";outbound=\"sip:{}\"", engine.sip()),
+    };
+    let interval = if account.contains(";regint=") { "" } else { ";regint=60" };
+    // It would ask for a password that is missing.
+    let auth = match *password {
+        "" => String::new(),
+        password => format!(";auth_user={number};auth_pass={password}"),
+    };
     let account = format!(
-        "<sip:{number}@acme.test>;auth_user={number};auth_pass={password};outbound=\"sip:{at}\";regint=60;\
-         answermode={answermode};audio_codecs=PCMA/8000/1,PCMU/8000/1\n",
+        "<sip:{number}@{domain}>;answermode={answermode};audio_codecs={codecs}{auth}{interval}{route}{account}\n",
     );
+    let keeps = match setup.keeps {
+        true => format!("module sndfile.so\nsnd_path {}\n", dir.display()),
+        false => String::new(),
+    };
     let rtp_first = ports::free(32);
     let config = format!(
-        "sip_listen 127.0.0.1:0\nnet_interface 127.0.0.1\nrtp_ports {rtp_first}-{}\n\
-         audio_source aufile,{}\naudio_player aubridge,{number}\naudio_alert aubridge,alert{number}\n\
+        "sip_listen {listen}\nnet_interface 127.0.0.1\nrtp_ports {rtp_first}-{}\n\
+         ausrc_srate 8000\nausrc_channels 1\naudio_source aufile,{}\naudio_player aubridge,{number}\naudio_alert aubridge,alert{number}\n\
          module_path /usr/lib/baresip/modules\nmodule stdio.so\nmodule g711.so\nmodule aufile.so\n\
-         module aubridge.so\n{more}module_tmp account.so\nmodule_app menu.so\n",
+         module aubridge.so\n{keeps}{lines}module_tmp account.so\nmodule_app menu.so\n",
         rtp_first + 31,
-        engine.dir().join(plays).display(),
+        engine.dir().join(setup.plays).display(),
     );
     for (name, text) in [("accounts", account.as_str()), ("config", &config), ("contacts", "")] {
         std::fs::write(dir.join(name), text).unwrap();
@@ -141,6 +239,10 @@ fn set_up_at(
     Process::spawn("baresip", "baresip", "baresip-core", &dir, ["-4", "-f", ".", "-t", "180"])
 }
 
+const G711: &str = "PCMA/8000/1";
+const G722: &str = "G722/16000/1";
+const OPUS: &str = "opus/48000/2";
+const MODULES: &str = "module g722.so\nmodule opus.so\n";
 /// Between two keys that a hand presses.
 const KEY: Duration = Duration::from_millis(300);
 const TALK: Duration = Duration::from_secs(3);

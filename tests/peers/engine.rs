@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,13 +13,39 @@ use crate::ports;
 use crate::process::Process;
 use crate::records::TempDir;
 
+/// What an engine is started with.
+#[derive(Default)]
+pub struct Start<'a> {
+    /// How many calls it has ports for.
+    pub calls: u16,
+    /// What follows the first organisation, its extensions 1001 and 1002 and its key.
+    pub directory: &'a str,
+    /// What follows the configuration.
+    pub settings: &'a str,
+    /// The setting `srtp` of every extension; empty leaves it out.
+    pub srtp: &'a str,
+}
+
+impl Start<'_> {
+    fn directory(&self) -> String {
+        let directory = format!("{DIRECTORY}{}", self.directory);
+        match self.srtp {
+            "" => directory,
+            // Trunks have passwords too, without an indent.
+            srtp => directory.replace("\n  password =", &format!("\n  srtp = \"{srtp}\"\n  password =")),
+        }
+    }
+}
+
 /// A running engine; stops when dropped.
 pub struct Engine {
     process: Process,
     sip: String,
     sip_tcp: String,
     sip_tls: String,
+    sip_wss: String,
     http: String,
+    media_ports: Range<u16>,
     dir: TempDir,
 }
 
@@ -30,20 +57,26 @@ impl Engine {
 
     /// The same with more of a directory.
     pub fn with(calls: u16, more: &str) -> Self {
+        Self::run(&Start { calls, directory: more, ..Start::default() })
+    }
+
+    /// Starts it as described.
+    pub fn run(start: &Start<'_>) -> Self {
+        let Start { calls, settings, .. } = start;
         let dir = TempDir::new();
         // Two port pairs a call; as many again may rest or be somebody else's.
         let count = calls * 8;
         let first = ports::free(count);
         let config = format!(
-            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"tls://127.0.0.1:0\"]\n\
-             [[tls.certificates]]\ncertificate = \"{AUTHORITY}\"\nkey = \"site.key\"\n\
-             [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
+            "[node]\ndata_dir = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"tls://127.0.0.1:0\", \
+             \"wss://127.0.0.1:0\"]\n[[tls.certificates]]\ncertificate = \"{AUTHORITY}\"\nkey = \"{KEY_FILE}\"\n\
+             [media]\nports = \"{first}-{}\"\n[http]\nlisten = \"127.0.0.1:0\"\n{settings}",
             dir.path().display(),
             first + count - 1,
         );
         std::fs::write(dir.path().join("sidetone.toml"), config).unwrap();
-        certify(dir.path());
-        std::fs::write(dir.path().join("directory.toml"), format!("{DIRECTORY}{more}")).unwrap();
+        certify(dir.path(), "site", "acme.test");
+        std::fs::write(dir.path().join("directory.toml"), start.directory()).unwrap();
         let run = |args: &[&str]| Process::spawn("sidetone", BINARY, "sidetone", dir.path(), args);
         let mut apply = run(&["apply", "directory.toml"]);
         let applied = apply.wait_exit();
@@ -54,8 +87,9 @@ impl Engine {
             said.lines().find_map(|line| line.strip_prefix(prefix)).expect("a line per listener").to_owned()
         };
         let (sip, sip_tcp, sip_tls) = (after("sip udp://"), after("sip tcp://"), after("sip tls://"));
-        let http = after("http http://");
-        Self { sip, sip_tcp, sip_tls, http, process, dir }
+        let (sip_wss, http) = (after("sip wss://"), after("http http://"));
+        let media_ports = first..first + count;
+        Self { sip, sip_tcp, sip_tls, sip_wss, http, media_ports, process, dir }
     }
 
     /// Where SIP is received, `ADDRESS:PORT`.
@@ -71,6 +105,16 @@ impl Engine {
     /// The same over TLS; its certificate is its own authority, in the file [`AUTHORITY`].
     pub fn sip_tls(&self) -> &str {
         &self.sip_tls
+    }
+
+    /// The same over a WebSocket over TLS.
+    pub fn sip_wss(&self) -> &str {
+        &self.sip_wss
+    }
+
+    /// The ports of its media.
+    pub fn media_ports(&self) -> Range<u16> {
+        self.media_ports.clone()
     }
 
     /// A directory for the files of the test.
@@ -139,13 +183,14 @@ impl Engine {
     }
 }
 
-/// Writes a certificate for the engine's domain and address, and its key.
-fn certify(dir: &Path) {
+/// Writes a certificate for a name and the loopback, `STEM.pem`, and its key, `STEM.key`.
+pub fn certify(dir: &Path, stem: &str, name: &str) {
     let key = KeyPair::generate().unwrap();
-    let names = ["acme.test", "127.0.0.1"].map(str::to_owned);
+    // Linphone compares the name of a server only with names.
+    let names = [name, "localhost", "127.0.0.1"].map(str::to_owned);
     let certificate = CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
-    std::fs::write(dir.join(AUTHORITY), certificate.pem()).unwrap();
-    std::fs::write(dir.join("site.key"), key.serialize_pem()).unwrap();
+    std::fs::write(dir.join(format!("{stem}.pem")), certificate.pem()).unwrap();
+    std::fs::write(dir.join(format!("{stem}.key")), key.serialize_pem()).unwrap();
 }
 
 fn get(address: &str, path: &str) -> Value {
@@ -172,6 +217,8 @@ fn exchange(address: &str, method: &str, path: &str, rest: &str) -> (u16, Value)
 
 /// The file of the engine's certificate.
 pub const AUTHORITY: &str = "site.pem";
+/// The file of its private key.
+pub const KEY_FILE: &str = "site.key";
 const BINARY: &str = env!("CARGO_BIN_EXE_sidetone");
 const HTTP_READ_MAX: Duration = Duration::from_secs(60);
 const KEY: &str = "tel_acmecrm00001_0123456789abcdefghijklmnopqrstuvwxyz";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::{AUTHORITY, Engine};
 use crate::ports;
 use crate::process::Process;
 
@@ -15,19 +15,19 @@ pub fn is_there() -> bool {
 
 /// A phone that registers and answers.
 pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
-    set_up(engine, number, password, "tone.wav", &["-a"])
+    set_up(engine, number, password, "tone.wav", &["-a"], false)
 }
 
 /// A phone that keeps what it hears, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
-    let mut phone = set_up(engine, number, password, "tone.wav", &[]);
+    let mut phone = set_up(engine, number, password, "tone.wav", &[], false);
     phone.type_line(&format!("record {}", heard(engine, number).display()));
     phone
 }
 
-/// A phone that plays that file of the test's directory.
-pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
-    set_up(engine, number, password, plays, &[])
+/// A phone that plays that file of the test's directory; over TLS and with nothing but SRTP, if it is to be secure.
+pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str, secure: bool) -> Process {
+    set_up(engine, number, password, plays, &[], secure)
 }
 
 /// Where a phone that keeps what it hears does so, as it comes: 48,000 Hz in a call of Opus.
@@ -48,21 +48,39 @@ pub fn press(phone: &mut Process, keys: &str) {
     }
 }
 
-fn set_up(engine: &Engine, number: &str, password: &str, plays: &str, args: &[&str]) -> Process {
+fn set_up(
+    engine: &Engine,
+    number: &str,
+    password: &str,
+    plays: &str,
+    args: &[&str],
+    secure: bool,
+) -> Process {
     let dir = engine.dir().join(number);
     // Without these it finds no place for its database and goes no further.
     for folder in [".local/share/linphone", ".config/linphone"] {
         std::fs::create_dir_all(dir.join(folder)).unwrap();
     }
     let (sip_port, rtp_first) = (ports::free(2), ports::free(32));
+    let (at, listens) = if secure {
+        // Its library compares the server's name with names only, not with addresses.
+        let (_, port) = engine.sip_tls().rsplit_once(':').unwrap();
+        let listens = format!(
+            "sip_port=0\nsip_tcp_port=0\nsip_tls_port={sip_port}\nroot_ca={}\nverify_server_certs=1\n\
+             verify_server_cn=1\nmedia_encryption=srtp\nmedia_encryption_mandatory=1",
+            engine.dir().join(AUTHORITY).display()
+        );
+        (format!("localhost:{port};transport=tls"), listens)
+    } else {
+        (format!("{};transport=udp", engine.sip()), format!("sip_port={sip_port}\nsip_tcp_port=0"))
+    };
     let config = format!(
-        "[sip]\nsip_port={sip_port}\nsip_tcp_port=0\ndefault_proxy=0\nguess_hostname=0\nbind_address=127.0.0.1\n\
+        "[sip]\n{listens}\ndefault_proxy=0\nguess_hostname=0\nbind_address=127.0.0.1\n\
          use_ipv6=0\n[rtp]\naudio_rtp_port={rtp_first}-{}\n[video]\nenabled=0\ndisplay=0\ncapture=0\n\
-         [proxy_0]\nreg_proxy=<sip:{sip};transport=udp>\nreg_route=<sip:{sip};transport=udp;lr>\n\
+         [proxy_0]\nreg_proxy=<sip:{at}>\nreg_route=<sip:{at};lr>\n\
          reg_identity=sip:{number}@acme.test\nreg_expires=300\nreg_sendregister=1\npublish=0\n\
          [auth_info_0]\nusername={number}\nuserid={number}\npasswd={password}\ndomain=acme.test\nrealm=acme.test\n",
         rtp_first + 31,
-        sip = engine.sip(),
     );
     std::fs::write(dir.join("linphonerc"), config).unwrap();
     let args = ["-c", "linphonerc", "-d", "0"].iter().chain(args);

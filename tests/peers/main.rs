@@ -1,7 +1,9 @@
-//! Calls between phones that others wrote, through the `sidetone` binary: sipp, baresip and Linphone.
+//! Calls between phones and carriers that others wrote, through the `sidetone` binary: sipp, baresip, Linphone, Chromium and
+//! kamailio.
 //!
 //! They run where `SIDETONE_PEERS=1` is set, as `.ci/run` does, and need the Debian packages `sip-tester` and
-//! `baresip-core`, and use `linphone-cli` where it is; sipp plays captures through raw sockets, which needs root.
+//! `baresip-core`, and use `linphone-cli`, `chromium`, `kamailio` and `kamailio-tls-modules` where they are; sipp plays
+//! captures through raw sockets, which needs root.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -13,7 +15,10 @@
 )]
 
 mod baresip;
+mod browser;
 mod engine;
+mod forged;
+mod kamailio;
 mod linphone;
 mod notes;
 mod peer;
@@ -30,6 +35,8 @@ mod sipp;
 mod sipp_scenarios;
 mod sipvicious;
 mod sound;
+#[path = "../common/tunnel.rs"]
+mod tunnel;
 mod whispers;
 
 use std::io::Write;

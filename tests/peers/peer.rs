@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::baresip::Setup;
 use crate::engine::Engine;
 use crate::process::Process;
-use crate::{baresip, linphone, sound};
+use crate::{baresip, linphone, ports, sound};
 
 /// The program that a phone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Peer {
     pub hz: f64,
     pub phone: Process,
     kind: Kind,
+    /// Where it calls to: the host of the Request-URI.
+    domain: String,
     dir: PathBuf,
     calls: usize,
     rung: usize,
@@ -30,32 +33,72 @@ pub struct Peer {
 impl Peer {
     /// The phone of one of the extensions of [`DIRECTORY`], 1001 to 1004.
     pub fn register(engine: &Engine, kind: Kind, number: &'static str) -> Peer {
-        let (_, password, hz) = *PHONES.iter().find(|(known, ..)| *known == number).unwrap();
+        Peer::register_over(engine, kind, number, false)
+    }
+
+    /// The same over TLS and with nothing but SRTP, if it is to be secure.
+    pub fn register_over(engine: &Engine, kind: Kind, number: &'static str, secure: bool) -> Peer {
+        let (password, hz) = phone(number);
         let plays = format!("{number}.wav");
         sound::write_tone(&engine.dir().join(&plays), 180, hz);
         let phone = match kind {
             Kind::Baresip => {
-                let mut phone = baresip::keeping_phone(engine, number, password, &plays);
-                phone.wait_for("registered successfully");
-                phone
+                let setup = Setup::new(number, password, &plays);
+                let setup = if secure { setup.over(engine, "tls").srtp("srtp-mand") } else { setup };
+                return Peer::register_baresip(engine, setup);
             }
             Kind::Linphone => {
-                let mut phone = linphone::playing_phone(engine, number, password, &plays);
+                let mut phone = linphone::playing_phone(engine, number, password, &plays, secure);
                 linphone::wait_until_registered(&mut phone);
                 phone
             }
         };
-        let mut peer =
-            Peer { number, hz, phone, kind, dir: engine.dir().join(number), calls: 0, rung: 0, ended: 0 };
+        let mut peer = Peer::new(engine, number, hz, phone, kind);
         peer.keep_next();
         peer
+    }
+
+    /// A phone of baresip with other settings than usual; it plays its tone and keeps what it hears.
+    pub fn register_baresip(engine: &Engine, setup: Setup<'_>) -> Peer {
+        let (number, _, hz) = *PHONES.iter().find(|(known, ..)| *known == setup.number).unwrap();
+        let plays = format!("{number}.wav");
+        sound::write_tone(&engine.dir().join(&plays), 180, hz);
+        let setup = Setup { keeps: true, plays: &plays, ..setup };
+        let mut phone = baresip::start(engine, &setup);
+        phone.wait_for("registered successfully");
+        Peer::new(engine, number, hz, phone, Kind::Baresip)
+    }
+
+    /// A party outside, baresip without a registration: it listens at a port, see [`outside_port`], and calls by way of `to`.
+    pub fn outside(engine: &Engine, number: &'static str, port: u16, to: &str) -> Peer {
+        let (_, hz) = phone(number);
+        let plays = format!("{number}.wav");
+        sound::write_tone(&engine.dir().join(&plays), 180, hz);
+        let domain = format!("127.0.0.1:{port}");
+        let setup = Setup {
+            keeps: true,
+            domain: &domain,
+            listen: domain.clone(),
+            account: ";regint=0".to_owned(),
+            ..Setup::new(number, "", &plays)
+        };
+        let mut phone = baresip::start(engine, &setup);
+        phone.wait_for("baresip is ready");
+        let peer = Peer::new(engine, number, hz, phone, Kind::Baresip);
+        Peer { domain: to.to_owned(), ..peer }
+    }
+
+    fn new(engine: &Engine, number: &'static str, hz: f64, phone: Process, kind: Kind) -> Peer {
+        let dir = engine.dir().join(number);
+        let domain = "acme.test".to_owned();
+        Peer { number, hz, phone, kind, domain, dir, calls: 0, rung: 0, ended: 0 }
     }
 
     /// Calls a number; the call need not be answered.
     pub fn call(&mut self, number: &str) {
         let line = match self.kind {
-            Kind::Baresip => format!("/dial sip:{number}@acme.test"),
-            Kind::Linphone => format!("call sip:{number}@acme.test"),
+            Kind::Baresip => format!("/dial sip:{number}@{}", self.domain),
+            Kind::Linphone => format!("call sip:{number}@{}", self.domain),
         };
         self.phone.type_line(&line);
     }
@@ -96,6 +139,15 @@ impl Peer {
         if self.kind == Kind::Linphone {
             self.phone.wait("the hold", |phone| (count(phone, sign) > before).then_some(()));
         }
+    }
+
+    /// Ends the hold of its call.
+    pub fn resume(&mut self) {
+        let line = match self.kind {
+            Kind::Baresip => "/resume",
+            Kind::Linphone => "resume",
+        };
+        self.phone.type_line(line);
     }
 
     /// Hangs up its only call.
@@ -218,8 +270,19 @@ impl Peer {
     }
 }
 
+/// A port for [`Peer::outside`]: baresip takes the one above for TLS.
+pub fn outside_port() -> u16 {
+    ports::free(2)
+}
+
+/// Password and tone of a phone.
+pub fn phone(number: &str) -> (&'static str, f64) {
+    let (_, password, hz) = *PHONES.iter().find(|(known, ..)| *known == number).expect("a known number");
+    (password, hz)
+}
+
 /// Whether these tones are loud and the others are not.
-fn are_only(wanted: &[f64], loud: &[f64]) -> bool {
+pub fn are_only(wanted: &[f64], loud: &[f64]) -> bool {
     let mut tones = TONES_HZ.iter().zip(loud);
     tones.all(|(hz, loud)| if wanted.contains(hz) { *loud > LOUD } else { *loud < QUIET })
 }
@@ -249,15 +312,18 @@ const BARESIP: Signs = Signs { rings: "Incoming call from:", ended: "terminated 
 const LINPHONE: Signs = Signs { rings: "Receiving new incoming call from", ended: " ended (" };
 
 /// Number, password and tone; no tone is near a multiple of another.
-const PHONES: [(&str, &str, f64); 4] = [
+const PHONES: [(&str, &str, f64); 5] = [
     ("1001", "the-first-secret", 440.0),
     ("1002", "the-second-secret", 700.0),
     ("1003", "the-third-secret", 1_150.0),
     ("1004", "the-fourth-secret", 1_850.0),
+    (OUTSIDE, "", 1_850.0),
 ];
+/// A number outside.
+pub const OUTSIDE: &str = "+447700900123";
 /// The tone of the organisation's music and questions, see [`announce`].
 pub const OURS_HZ: f64 = 2_950.0;
-const TONES_HZ: [f64; 5] = [440.0, 700.0, 1_150.0, 1_850.0, OURS_HZ];
+pub const TONES_HZ: [f64; 5] = [440.0, 700.0, 1_150.0, 1_850.0, OURS_HZ];
 
 /// Makes a prompt of the organisation a tone of [`OURS_HZ`].
 pub fn announce(engine: &Engine, prompt: &str) {
@@ -291,8 +357,8 @@ pub const DIRECTORY: &str = r#"
 /// Of 6,000, with a codec and a playout on the way.
 const LOUD: f64 = 1_500.0;
 const QUIET: f64 = 300.0;
-/// G.711, and Opus as Linphone keeps it.
-const RATES_HZ: [u32; 2] = [8_000, 48_000];
+/// G.711, G.722, Opus of one channel, and of two, whose samples are the same and follow each other.
+const RATES_HZ: [u32; 4] = [8_000, 16_000, 48_000, 96_000];
 /// Bytes of new audio before it is judged: a second of G.711.
 const NEW_LEN: u64 = 16_000;
 const REMIND: Duration = Duration::from_secs(4);

@@ -2,14 +2,33 @@
 //!
 //! baresip 1.0 has no attended transfer, so that Linphone alone makes those.
 
-use crate::programs::{assert_linked, call_of, hear_each_other, office, record, talk};
+use crate::programs::{assert_linked, call_of, hear_each_other, office_over, record, talk};
 use crate::turn;
 
-/// baresip transfers Linphone to baresip, and Linphone transfers baresip to Linphone.
 #[test]
 fn phones_transfer_their_calls_blindly() {
+    transfer_blindly(false);
+}
+
+#[test]
+fn phones_transfer_their_calls_blindly_over_tls_with_srtp() {
+    transfer_blindly(true);
+}
+
+#[test]
+fn linphone_connects_its_two_calls() {
+    connect_two_calls(false);
+}
+
+#[test]
+fn linphone_connects_its_two_calls_over_tls_with_srtp() {
+    connect_two_calls(true);
+}
+
+/// baresip transfers Linphone to baresip, and Linphone transfers baresip to Linphone.
+fn transfer_blindly(secure: bool) {
     let Some(_turn) = turn() else { return };
-    let Some((mut engine, phones)) = office("the blind transfer by phones") else { return };
+    let Some((mut engine, phones)) = office_over("the blind transfer by phones", secure) else { return };
     let [mut first, mut second, mut third, mut fourth] = phones;
     for (by, party, target) in [(0, 1, 2), (1, 0, 3)] {
         let mut phones = [&mut first, &mut second, &mut third, &mut fourth];
@@ -32,10 +51,9 @@ fn phones_transfer_their_calls_blindly() {
 }
 
 /// Linphone asks the target before, and hangs up both of its calls.
-#[test]
-fn linphone_connects_its_two_calls() {
+fn connect_two_calls(secure: bool) {
     let Some(_turn) = turn() else { return };
-    let Some((mut engine, phones)) = office("the attended transfer by Linphone") else { return };
+    let Some((mut engine, phones)) = office_over("the attended transfer by Linphone", secure) else { return };
     let [mut target, mut by, _, mut party] = phones;
     let uuid = talk(&mut engine, &mut by, &mut party);
     let first = by.last_call();

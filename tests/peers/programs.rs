@@ -3,24 +3,31 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Start};
 use crate::peer::{self, Kind, OURS_HZ, Peer};
 use crate::{linphone, tell, turn};
 
 /// An engine with four phones, of both kinds by turns; `None` where Linphone is not installed.
 pub fn office(test: &str) -> Option<(Engine, [Peer; 4])> {
+    office_over(test, false)
+}
+
+/// The same with all phones over TLS and with SRTP, if it is to be secure.
+pub fn office_over(test: &str, secure: bool) -> Option<(Engine, [Peer; 4])> {
     if !linphone::is_there() {
         tell(&format!("NOTICE: {test} is SKIPPED; apt-get install linphone-cli"));
         return None;
     }
-    let engine = Engine::with(8, peer::DIRECTORY);
+    let srtp = if secure { "required" } else { "" };
+    let engine = Engine::run(&Start { calls: 8, directory: peer::DIRECTORY, srtp, ..Start::default() });
     peer::announce(&engine, "hold-music");
-    let phones = [
-        Peer::register(&engine, Kind::Baresip, "1001"),
-        Peer::register(&engine, Kind::Linphone, "1002"),
-        Peer::register(&engine, Kind::Baresip, "1003"),
-        Peer::register(&engine, Kind::Linphone, "1004"),
+    let kinds = [
+        (Kind::Baresip, "1001"),
+        (Kind::Linphone, "1002"),
+        (Kind::Baresip, "1003"),
+        (Kind::Linphone, "1004"),
     ];
+    let phones = kinds.map(|(kind, number)| Peer::register_over(&engine, kind, number, secure));
     Some((engine, phones))
 }
 
@@ -61,7 +68,7 @@ pub fn record(records: &[Value], uuid: &str) -> Value {
     records.iter().find(|record| record["call_uuid"] == uuid).unwrap().clone()
 }
 
-fn assert_good(record: &Value) {
+pub fn assert_good(record: &Value) {
     // Several phones that share a busy machine pace their packets badly, and that is measured.
     let verdict = record["media_verdict_worse"].as_str().unwrap_or_default();
     assert!(["ok", "jittery_inbound", "unpaced_sender"].contains(&verdict), "{record:#}");

@@ -1,12 +1,20 @@
-//! What phones and carriers may do in a call, each as a scenario of sipp over UDP and TCP: the far end's messages are
+//! What phones and carriers may do in a call, each as a scenario of sipp over UDP, TCP and TLS: the far end's messages are
 //! checked by the scenarios in `scenarios/`, the record here.
 //!
-//! The sipp of Debian is built without TLS.
+//! The sipp of Debian is built without TLS: over TLS, phones send through a tunnel of the test.
 
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-use crate::engine::Engine;
+use crate::engine::{AUTHORITY, Engine};
 use crate::process::Process;
+use crate::tunnel::Tunnel;
 use crate::{ports, sound, tell, turn};
 
 /// A caller, which is 1001, and those that it reaches.
@@ -122,37 +130,92 @@ fn every_scenario_over_tcp_has_its_record() {
     ROWS.iter().for_each(|row| check(row, "tcp"));
 }
 
+/// The caller and the extensions over TLS, each with a connection of its own; the carriers over TCP.
+#[test]
+fn every_scenario_over_tls_has_its_record() {
+    let Some(_turn) = turn() else { return };
+    ROWS.iter().for_each(|row| check(row, "tls"));
+}
+
+/// Where a phone sends its SIP.
+pub struct Way {
+    /// The transport that sipp uses, in its words.
+    mode: &'static str,
+    at: String,
+    _tunnel: Option<Tunnel>,
+}
+
+impl Way {
+    /// The way of a phone over that transport.
+    fn open(engine: &Engine, transport: &str, runtime: &Runtime) -> Way {
+        match transport {
+            "tcp" => Way { mode: "t1", at: engine.sip_tcp().to_owned(), _tunnel: None },
+            "tls" => {
+                let to = engine.sip_tls().parse().unwrap();
+                let tunnel = runtime.block_on(Tunnel::tls(to, trusting(engine), "acme.test"));
+                Way { mode: "u1", at: tunnel.udp.to_string(), _tunnel: Some(tunnel) }
+            }
+            _ => Way::udp(engine),
+        }
+    }
+
+    /// The way of a phone or a carrier over UDP.
+    pub fn udp(engine: &Engine) -> Way {
+        Way { mode: "u1", at: engine.sip().to_owned(), _tunnel: None }
+    }
+}
+
+/// A client that trusts the certificate of the engine alone.
+fn trusting(engine: &Engine) -> ClientConfig {
+    let pem = std::fs::read(engine.dir().join(AUTHORITY)).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    builder.with_root_certificates(roots).with_no_client_auth()
+}
+
 /// Plays a row on an engine of its own, whose records and registrations are those of the row.
 fn check(row: &Row, transport: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    // Carriers are called over TCP where phones use TLS, and extensions by UDP where the caller uses TCP.
+    let (outside, inside) = match transport {
+        "tls" => ("tcp", "tls"),
+        other => (other, "udp"),
+    };
     let mut directory = THIRD.to_owned();
     let given = |callee: &Callee| (ports::free(1), matches!(callee, Trunk(_)));
     let places: Vec<(u16, bool)> = row.callees.iter().map(given).collect();
     for (priority, (port, _)) in places.iter().enumerate().filter(|(_, (_, is_trunk))| *is_trunk) {
         directory += &format!(
-            "[[trunks]]\nname = \"carrier{priority}\"\naddress = \"sip:127.0.0.1:{port};transport={transport}\"\n\
+            "[[trunks]]\nname = \"carrier{priority}\"\naddress = \"sip:127.0.0.1:{port};transport={outside}\"\n\
              priority = {priority}\nprogress_seconds = 5\n"
         );
     }
     let mut engine = Engine::with(4, &directory);
     sound::write_capture(&engine.dir().join("pcma20.pcap"), 500);
-    let mut peers = Vec::new();
+    let (mut peers, mut ways) = (Vec::new(), Vec::new());
     for (callee, (port, _)) in row.callees.iter().zip(&places) {
         let (scenario, over) = match callee {
-            Extension(number, scenario) => {
-                register(&engine, number, *port);
-                (*scenario, "udp")
-            }
-            Trunk(scenario) => (*scenario, transport),
+            Extension(_, scenario) => (*scenario, inside),
+            Trunk(scenario) => (*scenario, outside),
         };
-        peers.push(sipp(&engine, scenario, over, *port, &[]));
-        if over == "udp" {
+        // A carrier sends nothing before it is called: where it would send to does not matter.
+        let way = Way::open(&engine, over, &runtime);
+        if let Extension(number, _) = callee {
+            register(&engine, number, &way, *port);
+        }
+        peers.push(sipp(&engine, scenario, &way, *port, &[]));
+        if way.mode == "u1" {
             ports::wait_until_bound(*port);
         } else {
-            wait_until_accepting(*port);
+            ports::wait_until_accepting(*port);
         }
+        ways.push(way);
     }
+    let way = Way::open(&engine, transport, &runtime);
     let credentials = ["-s", row.number, "-key", "caller", "1001", "-au", "1001", "-ap", "the-first-secret"];
-    peers.push(sipp(&engine, row.caller, transport, ports::free(1), &credentials));
+    peers.push(sipp(&engine, row.caller, &way, ports::free(1), &credentials));
     for peer in peers.iter_mut().rev() {
         let status = peer.wait_exit();
         let complaints = complaints(&engine);
@@ -187,22 +250,21 @@ fn complaints(engine: &Engine) -> String {
     errors.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
 }
 
-fn register(engine: &Engine, number: &str, port: u16) {
+fn register(engine: &Engine, number: &str, way: &Way, port: u16) {
     let password = if number == "1002" { "the-second-secret" } else { "the-third-secret" };
     let file = format!("{}/tests/peers/register.xml", env!("CARGO_MANIFEST_DIR"));
     let port = port.to_string();
     let args = ["-sf", &file, "-i", "127.0.0.1", "-nostdin", "-s", number, "-au", number, "-ap", password];
-    let more = ["-p", &port, "-m", "1", "-timeout", "30s", "-timeout_error", engine.sip()];
+    let more = ["-p", &port, "-m", "1", "-timeout", "30s", "-timeout_error", &way.at];
     let mut phone = Process::spawn("register", "sipp", "sip-tester", engine.dir(), args.iter().chain(&more));
     assert!(phone.wait_exit().success(), "{phone}; {}", engine.log());
 }
 
 /// One party; it ends by itself after its call.
-fn sipp(engine: &Engine, scenario: &'static str, transport: &str, port: u16, more: &[&str]) -> Process {
+pub fn sipp(engine: &Engine, scenario: &'static str, way: &Way, port: u16, more: &[&str]) -> Process {
     let file = format!("{}/tests/peers/scenarios/{scenario}.xml", env!("CARGO_MANIFEST_DIR"));
     let (port, media_port) = (port.to_string(), ports::free(4).to_string());
     let (capture, errors) = (engine.dir().join("pcma20.pcap"), format!("{scenario}-{port}.err"));
-    let (mode, at) = if transport == "tcp" { ("t1", engine.sip_tcp()) } else { ("u1", engine.sip()) };
     let mut args =
         vec!["-sf", &file, "-i", "127.0.0.1", "-nostdin", "-m", "1", "-p", &port, "-mp", &media_port];
     args.extend([
@@ -210,25 +272,15 @@ fn sipp(engine: &Engine, scenario: &'static str, transport: &str, port: u16, mor
         "30s",
         "-timeout_error",
         "-t",
-        mode,
+        way.mode,
         "-key",
         "capture",
         capture.to_str().unwrap(),
     ]);
     args.extend(["-trace_err", "-error_file", &errors]);
     args.extend(more);
-    args.push(at);
+    args.push(&way.at);
     Process::spawn(scenario, "sipp", "sip-tester", engine.dir(), args)
-}
-
-/// Waits until connections to the port are accepted; a connection made for that would be one of sipp's.
-fn wait_until_accepting(port: u16) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    let listens = format!(":{port:04X} 00000000:0000 0A");
-    while !std::fs::read_to_string("/proc/net/tcp").unwrap().contains(&listens) {
-        assert!(std::time::Instant::now() < deadline, "there is no listener on port {port}");
-        std::thread::park_timeout(std::time::Duration::from_millis(20));
-    }
 }
 
 const FIELDS: [&str; 5] = ["sip_status", "hangup_cause", "bridge_cause", "ended_by", "media_verdict_worse"];

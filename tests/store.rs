@@ -55,6 +55,7 @@ use sidetone::cdr::writer::CdrWriter;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, Srtp, StrictSource};
 use sidetone_model::forwarding::{ForwardReason, Forwarding};
 use sidetone_model::ids::{
@@ -113,6 +114,8 @@ fn everything() -> Cdr {
         transferred_to: Some(ended(4).call_uuid),
         forwarded_by: Some("1001".into()),
         forward_reason: Some(ForwardReason::DoNotDisturb),
+        device_a: Device { user_agent: Some("Example Phone 7".to_owned()), network: None },
+        device_b: Device { user_agent: None, network: Some("192.0.2.0/24".to_owned()) },
         sell_amount: Amount::from_scaled(123_456_789),
         cost_amount: Amount::from_scaled(-1),
         ..ended(1)

@@ -2,6 +2,7 @@
 
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::{Called, Cdr};
+use sidetone_model::device::Device;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CallId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
@@ -82,6 +83,10 @@ pub struct Outcome {
     pub quality: Quality,
     /// Media of the called party's leg, once there is one.
     pub quality_b: Option<Quality>,
+    /// What the caller called with.
+    pub device_a: Device,
+    /// What the called party answered with.
+    pub device_b: Device,
 }
 
 /// The record of a call. Times after the start follow the monotonic clock, so that a step of the wall clock
@@ -132,6 +137,8 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         billing: Billing { tariff: facts.tariff, ..Billing::default() },
         quality: outcome.quality,
         media_b: outcome.quality_b.and_then(Quality::of_callee),
+        device_a: outcome.device_a,
+        device_b: outcome.device_b,
         media: None,
     }
 }

@@ -70,8 +70,8 @@ pub use playback::Playback;
 pub use registrations::RegistrationReport;
 pub use source::{Source, read, read_parts, read_with};
 pub use survey::Survey;
+pub(crate) use table::counted;
 pub use table::{Table, table};
-pub(crate) use table::{counted, grouped};
 
 #[cfg(test)]
 mod tests;

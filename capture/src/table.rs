@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use sidetone_model::media_quality::{LegQuality, RuleCheck};
 use sidetone_model::quality::Hundredths;
+use sidetone_report::grouped;
 
 use super::analysis::{CallDirection, CallReport, Head, StreamReport};
 use super::grid::{Grid, Look, MIN_WIDTH, Row, printable, wrapped};
@@ -261,19 +262,6 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Digits in groups of three.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn size(bytes: u64) -> String {
     let bytes_f = bytes as f64;
     match bytes {
@@ -315,10 +303,6 @@ mod tests {
 
     #[test]
     fn numbers_read_easily() {
-        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
-        for (number, expected) in cases {
-            assert_eq!(grouped(number), expected);
-        }
         assert_eq!(size(1_310_000), "1.3 MB");
     }
 

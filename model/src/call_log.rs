@@ -36,6 +36,8 @@ pub struct CdrFilter {
     pub min_billsec: Option<u64>,
     /// The caller's leg has a MOS, and it is at most this.
     pub mos_max: Option<Hundredths>,
+    /// The network of either party, as [`crate::device::network`] writes it.
+    pub network: Option<String>,
     /// The node that carried the call.
     pub node_id: Option<NodeId>,
     /// One of the organisations in scope.
@@ -56,6 +58,8 @@ pub struct CdrFilter {
     pub transport: Option<Transport>,
     /// The trunk that carried the outside leg.
     pub trunk_id: Option<TrunkId>,
+    /// The User-Agent of either party, whole.
+    pub user_agent: Option<String>,
 }
 
 /// What a list is sorted by; `call_uuid` always follows, in the same order, so that pages are disjoint.

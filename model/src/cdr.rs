@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
+use crate::device::Device;
 use crate::forwarding::ForwardReason;
 use crate::ids::{
     AgentId, CallId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
@@ -104,6 +105,12 @@ pub struct Cdr {
     /// Media of the called party's leg; `None` when no called party's leg was judged, and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_b: Option<Quality>,
+    /// What the caller called with; unknown in old records.
+    #[serde(default, skip_serializing_if = "Device::is_unknown")]
+    pub device_a: Device,
+    /// What the called party answered with; unknown in old records.
+    #[serde(default, skip_serializing_if = "Device::is_unknown")]
+    pub device_b: Device,
     /// The media quality of both legs; only in the journal, because the store keeps it beside the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<CallQuality>>,
@@ -183,6 +190,10 @@ impl Cdr {
             media_verdict: quality.verdict.map(MediaVerdict::as_str),
             media_b: self.media_b.and_then(|media| media.callee()),
             media_verdict_worse: self.worse_verdict().map(MediaVerdict::as_str),
+            user_agent_a: self.device_a.user_agent.as_deref(),
+            network_a: self.device_a.network.as_deref(),
+            user_agent_b: self.device_b.user_agent.as_deref(),
+            network_b: self.device_b.network.as_deref(),
         }
     }
 }
@@ -338,6 +349,23 @@ pub struct CdrView<'a> {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<MediaVerdict>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_verdict_worse: Option<&'static str>,
+    /// The `User-Agent` of the caller's device, at most 120 characters; absent if it sent none, and in older records.
+    #[cfg_attr(feature = "openapi", schema(example = "Example Phone 7.1"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent_a: Option<&'a str>,
+    /// The network of the caller: the /24 (IPv4) or /64 (IPv6) block that its audio came from, otherwise its SIP; absent
+    /// in older records.
+    #[cfg_attr(feature = "openapi", schema(example = "192.0.2.0/24"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_a: Option<&'a str>,
+    /// The `User-Agent` or `Server` of the called party's device, as `user_agent_a`.
+    #[cfg_attr(feature = "openapi", schema(example = "Example Gateway 2.0"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent_b: Option<&'a str>,
+    /// The network of the called party, as `network_a`.
+    #[cfg_attr(feature = "openapi", schema(example = "2001:db8:1:2::/64"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_b: Option<&'a str>,
 }
 
 #[cfg(test)]
@@ -388,6 +416,8 @@ mod tests {
             billing: Billing::default(),
             quality: Quality::default(),
             media_b: None,
+            device_a: Device::default(),
+            device_b: Device::default(),
             media: None,
         }
     }
@@ -508,8 +538,11 @@ mod tests {
         cdr.currency = Some("EUR".parse().unwrap());
         let text = serde_json::to_string(&cdr).unwrap();
         assert!(!text.contains("media_b"), "a record without it is written as before");
+        assert!(!text.contains("device_"), "a record without it is written as before");
         assert_eq!(serde_json::from_str::<Cdr>(&text).unwrap(), cdr);
         cdr.media_b = Some(Quality { verdict: Some(MediaVerdict::LossyInbound), ..cdr.quality });
+        cdr.device_a = Device { user_agent: Some("Example Phone 7".into()), network: None };
+        cdr.device_b = Device { user_agent: None, network: Some("192.0.2.0/24".into()) };
         let text = serde_json::to_string(&cdr).unwrap();
         assert_eq!(serde_json::from_str::<Cdr>(&text).unwrap(), cdr);
     }

@@ -16,6 +16,7 @@ pub mod cdr;
 pub mod conversation;
 pub mod csv;
 pub mod cursor;
+pub mod device;
 pub mod directory;
 pub mod duration;
 pub mod event;

@@ -12,6 +12,7 @@ use crate::ids::{AgentId, CallId, CallRecordingId, ExtensionId, LegId, Organisat
 use crate::media_quality::MediaWarning;
 use crate::page::{Page, Window};
 use crate::port_future::PortFuture;
+use crate::quality::MediaVerdict;
 use crate::time::Timestamp;
 
 words! {
@@ -127,6 +128,9 @@ pub struct LiveLeg {
     /// When it was answered; null until then.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub answered_at: Option<Timestamp>,
+    /// The verdict on the audio from this party that `call.media_warning` reported last; absent while it reported none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_verdict: Option<MediaVerdict>,
 }
 
 /// A change of a live call that is reported at once.

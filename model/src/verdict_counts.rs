@@ -1,5 +1,5 @@
-//! How the legs of calls were judged, counted by what they have in common: the time, the trunk or the extension; and which
-//! of them are worse than the rest.
+//! How the legs of calls were judged, counted by what they have in common: the time, the trunk, the extension, the
+//! network or the User-Agent; and which of them are worse than the rest.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,12 @@ pub enum CountBy {
     Extension,
     /// The hour in which the call started; both legs of each call.
     Hour,
+    /// The network of the leg's party.
+    Network,
     /// The trunk that carried the leg.
     Trunk,
+    /// The User-Agent of the leg's party.
+    UserAgent,
 }
 
 /// The number of legs with each verdict.
@@ -29,7 +33,7 @@ pub struct VerdictCounts(BTreeMap<MediaVerdict, u64>);
 /// The legs of one group: those of callers and those of called parties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerdictGroup {
-    /// The instant with which the hour or day begins, or the id of the trunk or extension.
+    /// The instant with which the hour or day begins, the id of the trunk or extension, the network or the User-Agent.
     pub value: String,
     /// The callers' legs.
     pub caller: VerdictCounts,
@@ -98,7 +102,7 @@ impl Share {
     }
 }
 
-/// The groups as the API writes them: times in their order, trunks and extensions the worst first. At most `limit` of
+/// The groups as the API writes them: times in their order, all others the worst first. At most `limit` of
 /// them, for times the last ones.
 pub fn view(by: CountBy, groups: Vec<VerdictGroup>, limit: usize) -> VerdictCountsView {
     let all = groups.iter().map(VerdictGroup::share).fold(Share::default(), |all, group| Share {
@@ -166,15 +170,16 @@ pub struct VerdictCountsView {
     /// Their share, in per cent; null when none was judged.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, extensions(("x-nullable" = json!(true)))))]
     pub bad_pct: Option<f64>,
-    /// The groups: hours and days in their order, trunks and extensions the worst first.
+    /// The groups: hours and days in their order, all others the worst first.
     pub groups: Vec<VerdictGroupView>,
 }
 
-/// The legs of one hour, day, trunk or extension.
+/// The legs of one hour, day, trunk, extension, network or User-Agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct VerdictGroupView {
-    /// The instant with which the hour or day begins (RFC 3339), or the id of the trunk or extension.
+    /// The instant with which the hour or day begins (RFC 3339), the id of the trunk or extension, the network (such as
+    /// `192.0.2.0/24`) or the User-Agent.
     pub value: String,
     /// Legs whose audio was judged; those of unanswered calls are not.
     pub judged: u64,

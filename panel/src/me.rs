@@ -10,6 +10,8 @@ pub(crate) struct Me {
     pub(crate) form_token: String,
     /// The id of the user's organisation.
     pub(crate) organisation_id: String,
+    /// The id of the extension of the user's agent; empty without one.
+    pub(crate) extension_id: String,
     /// Whether the user is the operator's.
     pub(crate) is_operator: bool,
     permissions: Vec<String>,
@@ -25,6 +27,7 @@ impl Me {
             name,
             form_token,
             organisation_id: text("organisation_id"),
+            extension_id: text("extension_id"),
             is_operator: text("role") == "operator",
             permissions: permissions.filter_map(Value::as_str).map(str::to_owned).collect(),
         }

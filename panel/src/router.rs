@@ -18,8 +18,8 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::layout;
 use crate::pages::{
-    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, phones, prompts, rooms,
-    settings, webhooks,
+    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, own_extension, phones,
+    prompts, report, rooms, settings, webhooks,
 };
 use crate::state::{Panel, PanelSettings};
 
@@ -42,6 +42,7 @@ fn pages() -> Router<Panel> {
         .route("/calls/export", get(calls::export))
         .route("/calls/{uuid}", get(call::page))
         .route("/calls/{uuid}/recordings/{recording}", get(call::recording))
+        .route("/calls/{uuid}/report", get(report::download))
         .route("/calls/{uuid}/signalling", get(call::signalling))
         .route("/calls/{uuid}/trace", get(call::trace))
         .route("/live", get(live::page))
@@ -50,6 +51,7 @@ fn pages() -> Router<Panel> {
         .route("/live/calls/{uuid}/hang-up", post(live::hang_up))
         .route("/live/calls/{uuid}/note", post(live::note))
         .route("/live/rooms/{room}", get(live_room::page))
+        .route("/live/rooms/{room}/dial", post(live_room::dial))
         .route("/live/rooms/{room}/{control}", post(live_room::control))
         .route("/live/rooms/{room}/members/{member}/{control}", post(live_room::member))
         .route("/phones", get(phones::registrations))
@@ -61,6 +63,7 @@ fn pages() -> Router<Panel> {
         .route("/settings/{list}/new", get(edit::new).post(edit::create))
         .route("/settings/{list}/{id}", get(edit::one).post(edit::change))
         .route("/settings/{list}/{id}/delete", post(edit::delete))
+        .route("/settings/own-extension", get(own_extension::form).post(own_extension::change))
         .route("/settings/prompts", get(prompts::list).post(prompts::store))
         .route("/settings/prompts/new", get(prompts::new))
         .route("/settings/prompts/{name}/delete", post(prompts::delete))

@@ -115,19 +115,11 @@ pub(crate) fn millis(value: &Value) -> String {
 
 /// The verdict on the audio of a leg.
 pub(crate) fn verdict(name: &str) -> Markup {
-    let (class, label) = match name {
-        "" => return html! { span class="soft" { "–" } },
-        "ok" => ("good", "ok"),
-        "unanswered" => ("none", "unanswered"),
-        "no_inbound_media" => ("bad", "no audio received"),
-        "no_outbound_media" => ("bad", "no audio sent"),
-        "wrong_advertised_address" => ("bad", "wrong address"),
-        "lossy_inbound" => ("bad", "loss"),
-        "jittery_inbound" => ("warn", "jitter"),
-        "unpaced_sender" => ("warn", "uneven sender"),
-        "ptime_mismatch" => ("warn", "packet time"),
-        "degraded_audio" => ("warn", "degraded"),
-        other => return html! { span class="chip none" { (words(other)) } },
+    if name.is_empty() {
+        return html! { span class="soft" { "–" } };
+    }
+    let Some((class, label)) = sidetone_report::label(name) else {
+        return html! { span class="chip none" { (words(name)) } };
     };
     html! { span class={ "chip " (class) } title=(name) { (label) } }
 }

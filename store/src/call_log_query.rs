@@ -90,6 +90,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
         media_verdict_b,
         min_billsec,
         mos_max,
+        network,
         node_id,
         organisation_id,
         q,
@@ -100,6 +101,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
         transcoded,
         transport,
         trunk_id,
+        user_agent,
     } = reading.filter;
     within(statement, reading.scope);
     statement.bind_text(" AND organisation_id = ", *organisation_id);
@@ -132,6 +134,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
         let before = if reading.is_rare { " AND mos_hundredths <= " } else { " AND +mos_hundredths <= " };
         statement.bind(before, mos.0, "");
     }
+    of_device(statement, network.as_deref(), user_agent.as_deref());
     of_extension(statement, *extension_id);
     of_room(statement, *room_id);
     if let Some(calls) = reading.calls {
@@ -141,6 +144,18 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
         return;
     }
     with_texts(statement, reading.texts, did.as_deref(), q.as_deref());
+}
+
+/// Calls with a party in that network, and with one that has that User-Agent.
+fn of_device(statement: &mut Statement, network: Option<&str>, user_agent: Option<&str>) {
+    if let Some(network) = network {
+        statement.bind(" AND (network_a = ", network.to_owned(), "");
+        statement.bind(" OR network_b = ", network.to_owned(), ")");
+    }
+    if let Some(user_agent) = user_agent {
+        statement.bind(" AND (user_agent_a = ", user_agent.to_owned(), "");
+        statement.bind(" OR user_agent_b = ", user_agent.to_owned(), ")");
+    }
 }
 
 /// Calls of an extension and to it.

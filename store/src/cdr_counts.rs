@@ -4,8 +4,8 @@
 //! A count is for one organisation, one value of one filter and 28 days. For a list with a single filter,
 //! with or without time bounds, the counts are added up, and only the cut-off ends are counted in the
 //! records. There are no counts for filters whose values each have few records (agent, campaign, extension,
-//! reference, room), for `mos_max`, several filters at once, and for searches: those records are counted with an
-//! index.
+//! reference, room), for devices and networks, `mos_max`, several filters at once, and for searches: those records
+//! are counted with an index.
 
 use std::collections::BTreeMap;
 
@@ -115,6 +115,7 @@ impl Counted {
             media_verdict_b,
             min_billsec,
             mos_max,
+            network,
             node_id,
             organisation_id,
             q,
@@ -125,6 +126,7 @@ impl Counted {
             transcoded,
             transport,
             trunk_id,
+            user_agent,
         } = filter;
         let uncounted = q.is_some()
             || did.is_some()
@@ -133,7 +135,9 @@ impl Counted {
             || extension_id.is_some()
             || mos_max.is_some()
             || reference.is_some()
-            || room_id.is_some();
+            || room_id.is_some()
+            || network.is_some()
+            || user_agent.is_some();
         if uncounted {
             return None;
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::call_request::RequestChange;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::event::Event;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, ExtensionId, OrganisationId};
@@ -112,7 +113,8 @@ async fn insert_cdrs(
              mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b,
              search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled, search_key, did_key,
              transcoded, reference, ended_by, transferred_from, transferred_to, forwarded_by,
-             forward_reason, called_extension_id, search_packed, ai_tokens) VALUES ",
+             forward_reason, called_extension_id, search_packed, user_agent_a, network_a, user_agent_b, network_b,
+             ai_tokens) VALUES ",
         );
         let mut searches: HashMap<CallId, String> = HashMap::with_capacity(part.len());
         for (index, cdr) in part.iter().enumerate() {
@@ -205,6 +207,10 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         called_extension(cdr).map(|id| id.to_string()).into(),
         // Its texts are in a block: see `entry`.
         true.into(),
+        cdr.device_a.user_agent.as_deref().into(),
+        cdr.device_a.network.as_deref().into(),
+        cdr.device_b.user_agent.as_deref().into(),
+        cdr.device_b.network.as_deref().into(),
     ]
 }
 
@@ -307,8 +313,14 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             verdict: word_opt(row, "media_verdict_b", MediaVerdict::from_name)?,
         }
         .of_callee(),
+        device_a: device(row, "user_agent_a", "network_a")?,
+        device_b: device(row, "user_agent_b", "network_b")?,
         media: None,
     })
+}
+
+fn device(row: &Row, user_agent: &'static str, network: &'static str) -> Result<Device, StoreError> {
+    Ok(Device { user_agent: row.try_get(user_agent)?, network: row.try_get(network)? })
 }
 
 /// What the carrier charged, where the record contains it.
@@ -324,4 +336,4 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
 }
 
 /// Columns of a record that its values fill.
-const COLUMNS: usize = 55;
+const COLUMNS: usize = 59;

@@ -17,6 +17,8 @@ use std::time::Instant;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_operation::RecordStep;
+use sidetone_model::media_quality::LegSide;
+use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{NegotiationError, SessionDescription};
 
 use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
@@ -103,6 +105,7 @@ impl Call {
         let is_browser = caller.offer.as_ref().is_some_and(|offer| offer.wants_webrtc());
         let srtp = parties.srtp(caller.srtp, is_browser);
         let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        leg.calls_as(caller.user_agent);
         if caller.informs {
             leg.takes_info();
         }
@@ -271,6 +274,19 @@ impl Call {
     /// Updates the source address of a party's SIP, for example after a change of its network.
     pub(super) fn heard_from(&mut self, party: Party, at: IpAddr) {
         self.parties.heard_from(party, at);
+    }
+
+    /// Notes the User-Agent of a party.
+    pub(super) fn answers_as(&mut self, party: Party, user_agent: &str) {
+        self.parties.answers_as(party, user_agent);
+    }
+
+    /// Notes the verdict of a warning about the audio of a leg.
+    pub(super) fn warned(&mut self, side: LegSide, verdict: Option<MediaVerdict>) {
+        let party = self.parties.party_of(side);
+        if let Some(leg) = party.and_then(|party| self.parties.leg_mut(party)) {
+            leg.warned = verdict;
+        }
     }
 
     /// Notes that a party takes INFO.

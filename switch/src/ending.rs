@@ -266,7 +266,8 @@ impl Ending {
         // its codec.
         let heard = self.heard_codec.as_ref();
         let relayed = heard.filter(|name| callee.is_some_and(|fork| fork.leg.has_codec(name)));
-        let own = heard.cloned().or_else(|| parties.leg(parties.party_of(LegSide::A)?)?.codec());
+        let leg_a = parties.party_of(LegSide::A).and_then(|party| parties.leg(party));
+        let own = heard.cloned().or_else(|| leg_a?.codec());
         let link = parties.link.as_ref();
         let placed_from = parties.awaiting.as_ref().map(|awaited| awaited.from);
         let outcome = Outcome {
@@ -282,6 +283,8 @@ impl Ending {
             transferred_to: link.and_then(|link| link.to),
             quality,
             quality_b: self.quality_b.filter(|_| answered_after.is_some()),
+            device_a: leg_a.map(Leg::device).unwrap_or_default(),
+            device_b: callee.map(|fork| fork.leg.device()).unwrap_or_default(),
         };
         build(&parties.facts, outcome)
     }

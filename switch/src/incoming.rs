@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use sidetone_model::device;
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{Method, Name, Request, StatusCode};
+use sidetone_sip::message::{Headers, Method, Name, Request, StatusCode};
 use sidetone_sip::registrar::{Binding, BindingId, Registrar, Registration};
 use sidetone_sip::sdp::{KeySeed, SessionDescription};
 use sidetone_sip::transaction::ServerKey;
@@ -16,6 +17,7 @@ use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
+use crate::converted_keys::takes_info;
 use crate::denied::{Denial, Denied};
 use crate::gruus::Gruus;
 use crate::ids::Ids;
@@ -211,6 +213,22 @@ pub(super) fn offer_of(request: &Request) -> Result<Option<SessionDescription>, 
     }
 }
 
+/// What the headers of a message say of its party.
+#[derive(Debug)]
+pub(super) struct PartyHeaders {
+    /// Whether it takes INFO.
+    pub(super) informs: bool,
+    /// Its User-Agent, as a record contains it.
+    pub(super) user_agent: Option<String>,
+}
+
+impl PartyHeaders {
+    pub(super) fn of(headers: &Headers) -> Self {
+        let user_agent = headers.user_agent().and_then(|text| device::user_agent(&text));
+        Self { informs: takes_info(headers), user_agent }
+    }
+}
+
 /// An INVITE whose sender is identified: its leg and transaction, its source and its offer.
 #[derive(Debug)]
 pub(super) struct Invitation {
@@ -218,8 +236,7 @@ pub(super) struct Invitation {
     pub(super) key: ServerKey,
     pub(super) source: IpAddr,
     pub(super) offer: Option<SessionDescription>,
-    /// Whether the caller takes INFO.
-    pub(super) informs: bool,
+    pub(super) party: PartyHeaders,
     /// The binding of the phone that calls, if it is registered.
     pub(super) binding: Option<BindingId>,
 }
@@ -233,10 +250,11 @@ pub(super) fn call_of(
     directory: &Directory,
     conferences: &Conferences,
 ) -> NewCall {
-    let Invitation { leg, key, source, offer, informs, binding } = invitation;
+    let Invitation { leg, key, source, offer, party, binding } = invitation;
+    let PartyHeaders { informs, user_agent } = party;
     let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, diverted } =
         placement;
-    let side = CallerSide { offer, policy: caller_policy, informs, srtp: srtp.0, at: source };
+    let side = CallerSide { offer, policy: caller_policy, informs, user_agent, srtp: srtp.0, at: source };
     let bridge = |caller, callees| Sides::Bridge {
         caller,
         callee: CalleeSide { policy: callee_policy, srtp: srtp.1, callees, forwards },

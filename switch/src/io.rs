@@ -340,6 +340,8 @@ pub struct CallerSide {
     pub policy: CodecPolicy,
     /// Whether it takes INFO.
     pub informs: bool,
+    /// The User-Agent of its INVITE, as a record contains it.
+    pub user_agent: Option<String>,
     /// Whether it has SRTP.
     pub srtp: SrtpRule,
     /// The address that its SIP comes from.

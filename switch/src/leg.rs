@@ -7,7 +7,9 @@ use sidetone_call::media_plan;
 use sidetone_media::mix::Formats;
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
+use sidetone_model::device::{self, Device};
 use sidetone_model::media_quality::LegQuality;
+use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{
     self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
     SrtpRule, payload_map,
@@ -23,6 +25,8 @@ pub(super) struct Leg {
     pub(super) policy: CodecPolicy,
     /// The source address of its SIP.
     pub(super) signalling: Option<IpAddr>,
+    /// The User-Agent of its last request or response that had one, as a record contains it.
+    user_agent: Option<Box<str>>,
     pub(super) exchange: OfferAnswer,
     /// Whether the party has SRTP; its offers pass this rule before anything else reads them.
     pub(super) srtp: SrtpRule,
@@ -41,6 +45,8 @@ pub(super) struct Leg {
     holds: bool,
     /// Whether packets received on it are transcoded.
     transcodes: bool,
+    /// The verdict of the last warning about its audio.
+    pub(super) warned: Option<MediaVerdict>,
     /// The final report of its port.
     media: MediaReport,
     /// Since when the party sends nothing.
@@ -82,6 +88,7 @@ impl Leg {
         Leg {
             policy,
             signalling,
+            user_agent: None,
             exchange: OfferAnswer::new(session_id).with_srtp(srtp, seed),
             srtp,
             protection: None,
@@ -92,6 +99,7 @@ impl Leg {
             seated: false,
             holds: false,
             transcodes: false,
+            warned: None,
             media: MediaReport::Awaited,
             silent_since: None,
             probe: Probe::None,
@@ -124,6 +132,29 @@ impl Leg {
     /// Whether the final report of its port has arrived.
     pub(super) fn has_reported(&self) -> bool {
         !matches!(self.media, MediaReport::Awaited)
+    }
+
+    /// Notes the User-Agent of an INVITE, as a record contains it.
+    pub(super) fn calls_as(&mut self, user_agent: Option<String>) {
+        self.user_agent = user_agent.map(Into::into);
+    }
+
+    /// Notes the User-Agent of a response.
+    pub(super) fn answers_as(&mut self, user_agent: &str) {
+        // A party says the same in each response.
+        if self.user_agent.as_deref() != Some(user_agent) {
+            self.user_agent = device::user_agent(user_agent).map(Into::into);
+        }
+    }
+
+    /// Returns what the party calls with. Its network is that of its audio if some arrived: SIP may come from a proxy.
+    pub(super) fn device(&self) -> Device {
+        let source = self.media().and_then(|media| media.addresses.source.as_deref());
+        let audio = source.and_then(|source| source.parse::<SocketAddr>().ok()).map(|source| source.ip());
+        Device {
+            user_agent: self.user_agent.as_deref().map(str::to_owned),
+            network: audio.or(self.signalling).map(device::network),
+        }
     }
 
     /// Returns the final report of its port.

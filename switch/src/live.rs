@@ -392,6 +392,7 @@ fn leg_view(
         state,
         codec: leg.codec().filter(|_| state == CallState::Answered),
         answered_at,
+        media_verdict: leg.warned,
     }
 }
 

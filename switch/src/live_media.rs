@@ -91,19 +91,19 @@ fn reply(token: ReplyToken, answer: QualityAnswer) -> Output {
     Output::Reply(token, Answer::CallQuality(answer))
 }
 
-/// Returns the event of a call for a warning of the relay about one of its legs.
+/// Notes a warning of the relay about a leg, and returns the event of its call.
 pub(super) fn warning_event(
     now: Now,
     port: PortId,
     warning: &Warning,
-    calls: &CallTable,
+    calls: &mut CallTable,
 ) -> Option<CallEvent> {
-    let live = calls.get(calls.call_at(port)?)?;
-    let (call, side) = (live.view()?, leg_at(live, port)?);
-    let party = live.number_of(side);
-    let warning: MediaWarning =
-        quality::warning(warning, side, live.call.parties().whom(side), party, now.wall);
-    Some(CallEvent::Media(call, Box::new(warning)))
+    let live = calls.get_mut(calls.call_at(port)?)?;
+    let side = leg_at(live, port)?;
+    let (whom, party) = (live.call.parties().whom(side), live.number_of(side));
+    let warning: MediaWarning = quality::warning(warning, side, whom, party, now.wall);
+    live.call.warned(side, warning.media_verdict);
+    Some(CallEvent::Media(live.view()?, Box::new(warning)))
 }
 
 /// Builds the quality of a live call from that of its legs.

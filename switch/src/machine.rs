@@ -34,12 +34,11 @@ use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
 use crate::conference_commands;
-use crate::converted_keys::takes_info;
 use crate::denied::{Denial, Denied};
 use crate::dialog_credentials::{self, RecentByes, RepeatContext};
 use crate::dtmf::DtmfSource;
 use crate::ids::Ids;
-use crate::incoming::{self, Invitation, Requests};
+use crate::incoming::{self, Invitation, PartyHeaders, Requests};
 use crate::io::{self, PortId};
 use crate::kept_bindings::{self, ChangedBindings};
 use crate::live_media::{self, MediaQueries};
@@ -309,7 +308,7 @@ impl Switch {
                 }
             }
             Input::Warning(port, warning) => {
-                let event = live_media::warning_event(now, port, &warning, &self.control.calls);
+                let event = live_media::warning_event(now, port, &warning, &mut self.control.calls);
                 self.shared.outputs.extend(event.map(|event| Output::News(Box::new(event.into()))));
             }
             _ => {} // The caller passes only the inputs above.
@@ -477,8 +476,8 @@ impl Switch {
             Err(reply) => return self.shared.respond(now, &key, reply),
         };
         let binding = incoming::binding_of(now, leg, &sender, flow, request, &mut self.shared);
-        let informs = takes_info(request.headers());
-        let invitation = Invitation { leg, key, source, offer, informs, binding };
+        let party = PartyHeaders::of(request.headers());
+        let invitation = Invitation { leg, key, source, offer, party, binding };
         let (control, shared) = (&mut self.control, &mut self.shared);
         let invitation = replacing::replace(now, &sender, request, invitation, control, shared)
             .and_then(|new| star_dialling::dial(now, &sender, &dialled, new, control, shared));

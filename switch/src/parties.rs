@@ -376,6 +376,13 @@ impl Parties {
         }
     }
 
+    /// Notes the User-Agent of a party.
+    pub(super) fn answers_as(&mut self, party: Party, user_agent: &str) {
+        if let Some(leg) = self.leg_mut(party) {
+            leg.answers_as(user_agent);
+        }
+    }
+
     /// Notes that a party takes INFO.
     pub(super) fn takes_info(&mut self, party: Party) {
         if let Some(leg) = self.leg_mut(party) {

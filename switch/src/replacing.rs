@@ -82,7 +82,8 @@ fn take_over(
     let caller = CallerSide {
         offer: Some(offer),
         policy: own_policy,
-        informs: invitation.informs,
+        informs: invitation.party.informs,
+        user_agent: invitation.party.user_agent,
         srtp,
         at: invitation.source,
     };

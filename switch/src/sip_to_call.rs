@@ -40,7 +40,7 @@ impl SipToCall<'_> {
                 self.of_leg(leg, |party| Some(Input::Acknowledged(party, answer)))
             }
             Event::Answered { leg, response } => {
-                self.note_info(leg, &response);
+                self.note_party(leg, &response);
                 let answer = answer_of(response.headers(), response.body());
                 self.of_leg(leg, |party| match party {
                     Party::Callee(fork) => Some(Input::Answered(fork, answer)),
@@ -50,7 +50,7 @@ impl SipToCall<'_> {
             Event::Progress { leg, response } => {
                 let answer = answer_of(response.headers(), response.body());
                 let status = response.status().as_u16();
-                self.note_info(leg, &response);
+                self.note_party(leg, &response);
                 self.progressed(leg);
                 self.of_leg(leg, |party| match party {
                     Party::Callee(fork) => Some(Input::Provisional(fork, status, answer)),
@@ -94,12 +94,14 @@ impl SipToCall<'_> {
         }
     }
 
-    /// Records that the party of a leg takes INFO, if its response allows it.
-    fn note_info(&mut self, leg: LegKey, response: &Response) {
-        if takes_info(response.headers())
-            && let Some((id, party)) = self.calls.party_of(leg)
-            && let Some(live) = self.calls.get_mut(id)
-        {
+    /// Records the User-Agent of a leg's party, and that it takes INFO, if its response says so.
+    fn note_party(&mut self, leg: LegKey, response: &Response) {
+        let Some((id, party)) = self.calls.party_of(leg) else { return };
+        let Some(live) = self.calls.get_mut(id) else { return };
+        if let Some(user_agent) = response.user_agent() {
+            live.call.answers_as(party, &user_agent);
+        }
+        if takes_info(response.headers()) {
             live.call.takes_info(party);
         }
     }

@@ -17,7 +17,7 @@ use sidetone_sip::ua::Reply;
 use crate::authentication::Sender;
 use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
-use crate::incoming::Invitation;
+use crate::incoming::{Invitation, PartyHeaders};
 use crate::io::{CallerSide, Setup, Sides};
 use crate::live::{Caller, NewCall};
 use crate::message_parts::status_code;
@@ -99,11 +99,13 @@ pub(super) fn changed(
     else {
         return shared.respond(now, &invitation.key, Reply::new(StatusCode::FORBIDDEN));
     };
-    let Invitation { leg, key, source, offer, informs, binding } = invitation;
+    let Invitation { leg, key, source, offer, party, binding } = invitation;
+    let PartyHeaders { informs, user_agent } = party;
     let limits = limits_of(control.limits, &shared.directory, &facts);
     let (session_id, keys) = (shared.ids.session(), shared.ids.keys());
     control.star_codes.confirming.insert(facts.call);
-    let sides = Sides::IntoRoom { caller: CallerSide { offer, policy, informs, srtp, at: source } };
+    let sides =
+        Sides::IntoRoom { caller: CallerSide { offer, policy, informs, user_agent, srtp, at: source } };
     let new = NewCall {
         setup: Setup { facts, limits, sides, session_id, group: session_id, keys },
         caller: Some(Caller { invite: Some(key), key: leg, identity, binding }),

@@ -13,7 +13,7 @@ use sidetone_sip::message::StatusCode;
 
 use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
-use crate::incoming::Invitation;
+use crate::incoming::{Invitation, PartyHeaders};
 use crate::io::{CallerSide, Setup, Sides};
 use crate::live::{Caller, LiveCall, NewCall};
 use crate::parking::{self, Waiting};
@@ -80,8 +80,9 @@ pub(super) fn dial(
     let Some((facts, identity, policy, srtp)) = placed else {
         return Err(Box::new((invitation, StatusCode::FORBIDDEN)));
     };
-    let Invitation { leg, key, source, offer, informs, binding } = invitation;
-    let caller = CallerSide { offer, policy, informs, srtp, at: source };
+    let Invitation { leg, key, source, offer, party, binding } = invitation;
+    let PartyHeaders { informs, user_agent } = party;
+    let caller = CallerSide { offer, policy, informs, user_agent, srtp, at: source };
     let sides = Sides::TakeOver { caller, awaited: Box::new(awaited) };
     let limits = limits_of(control.limits, &shared.directory, &facts);
     let call = facts.call;

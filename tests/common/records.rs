@@ -84,6 +84,8 @@ pub fn answered(number: u128) -> Cdr {
         billing: sidetone_model::rating::Billing::default(),
         quality: Quality::default(),
         media_b: None,
+        device_a: Default::default(),
+        device_b: Default::default(),
         media: None,
     }
 }

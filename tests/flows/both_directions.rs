@@ -39,6 +39,9 @@ async fn a_call_that_lost_packets_towards_the_caller_is_not_a_good_call() {
     assert_eq!(far["media_verdict"], "lossy_inbound", "{record:#}");
     assert!((8.0..25.0).contains(&far["loss_pct"].as_f64().unwrap()), "{record:#}");
     assert_eq!(record["media_verdict_worse"], "lossy_inbound", "{record:#}");
+    for party in ["network_a", "network_b"] {
+        assert_eq!(record[party], "127.0.0.0/24", "{record:#}");
+    }
 
     let uuid = record["call_uuid"].as_str().unwrap();
     let (status, quality) = site.get(&format!("/cdrs/{uuid}/quality")).await;

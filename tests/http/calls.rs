@@ -102,6 +102,7 @@ fn call(number: u128, organisation: OrganisationId) -> LiveCall {
             state: CallState::Answered,
             codec: Some("PCMU".to_owned()),
             answered_at: Some(at(2)),
+            media_verdict: None,
         }],
     }
 }
@@ -127,6 +128,7 @@ fn bare(number: u128, organisation: OrganisationId) -> LiveCall {
             state: CallState::Queued,
             codec: None,
             answered_at: None,
+            media_verdict: None,
             ..call(number, organisation).legs.remove(0)
         }],
         ..call(number, organisation)

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
 use sidetone_model::money::Amount;
@@ -19,7 +20,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 45] = [
+const FIELDS: [(&str, Rule); 49] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -64,6 +65,10 @@ const FIELDS: [(&str, Rule); 45] = [
     ("media_verdict", Rule::Optional),
     ("media_b", Rule::Optional),
     ("media_verdict_worse", Rule::Optional),
+    ("user_agent_a", Rule::Optional),
+    ("network_a", Rule::Optional),
+    ("user_agent_b", Rule::Optional),
+    ("network_b", Rule::Optional),
     // The call log's own field that tells one record of an organisation from another is `call_uuid`.
     ("organisation_id", Rule::Never),
 ];
@@ -133,6 +138,14 @@ fn records(ids: Ids) -> Vec<Cdr> {
         cost_amount: "0.79999998".parse().unwrap(),
         billing: Billing { cost: Some(charge), ..Billing::default() },
         media_b: Some(lossy()),
+        device_a: Device {
+            user_agent: Some("Example Phone 7".to_owned()),
+            network: Some("192.0.2.0/24".to_owned()),
+        },
+        device_b: Device {
+            user_agent: Some("=gateway".to_owned()),
+            network: Some("2001:db8::/64".to_owned()),
+        },
         ..ended(FULL)
     };
     let bare = Cdr {
@@ -344,6 +357,26 @@ fn transferred_to() {
 #[test]
 fn forwarded_by() {
     row("forwarded_by", json!("1002"));
+}
+
+#[test]
+fn user_agent_a() {
+    row("user_agent_a", json!("Example Phone 7"));
+}
+
+#[test]
+fn network_a() {
+    row("network_a", json!("192.0.2.0/24"));
+}
+
+#[test]
+fn user_agent_b() {
+    row("user_agent_b", json!("=gateway"));
+}
+
+#[test]
+fn network_b() {
+    row("network_b", json!("2001:db8::/64"));
 }
 
 #[test]

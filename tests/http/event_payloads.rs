@@ -59,6 +59,7 @@ fn the_events_of_live_calls_and_rooms_are_the_documented_ones() {
         state: CallState::Answered,
         codec: Some("PCMU".to_owned()),
         answered_at: Some(at(2)),
+        media_verdict: None,
     };
     let call = LiveCall {
         uuid: id(4),

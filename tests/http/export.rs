@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{AgentId, CampaignId, ContactId, TeamId};
 use sidetone_model::money::Amount;
@@ -45,6 +46,14 @@ fn records(ids: Ids) -> Vec<Cdr> {
         forward_reason: Some(ForwardReason::Busy),
         ai_tokens: Some(1200),
         reference: Some("ticket-4711".to_owned()),
+        device_a: Device {
+            user_agent: Some("Example Phone 7".to_owned()),
+            network: Some("192.0.2.0/24".to_owned()),
+        },
+        device_b: Device {
+            user_agent: Some("=gateway".to_owned()),
+            network: Some("2001:db8::/64".to_owned()),
+        },
         media_b: Some(Quality { verdict: Some(MediaVerdict::PtimeMismatch), ..all[0].quality }),
         billing: Billing { cost: Some(charge), ..Billing::default() },
         ..all[0].clone()

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sidetone_model::call::Direction;
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::ids::{ExtensionId, OrganisationId};
 use sidetone_model::quality::{MediaVerdict, Quality};
 use sidetone_model::time::Timestamp;
@@ -142,6 +143,10 @@ fn calls_of_today(names: Names) -> Vec<Cdr> {
             direction: Direction::Outbound,
             extension_id: Some(ExtensionId(Uuid::from_u128(extension))),
             quality: Quality { verdict: Some(verdict), ..Quality::default() },
+            device_a: Device {
+                user_agent: Some(format!("Example <b>Phone</b> {extension}")),
+                network: Some(format!("192.0.{extension}.0/24")),
+            },
             ..ended(number)
         }
     };
@@ -170,6 +175,18 @@ fn home_counts_what_is_in_scope_and_names_what_is_worse() {
     assert!(acme.contains(&worse) && acme.contains("50.0 %") && acme.contains("10 %"), "{acme}");
     assert!(!acme.contains(&format!("extension_id={}", Uuid::from_u128(2))), "{acme}");
     assert!(acme.contains("class=\"bar bad-part\""), "{acme}");
+    // Its network and its device are the same 30 calls; the links lead to these calls.
+    let mut boss = site.logged_in("boss@acme.test");
+    for (filter, of_others) in [
+        ("network=192.0.1.0%2F24&amp;from=", "network=192.0.2.0"),
+        ("user_agent=Example+%3Cb%3EPhone%3C%2Fb%3E+1&amp;from=", "Phone%3C%2Fb%3E+2"),
+    ] {
+        let link = acme.split("href=\"").find(|link| link.contains(filter)).expect(filter);
+        assert!(!acme.contains(of_others), "{acme}");
+        let list = boss.get(&link.split('"').next().unwrap().replace("&amp;", "&"));
+        assert!(list.status == 200 && list.text.contains("<small>30</small>"), "{}", list.text);
+    }
+    assert!(acme.contains("Example &lt;b&gt;Phone&lt;/b&gt; 1"), "{acme}");
     let bolt = tile("boss@bolt.test");
     assert!(bolt.contains("<b>1</b>") && !bolt.contains(&worse), "{bolt}");
     let eve = tile("eve@acme.test");

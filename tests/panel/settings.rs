@@ -1,5 +1,7 @@
 //! Forms of settings: who may send them, and what the API makes of them.
 
+use serde_json::json;
+
 use crate::site::{Browser, Site};
 
 /// Opens the form at `path` and sends these fields.
@@ -261,4 +263,65 @@ fn an_extension_is_forwarded() {
     assert_eq!((&forwarding["busy"], &forwarding["no_answer_seconds"]), (&"1002".into(), &30.into()));
     let form = boss.get(&path).text;
     assert!(form.contains("name=\"forwarding.busy\" value=\"1002\""), "{form}");
+}
+
+/// An agent without a team sees no other extension, and changes its own where the API lets it.
+#[test]
+fn an_agent_forwards_its_own_extension_alone() {
+    let site = Site::open(false);
+    let mut lost = site.logged_in("lost@acme.test");
+    assert!(!lost.get("/settings").text.contains("own-extension"));
+    assert_eq!(lost.get("/settings/own-extension").status, 404);
+    let user = site.office.get(&site.office.login("lost@acme.test"), "/auth/me").id().to_owned();
+    let boss = site.office.login("boss@acme.test");
+    let extension = site.office.names.ada.to_string();
+    let agent = json!({"name": "Lost", "kind": "human", "extension_id": extension, "user_id": user});
+    let made = site.office.ask(&boss, "POST /agents", agent);
+    assert_eq!(made.status, 201, "{}", made.text);
+
+    assert!(lost.get("/settings").text.contains("/settings/own-extension"));
+    let wrong = [("forwarding.busy", "no number"), ("do_not_disturb", "1")];
+    let page = fill(&mut lost, "/settings/own-extension", &wrong);
+    assert_eq!(page.status, 400, "{}", page.text);
+    assert!(page.text.contains("id=\"forwarding.busy-problem\""), "{}", page.text);
+    assert!(page.text.contains("value=\"no number\""), "{}", page.text);
+    let path = format!("/extensions/{extension}");
+    assert_eq!(site.office.get(&boss, &path).body["do_not_disturb"], false, "nothing was changed");
+
+    let page = fill(&mut lost, "/settings/own-extension", &[("do_not_disturb", "1")]);
+    assert_eq!((page.status, page.header("location")), (303, "/settings/own-extension?saved=1"));
+    assert!(lost.get("/settings/own-extension?saved=1").text.contains("Saved."));
+    assert_eq!(site.office.get(&boss, &path).body["do_not_disturb"], true);
+    // Another agent has no extension, and so no form that changes one.
+    let mut bob = site.logged_in("bob@acme.test");
+    let token = bob.get("/settings").token();
+    let page = bob.post("/settings/own-extension", &[("csrf", &token), ("do_not_disturb", "")]);
+    assert_eq!(page.status, 404);
+}
+
+#[test]
+fn organisations_are_the_operators_and_change_what_is_their_own() {
+    let site = Site::open(false);
+    let mut root = site.logged_in("root@platform.test");
+    let wrong = [("name", "Cable"), ("sip_domain", "no domain"), ("currency", "euro"), ("star_codes", "1")];
+    let page = fill(&mut root, "/settings/organisations/new", &wrong);
+    assert_eq!(page.status, 400, "{}", page.text);
+    for field in ["currency", "sip_domain"] {
+        assert!(page.text.contains(&format!("id=\"{field}-problem\"")), "{field}: {}", page.text);
+    }
+    let right = [("name", "Cable"), ("sip_domain", "cable.test"), ("currency", "EUR"), ("star_codes", "1")];
+    let page = fill(&mut root, "/settings/organisations/new", &right);
+    assert_eq!((page.status, page.header("location")), (303, "/settings/organisations"), "{}", page.text);
+    assert!(root.get("/settings/organisations").text.contains("cable.test"));
+
+    let mut boss = site.logged_in("boss@acme.test");
+    assert!(!boss.get("/settings/organisations").text.contains("/settings/organisations/new"));
+    let own = format!("/settings/organisations/{}", site.office.names.acme);
+    let form = boss.get(&own);
+    assert!(form.status == 200 && !form.text.contains("Delete now"), "{}", form.text);
+    let page = fill(&mut boss, &own, &[("was.name", "Acme"), ("name", "Acme and sons")]);
+    assert_eq!(page.status, 303, "{}", page.text);
+    assert!(boss.get("/settings/organisations").text.contains("Acme and sons"));
+    let page = fill(&mut boss, &own, &[("max_outbound_calls", "7")]);
+    assert_eq!(page.status, 403, "only the operator changes limits");
 }

@@ -9,6 +9,7 @@ use sidetone_model::call::{BillingMode, Direction, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery, CdrSort};
 use sidetone_model::cdr::{Called, Cdr};
 use sidetone_model::cursor::Cursor;
+use sidetone_model::device::Device;
 use sidetone_model::ids::{CallId, RoomId, TeamId};
 use sidetone_model::money::Amount;
 use sidetone_model::page::{Order, Window};
@@ -59,6 +60,8 @@ fn record(rng: &mut StdRng) -> Cdr {
         },
         media_b: Quality { verdict: verdict(rng), ..Quality::default() }.of_callee(),
         reference: reference(rng),
+        device_a: device(rng),
+        device_b: device(rng),
         // More digits the smaller they are: a text would sort otherwise.
         sell_amount: Amount::from_scaled(pick(rng, [0, 910_000_000, 1_050_000_000, -5])),
         ..answered(0)
@@ -83,6 +86,7 @@ pub(crate) fn filter(rng: &mut StdRng) -> CdrFilter {
         media_verdict_b: if sometimes() { verdict(rng) } else { None },
         min_billsec: sometimes().then(|| pick(rng, [0, 1, 2, 60, 61, 90, 120, 3601, u64::MAX])),
         mos_max: sometimes().then(|| Hundredths(pick(rng, [100, 349, 350, 500]))),
+        network: if sometimes() { device(rng).network } else { None },
         node_id: if sometimes() { id(rng) } else { None },
         organisation_id: sometimes().then(|| organisation(pick(rng, [ACME, ACME, 2]))),
         q: if sometimes() { part(rng) } else { None },
@@ -93,7 +97,14 @@ pub(crate) fn filter(rng: &mut StdRng) -> CdrFilter {
         transcoded: if sometimes() { pick(rng, [Some(true), Some(false)]) } else { None },
         transport: sometimes().then_some(Transport::Whatsapp),
         trunk_id: if sometimes() { id(rng) } else { None },
+        user_agent: if sometimes() { device(rng).user_agent } else { None },
     }
+}
+
+fn device(rng: &mut StdRng) -> Device {
+    let user_agent = pick(rng, [None, Some("Example Phone 7"), Some("%' OR 1=1 --")]).map(str::to_owned);
+    let network = pick(rng, [None, Some("192.0.2.0/24"), Some("2001:db8::/64")]).map(str::to_owned);
+    Device { user_agent, network }
 }
 
 fn verdict(rng: &mut StdRng) -> Option<MediaVerdict> {
@@ -140,6 +151,7 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
     let numbers = [cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()];
     let cause = cdr.hangup_cause.map(HangupCause::as_str);
     let texts = [cdr.caller_number.as_deref(), numbers[0], numbers[1], cause];
+    let devices = [&cdr.device_a, &cdr.device_b];
     filter.agent_id.is_none_or(|id| cdr.agent_id == Some(id))
         && filter.billing_mode.is_none_or(|mode| cdr.billing_mode == mode)
         && filter.campaign_id.is_none_or(|id| cdr.campaign_id == Some(id))
@@ -154,6 +166,7 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
         && filter.media_verdict_b.is_none_or(|verdict| cdr.media_b.and_then(|b| b.verdict) == Some(verdict))
         && filter.min_billsec.is_none_or(|billsec| u64::from(cdr.billsec) >= billsec)
         && filter.mos_max.is_none_or(|max| cdr.quality.mos.is_some_and(|mos| mos <= max))
+        && filter.network.as_ref().is_none_or(|of| devices.iter().any(|one| one.network.as_ref() == Some(of)))
         && filter.node_id.is_none_or(|id| cdr.node_id == Some(id))
         && filter.organisation_id.is_none_or(|id| cdr.organisation_id == id)
         && filter.q.as_ref().is_none_or(|part| contains(&texts, part))
@@ -164,6 +177,10 @@ fn holds(filter: &CdrFilter, cdr: &Cdr) -> bool {
         && filter.transcoded.is_none_or(|transcoded| cdr.transcoded() == transcoded)
         && filter.transport.is_none_or(|transport| cdr.transport == transport)
         && filter.trunk_id.is_none_or(|id| cdr.trunk_id == Some(id))
+        && filter
+            .user_agent
+            .as_ref()
+            .is_none_or(|of| devices.iter().any(|one| one.user_agent.as_ref() == Some(of)))
 }
 
 /// The room that a party of the call was in: a fifth of the calls was in each of two.

@@ -1,4 +1,4 @@
-//! Verdicts by hour, day, trunk and extension against a count in memory, the same on both databases.
+//! Verdicts by hour, day, trunk, extension, network and User-Agent against a count in memory, the same on both databases.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +36,8 @@ fn groups_of(by: CountBy, cdr: &Cdr) -> [Option<String>; 2] {
         (CountBy::Extension, Direction::Inbound) => [None, extension],
         (CountBy::Extension, Direction::Outbound) => [extension, None],
         (CountBy::Extension, Direction::Internal) => [extension, called],
+        (CountBy::Network, _) => [cdr.device_a.network.clone(), cdr.device_b.network.clone()],
+        (CountBy::UserAgent, _) => [cdr.device_a.user_agent.clone(), cdr.device_b.user_agent.clone()],
         (CountBy::Trunk, Direction::Inbound) => [trunk, None],
         (CountBy::Trunk, Direction::Outbound) => [None, trunk],
         (CountBy::Trunk, Direction::Internal) => [None, None],
@@ -57,7 +59,8 @@ fn counted(by: CountBy, cdrs: &[&Cdr]) -> Vec<VerdictGroup> {
     groups.into_values().collect()
 }
 
-const ALL: [CountBy; 4] = [CountBy::Day, CountBy::Extension, CountBy::Hour, CountBy::Trunk];
+const ALL: [CountBy; 6] =
+    [CountBy::Day, CountBy::Extension, CountBy::Hour, CountBy::Network, CountBy::Trunk, CountBy::UserAgent];
 
 #[test]
 fn every_leg_counts_where_it_belongs() {
@@ -72,7 +75,7 @@ fn every_leg_counts_where_it_belongs() {
             let acme = organisation(ACME);
             let team = Scope::Team { organisation: acme, team: Some(TeamId(Uuid::from_u128(1))) };
             let scope = pick(rng, [Scope::Organisation(acme), Scope::Everything, team]);
-            let by = ALL[round % 4];
+            let by = ALL[round % ALL.len()];
             // No extension is stored, so none belongs to the team.
             let is_hidden = by == CountBy::Extension && scope == team;
             let found: Vec<&Cdr> =
@@ -93,7 +96,7 @@ fn legs_without_a_verdict_or_a_place_are_left_out() {
     (call.direction, call.quality.verdict) = (Direction::Outbound, Some(MediaVerdict::Unanswered));
     with_store(async |store| {
         store_with_rooms(store, std::slice::from_ref(&call)).await;
-        for by in [CountBy::Trunk, CountBy::Extension] {
+        for by in [CountBy::Trunk, CountBy::Extension, CountBy::Network, CountBy::UserAgent] {
             assert_eq!(store.verdicts(Scope::Everything, &CdrFilter::default(), by).await.unwrap(), []);
         }
         let days = store.verdicts(Scope::Everything, &CdrFilter::default(), CountBy::Day).await.unwrap();

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use sidetone_model::access::{Permission, Role};
 use sidetone_model::directory::Secret;
-use sidetone_model::ids::{OrganisationId, UserId};
+use sidetone_model::ids::{ExtensionId, OrganisationId, UserId};
 use sidetone_model::problem::FieldProblem;
 use sidetone_model::rules::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN};
 use sidetone_model::time::Timestamp;
@@ -40,6 +40,10 @@ pub(crate) struct LoginUser {
     email: Email,
     role: Role,
     organisation_id: OrganisationId,
+    /// The extension of the user's agent, whose forwarding the user may change; absent without one, and in the answer to
+    /// a login.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension_id: Option<ExtensionId>,
     /// The user's permissions.
     permissions: Vec<Permission>,
 }
@@ -47,7 +51,7 @@ pub(crate) struct LoginUser {
 impl From<User> for LoginUser {
     fn from(user: User) -> Self {
         let User { id, name, email, role, organisation_id, .. } = user;
-        Self { id, name, email, role, organisation_id, permissions: role.permissions() }
+        Self { id, name, email, role, organisation_id, extension_id: None, permissions: role.permissions() }
     }
 }
 
@@ -136,11 +140,15 @@ pub(crate) async fn log_out(caller: Caller, State(state): State<ApiState>) -> Re
     responses((status = 200, description = "The user.", body = LoginUser))
 )]
 pub(crate) async fn me(caller: Caller, State(state): State<ApiState>) -> Result<Json<LoginUser>, ApiError> {
-    let (user, _) = caller.session()?;
-    let user = state.panel()?.users.find(user).await?;
+    let (id, _) = caller.session()?;
+    let user = state.panel()?.users.find(id).await?;
     // The user was removed after the request was authenticated.
     let user = user.ok_or_else(|| ApiError::unauthenticated("the user is no more"))?;
-    Ok(Json(user.into()))
+    let extension_id = match &state.directory {
+        Some(directory) => directory.extensions.of_user(id).await?,
+        None => None,
+    };
+    Ok(Json(LoginUser { extension_id, ..user.into() }))
 }
 
 body! {

@@ -217,7 +217,7 @@ fn flatten_callee(record: &mut Value) {
 }
 
 /// The fields of a record in the order of the API documentation; those of the called party last.
-const COLUMNS: [&str; 50] = [
+const COLUMNS: [&str; 54] = [
     "call_uuid",
     "direction",
     "transport",
@@ -268,12 +268,16 @@ const COLUMNS: [&str; 50] = [
     "mos_b",
     "media_verdict_b",
     "media_verdict_worse",
+    "user_agent_a",
+    "network_a",
+    "user_agent_b",
+    "network_b",
 ];
 /// Columns that need `margin:read`.
 const MARGIN_COLUMNS: [&str; 6] =
     ["cost_amount", "margin", "cost_currency", "cost_amount_original", "fx_rate", "cost_unconverted"];
 /// Records in a piece: about 500 KiB of text, and below 1 MiB if every record has every field.
-const CHUNK_LEN: u32 = 800;
+const CHUNK_LEN: u32 = 700;
 /// Records in a row group: a few MiB while it is written, and 200 groups in the footer of the largest file.
 #[cfg(feature = "parquet")]
 const ROW_GROUP_LEN: u32 = 5000;

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use sidetone_model::call::{BillingMode, Direction, Transport};
 use sidetone_model::call_log::CdrSort;
 use sidetone_model::cursor::Cursor;
+use sidetone_model::directory::Network;
 use sidetone_model::ids::{
     AgentId, CampaignId, ExtensionId, NodeId, OrganisationId, RoomId, TeamId, TrunkId,
 };
@@ -63,9 +64,15 @@ query! {
         transcoded: bool = page::boolean,
         /// The trunk that carried the outside leg.
         trunk_id: TrunkId = page::id,
+        /// The User-Agent of a party: a `user_agent_a` or `user_agent_b`, whole. It needs `from`.
+        #[param(max_length = 1000, example = "Example Phone 7.1")]
+        user_agent: String = page::text,
         /// Billed at least this many seconds.
         #[param(value_type = Option<i64>, minimum = 0)]
         min_billsec: u64 = page::count,
+        /// The network of a party: a `network_a` or `network_b`, such as `192.0.2.0/24`. It needs `from`.
+        #[param(value_type = Option<String>, max_length = 64, example = "192.0.2.0/24")]
+        network: Network = network,
         /// The switch node that carried the call.
         node_id: NodeId = page::id,
         /// One organisation; 403 outside the caller's scope.
@@ -187,6 +194,10 @@ fn mos(value: &str) -> Result<Hundredths, Wrong> {
     // 3.55 is a little less than 355 hundredths in binary.
     mos.map(|mos| Hundredths((mos * 100.0 + 1e-9).floor() as i64))
         .ok_or_else(|| "must be a number from 1 to 5, such as 3.5".to_owned())
+}
+
+fn network(value: &str) -> Result<Network, Wrong> {
+    value.parse().map_err(|_| "must be a network such as 192.0.2.0/24 or 2001:db8:1:2::/64".to_owned())
 }
 
 fn transport(value: &str) -> Result<Transport, Wrong> {

@@ -174,7 +174,7 @@ const fn column(name: &'static str, values: Values) -> Column {
 }
 
 /// Every column that a file may have, in the order of the CSV file.
-const COLUMNS: [Column; 50] = {
+const COLUMNS: [Column; 54] = {
     use Values::{Boolean, Double, Int32, Int64, Text, TimestampUs};
     [
         column("call_uuid", Text(|cdr| Some(cdr.call_uuid.to_string()))),
@@ -228,5 +228,9 @@ const COLUMNS: [Column; 50] = {
         column("mos_b", Double(|cdr| Some(cdr.media_b?.mos?.as_f64()))),
         column("media_verdict_b", Text(|cdr| Some(cdr.media_b?.media_verdict.as_str().to_owned()))),
         column("media_verdict_worse", Text(|cdr| cdr.media_verdict_worse.map(str::to_owned))),
+        column("user_agent_a", Text(|cdr| cdr.user_agent_a.map(str::to_owned))),
+        column("network_a", Text(|cdr| cdr.network_a.map(str::to_owned))),
+        column("user_agent_b", Text(|cdr| cdr.user_agent_b.map(str::to_owned))),
+        column("network_b", Text(|cdr| cdr.network_b.map(str::to_owned))),
     ]
 };

@@ -3,6 +3,7 @@
 use axum::http::Uri;
 use sidetone_model::call_log::{CdrFilter, CdrQuery};
 use sidetone_model::page::{Order, Window};
+use sidetone_model::problem::FieldProblem;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -30,7 +31,7 @@ pub(crate) fn list(uri: &Uri, caller: &Caller) -> Result<CdrQuery, ApiError> {
 fn read(uri: &Uri) -> Result<(CdrQuery, WindowParts), ApiError> {
     let With(filter, CdrPageParams { limit, offset, cursor, sort, order }) = params::read::<ListQuery>(uri)?;
     let query = CdrQuery {
-        filter: filter.into(),
+        filter: filter_of(filter)?,
         sort: sort.unwrap_or_default(),
         order: order.map_or(Order::Descending, Order::from),
         window: Window::default(),
@@ -43,7 +44,7 @@ fn read(uri: &Uri) -> Result<(CdrQuery, WindowParts), ApiError> {
 /// # Errors
 /// `invalid_request` with every wrong field.
 pub(crate) fn totals(uri: &Uri) -> Result<CdrFilter, ApiError> {
-    Ok(params::read::<CdrFilterParams>(uri)?.into())
+    filter_of(params::read(uri)?)
 }
 
 /// The query of `GET /cdrs/export`: every filter, no paging.
@@ -66,10 +67,29 @@ pub(crate) fn export(uri: &Uri) -> Result<ExportQuery, ApiError> {
     // The only sort there is.
     let (None | Some(ExportSortKey::StartedAt)) = export.sort;
     Ok(ExportQuery {
-        filter: filter.into(),
+        filter: filter_of(filter)?,
         format: export.format.unwrap_or(Format::Csv),
         order: export.order.map_or(Order::Descending, Order::from),
     })
+}
+
+/// Returns the filter of the parameters.
+///
+/// # Errors
+/// `invalid_request` for a filter without an index where no time to begin at limits the records to be read.
+pub(crate) fn filter_of(given: CdrFilterParams) -> Result<CdrFilter, ApiError> {
+    let unindexed = [
+        ("network", given.network.is_some()),
+        ("user_agent", given.user_agent.as_ref().is_some_and(|text| !text.is_empty())),
+    ];
+    let unbounded = |(field, is_given): (&str, bool)| {
+        (is_given && given.from.is_none()).then(|| FieldProblem {
+            field: field.to_owned(),
+            message: "needs from: records are searched from that time on".to_owned(),
+        })
+    };
+    let problems: Vec<FieldProblem> = unindexed.into_iter().filter_map(unbounded).collect();
+    if problems.is_empty() { Ok(given.into()) } else { Err(ApiError::invalid(problems)) }
 }
 
 impl From<CdrFilterParams> for CdrFilter {
@@ -87,6 +107,7 @@ impl From<CdrFilterParams> for CdrFilter {
             media_verdict_b: given.media_verdict_b,
             min_billsec: given.min_billsec,
             mos_max: given.mos_max,
+            network: given.network.map(|network| network.to_string()),
             node_id: given.node_id,
             organisation_id: given.organisation_id,
             q: params::search(given.q),
@@ -97,6 +118,7 @@ impl From<CdrFilterParams> for CdrFilter {
             transcoded: given.transcoded,
             transport: given.transport,
             trunk_id: given.trunk_id,
+            user_agent: params::search(given.user_agent),
         }
     }
 }
@@ -135,7 +157,7 @@ mod tests {
              &team_id={id}&agent_id={id}&direction=inbound&transport=sip&hangup_cause=USER_BUSY\
              &transcoded=false&trunk_id={id}&min_billsec=5&node_id={id}&organisation_id={id}&limit=7\
              &offset=9&sort=billsec&order=asc&q=50%25&media_verdict=ok&media_verdict_b=lossy_inbound\
-             &reference=ticket-1&billing_mode=rated&room_id={id}&mos_max=3.55"
+             &reference=ticket-1&billing_mode=rated&room_id={id}&mos_max=3.55&network=192.0.2.77/24&user_agent=Phone%207"
         );
         let query = list(&uri.parse().unwrap()).unwrap();
         let id = Uuid::from_u128(10);
@@ -152,6 +174,7 @@ mod tests {
             media_verdict_b: Some(MediaVerdict::LossyInbound),
             min_billsec: Some(5),
             mos_max: Some(Hundredths(355)),
+            network: Some("192.0.2.0/24".to_owned()),
             node_id: Some(id.into()),
             organisation_id: Some(id.into()),
             q: Some("50%".to_owned()),
@@ -162,6 +185,7 @@ mod tests {
             transcoded: Some(false),
             transport: Some(Transport::Sip),
             trunk_id: Some(id.into()),
+            user_agent: Some("Phone 7".to_owned()),
         };
         assert_eq!(query.filter, expected);
         assert_eq!((query.sort, query.order), (CdrSort::Billsec, Order::Ascending));
@@ -184,6 +208,24 @@ mod tests {
         ] {
             let query = list(&format!("/cdrs?mos_max={text}").parse().unwrap());
             assert_eq!(query.ok().and_then(|query| query.filter.mos_max), expected.map(Hundredths), "{text}");
+        }
+    }
+
+    /// They have no index, so that a list without a beginning would read every record.
+    #[test]
+    fn filters_of_devices_need_a_time_to_begin_at() {
+        for (query, is_right) in [
+            ("network=192.0.2.0/24", false),
+            ("user_agent=Phone", false),
+            ("network=192.0.2.0/24&from=2026-01-01", true),
+            ("user_agent=Phone&from=2026-01-01", true),
+            ("network=here&from=2026-01-01", false),
+            ("user_agent=", true),
+        ] {
+            let uri = format!("/cdrs?{query}").parse().unwrap();
+            assert_eq!(list(&uri).is_ok(), is_right, "{query}");
+            assert_eq!(totals(&uri).is_ok(), is_right, "{query}");
+            assert_eq!(export(&uri).is_ok(), is_right, "{query}");
         }
     }
 

@@ -239,6 +239,8 @@ pub(crate) async fn create(
 }
 
 /// Read an extension
+///
+/// Users who log in also read their own extension, the one of their agent, when it is outside of their team.
 #[utoipa::path(
     get,
     path = "/extensions/{id}",
@@ -254,7 +256,11 @@ pub(crate) async fn find(
     Path(id): Path<String>,
 ) -> Result<Json<ExtensionRecord>, ApiError> {
     caller.require(Permission::DirectoryRead)?;
-    Ok(Json(visible(&caller, &state, &id).await?))
+    let own = own(&caller, &state, &id).await?;
+    Ok(Json(match own {
+        Some(own) => visible_to(Scope::Organisation(caller.principal().organisation_id), &state, own).await?,
+        None => visible(&caller, &state, &id).await?,
+    }))
 }
 
 /// Change an extension

@@ -137,6 +137,10 @@ fn an_export_as_parquet_is_read_back_typed() {
         ("mos_b", Field::Double(2.33)),
         ("media_verdict_b", text("lossy_inbound")),
         ("media_verdict_worse", text("lossy_inbound")),
+        ("user_agent_a", text("Example Phone 7")),
+        ("network_a", text("192.0.2.0/24")),
+        ("user_agent_b", text("=gateway")),
+        ("network_b", text("2001:db8::/64")),
     ] {
         assert_eq!(*value(&rows[1], name), expected, "{name}");
     }

@@ -26,6 +26,7 @@ use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::call_log::{CdrFilter, CdrPlace, CdrQuery};
 use sidetone_model::cdr::Cdr;
+use sidetone_model::device::Device;
 use sidetone_model::directory::Network;
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{ApiKeyId, CallId, OrganisationId};
@@ -216,6 +217,14 @@ fn bare(number: u64) -> Cdr {
         billing: Default::default(),
         quality: Quality::default(),
         media_b: None,
+        device_a: Device {
+            user_agent: Some("Example Phone 7".to_owned()),
+            network: Some("192.0.2.0/24".to_owned()),
+        },
+        device_b: Device {
+            user_agent: Some("=gateway".to_owned()),
+            network: Some("2001:db8::/64".to_owned()),
+        },
         media: None,
     }
 }
@@ -266,7 +275,7 @@ fn nothing_is_read_before_the_caller_takes_what_was_read() {
             piece_len_max = piece_len_max.max(piece.len());
             assert_eq!(log.chunks.load(Ordering::Relaxed), frames);
         }
-        assert_eq!((frames, rows), (64, 50_500));
+        assert_eq!((frames, rows), (73, 50_500));
         assert!(piece_len_max < 1024 * 1024, "{piece_len_max}");
     });
 }

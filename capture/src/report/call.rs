@@ -2,16 +2,15 @@
 
 use sidetone_model::media_quality::{LegQuality, LegSide};
 
-use crate::{CallReport, Group, StreamReport};
+use sidetone_report::{
+    Arrow, Html, NO_VERDICT, any, chip, explanation, figures, is_wrong, ladder, remarks, rules, shown,
+};
+
+use crate::{CallReport, Group, LadderMessage, StreamReport};
 
 use super::anchor::Anchor;
-use super::facts::{NO_VERDICT, chip, is_wrong};
-use super::figures::figures;
-use super::ladder::ladder;
-use super::markup::{Html, shown};
 use super::row::Row;
-use super::rules::{any, remarks, rules};
-use super::stream::{Drawn, decimal, drawing, explanation, title};
+use super::stream::{Drawn, decimal, drawing, title};
 
 /// The columns of the table of calls.
 pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>started (UTC)</th><th>from</th>\
@@ -83,7 +82,8 @@ pub(super) fn section(
         html.element("<p class=\"note\">Stream ", elsewhere.stream + 1, " is shown with call ");
         html.text(elsewhere.call + 1).raw(".</p>");
     }
-    ladder(&mut html, &call.ladder);
+    let arrows: Vec<Arrow> = call.ladder.messages.iter().map(arrow).collect();
+    ladder(&mut html, &arrows, call.ladder.more);
     // If a direction is fine and another exists, the stream above already has its figures.
     let with_figures = directions.iter().filter(|direction| direction.is_leg).enumerate();
     for (_, direction) in
@@ -93,6 +93,16 @@ pub(super) fn section(
     }
     html.raw("</div></details>");
     html.into_string()
+}
+
+fn arrow(message: &LadderMessage) -> Arrow {
+    Arrow {
+        at: message.at,
+        from: message.from.to_string(),
+        to: message.to.to_string(),
+        summary: message.summary.clone(),
+        sdp: message.sdp.clone(),
+    }
 }
 
 /// What the rules measured on a leg, and its figures.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::{counted, grouped};
+use sidetone_report::{Html, chip, grouped, shown};
+
+use crate::counted;
 
 use super::anchor::FileAnchor;
-use super::facts::{chip, tally};
-use super::markup::{Html, shown};
+use super::facts::tally;
 
 /// One capture in the contents.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ pub(super) fn contents(html: &mut Html, entries: &[Entry]) {
 impl Entry {
     /// Calls and streams whose verdict is that something was wrong, and registrations that were not accepted.
     fn bad(&self) -> u64 {
-        let is_bad = |verdict: &str| super::facts::is_wrong(Some(verdict));
+        let is_bad = |verdict: &str| sidetone_report::is_wrong(Some(verdict));
         let bad = self.verdicts.iter().filter(|(verdict, _)| is_bad(verdict)).map(|(_, count)| count);
         bad.sum::<u64>() + self.registrations.1 as u64
     }

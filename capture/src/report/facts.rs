@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Head, grouped};
+use sidetone_report::{Html, chip, grouped, shown};
+
+use crate::Head;
 
 use super::anchor::FileAnchor;
-use super::markup::{Html, shown};
 
 /// Writes the header of one capture with these numbers of calls and streams.
 pub(super) fn facts(html: &mut Html, anchor: FileAnchor, head: &Head, (calls, streams): (usize, usize)) {
@@ -71,22 +72,3 @@ pub(super) fn tally(html: &mut Html, counts: &BTreeMap<String, u64>) {
     }
     html.raw("</p>");
 }
-
-/// Whether a verdict is a fault.
-pub(super) fn is_wrong(verdict: Option<&str>) -> bool {
-    !matches!(verdict, None | Some("ok" | "unanswered" | NO_VERDICT))
-}
-
-/// A verdict in its colour.
-pub(super) fn chip(html: &mut Html, verdict: &str) {
-    html.raw(match verdict {
-        "ok" => "<span class=\"chip good\">",
-        "unanswered" | NO_VERDICT => "<span class=\"chip none\">",
-        "no_inbound_media" | "no_outbound_media" | "wrong_advertised_address" => "<span class=\"chip bad\">",
-        _ => "<span class=\"chip warn\">",
-    });
-    html.text(verdict).raw("</span>");
-}
-
-/// Shown instead of a missing verdict.
-pub(super) const NO_VERDICT: &str = "not judged";

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Group, Head, grouped};
+use sidetone_report::{Html, NO_VERDICT, grouped, is_wrong};
+
+use crate::{Group, Head};
 
 use super::anchor::FileAnchor;
 use super::contents::Entry;
-use super::facts::{NO_VERDICT, empty, facts, is_wrong, tally};
-use super::markup::Html;
+use super::facts::{empty, facts, tally};
 use super::registrations::registrations;
 use super::row::Row;
 use super::{call, stream};

@@ -1,16 +1,13 @@
-//! The page: its frame, its content security policy, and its size limits.
+//! The page: its parts and its size limits.
 
 use std::io;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
+use sidetone_report::{Html, document, shown};
 
 use crate::{Group, Head};
 
 use super::contents::{Entry, contents};
 use super::file::{FilePart, Room};
-use super::markup::Html;
 
 /// Builds one self-contained page from analyses.
 ///
@@ -66,47 +63,22 @@ impl Page {
     pub fn finish<W: io::Write>(mut self, mut out: W) -> io::Result<W> {
         self.end();
         let mut html = Html::default();
-        head(&mut html, &self.entries);
+        let title = match self.entries.as_slice() {
+            [one] => shown(&one.name),
+            several => format!("{} captures", several.len()),
+        };
+        document::begin(&mut html, &title, MEASURED, sidetone_media::verdict::RULES_VERSION);
         contents(&mut html, &self.entries);
         out.write_all(html.into_string().as_bytes())?;
         for part in self.parts {
             out.write_all(part.as_bytes())?;
         }
         let mut html = Html::default();
-        html.raw(
-            "</main><footer>Made by Sidetone. The rules are explained in docs/verdicts.md.</footer><script>",
-        );
-        html.raw(SCRIPT).raw("</script></body></html>\n");
+        document::end(&mut html);
         out.write_all(html.into_string().as_bytes())?;
         out.flush()?;
         Ok(out)
     }
-}
-
-fn head(html: &mut Html, entries: &[Entry]) {
-    html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; ");
-    html.raw("form-action 'none'; style-src 'sha256-").text(digest(STYLE)).raw("'; script-src 'sha256-");
-    html.text(digest(SCRIPT))
-        .raw("'\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
-    html.raw("<meta name=\"color-scheme\" content=\"light dark\"><title>");
-    match entries {
-        [one] => html.text(super::markup::shown(&one.name)),
-        several => html.text(several.len()).raw(" captures"),
-    };
-    html.raw(" – Sidetone</title><style>")
-        .raw(STYLE)
-        .raw("</style></head><body><header><h1>Call quality</h1>");
-    html.raw(
-        "<p>Measured at the capture point: later loss and delay are not included. \
-         Rules version ",
-    );
-    html.text(sidetone_media::verdict::RULES_VERSION).raw(".</p></header><main>");
-}
-
-/// The hash of a script or a style for a policy (CSP level 2 §4.2.4).
-fn digest(text: &str) -> String {
-    STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 /// Rows of all tables of calls; and as many of streams.
@@ -115,6 +87,5 @@ const ROWS_MAX: usize = 10_000;
 const SECTIONS_MAX: usize = 1_500;
 /// The total size of all plots.
 const PLOT_BYTES_MAX: usize = 6_000_000;
-
-pub(super) const STYLE: &str = include_str!("page.css");
-pub(super) const SCRIPT: &str = include_str!("page.js");
+/// Where the packets were measured.
+const MEASURED: &str = "Measured at the capture point: later loss and delay are not included.";

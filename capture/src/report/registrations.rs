@@ -1,8 +1,8 @@
 //! The registrations of a capture: a row each, and the explanation below it.
 
-use crate::{Head, RegistrationReport};
+use sidetone_report::{Html, shown};
 
-use super::markup::{Html, shown};
+use crate::{Head, RegistrationReport};
 
 /// Writes the table of registrations, those that were not accepted first; nothing where there are none.
 pub(super) fn registrations(html: &mut Html, head: &Head) {

@@ -1,7 +1,6 @@
 //! One row of a table of calls or streams.
 
-use super::facts::{NO_VERDICT, chip};
-use super::markup::Html;
+use sidetone_report::{Html, NO_VERDICT, chip};
 
 /// A row of a table: the cells before and after its verdict.
 #[derive(Debug)]

@@ -4,16 +4,14 @@ use sidetone_model::media_quality::{Affected, LegQuality};
 use sidetone_model::quality::Hundredths;
 use sidetone_model::time::Timestamp;
 
-use crate::{StreamReport, grouped};
+use sidetone_report::{
+    Course, Html, Limits, NO_VERDICT, chip, explanation, figures, grouped, is_wrong, plots, remarks, shown,
+};
+
+use crate::StreamReport;
 
 use super::anchor::Anchor;
-use super::facts::{NO_VERDICT, chip, is_wrong};
-use super::figures::figures;
-use super::markup::{Html, shown};
-use super::plots::{Limits, plots};
 use super::row::Row;
-use super::rules::remarks;
-use super::timeline::Course;
 
 /// The columns of the table of streams without signalling.
 pub(super) const COLUMNS: &str = "<th class=\"n\">#</th><th>verdict</th><th>from</th><th>to</th><th>SSRC</th>\
@@ -101,25 +99,6 @@ pub(super) fn drawing(html: &mut Html, stream: &StreamReport, quality: &LegQuali
     html.raw("<details><summary>Figures of this stream</summary>");
     figures(html, &quality.inbound);
     html.raw("</details>");
-}
-
-/// The explanation: the sentence, then who should act, when it was, and other remarks.
-pub(super) fn explanation(html: &mut Html, quality: &LegQuality) {
-    html.element("<p class=\"sentence\">", &quality.sentence, "</p><p class=\"who\">");
-    if let Some(reason) = &quality.reason {
-        html.element("<span>reason <b>", reason, "</b></span>");
-    }
-    if let Some(blame) = quality.blame {
-        html.element("<span>look first at <b>", blame.as_str(), "</b></span>");
-    }
-    if let Some(affected) = quality.affected {
-        html.element("<span>affected: second <b>", affected.first_s, "</b> to <b>");
-        html.text(affected.last_s).raw("</b></span>");
-    }
-    for flag in &quality.flags {
-        html.element("<span class=\"flag\">", flag, "</span>");
-    }
-    html.raw("</p>");
 }
 
 /// The codec, or the payload types where no SDP names one.

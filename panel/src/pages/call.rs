@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::form::{Fields, segment};
 use crate::layout::Section;
-use crate::pages::call_figures::{figures, leg, summary};
+use crate::pages::call_figures::{legs, summary};
+use crate::pages::report::ended_at;
 use crate::pages::signalling::ladder;
 use crate::show::{columns, duration, figure, items, money, or_dash, sentence, text, time, words};
 use crate::visitor::Visitor;
@@ -50,30 +51,42 @@ pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, heade
 
 async fn content(visitor: &Visitor, uuid: &str) -> Result<Markup, Failure> {
     let client = &visitor.client;
-    let call = client.get(&format!("/cdrs/{uuid}")).await?;
-    let quality = client.get(&format!("/cdrs/{uuid}/quality")).await?;
-    let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
-    let recordings = match visitor.me.may("recordings:listen") {
-        true => client.find(&format!("/cdrs/{uuid}/recordings")).await?,
-        false => Value::Null,
-    };
-    let notes = client.find(&format!("/calls/{uuid}/infos?limit=100")).await?;
-    let conversation = client.find(&format!("/cdrs/{uuid}/conversation")).await?;
-    let signalling = client.find(&format!("/cdrs/{uuid}/signalling")).await?;
+    let paths = ["", "/quality", "/conversation", "/signalling"].map(|part| format!("/cdrs/{uuid}{part}"));
+    let [record, quality, conversation, signalling] = &paths;
+    let notes = format!("/calls/{uuid}/infos?limit=100");
+    let (call, quality, recordings, notes, conversation, signalling) = tokio::try_join!(
+        client.get(record),
+        client.get(quality),
+        recordings_of(visitor, uuid),
+        client.find(&notes),
+        client.find(conversation),
+        client.find(signalling),
+    )?;
+    let traced = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
     let (from, to) = (text(&call, "caller_number"), text(&call, "destination_number"));
     Ok(html! {
         p class="crumbs" { a href="/calls" { "Calls" } " / " span class="soft" { (text(&call, "call_uuid")) } }
         h1 { (or_dash(from)) " → " (or_dash(to)) }
         (summary(&quality))
         (facts(&call))
-        (figures(legs))
-        @for one in legs { (leg(one)) (trace_link(uuid, one)) }
+        p { a class="button" href={ "/calls/" (uuid) "/report" } download { "Download report" } " "
+            span class="soft" { "one file with this verdict, the plots and the SIP messages, without packets" } }
+        (legs(&quality, ended_at(&call)))
+        @for one in traced { (trace_link(uuid, one)) }
         (ladder(&format!("/calls/{uuid}"), &signalling))
         (recordings_part(uuid, items(&recordings)))
         (conversation_part(&conversation))
         (notes_part(items(&notes)))
         (price_part(&call, visitor.me.may("margin:read")))
     })
+}
+
+/// The recordings of a call; null for users who may not hear them.
+async fn recordings_of(visitor: &Visitor, uuid: &str) -> Result<Value, Failure> {
+    match visitor.me.may("recordings:listen") {
+        true => visitor.client.find(&format!("/cdrs/{uuid}/recordings")).await,
+        false => Ok(Value::Null),
+    }
 }
 
 fn facts(call: &Value) -> Markup {
@@ -86,6 +99,10 @@ fn facts(call: &Value) -> Markup {
         ("Forwarded by", "forwarded_by"),
         ("Codec of the caller", "codec_a"),
         ("Codec of the called party", "codec_b"),
+        ("Device of the caller", "user_agent_a"),
+        ("Network of the caller", "network_a"),
+        ("Device of the called party", "user_agent_b"),
+        ("Network of the called party", "network_b"),
         ("Reference", "reference"),
     ];
     html! {
@@ -112,7 +129,7 @@ fn trace_link(uuid: &str, leg: &Value) -> Markup {
     let side = text(leg, "leg");
     html! {
         @if leg["trace"].is_object() && matches!(side, "a" | "b") {
-            p { a href={ "/calls/" (uuid) "/trace?leg=" (side) } download { "Packet trace of this leg" }
+            p { a href={ "/calls/" (uuid) "/trace?leg=" (side) } download { "Packet trace of the " @if side == "a" { "caller's leg" } @else { "called party's leg" } }
                 " (" (figure(&leg["trace"]["bytes"])) " bytes)" }
         }
     }

@@ -18,8 +18,9 @@ use crate::visitor::{Change, Visitor, see};
 pub(crate) async fn new(visitor: Visitor, Path(list): Path<String>) -> Response {
     let Some(resource) = resource(&list) else { return nothing(&visitor) };
     let mut entered = Fields::default();
-    // The API's default; no other resource has the field.
+    // The API's defaults; no other resource has these fields.
     entered.set("active", "1");
+    entered.set("star_codes", "1");
     shown(&visitor, Form { resource, id: None, entered: &entered, failure: None }).await
 }
 
@@ -162,7 +163,7 @@ fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> M
             div class="fields" { @for field in fields { (field) } }
             div class="actions" { button type="submit" { "Save" } a href=(list) { "Cancel" } }
         }
-        @if form.id.is_some() {
+        @if form.id.is_some() && form.resource.is_managed_by(&visitor.me) {
             details class="ask" { summary { "Delete" }
                 form class="inline" method="post" action={ (action) "/delete" } {
                     (visitor.token()) button type="submit" class="danger" { "Delete now" }
@@ -171,7 +172,12 @@ fn page(visitor: &Visitor, form: &Form<'_>, title: &str, fields: &[Markup]) -> M
     }
 }
 
-fn input(field: &Field, value: &str, choices: &[(String, String)], failure: Option<&Failure>) -> Markup {
+pub(crate) fn input(
+    field: &Field,
+    value: &str,
+    choices: &[(String, String)],
+    failure: Option<&Failure>,
+) -> Markup {
     let name = field.name;
     let problem = failure.and_then(|failure| failure.of_field(name));
     let describes = problem.map(|_| format!("{name}-problem"));
@@ -206,7 +212,7 @@ fn input(field: &Field, value: &str, choices: &[(String, String)], failure: Opti
                 }
                 _ => {
                     input id=(name) name=(name) value=(value) autocomplete="off"
-                        inputmode=[(field.kind == Kind::Number).then_some("numeric")]
+                        inputmode=[matches!(field.kind, Kind::Number | Kind::OptionalNumber).then_some("numeric")]
                         aria-describedby=[describes] aria-invalid=[invalid];
                 }
             }

@@ -37,7 +37,7 @@ const FIRST: [Filter; 7] = [
 ];
 
 /// The filters behind "More filters".
-const MORE: [Filter; 15] = [
+const MORE: [Filter; 17] = [
     ("did", "Number dialled", Entry::Text("part of the number")),
     ("extension_id", "Extension", Entry::Of("/extensions", "directory:read", "number")),
     ("team_id", "Team", Entry::Of("/teams", "directory:read", "name")),
@@ -45,6 +45,8 @@ const MORE: [Filter; 15] = [
     ("trunk_id", "Trunk", Entry::Of("/trunks", "trunks:write", "name")),
     ("room_id", "Room", Entry::Of("/conference-rooms", "conferences:write", "name")),
     ("organisation_id", "Organisation", Entry::Of("/organisations", "directory:read", "name")),
+    ("user_agent", "Device (User-Agent)", Entry::Text("whole text")),
+    ("network", "Network", Entry::Text("192.0.2.0/24")),
     ("hangup_cause", "Hangup cause", Entry::Text("USER_BUSY")),
     ("reference", "Reference", Entry::Text("whole text")),
     ("campaign_id", "Campaign", Entry::Text("id")),

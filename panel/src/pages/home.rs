@@ -10,7 +10,6 @@ use sidetone_model::time::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
 
-use crate::client::Client;
 use crate::failure::Failure;
 use crate::form::Fields;
 use crate::layout::Section;
@@ -47,21 +46,25 @@ pub(crate) async fn page(
 async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
     let from = now().plus_micros(-days * DAY_US).whole_millis();
     let client = &visitor.client;
-    let total =
-        client.get(&format!("/cdrs?limit=1&from={from}")).await?["total"].as_i64().unwrap_or_default();
-    let hours = client.get(&format!("/cdrs/verdicts?by=hour&from={from}&max_groups={HOURS_MAX}")).await?;
-    let mut worst = Vec::new();
-    for compared in &COMPARED {
-        if visitor.me.may(compared.permission) {
-            worst.push(worst::table(client, compared, from).await?);
-        }
-    }
-    let live = client.find("/calls?limit=1").await?;
-    let rooms = match visitor.me.may("conferences:read") {
-        true => client.find("/conferences?limit=1").await?,
-        false => Value::Null,
-    };
-    let trunks = if visitor.me.may("trunks:write") { Some(trunks_down(client).await?) } else { None };
+    let [trunk, phone, network, device] = &COMPARED;
+    let (calls, hours) = (
+        format!("/cdrs?limit=1&from={from}"),
+        format!("/cdrs/verdicts?by=hour&from={from}&max_groups={HOURS_MAX}"),
+    );
+    // Each waits for the database by itself.
+    let (calls, hours, live, rooms, trunks, worst_trunks, worst_phones, worst_networks, worst_devices) = tokio::try_join!(
+        client.get(&calls),
+        client.get(&hours),
+        client.find("/calls?limit=1"),
+        live_rooms(visitor),
+        trunks_down(visitor),
+        worst_of(visitor, trunk, from),
+        worst_of(visitor, phone, from),
+        worst_of(visitor, network, from),
+        worst_of(visitor, device, from),
+    )?;
+    let total = calls["total"].as_i64().unwrap_or_default();
+    let worst = [worst_trunks, worst_phones, worst_networks, worst_devices];
     let period = if days == 7 { "7 days" } else { "24 hours" };
     Ok(html! {
         h1 { "Last " (period) }
@@ -85,7 +88,7 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
             (worst::over_time(&hours, from, days * 24))
             (table("Audio from the caller", "media_verdict", from, &worst::sums(&hours, "caller"), total))
             (table("Audio from the called party", "media_verdict_b", from, &worst::sums(&hours, "callee"), total))
-            @for part in worst { (part) }
+            @for part in worst.iter().flatten() { (part) }
         }
     })
 }
@@ -98,7 +101,31 @@ struct TrunksDown {
     is_partial: bool,
 }
 
-async fn trunks_down(client: &Client) -> Result<TrunksDown, Failure> {
+/// The number of live rooms; null for users who may not see rooms.
+async fn live_rooms(visitor: &Visitor) -> Result<Value, Failure> {
+    match visitor.me.may("conferences:read") {
+        true => visitor.client.find("/conferences?limit=1").await,
+        false => Ok(Value::Null),
+    }
+}
+
+/// What is worse than the rest; `None` for users who may not see such groups.
+async fn worst_of(
+    visitor: &Visitor,
+    compared: &Compared,
+    from: Timestamp,
+) -> Result<Option<Markup>, Failure> {
+    match visitor.me.may(compared.permission) {
+        true => worst::table(&visitor.client, compared, from).await.map(Some),
+        false => Ok(None),
+    }
+}
+
+async fn trunks_down(visitor: &Visitor) -> Result<Option<TrunksDown>, Failure> {
+    if !visitor.me.may("trunks:write") {
+        return Ok(None);
+    }
+    let client = &visitor.client;
     let found = client.find(&format!("/trunks?limit={TRUNKS_MAX}")).await?;
     let mut down = Vec::new();
     for trunk in items(&found) {
@@ -109,7 +136,7 @@ async fn trunks_down(client: &Client) -> Result<TrunksDown, Failure> {
         }
     }
     let is_partial = found["total"].as_u64().is_some_and(|total| total > u64::from(TRUNKS_MAX));
-    Ok(TrunksDown { names: down, is_partial })
+    Ok(Some(TrunksDown { names: down, is_partial }))
 }
 
 /// Whether no address of a trunk answers, or its registration failed.
@@ -157,20 +184,34 @@ fn now() -> Timestamp {
 }
 
 /// What is compared.
-const COMPARED: [Compared; 2] = [
+const COMPARED: [Compared; 4] = [
     Compared {
         title: "Trunks worse than the rest",
         permission: "trunks:write",
-        list: "trunks",
+        list: Some("trunks"),
         by: "trunk",
         filter: "trunk_id",
     },
     Compared {
         title: "Phones worse than the rest",
         permission: "directory:read",
-        list: "extensions",
+        list: Some("extensions"),
         by: "extension",
         filter: "extension_id",
+    },
+    Compared {
+        title: "Networks worse than the rest",
+        permission: "directory:read",
+        list: None,
+        by: "network",
+        filter: "network",
+    },
+    Compared {
+        title: "Devices worse than the rest",
+        permission: "directory:read",
+        list: None,
+        by: "user_agent",
+        filter: "user_agent",
     },
 ];
 /// Hours of 7 days, and the one that has begun before them.

@@ -10,7 +10,7 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
-use crate::show::{columns, figure, flag, items, or_dash, text, time, words};
+use crate::show::{columns, figure, flag, items, or_dash, text, time, verdict, words};
 use crate::visitor::{Change, Visitor, see};
 
 /// The calls and rooms that are live.
@@ -65,7 +65,7 @@ fn calls_part(visitor: &Visitor, calls: &Value) -> Markup {
         h1 { "Live calls " small { (figure(&calls["total"])) } }
         @if items(calls).is_empty() { p class="empty" { "No call is up." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table {
-                (columns(&["Started", "Direction", "From", "To", "State", "Parties", ""]))
+                (columns(&["Started", "Direction", "From", "To", "State", "Parties and their audio", ""]))
                 tbody { @for call in items(calls) { (call_row(visitor, call)) } }
             } }
             (of_total(calls))
@@ -89,15 +89,24 @@ fn call_row(visitor: &Visitor, call: &Value) -> Markup {
             }
             td { @for leg in legs {
                 div { (text(leg, "role")) ": " (or_dash(text(leg, "name"))) " "
-                    span class="soft" { (text(leg, "codec")) } }
+                    span class="soft" { (text(leg, "codec")) }
+                    @if text(leg, "state") == "answered" { " " (audio(leg)) } }
             } }
             td { @if visitor.me.may("calls:control") { (controls(visitor, &path)) } }
         }
     }
 }
 
+/// The audio from a party as it is now: what was reported last, good before.
+fn audio(leg: &Value) -> Markup {
+    match text(leg, "media_verdict") {
+        "" => verdict("ok"),
+        reported => verdict(reported),
+    }
+}
+
 /// Hang up, and a note to the phones; each asks first.
-fn controls(visitor: &Visitor, path: &str) -> Markup {
+pub(crate) fn controls(visitor: &Visitor, path: &str) -> Markup {
     html! {
         div class="controls" {
             details class="ask" { summary { "Note" }
@@ -177,6 +186,13 @@ const LISTED_MAX: u64 = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_audio_of_each_party_is_shown_as_it_is_now() {
+        let shown = |leg: Value| audio(&leg).into_string();
+        assert!(shown(json!({})).contains(">ok<"));
+        assert!(shown(json!({"media_verdict": "lossy_inbound"})).contains(">loss<"));
+    }
 
     #[test]
     fn a_list_that_is_not_whole_says_so() {

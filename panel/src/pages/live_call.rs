@@ -10,8 +10,8 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
-use crate::pages::call_figures::{figures, leg, summary};
-use crate::pages::live::KINDS;
+use crate::pages::call_figures::{legs, summary};
+use crate::pages::live::{KINDS, controls};
 use crate::pages::signalling::ladder;
 use crate::show::{or_dash, text, time, words};
 use crate::visitor::{Visitor, see};
@@ -36,16 +36,15 @@ pub(crate) async fn signalling(visitor: Visitor, Path(uuid): Path<String>, heade
 async fn content(visitor: &Visitor, uuid: &str, call: &Value) -> Result<Markup, Failure> {
     let quality = visitor.client.get(&format!("/calls/{uuid}/quality")).await?;
     let signalling = visitor.client.find(&format!("/calls/{uuid}/signalling")).await?;
-    let legs = quality["legs"].as_array().map_or(&[][..], Vec::as_slice);
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
         p class="crumbs" { a href="/live" { "Live" } }
         div id="live-call" data-live="call.*" data-kinds=(KINDS) {
             h1 { (or_dash(text(call, "caller"))) " → " (or_dash(text(call, "destination"))) " "
                 small { (words(text(call, "state"))) " since " (time(&call["started_at"])) } }
+            @if visitor.me.may("calls:control") { (controls(visitor, uuid)) }
             (summary(&quality))
-            (figures(legs))
-            @for one in legs { (leg(one)) }
+            (legs(&quality, None))
         }
         // Outside of the part that is read again, so that an open message stays open.
         (ladder(&format!("/live/calls/{uuid}"), &signalling))

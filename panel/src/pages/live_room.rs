@@ -38,6 +38,24 @@ pub(crate) async fn control(
     after(&visitor, done, &next)
 }
 
+/// Dials a party into the stored room that is live.
+pub(crate) async fn dial(Path(room): Path<String>, Change { visitor, fields }: Change) -> Response {
+    let room = segment(&room);
+    let here = format!("/live/rooms/{room}");
+    let live = match visitor.client.get(&format!("/conferences/{room}")).await {
+        Ok(live) => live,
+        Err(failure) => return visitor.failed(Some(Section::Live), &failure),
+    };
+    let party = json!({
+        "kind": fields.get("kind"),
+        "target": fields.get("target").trim(),
+        "role": fields.get("role"),
+        "confirm": !fields.get("confirm").is_empty(),
+    });
+    let path = format!("/conference-rooms/{}/dial", segment(text(&live, "room_id")));
+    after(&visitor, visitor.client.send(Method::POST, &path, Some(&party)).await, &here)
+}
+
 /// Changes a member of the room.
 pub(crate) async fn member(
     Path((room, member, what)): Path<(String, String, String)>,
@@ -90,9 +108,27 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
     html! {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
+            @if !text(room, "room_id").is_empty() && visitor.me.may("conferences:control") { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
         }
+    }
+}
+
+/// A form that dials a party. Merged calls have no stored room, which the API needs.
+fn dial_form(visitor: &Visitor, path: &str) -> Markup {
+    html! {
+        details class="ask" { summary { "Dial" }
+            form method="post" action={ (path) "/dial" } class="inline" {
+                (visitor.token())
+                label { "Party" select name="kind" {
+                    option value="extension" { "extension" } option value="external" { "outside number" } } }
+                label { "Number" input name="target" maxlength="16" inputmode="tel" required; }
+                label { "Role" select name="role" {
+                    option value="participant" { "participant" } option value="moderator" { "moderator" } } }
+                label { input type="checkbox" name="confirm" value="1"; " asks to press 1" }
+                button type="submit" { "Dial now" }
+            } }
     }
 }
 

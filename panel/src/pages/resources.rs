@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     /// Texts, one in a line.
     Lines,
     Number,
+    /// A number, or none.
+    OptionalNumber,
     /// Numbers with commas between them.
     Numbers,
     /// A text, or none.
@@ -73,7 +75,7 @@ const TEAM: Field = field("team_id", "Team", Kind::Id("/teams", "name"));
 const TO_TIME: Field = field("to_time", "Valid until (empty: no end)", Kind::OptionalText);
 
 /// The resources, by path.
-pub(crate) const RESOURCES: [Resource; 12] = [
+pub(crate) const RESOURCES: [Resource; 13] = [
     Resource {
         path: "agents",
         one: "agent",
@@ -173,12 +175,12 @@ pub(crate) const RESOURCES: [Resource; 12] = [
             field("password", "Password of its phones (empty: generated, or unchanged)", Kind::Secret),
             TEAM,
             field("srtp", "SRTP", Kind::Choice(&["off", "optional", "required", "webrtc"])),
-            field("do_not_disturb", "Do not disturb", Kind::Flag),
-            field("forwarding.always", "Forward every call to", Kind::OptionalText),
-            field("forwarding.busy", "When busy, forward to", Kind::OptionalText),
-            field("forwarding.no_answer", "Without an answer, forward to", Kind::OptionalText),
-            field("forwarding.no_answer_seconds", "Seconds that phones ring before that", Kind::Number),
-            field("forwarding.unregistered", "Without a registered phone, forward to", Kind::OptionalText),
+            PERSONAL[0],
+            PERSONAL[1],
+            PERSONAL[2],
+            PERSONAL[3],
+            PERSONAL[4],
+            PERSONAL[5],
         ],
     },
     Resource {
@@ -207,6 +209,28 @@ pub(crate) const RESOURCES: [Resource; 12] = [
                     ("/conference-rooms", "number", "Room"),
                 ]),
             ),
+        ],
+    },
+    Resource {
+        path: "organisations",
+        one: "organisation",
+        permission: "organisations:write",
+        fields: &[
+            field("name", "Name", Kind::Text),
+            field("sip_domain", "SIP domain", Kind::Text),
+            CURRENCY,
+            field("credit", "Credit (empty: no limit)", Kind::OptionalText),
+            field("country_code", "Country code, such as 44 (empty: none)", Kind::Text),
+            field("national_prefix", "Prefix of national numbers, such as 0", Kind::Text),
+            field("international_prefix", "Prefix of international numbers, such as 00", Kind::Text),
+            field("max_outbound_calls", "Outbound calls at once (empty: no limit)", Kind::OptionalNumber),
+            field("max_call_seconds", "Longest call in seconds (empty: as the node)", Kind::OptionalNumber),
+            field("recording_retention_days", "Days that recordings are kept (0: no limit)", Kind::Number),
+            field("language", "Language of prompts", Kind::Choice(&["en", "de"])),
+            field("star_codes", "Phones may dial star codes", Kind::Flag),
+            field("call_info_url", "URL that is asked for a note on each call (empty: none)", Kind::Text),
+            field("call_info_secret", "Secret of that URL (empty: unchanged)", Kind::Secret),
+            field("callback_secret", "Secret of callbacks (empty: unchanged)", Kind::Secret),
         ],
     },
     Resource {
@@ -259,6 +283,20 @@ pub(crate) const RESOURCES: [Resource; 12] = [
     },
 ];
 
+/// What users change of their own extension.
+pub(crate) const OWN: Resource =
+    Resource { path: "extensions", one: "own extension", permission: "directory:read", fields: &PERSONAL };
+
+/// The fields of an extension that its user may change.
+const PERSONAL: [Field; 6] = [
+    field("do_not_disturb", "Do not disturb", Kind::Flag),
+    field("forwarding.always", "Forward every call to", Kind::OptionalText),
+    field("forwarding.busy", "When busy, forward to", Kind::OptionalText),
+    field("forwarding.no_answer", "Without an answer, forward to", Kind::OptionalText),
+    field("forwarding.no_answer_seconds", "Seconds that phones ring before that", Kind::Number),
+    field("forwarding.unregistered", "Without a registered phone, forward to", Kind::OptionalText),
+];
+
 /// The resource of that path.
 pub(crate) fn resource(path: &str) -> Option<&'static Resource> {
     RESOURCES.iter().find(|resource| resource.path == path)
@@ -290,8 +328,12 @@ impl Field {
                 entered.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
             )),
             _ if entered.is_empty() && (is_new || matches!(self.kind, Kind::Secret | Kind::Number)) => None,
-            Kind::Id(..) | Kind::IdOf(_) | Kind::OptionalText if entered.is_empty() => Some(Value::Null),
-            Kind::Number => Some(number(entered)),
+            Kind::Id(..) | Kind::IdOf(_) | Kind::OptionalNumber | Kind::OptionalText
+                if entered.is_empty() =>
+            {
+                Some(Value::Null)
+            }
+            Kind::Number | Kind::OptionalNumber => Some(number(entered)),
             Kind::Numbers => {
                 let parts = entered.split([',', ' ']).filter(|part| !part.is_empty());
                 Some(parts.map(number).collect())
@@ -332,6 +374,11 @@ impl Resource {
     /// Whether the user may change it. Prices are the operator's, although organisations may hold the permission.
     pub(crate) fn is_changed_by(&self, me: &Me) -> bool {
         me.may(self.permission) && (self.permission != "rates:write" || me.is_operator)
+    }
+
+    /// Whether the user may create and delete them. Organisations change what is their own, and are the operator's.
+    pub(crate) fn is_managed_by(&self, me: &Me) -> bool {
+        self.is_changed_by(me) && (self.permission != "organisations:write" || me.is_operator)
     }
 
     /// Whether the form shows a field of the API.

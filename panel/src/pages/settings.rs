@@ -105,14 +105,20 @@ pub(crate) fn tabs(me: &Me, here: &str) -> Markup {
                     a href={ "/settings/" (path) } aria-current=[(here == path).then_some("page")] { (title) }
                 }
             }
+            @if !me.extension_id.is_empty() {
+                a href="/settings/own-extension" aria-current=[(here == "own-extension").then_some("page")] {
+                    "Your extension"
+                }
+            }
         }
     }
 }
 
 fn table(me: &Me, path: &str, found: &Value, fields: &[&str]) -> Markup {
     let may_change = resource(path).is_some_and(|resource| resource.is_changed_by(me));
+    let may_create = resource(path).is_some_and(|resource| resource.is_managed_by(me));
     html! {
-        @if may_change { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
+        @if may_create { p { a class="button" href={ "/settings/" (path) "/new" } { "New" } } }
         @if items(found).is_empty() { p class="empty" { "The list is empty." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Entries" { table class="rows" {
                 thead { tr { @for field in fields { th scope="col" { (words(field)) } } } }

@@ -1,4 +1,5 @@
-//! The part of the start page that compares: verdicts over time, and trunks and phones that are worse than the rest.
+//! The part of the start page that compares: verdicts over time, and the trunks, phones, networks and devices that are
+//! worse than the rest.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::form::segment;
+use crate::form::{query_value, segment};
 use crate::show::{VERDICTS, columns, figure, or_dash, percent, text, time, verdict};
 
 /// The bars of the hours: how many legs were judged, and how many of them were bad.
@@ -49,29 +50,36 @@ pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
 pub(crate) struct Compared {
     pub(crate) title: &'static str,
     pub(crate) permission: &'static str,
-    /// The list with the groups' names.
-    pub(crate) list: &'static str,
+    /// The list with the groups' names; `None` when the value of a group is its name.
+    pub(crate) list: Option<&'static str>,
     /// The value of `by`.
     pub(crate) by: &'static str,
     /// The filter of the call log.
     pub(crate) filter: &'static str,
 }
 
-/// One trunk or extension that is significantly worse than the others.
+/// One trunk, extension, network or device that is significantly worse than the others.
 struct Worse {
     name: String,
     link: String,
     group: Value,
 }
 
-/// The trunks or extensions (`list`) that the counts mark as worse, with their names.
+/// The groups that the counts mark as worse, with their names.
 ///
 /// # Errors
 /// What the API answers; one that was deleted, or is outside the scope, has an empty name.
-async fn named(client: &Client, list: &str, filter: &str, counts: &Value) -> Result<Vec<Worse>, Failure> {
+async fn named(client: &Client, compared: &Compared, counts: &Value) -> Result<Vec<Worse>, Failure> {
+    let filter = compared.filter;
     let mut found = Vec::new();
     for group in groups(counts).iter().filter(|group| group["worse"] == true).take(LISTED_MAX) {
-        let id = segment(text(group, "value"));
+        let value = text(group, "value");
+        let Some(list) = compared.list else {
+            let link = format!("/calls?{filter}={}", query_value(value));
+            found.push(Worse { name: value.to_owned(), link, group: group.clone() });
+            continue;
+        };
+        let id = segment(value);
         let name = match client.get(&format!("/{list}/{id}")).await {
             Ok(one) => [text(&one, "number"), text(&one, "name")].join(" ").trim().to_owned(),
             Err(failure) if matches!(failure.status.as_u16(), 403 | 404) => String::new(),
@@ -82,14 +90,14 @@ async fn named(client: &Client, list: &str, filter: &str, counts: &Value) -> Res
     Ok(found)
 }
 
-/// The table of the trunks or extensions that are worse than the rest; a sentence when none is.
+/// The table of the groups that are worse than the rest; a sentence when none is.
 ///
 /// # Errors
 /// What the API answers.
 pub(crate) async fn table(client: &Client, compared: &Compared, from: Timestamp) -> Result<Markup, Failure> {
-    let Compared { title, list, by, filter, .. } = compared;
+    let Compared { title, by, .. } = compared;
     let counts = client.get(&format!("/cdrs/verdicts?by={by}&from={from}&max_groups={LISTED_MAX}")).await?;
-    let found = named(client, list, filter, &counts).await?;
+    let found = named(client, compared, &counts).await?;
     Ok(html! {
         h2 { (title) }
         @if found.is_empty() {
@@ -145,7 +153,7 @@ fn number(value: &Value, key: &str) -> i64 {
 }
 
 const HOUR_US: i64 = 3_600 * 1_000_000;
-/// Trunks and extensions of a table.
+/// Rows of a table.
 const LISTED_MAX: usize = 10;
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::safe_texts::PAGES;
 const CHANGES: &[&str] = &[
     "/live/calls/1/hang-up",
     "/live/calls/1/note",
+    "/live/rooms/1/dial",
+    "/settings/own-extension",
     "/live/rooms/1/end",
     "/live/rooms/1/lock",
     "/live/rooms/1/members/7/kick",

@@ -29,7 +29,7 @@ pub(crate) fn refusing(status: u16, text: &str) -> Router {
 
 fn user(name: &str) -> Value {
     let permissions: Vec<&str> = sidetone_model::access::Permission::ALL.iter().map(|p| p.as_str()).collect();
-    json!({"name": name, "email": name, "organisation_id": name, "role": "operator", "permissions": permissions})
+    json!({"name": name, "email": name, "organisation_id": name, "extension_id": name, "role": "operator", "permissions": permissions})
 }
 
 async fn answer(State(text): State<String>, request: Request<Body>) -> Response {
@@ -37,12 +37,42 @@ async fn answer(State(text): State<String>, request: Request<Body>) -> Response 
     if path == "/api/v1/auth/me" {
         return axum::Json(user(&text)).into_response();
     }
+    if path.ends_with("/quality") {
+        return axum::Json(quality(&text)).into_response();
+    }
     let document = document();
     let Some(schema) = schema_of(document, &method, &path) else {
         return (StatusCode::NOT_FOUND, axum::Json(json!({"error": {"code": "not_found", "message": text}})))
             .into_response();
     };
     axum::Json(value(document, &schema, &text, 0)).into_response()
+}
+
+/// The quality of a call: words and numbers as the engine writes them, and `text` where another party's text stands.
+fn quality(text: &str) -> Value {
+    let measure = json!({"name": text, "value": text, "threshold": text});
+    let rule = json!({"rule": "lossy_inbound", "reason": text, "outcome": "outranked", "reached_pct": 90, "measures": [measure]});
+    let timeline = json!({
+        "begins_at": "2026-01-01T00:00:00Z", "step_s": 1, "columns": [text],
+        "seconds": [[50, 0, 0, 0, 12.5, 20, 30, 40, 1, 0, 0], [0, 50, 0, 0, null, null, null, null, 1, 0, 0]],
+    });
+    let leg = |side: &str| {
+        json!({
+            "leg": side, "party": text, "codec": text, "media_verdict": "lossy_inbound", "reason": text,
+            "blame": "remote", "sentence": text, "flags": [text], "rules": [rule],
+            "affected": {"first_s": 1, "last_s": 1},
+            "addresses": {"source": text, "advertised": text, "signalling": text, "rejected_source": text},
+            "inbound": {"packets": 7, "lost": 7, "ssrc": text, "timeline": timeline},
+            "outbound": {"packets": 7, "far_end": {"reports": 7}},
+            "trace": {"file": text, "bytes": 7},
+        })
+    };
+    json!({
+        "call_uuid": "00000000-0000-0000-0000-000000000001", "state": "live", "at": "2026-01-01T00:00:00Z",
+        "rules_version": text, "media_verdict": "lossy_inbound", "reason": text, "blame": "network", "sentence": text,
+        "callee": {"media_verdict": "ok", "reason": text, "blame": "us", "sentence": text},
+        "flags": [text], "legs": [leg("a"), leg("b")],
+    })
 }
 
 /// The document of the API, read once.

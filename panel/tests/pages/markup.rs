@@ -12,7 +12,7 @@ pub(crate) fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
         let mut attributes = Vec::new();
         loop {
             rest = rest.trim_start();
-            if rest.is_empty() || rest.starts_with('>') {
+            if rest.is_empty() || rest.starts_with('>') || rest.starts_with("/>") {
                 break;
             }
             let attribute: String =
@@ -33,9 +33,9 @@ pub(crate) fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
 }
 
 /// Tags that pages consist of.
-const TAGS: &str = "!DOCTYPE a audio b body br button code dd details div dl dt figcaption figure form h1 h2 h3 head \
-                    header html i input kbd label legend fieldset li link main meta nav ol option p path \
-                    pre rect script section select small span summary svg table tbody td \
+const TAGS: &str = "!DOCTYPE a audio b body br button code dd details div dl dt em figcaption figure form h1 h2 h3 head \
+                    header html i input kbd label legend fieldset li link main meta meter nav ol option p path \
+                    pre rect script section select small span summary svg table tbody td text \
                     textarea th thead time title tr ul";
 
 /// Asserts that a page consists of the panel's own tags, and that none can execute or style anything inline.

@@ -42,6 +42,8 @@ pub(crate) const PAGES: &[&str] = &[
     "/settings/numbers",
     "/settings/numbers/1",
     "/settings/organisations",
+    "/settings/organisations/1",
+    "/settings/own-extension",
     "/settings/prompts",
     "/settings/prompts/new",
     "/settings/sell-rates",
@@ -83,6 +85,8 @@ async fn pages_show_texts() {
         ("/live/rooms/1", 4),
         ("/phones", 6),
         ("/settings/numbers/1", 4),
+        // The number, four targets, and what the form showed.
+        ("/settings/own-extension", 9),
         ("/settings/webhooks/1", 8),
         ("/settings/webhooks/1/deliveries", 4),
         // Event, ids, error, answer, and both sides of the payload.
@@ -109,6 +113,29 @@ async fn no_text_of_an_error_becomes_markup() {
             }
         }
     }
+}
+
+/// The file is a page of its own, opened from the disk of its reader.
+#[tokio::test]
+async fn no_text_of_a_call_becomes_markup_in_its_report() {
+    for attack in ATTACKS {
+        let mut browser = Browser::logged_in(hostile::api(attack));
+        let page = browser.get("/calls/1/report").await;
+        assert_eq!(page.status, 200, "{}", page.text);
+        assert_eq!(page.headers["content-disposition"], "attachment; filename=\"call-1.html\"");
+        for mark in ["<img", "<iframe", "<svg/", "<!--", "onload=\"", "onfocus=\""] {
+            assert!(!page.text.contains(mark), "{mark} with {attack:?}");
+        }
+        assert_eq!(page.text.matches("<script").count(), 1, "the page's own, with {attack:?}");
+    }
+    let mut browser = Browser::logged_in(hostile::api("mark<i>"));
+    let page = browser.get("/calls/1/report").await;
+    let shown = page.text.matches("mark&lt;i&gt;").count();
+    // The parties, the record, both sentences, and of each leg its name, rules and addresses.
+    assert!(shown >= 40, "{shown} texts");
+    let refused = Browser::logged_in(hostile::refusing(404, "mark")).get("/calls/1/report").await;
+    assert_eq!(refused.status, 404);
+    assert!(refused.headers.get("content-disposition").is_none());
 }
 
 /// What stands in the address is shown in forms.

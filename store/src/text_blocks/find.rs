@@ -73,6 +73,7 @@ impl Wanted {
             media_verdict_b,
             min_billsec,
             mos_max,
+            network,
             node_id,
             organisation_id,
             q,
@@ -83,6 +84,7 @@ impl Wanted {
             transcoded,
             transport,
             trunk_id,
+            user_agent,
         } = filter;
         let texts = [q.as_deref(), did.as_deref()];
         // A line end stands between two texts of a record, and blocks have each text by itself.
@@ -117,7 +119,9 @@ impl Wanted {
                 || min_billsec.is_some()
                 || mos_max.is_some()
                 || node_id.is_some()
+                || network.is_some()
                 || reference.is_some()
+                || user_agent.is_some()
                 || room_id.is_some()
                 || transcoded.is_some()
                 || transport.is_some()

@@ -87,6 +87,7 @@ impl Carrier {
                 match request.method() {
                     Method::Invite => {
                         response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
+                        response.push(Name::Server, "Example Gateway 2.0").unwrap();
                         response.set_body("application/sdp", SDP).unwrap();
                     }
                     Method::Update => response.set_body("application/sdp", SDP).unwrap(),

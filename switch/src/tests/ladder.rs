@@ -89,6 +89,7 @@ fn calling(offer: Option<SessionDescription>) -> CallerSide {
         offer,
         policy: CodecPolicy::ANY,
         informs: false,
+        user_agent: None,
         srtp: SrtpRule::Off,
         at: "192.0.2.1".parse().unwrap(),
     }

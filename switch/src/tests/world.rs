@@ -7,6 +7,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::device::Device;
 use sidetone_model::directory::{Network, Secret, Trunk};
 use sidetone_model::rating::{Increments, Price, RateSnapshot, SellRate, Validity};
 use sidetone_sip::message::{Digest, Method, Request, StatusCode};
@@ -63,6 +64,7 @@ fn the_carrier_sees_the_number_of_the_line_and_nothing_that_the_phone_claims() {
         "\"Mallory\" <sip:+4999999@acme.test>",
         "<sip:07700-900123@acme.test>",
     );
+    let invite = invite.header("User-Agent", "Example\t  Phone 7");
     net.dial_by(invite.header("P-Asserted-Identity", "<sip:+4999999@acme.test>").header("X-Secret", "1"));
     assert_eq!(net.heard, ["200"]);
     let invite = net.carriers[&address(FIRST)].of(&Method::Invite)[0].clone();
@@ -82,6 +84,13 @@ fn the_carrier_sees_the_number_of_the_line_and_nothing_that_the_phone_claims() {
     assert_eq!(record.caller_number.as_deref(), Some("+442071230000"));
     assert_eq!(record.destination_number.as_deref(), Some(WORLD));
     assert_eq!(record.dialled_number.as_deref(), Some("07700-900123"));
+    // What both parties call with; no media came here, so that the networks are those of their SIP.
+    let device = |user_agent: &str, network: &str| Device {
+        user_agent: Some(user_agent.to_owned()),
+        network: Some(network.to_owned()),
+    };
+    assert_eq!(record.device_a, device("Example Phone 7", "192.0.2.0/24"));
+    assert_eq!(record.device_b, device("Example Gateway 2.0", "203.0.113.0/24"));
 }
 
 #[test]

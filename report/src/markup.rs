@@ -4,39 +4,35 @@ use std::fmt::{self, Display, Write};
 
 /// A page or a part of one.
 #[derive(Debug, Default)]
-pub(super) struct Html(String);
+pub struct Html(String);
 
 impl Html {
     /// Adds constant markup.
-    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
+    pub fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     /// Adds text, also within an attribute in double quotes.
-    pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
+    pub fn text(&mut self, text: impl Display) -> &mut Self {
         // Writing to a string cannot fail.
         let _ = write!(Escaper(&mut self.0), "{text}");
         self
     }
 
     /// Adds an element that contains only text; `open` and `close` are its tags.
-    pub(super) fn element(
-        &mut self,
-        open: &'static str,
-        text: impl Display,
-        close: &'static str,
-    ) -> &mut Self {
+    pub fn element(&mut self, open: &'static str, text: impl Display, close: &'static str) -> &mut Self {
         self.raw(open).text(text).raw(close)
     }
 
     /// Adds markup that was made with another [`Html`].
-    pub(super) fn made(&mut self, markup: &str) -> &mut Self {
+    pub fn made(&mut self, markup: &str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    pub(super) fn into_string(self) -> String {
+    /// Returns the markup.
+    pub fn into_string(self) -> String {
         self.0
     }
 }
@@ -69,7 +65,7 @@ const BIDI: [char; 9] = [
 ];
 
 /// Text of any length, truncated for display.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut out: String = text.chars().take(SHOWN_MAX).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         out.push('…');

@@ -2,10 +2,10 @@
 
 use sidetone_model::media_quality::{RuleCheck, RuleMeasure, RuleOutcome};
 
-use super::markup::Html;
+use crate::markup::Html;
 
 /// Writes the rules that pass `wanted` as a table; nothing if none does.
-pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck) -> bool) {
+pub fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck) -> bool) {
     if !checks.iter().any(wanted) {
         return;
     }
@@ -43,7 +43,7 @@ pub(super) fn rules(html: &mut Html, checks: &[RuleCheck], wanted: fn(&RuleCheck
 }
 
 /// Writes the rules that also apply, and those that nearly do.
-pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
+pub fn remarks(html: &mut Html, checks: &[RuleCheck]) {
     let remarks: Vec<String> = checks.iter().filter_map(RuleCheck::remark).collect();
     if remarks.is_empty() {
         return;
@@ -56,7 +56,7 @@ pub(super) fn remarks(html: &mut Html, checks: &[RuleCheck]) {
 }
 
 /// Every rule.
-pub(super) fn any(_: &RuleCheck) -> bool {
+pub fn any(_: &RuleCheck) -> bool {
     true
 }
 

@@ -6,28 +6,28 @@ use sidetone_model::time::Timestamp;
 
 /// The values that are drawn for one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Point {
-    pub(super) received: u32,
-    pub(super) lost: u32,
-    pub(super) late: u32,
-    pub(super) jitter: Option<Hundredths>,
-    pub(super) interval_mean: Option<Hundredths>,
-    pub(super) interval_max: Option<Hundredths>,
-    pub(super) lateness: Option<Hundredths>,
+pub(crate) struct Point {
+    pub(crate) received: u32,
+    pub(crate) lost: u32,
+    pub(crate) late: u32,
+    pub(crate) jitter: Option<Hundredths>,
+    pub(crate) interval_mean: Option<Hundredths>,
+    pub(crate) interval_max: Option<Hundredths>,
+    pub(crate) lateness: Option<Hundredths>,
     /// Whether there is a row for it.
-    pub(super) measured: bool,
+    pub(crate) measured: bool,
     /// Whether packets were due and none came.
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
 }
 
 /// A timeline reduced to points.
 #[derive(Debug)]
-pub(super) struct Course {
-    pub(super) points: Vec<Point>,
+pub struct Course {
+    pub(crate) points: Vec<Point>,
     /// The duration of a point in seconds.
-    pub(super) point_s: u64,
+    pub(crate) point_s: u64,
     /// The first and the last point that are affected.
-    pub(super) affected: Option<(usize, usize)>,
+    pub(crate) affected: Option<(usize, usize)>,
 }
 
 impl Course {
@@ -35,7 +35,7 @@ impl Course {
     ///
     /// The affected time may be after the last row, and so may the rest of a call whose packets stopped
     /// before its end, `until`: the plot must show audio that is missing at the end.
-    pub(super) fn new(
+    pub fn new(
         timeline: &QualityTimeline,
         affected: Option<Affected>,
         until: Option<Timestamp>,
@@ -69,7 +69,7 @@ impl Course {
     }
 
     /// The first and the last point of every interval without packets.
-    pub(super) fn silences(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn silences(&self) -> Vec<(usize, usize)> {
         let mut stretches: Vec<(usize, usize)> = Vec::new();
         for (place, _) in self.points.iter().enumerate().filter(|(_, point)| point.silent) {
             match stretches.last_mut() {
@@ -81,7 +81,7 @@ impl Course {
     }
 
     /// From the first row to the end of the last.
-    pub(super) fn duration_s(&self) -> u64 {
+    pub(crate) fn duration_s(&self) -> u64 {
         self.point_s * self.points.len() as u64
     }
 }

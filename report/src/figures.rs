@@ -4,12 +4,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::markup::{Html, shown};
-use crate::grouped;
+use crate::markup::{Html, shown};
+use crate::number::grouped;
 
 /// Writes every figure of `measured` that is meaningful: counts of zero, and figures shown elsewhere, are
 /// left out.
-pub(super) fn figures(html: &mut Html, measured: &impl Serialize) {
+pub fn figures(html: &mut Html, measured: &impl Serialize) {
     let Ok(Value::Object(figures)) = serde_json::to_value(measured) else { return };
     html.raw("<dl class=\"figures\">");
     for (name, value) in &figures {

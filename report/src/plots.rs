@@ -4,12 +4,12 @@
 
 use sidetone_model::quality::Hundredths;
 
-use super::markup::Html;
-use super::timeline::{Course, Point};
-use crate::grouped;
+use crate::markup::Html;
+use crate::number::grouped;
+use crate::timeline::{Course, Point};
 
 /// Draws what happened over time: jitter, loss, intervals and lateness.
-pub(super) fn plots(html: &mut Html, course: &Course, limits: Limits) {
+pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
     html.raw("<div class=\"plots\">");
     let lost = |point: &Point| point.measured.then_some(i64::from(point.lost) * 100);
     let late = |point: &Point| point.measured.then_some(i64::from(point.late) * 100);
@@ -58,9 +58,11 @@ fn legend(html: &mut Html, course: &Course, has_limit: bool) {
 
 /// The thresholds of the rules that a plot shows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) jitter: Option<Hundredths>,
-    pub(super) late: Option<Hundredths>,
+pub struct Limits {
+    /// Of the jitter, ms.
+    pub jitter: Option<Hundredths>,
+    /// Of the lateness, ms.
+    pub late: Option<Hundredths>,
 }
 
 /// A CSS class, the name when there are several lines, and the value of a point in hundredths.

@@ -1,22 +1,36 @@
 //! The SIP messages of a call as arrows between the hosts that sent them.
 
-use std::net::SocketAddr;
+use sidetone_model::time::Timestamp;
 
-use crate::{Ladder, LadderMessage, grouped};
+use crate::markup::{Html, shown};
+use crate::number::grouped;
 
-use super::markup::{Html, shown};
+/// One SIP message: an arrow between two hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// When it was measured.
+    pub at: Timestamp,
+    /// The host that sent it.
+    pub from: String,
+    /// The host that it was sent to.
+    pub to: String,
+    /// `INVITE sip:2000@192.0.2.20` or `200 OK (INVITE)`.
+    pub summary: String,
+    /// The media in its SDP, or its kind of body.
+    pub sdp: Option<String>,
+}
 
-/// Draws a ladder; nothing without messages.
-pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
-    let Some(first) = ladder.messages.first() else { return };
-    let lanes = lanes(&ladder.messages);
+/// Draws a ladder; nothing without messages. `more` is the number of messages that were not kept.
+pub fn ladder(html: &mut Html, messages: &[Arrow], more: u64) {
+    let Some(first) = messages.first() else { return };
+    let lanes = lanes(messages);
     html.raw("<h4>SIP messages</h4><div class=\"scroll\">");
     let begin = first.at.as_micros();
     if lanes.len() > LANES_MAX {
         html.raw("<table class=\"list\"><thead><tr><th>time</th><th>from</th><th>to</th><th>message</th></tr></thead><tbody>");
-        for message in &ladder.messages {
+        for message in messages {
             row_start(html, message, begin);
-            html.element("<td>", message.from, "</td>").element("<td>", message.to, "</td><td>");
+            html.element("<td>", &message.from, "</td>").element("<td>", &message.to, "</td><td>");
             words(html, message);
             html.raw("</td></tr>");
         }
@@ -27,24 +41,24 @@ pub(super) fn ladder(html: &mut Html, ladder: &Ladder) {
             3 => "<table class=\"ladder three\"><thead>",
             _ => "<table class=\"ladder\"><thead>",
         });
-        head(html, &lanes, &ladder.messages);
+        head(html, &lanes, messages);
         html.raw("</thead><tbody>");
-        for message in &ladder.messages {
+        for message in messages {
             row_start(html, message, begin);
             arrow(html, message, &lanes);
             html.raw("</tr>");
         }
     }
     html.raw("</tbody></table></div>");
-    if ladder.more > 0 {
-        html.element("<p class=\"note\">", grouped(ladder.more), " more messages are not shown.</p>");
+    if more > 0 {
+        html.element("<p class=\"note\">", grouped(more), " more messages are not shown.</p>");
     }
 }
 
 /// The hosts in the order of their first messages.
-fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
-    let mut lanes = Vec::new();
-    for address in messages.iter().flat_map(|message| [message.from, message.to]) {
+fn lanes(messages: &[Arrow]) -> Vec<&str> {
+    let mut lanes: Vec<&str> = Vec::new();
+    for address in messages.iter().flat_map(|message| [message.from.as_str(), message.to.as_str()]) {
         if !lanes.contains(&address) && lanes.len() <= LANES_MAX {
             lanes.push(address);
         }
@@ -54,7 +68,7 @@ fn lanes(messages: &[LadderMessage]) -> Vec<SocketAddr> {
 
 /// The lanes are between the columns: each column has the name of the lane at its left edge, the last one
 /// also of the lane at its right.
-fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
+fn head(html: &mut Html, lanes: &[&str], messages: &[Arrow]) {
     html.raw("<tr><th></th>");
     let last = lanes.len().saturating_sub(1);
     for (place, lane) in lanes.iter().enumerate().take(last.max(1)) {
@@ -71,9 +85,9 @@ fn head(html: &mut Html, lanes: &[SocketAddr], messages: &[LadderMessage]) {
 }
 
 /// The name of a lane: its address, and below it its role in the call.
-fn name(html: &mut Html, lane: SocketAddr, messages: &[LadderMessage]) {
-    let sends = |message: &&LadderMessage| message.from == lane && message.summary.starts_with("INVITE ");
-    let takes = |message: &&LadderMessage| message.to == lane && message.summary.starts_with("INVITE ");
+fn name(html: &mut Html, lane: &str, messages: &[Arrow]) {
+    let sends = |message: &&Arrow| message.from == lane && message.summary.starts_with("INVITE ");
+    let takes = |message: &&Arrow| message.to == lane && message.summary.starts_with("INVITE ");
     let (sent, taken) = (messages.iter().any(|one| sends(&one)), messages.iter().any(|one| takes(&one)));
     let (role, meaning) = match (sent, taken) {
         (true, false) => ("sends the INVITE", "the host that the call comes from in this capture"),
@@ -85,7 +99,7 @@ fn name(html: &mut Html, lane: SocketAddr, messages: &[LadderMessage]) {
     html.element("<small>", role, "</small></span>");
 }
 
-fn row_start(html: &mut Html, message: &LadderMessage, begin: i64) {
+fn row_start(html: &mut Html, message: &Arrow, begin: i64) {
     let offset_ms = (message.at.as_micros() - begin) / 1000;
     let sign = if offset_ms < 0 { "-" } else { "" };
     let offset_ms = offset_ms.unsigned_abs();
@@ -93,9 +107,9 @@ fn row_start(html: &mut Html, message: &LadderMessage, begin: i64) {
     html.text(format_args!("{:03}", offset_ms % 1000)).raw(" s</td>");
 }
 
-fn arrow(html: &mut Html, message: &LadderMessage, lanes: &[SocketAddr]) {
-    let place = |address: SocketAddr| lanes.iter().position(|lane| *lane == address).unwrap_or(0);
-    let (from, to) = (place(message.from), place(message.to));
+fn arrow(html: &mut Html, message: &Arrow, lanes: &[&str]) {
+    let place = |address: &str| lanes.iter().position(|lane| *lane == address).unwrap_or(0);
+    let (from, to) = (place(&message.from), place(&message.to));
     let (left, right) = (from.min(to), from.max(to));
     for _ in 0..left {
         html.raw("<td></td>");
@@ -110,7 +124,7 @@ fn arrow(html: &mut Html, message: &LadderMessage, lanes: &[SocketAddr]) {
     }
 }
 
-fn words(html: &mut Html, message: &LadderMessage) {
+fn words(html: &mut Html, message: &Arrow) {
     html.element("<b>", shown(&message.summary), "</b>");
     if let Some(sdp) = &message.sdp {
         html.element("<small>", shown(sdp), "</small>");

@@ -112,7 +112,7 @@ async fn insert_cdrs(
              mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b,
              search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled, search_key, did_key,
              transcoded, reference, ended_by, transferred_from, transferred_to, forwarded_by,
-             forward_reason, called_extension_id, search_packed, ai_tokens) VALUES ",
+             forward_reason, called_extension_id, search_packed, fax, ai_tokens) VALUES ",
         );
         let mut searches: HashMap<CallId, String> = HashMap::with_capacity(part.len());
         for (index, cdr) in part.iter().enumerate() {
@@ -205,6 +205,7 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         called_extension(cdr).map(|id| id.to_string()).into(),
         // Its texts are in a block: see `entry`.
         true.into(),
+        cdr.fax.into(),
     ]
 }
 
@@ -279,6 +280,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             .map(|status| u16::try_from(status).map_err(|_| StoreError::Corrupt { column: "sip_status" }))
             .transpose()?,
         ended_by: word_opt(row, "ended_by", EndedBy::from_name)?,
+        fax: row.try_get::<i64>("fax")? != 0,
         transferred_from: parsed_opt(row, "transferred_from")?,
         transferred_to: parsed_opt(row, "transferred_to")?,
         forwarded_by: row.try_get("forwarded_by")?,
@@ -324,4 +326,4 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
 }
 
 /// Columns of a record that its values fill.
-const COLUMNS: usize = 55;
+const COLUMNS: usize = 56;

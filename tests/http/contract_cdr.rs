@@ -19,7 +19,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 45] = [
+const FIELDS: [(&str, Rule); 46] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -47,6 +47,7 @@ const FIELDS: [(&str, Rule); 45] = [
     ("transferred_to", Rule::Optional),
     ("forwarded_by", Rule::Optional),
     ("forward_reason", Rule::Optional),
+    ("fax", Rule::Optional),
     ("sell_amount", Rule::Always),
     ("cost_amount", Rule::AlwaysWithMargin),
     ("margin", Rule::AlwaysWithMargin),
@@ -123,6 +124,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         bridge_cause: Some(HangupCause::NoAnswer),
         sip_status: Some(480),
         ended_by: Some(EndedBy::Callee),
+        fax: true,
         transferred_from: Some(ended(BARE).call_uuid),
         transferred_to: Some(ended(UNCONVERTED).call_uuid),
         forwarded_by: Some("1002".into()),
@@ -329,6 +331,11 @@ fn bridge_cause() {
 #[test]
 fn ended_by() {
     row("ended_by", json!("callee"));
+}
+
+#[test]
+fn fax() {
+    row("fax", json!(true));
 }
 
 #[test]

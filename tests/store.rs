@@ -110,6 +110,7 @@ fn everything() -> Cdr {
         bridge_cause: Some(HangupCause::UserBusy),
         sip_status: Some(486),
         ended_by: Some(EndedBy::System),
+        fax: true,
         transferred_from: Some(ended(3).call_uuid),
         transferred_to: Some(ended(4).call_uuid),
         forwarded_by: Some("1001".into()),

@@ -84,6 +84,7 @@ impl Maker {
             bridge_cause: None,
             sip_status: Some(200),
             ended_by: None,
+            fax: false,
             transferred_from: None,
             transferred_to: None,
             forwarded_by: None,

@@ -33,6 +33,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
         strict_source: None,
+        udptl: negotiated.is_fax(),
     }
 }
 

@@ -14,8 +14,8 @@ use sidetone_media::time::Micros;
 use sidetone_media::verdict::{self, Party, RULES_VERSION};
 use sidetone_model::ids::CallId;
 use sidetone_model::media_quality::{
-    Affected, AudioEvidence, Blame, CallQuality, ForeignMedia, InboundMedia, LegAddresses, LegQuality,
-    LegSide, LegTrace, MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState,
+    Affected, AudioEvidence, Blame, CallQuality, FaxMedia, ForeignMedia, InboundMedia, LegAddresses,
+    LegQuality, LegSide, LegTrace, MediaChange, MediaWarning, OutboundMedia, QualitySecond, QualityState,
     QualityTimeline, QualityValue, RuleCheck, RuleMeasure, RuleOutcome, WorstStretch,
 };
 use sidetone_model::quality::{Hundredths, MediaVerdict, Quality};
@@ -80,6 +80,7 @@ pub fn leg_of(
         rules: explanation.checks.iter().map(rule).collect(),
         addresses: addresses(report),
         foreign: report.foreign.as_ref().map(foreign),
+        fax: report.fax.map(|fax| FaxMedia { received: fax.received, sent: fax.sent, missing: fax.missing }),
         inbound: inbound(report, clock),
         outbound: outbound(report),
         trace: report.trace.as_ref().map(|trace| LegTrace { file: trace.name.clone(), bytes: trace.bytes }),

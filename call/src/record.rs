@@ -75,6 +75,8 @@ pub struct Outcome {
     pub sip_status: Option<u16>,
     /// Which side ended the call.
     pub ended_by: Option<EndedBy>,
+    /// Whether it carried a fax (T.38).
+    pub fax: bool,
     /// The call whose party this call was placed for by a transfer.
     pub transferred_from: Option<CallId>,
     /// The call whose party took over from a party of this one.
@@ -124,6 +126,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         bridge_cause: outcome.bridge_cause,
         sip_status: outcome.sip_status,
         ended_by: outcome.ended_by,
+        fax: outcome.fax,
         transferred_from: outcome.transferred_from,
         transferred_to: outcome.transferred_to,
         forwarded_by: facts.forwarded.as_ref().map(|forwarded| forwarded.by.clone()),

@@ -69,6 +69,9 @@ pub struct Cdr {
     /// Which side ended the call; `None` while it is up and where it is unknown.
     #[serde(default)]
     pub ended_by: Option<EndedBy>,
+    /// Whether the call carried a fax (T.38).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fax: bool,
     /// The call whose party this call was placed for, when a transfer placed it.
     #[serde(default)]
     pub transferred_from: Option<CallId>,
@@ -165,6 +168,7 @@ impl Cdr {
             bridge_cause: self.bridge_cause,
             sip_status: self.sip_status,
             ended_by: self.ended_by,
+            fax: self.fax.then_some(true),
             transferred_from: self.transferred_from,
             transferred_to: self.transferred_to,
             forwarded_by: self.forwarded_by.as_deref(),
@@ -270,6 +274,9 @@ pub struct CdrView<'a> {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, example = "caller"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndedBy>,
+    /// True for a call that carried a fax (T.38 over UDPTL), for all or a part of its time; absent in other records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fax: Option<bool>,
     /// The `call_uuid` of the call whose party was transferred to this call; absent in other records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transferred_from: Option<CallId>,
@@ -404,6 +411,7 @@ mod tests {
             bridge_cause: None,
             sip_status: None,
             ended_by: None,
+            fax: false,
             transferred_from: None,
             transferred_to: None,
             forwarded_by: None,

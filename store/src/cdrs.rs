@@ -113,7 +113,7 @@ async fn insert_cdrs(
              mean_interval_ms_b_hundredths, quality_pct_b_hundredths, mos_b_hundredths, media_verdict_b,
              search, did_search, cost_currency, cost_original_scaled, fx_rate_scaled, search_key, did_key,
              transcoded, reference, ended_by, transferred_from, transferred_to, forwarded_by,
-             forward_reason, called_extension_id, search_packed, user_agent_a, network_a, user_agent_b, network_b,
+             forward_reason, called_extension_id, search_packed, fax, user_agent_a, network_a, user_agent_b, network_b,
              ai_tokens) VALUES ",
         );
         let mut searches: HashMap<CallId, String> = HashMap::with_capacity(part.len());
@@ -207,6 +207,7 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         called_extension(cdr).map(|id| id.to_string()).into(),
         // Its texts are in a block: see `entry`.
         true.into(),
+        cdr.fax.into(),
         cdr.device_a.user_agent.as_deref().into(),
         cdr.device_a.network.as_deref().into(),
         cdr.device_b.user_agent.as_deref().into(),
@@ -285,6 +286,7 @@ pub(super) fn cdr(row: &Row) -> Result<Cdr, StoreError> {
             .map(|status| u16::try_from(status).map_err(|_| StoreError::Corrupt { column: "sip_status" }))
             .transpose()?,
         ended_by: word_opt(row, "ended_by", EndedBy::from_name)?,
+        fax: row.try_get::<i64>("fax")? != 0,
         transferred_from: parsed_opt(row, "transferred_from")?,
         transferred_to: parsed_opt(row, "transferred_to")?,
         forwarded_by: row.try_get("forwarded_by")?,
@@ -336,4 +338,4 @@ fn carrier_charge(row: &Row) -> Result<Option<CarrierCharge>, StoreError> {
 }
 
 /// Columns of a record that its values fill.
-const COLUMNS: usize = 59;
+const COLUMNS: usize = 60;

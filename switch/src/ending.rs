@@ -279,6 +279,7 @@ impl Ending {
             bridge_cause: self.far.cause,
             sip_status: self.far.status,
             ended_by: None,
+            fax: parties.fax && answered_after.is_some(),
             transferred_from: link.and_then(|link| link.from).or(placed_from),
             transferred_to: link.and_then(|link| link.to),
             quality,

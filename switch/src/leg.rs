@@ -12,7 +12,7 @@ use sidetone_model::media_quality::LegQuality;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{
     self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
-    SrtpRule, payload_map,
+    SrtpRule, T38, payload_map,
 };
 
 use crate::converted_keys;
@@ -214,8 +214,11 @@ impl Leg {
         sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
     }
 
-    /// Whether the party may send audio that a mix cannot decode.
+    /// Whether the party may send audio that a mix cannot decode, or a fax.
     pub(super) fn sends_unmixable(&self) -> bool {
+        if self.is_fax() {
+            return true;
+        }
         let settled = self.exchange.negotiated();
         let mut codecs = settled.into_iter().flat_map(|settled| &settled.payloads);
         codecs.any(|payload| !media_plan::is_mixable(&payload.codec))
@@ -235,10 +238,23 @@ impl Leg {
         self.exchange.send_answer(answer).map_err(|_| 488)
     }
 
-    /// Returns the name of the negotiated audio codec.
+    /// Returns the name of the negotiated audio codec; `T38` for a fax in its place.
     pub(super) fn codec(&self) -> Option<String> {
-        let codec = self.exchange.negotiated().and_then(|negotiated| negotiated.codec())?;
-        Some(media_plan::canonical_name(&codec.name))
+        let negotiated = self.exchange.negotiated()?;
+        if negotiated.is_fax() {
+            return Some("T38".to_owned());
+        }
+        Some(media_plan::canonical_name(&negotiated.codec()?.name))
+    }
+
+    /// Whether the leg carries a fax (T.38) in place of audio.
+    pub(super) fn is_fax(&self) -> bool {
+        self.exchange.negotiated().is_some_and(Negotiated::is_fax)
+    }
+
+    /// Whether packets received on it are transcoded.
+    pub(super) fn transcodes(&self) -> bool {
+        self.transcodes
     }
 
     /// Whether an audio codec of that name is negotiated for this leg.
@@ -351,6 +367,11 @@ impl Leg {
     /// Returns the negotiated session as a description from which an answer for the other leg can be made.
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;
+        if let Some(t38) = &negotiated.t38 {
+            let port = self.port.advertised.port();
+            let fax = Media::fax(port, T38::clone(t38), negotiated.direction.reversed());
+            return Some(SessionDescription::new(self.port.advertised.ip(), vec![fax]));
+        }
         let codecs = negotiated.payloads.iter().map(|payload| payload.codec.clone()).collect();
         let audio = Media {
             direction: negotiated.direction.reversed(),

@@ -212,8 +212,18 @@ pub(super) fn align(parties: &mut Parties) {
     let wanted = wanted(parties);
     let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
-    let local = || leg.exchange.local()?.carried_audio().map(|(_, audio)| audio);
-    let present = leg.exchange.local().zip(local()).map(|(local, audio)| local.direction_of(audio));
+    if leg.is_fax() {
+        // T.38 was a matter of the two devices that the calls connected before.
+        let audio = leg.offer_to_room();
+        if let Ok(offer) = leg.exchange.send_offer(audio) {
+            parties.push(Output::Offer(party, offer));
+        }
+        return;
+    }
+    // A fax that it refused says nothing about its audio.
+    let sent = leg.exchange.local().filter(|sent| sent.carried_fax().is_none()).or(leg.exchange.in_force());
+    let local = || sent?.carried_audio().map(|(_, audio)| audio);
+    let present = sent.zip(local()).map(|(local, audio)| local.direction_of(audio));
     let keeps_direction =
         (present == Some(wanted) && !clashed) || leg.exchange.wanted_by_party() != Direction::SendRecv;
     let codecs = local().and_then(|audio| other_codecs(leg, &audio.codecs, &terms));
@@ -257,7 +267,7 @@ fn wanted(parties: &Parties) -> Direction {
 
 /// Opens an exchange with the present description in this direction, with other codecs if there are some.
 fn offer_with(leg: &mut Leg, direction: Direction, codecs: Option<Vec<Codec>>) -> Option<SessionDescription> {
-    let mut fresh = leg.exchange.local()?.clone();
+    let mut fresh = leg.exchange.in_force()?.clone();
     for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
         audio.direction = direction;
         audio.codecs = codecs.clone().unwrap_or_else(|| std::mem::take(&mut audio.codecs));

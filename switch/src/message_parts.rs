@@ -12,12 +12,14 @@ pub(super) fn description(headers: &Headers, body: &[u8]) -> Option<SessionDescr
     SessionDescription::parse(sdp_part(headers, body)?).ok()
 }
 
-/// Returns the refusal of a description whose audio has a host name instead of an address: names of media are not
+/// Returns the refusal of a description whose audio or fax has a host name instead of an address: names of media are not
 /// resolved.
 pub(super) fn unresolved(offer: &SessionDescription) -> Option<Reply> {
     let is_name = |media: &Media| {
         let connection = media.connection.as_ref().or(offer.connection.as_ref());
-        media.port != 0 && media.is_rtp_audio() && matches!(connection, Some(Address::Name(_)))
+        media.port != 0
+            && (media.is_rtp_audio() || media.is_fax())
+            && matches!(connection, Some(Address::Name(_)))
     };
     let warning = "301 sidetone \"The address in c= is a host name; write an IP address\"";
     offer

@@ -2,12 +2,13 @@
 //!
 //! A change that concerns only one party (its address) is answered from what the other negotiated. A change
 //! that concerns both (direction, codecs) is offered on to the other party, and answered with its answer. Before the
+//! T.38 is passed on as any other change; a leg that cannot carry it refuses, and keeps its audio. Before the
 //! answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
 
 use std::time::Instant;
 
 use sidetone_model::call::HangupCause;
-use sidetone_sip::sdp::{self, Direction, SessionDescription};
+use sidetone_sip::sdp::{self, Direction, OfferAnswerError, SessionDescription};
 
 use crate::conference_leg::{offer_in_room, offered_in_room};
 use crate::converted_keys::{answer_events, has_events, offer_events};
@@ -85,6 +86,12 @@ impl Negotiation {
             Err(refused) => return parties.push(Output::OfferResult(from, Err(refused.status()))),
         };
         let same_terms = offer_keeps_terms(leg.exchange.negotiated(), &offer);
+        // Transcoded audio may have no device at its end that could read the fax.
+        let is_transcoded = [from, to].iter().any(|party| parties.leg(*party).is_some_and(Leg::transcodes));
+        if offer.carried_fax().is_some() && is_transcoded {
+            return parties.push(Output::OfferResult(from, Err(488)));
+        }
+        let Some(leg) = parties.leg_mut(from) else { return };
         if leg.exchange.receive_offer(offer.clone()).is_err() {
             return parties.push(Output::OfferResult(from, Err(491)));
         }
@@ -127,9 +134,14 @@ impl Negotiation {
             }
             Err(status) => return self.roll_back(parties, from, to, status),
         };
-        let heard = parties.leg_mut(to).map(|leg| leg.exchange.receive_answer(answer.clone()).is_ok());
-        if heard != Some(true) {
-            return self.roll_back(parties, from, to, 488);
+        let Some(leg) = parties.leg_mut(to) else { return };
+        if let Err(unheard) = leg.exchange.receive_answer(answer.clone()) {
+            self.roll_back(parties, from, to, 488);
+            // A 2xx that refuses the media has ended those of before too, so that they are offered again.
+            if matches!(unheard, OfferAnswerError::Negotiation(_)) {
+                self.refresh(parties, to);
+            }
+            return;
         }
         let informs = parties.leg(to).is_some_and(|leg| leg.informs());
         let offered = parties.leg(from).and_then(|leg| leg.exchange.remote_offer().cloned());
@@ -152,7 +164,7 @@ impl Negotiation {
             return;
         }
         let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
-        let current = leg.exchange.local().cloned();
+        let current = leg.exchange.in_force().cloned();
         if let Some(offer) = current.and_then(|current| leg.exchange.send_offer(current).ok()) {
             parties.push(Output::Offer(party, offer));
         }
@@ -197,9 +209,9 @@ impl Negotiation {
         let other = parties.other(party).and_then(|other| parties.leg(other));
         let direction = other.map_or(Direction::SendRecv, |leg| leg.exchange.wanted_by_party());
         let offer = parties.leg_mut(party).and_then(|leg| {
-            let mut fresh = leg.exchange.local()?.clone();
-            for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
-                audio.direction = direction;
+            let mut fresh = leg.exchange.in_force()?.clone();
+            for media in fresh.media.iter_mut().filter(|media| media.is_carried() || media.is_fax()) {
+                media.direction = direction;
             }
             leg.exchange.send_offer(fresh).ok()
         });
@@ -276,7 +288,10 @@ impl Negotiation {
         if informs {
             offer_events(&mut onward);
         }
-        leg.exchange.send_offer(onward).map_err(|_| 491)
+        leg.exchange.send_offer(onward).map_err(|refused| match refused {
+            OfferAnswerError::Negotiation(refused) => refused.status(),
+            OfferAnswerError::NoOffer | OfferAnswerError::Pending | OfferAnswerError::Shape => 491,
+        })
     }
 
     fn refuse(&mut self, parties: &mut Parties, from: Party, status: u16) {
@@ -326,10 +341,14 @@ fn answer_for(
     leg.exchange.send_answer(answer).ok()
 }
 
-/// Whether an offer repeats the negotiated direction and audio codecs, so that the other party need not be
+/// Whether an offer repeats the negotiated direction and audio codecs, or lines of T.38, so that the other party need not be
 /// asked.
 fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescription) -> bool {
-    let (Some(settled), Some((_, audio))) = (settled, offer.carried_audio()) else { return false };
+    let Some(settled) = settled else { return false };
+    if let Some((_, fax)) = offer.carried_fax() {
+        return settled.t38 == fax.t38 && offer.direction_of(fax).reversed() == settled.direction;
+    }
+    let Some((_, audio)) = offer.carried_audio().filter(|_| !settled.is_fax()) else { return false };
     let offered: Vec<_> = audio.codecs.iter().filter(|codec| codec.is_pass_through()).collect();
     let same_codecs =
         settled.payloads.iter().all(|payload| offered.iter().any(|codec| codec.matches(&payload.codec)));

@@ -288,7 +288,7 @@ fn open_offer(
     mixable: bool,
 ) -> Option<SessionDescription> {
     let leg = parties.leg_mut(party).filter(|leg| leg.is_open())?;
-    let mut fresh = leg.exchange.local()?.clone();
+    let mut fresh = leg.exchange.in_force()?.clone();
     let used: Vec<_> = leg.exchange.negotiated()?.payloads.iter().map(|payload| &payload.codec).collect();
     for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
         audio.direction = direction;
@@ -352,9 +352,9 @@ fn seat(parties: &mut Parties, callee: usize) {
     }
 }
 
-/// Returns the direction that we sent to a party last.
+/// Returns the direction that we sent to a party last, unless it refused it.
 fn asked_before(parties: &Parties, party: Party) -> Option<Direction> {
-    let local = parties.leg(party)?.exchange.local()?;
+    let local = parties.leg(party)?.exchange.in_force()?;
     Some(local.direction_of(local.carried_audio()?.1))
 }
 

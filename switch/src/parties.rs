@@ -38,6 +38,8 @@ pub(super) struct Parties {
     keys: KeySeed,
     /// Whether its INVITE is refused because the caller offers no SRTP.
     pub(super) lacks_srtp: bool,
+    /// Whether the call carried a fax (T.38).
+    pub(super) fax: bool,
     /// The fork that answered first.
     pub(super) winner: Option<usize>,
     pub(super) answered_after: Option<Duration>,
@@ -195,6 +197,7 @@ impl Parties {
             group,
             keys,
             lacks_srtp: false,
+            fax: false,
             winner: None,
             answered_after: None,
             far_answered_after: None,
@@ -224,7 +227,8 @@ impl Parties {
     /// Passes what a party negotiated to the relay.
     pub(super) fn describe(&mut self, party: Party) {
         let Some(leg) = self.leg_mut(party) else { return };
-        let (keys, description) = (leg.secure(), leg.describe());
+        let (keys, description, is_fax) = (leg.secure(), leg.describe(), leg.is_fax());
+        self.fax |= is_fax;
         self.tell(party, keys);
         self.tell(party, description);
     }

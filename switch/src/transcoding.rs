@@ -1,7 +1,7 @@
 //! Offers and answers for two parties that may have no common codec: common codecs first, then those that we
 //! can transcode.
 //!
-//! A codec that both have is relayed unchanged. Only without a common codec is audio decoded and encoded
+//! T.38 is passed on in the place of audio. A codec that both have is relayed unchanged. Only without a common codec is audio decoded and encoded
 //! again; each side is then answered from its own offer. Pure: descriptions in, descriptions out.
 
 use std::net::SocketAddr;
@@ -20,6 +20,9 @@ pub(super) fn offer_onward(
     from: &CodecPolicy,
     to: &CodecPolicy,
 ) -> Result<SessionDescription, NegotiationError> {
+    if offered.carried_fax().is_some() {
+        return sdp::offer_from(offered, local, from, to);
+    }
     let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
     let allowed = from.apply(&audio.codecs);
     let relayed = sdp::offer_from(offered, local, from, to);
@@ -64,6 +67,9 @@ pub(super) fn answer_back(
     policy: &CodecPolicy,
 ) -> Result<SessionDescription, NegotiationError> {
     let relayed = sdp::answer_to(offered, answered, local);
+    if offered.carried_fax().is_some() {
+        return relayed;
+    }
     let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
     match &relayed {
         Ok(answer) if reaches(answer, &taken.codecs) => return relayed,

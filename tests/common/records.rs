@@ -71,6 +71,7 @@ pub fn answered(number: u128) -> Cdr {
         bridge_cause: None,
         sip_status: Some(200),
         ended_by: None,
+        fax: false,
         transferred_from: None,
         transferred_to: None,
         forwarded_by: None,

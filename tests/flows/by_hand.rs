@@ -1,6 +1,6 @@
 //! A call between two devices that a test plays by hand: SDP and media of any kind.
 
-use sidetone_sip::message::{Method, Response};
+use sidetone_sip::message::{Method, Request, Response};
 use tokio::net::UdpSocket;
 
 use crate::device::Device;
@@ -18,6 +18,8 @@ pub struct HandCall {
     /// The answer that the caller got.
     pub answer: String,
     invite: Ask,
+    /// The INVITE that the callee got.
+    called: Option<Request>,
     accepted: Option<Response>,
     serial: u32,
 }
@@ -50,6 +52,7 @@ impl HandCall {
         let ack = call.in_dialog("ACK", Some(call.invite.cseq));
         call.caller.send(&ack).await;
         call.callee.request(&Method::Ack).await;
+        call.called = Some(invite);
         call
     }
 
@@ -71,7 +74,7 @@ impl HandCall {
         let invite = caller.authorize(&ask, "1001", PASSWORD).await;
         caller.send(&invite).await;
         let (offered, answer) = (String::new(), String::new());
-        HandCall { caller, callee, media, offered, answer, invite, accepted: None, serial: 100 }
+        HandCall { caller, callee, media, offered, answer, invite, called: None, accepted: None, serial: 100 }
     }
 
     /// The final response to a request of the caller that was sent.
@@ -103,6 +106,41 @@ impl HandCall {
             body: String::new(),
             ..self.invite.clone()
         }
+    }
+
+    /// The callee sends a request inside the dialog; a body is SDP.
+    pub async fn callee_sends(&mut self, method: &str, cseq: u32, body: &str) {
+        let called = self.called.as_ref().unwrap();
+        let header = |name| called.header(name).unwrap().to_owned();
+        let contact = header("Contact");
+        let target = contact.split(['<', '>']).nth(1).unwrap();
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        let text = format!(
+            "{method} {target} SIP/2.0\r\nVia: SIP/2.0/UDP {};rport;branch=z9hG4bKcallee{method}{cseq}\r\nMax-Forwards: 70\r\n\
+             From: {};tag=device\r\nTo: {}\r\nCall-ID: {}\r\nCSeq: {cseq} {method}\r\nContact: {}\r\n{kind}\
+             Content-Length: {}\r\n\r\n{body}",
+            self.callee.local,
+            header("To"),
+            header("From"),
+            header("Call-ID"),
+            self.callee.contact,
+            body.len(),
+        );
+        self.callee.send(&text).await;
+    }
+
+    /// The caller answers a request that it got as text.
+    pub async fn caller_replies(&self, request: &str, status: u16, body: &str) {
+        let copied = ["Via:", "From:", "To:", "Call-ID:", "CSeq:"];
+        let lines = request.lines().filter(|line| copied.iter().any(|name| line.starts_with(name)));
+        let copied: String = lines.map(|line| format!("{line}\r\n")).collect();
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        let text = format!(
+            "SIP/2.0 {status} By Hand\r\n{copied}Contact: <sip:1001@{}>\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            self.caller.local,
+            body.len(),
+        );
+        self.caller.send_bytes(text.as_bytes()).await;
     }
 
     /// The caller hangs up.

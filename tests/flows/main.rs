@@ -33,6 +33,7 @@ mod device;
 mod drain;
 mod enumeration;
 mod events;
+mod fax;
 mod flooding;
 mod forking;
 mod forwarded;

@@ -20,7 +20,7 @@ use crate::records::{answered, at, ended};
 const KEYS: [(&str, bool); 2] = [("acmeboss0001", true), ("acmecrm00001", false)];
 
 /// Every field that a record may show, and when.
-const FIELDS: [(&str, Rule); 49] = [
+const FIELDS: [(&str, Rule); 50] = [
     ("call_uuid", Rule::Always),
     ("direction", Rule::Always),
     ("transport", Rule::Always),
@@ -48,6 +48,7 @@ const FIELDS: [(&str, Rule); 49] = [
     ("transferred_to", Rule::Optional),
     ("forwarded_by", Rule::Optional),
     ("forward_reason", Rule::Optional),
+    ("fax", Rule::Optional),
     ("sell_amount", Rule::Always),
     ("cost_amount", Rule::AlwaysWithMargin),
     ("margin", Rule::AlwaysWithMargin),
@@ -128,6 +129,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         bridge_cause: Some(HangupCause::NoAnswer),
         sip_status: Some(480),
         ended_by: Some(EndedBy::Callee),
+        fax: true,
         transferred_from: Some(ended(BARE).call_uuid),
         transferred_to: Some(ended(UNCONVERTED).call_uuid),
         forwarded_by: Some("1002".into()),
@@ -342,6 +344,11 @@ fn bridge_cause() {
 #[test]
 fn ended_by() {
     row("ended_by", json!("callee"));
+}
+
+#[test]
+fn fax() {
+    row("fax", json!(true));
 }
 
 #[test]

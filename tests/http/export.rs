@@ -40,6 +40,7 @@ fn records(ids: Ids) -> Vec<Cdr> {
         contact_id: Some(ContactId(id(4))),
         bridge_cause: Some(HangupCause::UserBusy),
         ended_by: Some(EndedBy::Caller),
+        fax: true,
         transferred_from: Some(ended(1).call_uuid),
         transferred_to: Some(ended(2).call_uuid),
         forwarded_by: Some("1002".into()),

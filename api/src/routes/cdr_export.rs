@@ -217,7 +217,7 @@ fn flatten_callee(record: &mut Value) {
 }
 
 /// The fields of a record in the order of the API documentation; those of the called party last.
-const COLUMNS: [&str; 54] = [
+const COLUMNS: [&str; 55] = [
     "call_uuid",
     "direction",
     "transport",
@@ -246,6 +246,7 @@ const COLUMNS: [&str; 54] = [
     "reference",
     "forwarded_by",
     "forward_reason",
+    "fax",
     "sell_amount",
     "cost_amount",
     "margin",

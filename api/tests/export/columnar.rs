@@ -54,7 +54,7 @@ fn text(value: &str) -> Field {
 
 #[test]
 fn an_export_as_parquet_has_the_columns_of_the_csv_file() {
-    for (token, count) in [("tel_GOOD_secret", 44), ("tel_MARGIN_secret", 50)] {
+    for (token, count) in [("tel_GOOD_secret", 45), ("tel_MARGIN_secret", 51)] {
         let names = names(&file(token, 1));
         assert_eq!(names, header(token));
         assert_eq!(names.len(), count);
@@ -115,6 +115,7 @@ fn an_export_as_parquet_is_read_back_typed() {
         ("transferred_to", id),
         ("forwarded_by", text("1001")),
         ("forward_reason", text("no_answer")),
+        ("fax", Field::Bool(true)),
         ("sell_amount", text("92233720368.54775807")),
         ("cost_amount", text("0.008")),
         ("margin", text("92233720368.53975807")),
@@ -163,7 +164,7 @@ fn an_export_as_parquet_has_a_row_group_a_piece() {
 fn an_empty_export_as_parquet_is_a_file_without_row_groups() {
     let file = file("tel_GOOD_secret", 0);
     assert_eq!((file.num_row_groups(), file.metadata().file_metadata().num_rows()), (0, 0));
-    assert_eq!(names(&file).len(), 44);
+    assert_eq!(names(&file).len(), 45);
 }
 
 /// The footer stands at the end: what is broken off before it is no file that somebody could take for whole.

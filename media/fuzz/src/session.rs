@@ -304,6 +304,7 @@ impl Phone {
             signalling: Some(choices.address().ip()),
             own_advertised: Some(choices.address().ip()),
             strict_source: (own_ptime & 16 == 0).then_some(rules[usize::from(own_ptime >> 2 & 3)]),
+            udptl: own_ptime >> 5 == 7,
         };
         leg.describe(self.now, description);
     }

@@ -342,8 +342,10 @@ impl Leg {
     /// Sends the packets that the peer received and picked to this leg's party, from the receive buffers.
     pub(super) fn send(&mut self, wire: &mut Wire, picked: &Picked, now: Micros, batch: &mut Batch) {
         if let Some(to) = hold_or_target(self.rtp_target, &picked.rtp, batch) {
-            self.write_beep(wire, &picked.rtp);
-            self.write_keys(wire, &picked.rtp, now);
+            if !self.session.carries_fax() {
+                self.write_beep(wire, &picked.rtp);
+                self.write_keys(wire, &picked.rtp, now);
+            }
             let sealed;
             let rtp = match &mut self.protected {
                 None => &picked.rtp,

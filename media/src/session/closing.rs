@@ -64,6 +64,11 @@ impl Session {
             evidence = judge(&figures, &facts, &self.state.config.thresholds);
             self.add_circumstances(&mut evidence);
         }
+        // The audio before a fax is often only its tones: where it is too little to find a fault, nothing was judged.
+        let is_unjudged = !figures.enough && evidence.rule == Some(Verdict::Ok);
+        if is_unjudged && self.state.fax.is_some() {
+            evidence = Evidence::default();
+        }
         let state = &self.state;
         let description = state.description.as_ref();
         let audio = self.packets.payloads().received_audio();
@@ -99,6 +104,7 @@ impl Session {
             audio: state.audio.as_deref().and_then(AudioFold::evidence),
             rtcp,
             counters,
+            fax: state.fax.as_ref().map(|fax| fax.counters),
             figures,
             answered: state.answered,
             facts,

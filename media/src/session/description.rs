@@ -63,6 +63,8 @@ pub struct Description {
     pub own_advertised: Option<IpAddr>,
     /// Which sources may become the party's; `None` uses the session's configuration.
     pub strict_source: Option<StrictSource>,
+    /// Whether the leg carries UDPTL (fax) in place of RTP; no audio is expected then, and `payloads` is not used.
+    pub udptl: bool,
 }
 
 /// Which sources of RTP may become the party's.

@@ -11,6 +11,7 @@ use crate::session::rtcp;
 use crate::session::run::Run;
 use crate::session::source::{Admission, SourceFilter};
 use crate::session::state::LegState;
+use crate::session::udptl;
 use crate::session::{
     Description, Disposition, Foreign, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
 };
@@ -29,6 +30,8 @@ pub struct Session {
     /// Whether the first packet after the answer has not arrived yet.
     awaiting_first: bool,
     is_closed: bool,
+    /// Whether datagrams are UDPTL; no RTP packet is expected then.
+    carries_fax: bool,
     /// State that packets from the accepted source do not touch.
     pub(super) state: Box<LegState>,
 }
@@ -47,6 +50,7 @@ impl Session {
             packets: Packets::new(source, Stream::new(&stream_config), config.audio_evidence),
             awaiting_first: false,
             is_closed: false,
+            carries_fax: false,
             state: Box::new(LegState {
                 // Allocated here so that no packet allocates.
                 audio: config.audio_evidence.then(Box::default),
@@ -134,10 +138,30 @@ impl Session {
             return Disposition::Discard(Reason::Closed);
         }
         self.packets.count_datagram();
+        if self.carries_fax {
+            return self.receive_fax(now, source, datagram);
+        }
         match Packet::parse_frequent(datagram) {
             Some(packet) => self.take_heard(now, source, &packet, datagram),
             None => self.receive_other(now, *source, datagram),
         }
+    }
+
+    /// Processes a datagram while the leg carries a fax.
+    #[inline(never)]
+    fn receive_fax(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> Disposition {
+        let Some(sequence) = udptl::sequence(datagram) else {
+            self.state.counters.malformed += 1;
+            return Disposition::Discard(Reason::Malformed);
+        };
+        let packet = udptl::as_packet(sequence, datagram.len());
+        if !self.packets.settled().source.admit_known(now, source)
+            && let Err(reason) = self.admit_other(now, *source, &packet, true)
+        {
+            return Disposition::Discard(reason);
+        }
+        self.state.fax.get_or_insert_default().received(sequence);
+        Disposition::Relay
     }
 
     /// Processes a datagram that is not RTP in its most frequent form.
@@ -288,7 +312,15 @@ impl Session {
     /// Sets the SSRC of the RTP sent to the party; report blocks about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
-        self.state.rtcp.sends(ssrc);
+        // UDPTL has no SSRC.
+        if !self.carries_fax {
+            self.state.rtcp.sends(ssrc);
+        }
+    }
+
+    /// Whether the leg carries UDPTL in place of RTP.
+    pub fn carries_fax(&self) -> bool {
+        self.carries_fax
     }
 
     /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
@@ -327,7 +359,13 @@ impl Session {
         }
         let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
         settled.source.describe(now, description.remote, description.signalling, rule);
-        settled.payloads.replace(payloads, ptime_ms, settled.stream.audio());
+        self.carries_fax = description.udptl;
+        if description.udptl {
+            // The formats of the audio before it stay known for the report.
+            self.state.fax.get_or_insert_default().begin();
+        } else {
+            settled.payloads.replace(payloads, ptime_ms, settled.stream.audio());
+        }
         self.state.description = Some(description);
         self.configure_stream();
         self.set_clocks(now);
@@ -352,6 +390,12 @@ impl Session {
 
     /// Counts RTP packets sent to the party.
     pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
+        if self.carries_fax {
+            let fax = &mut self.state.fax.get_or_insert_default().counters;
+            fax.sent = fax.sent.saturating_add(packets.into());
+            self.state.sent_to = Some(to);
+            return;
+        }
         self.state.counters.sent = self.state.counters.sent.saturating_add(packets.into());
         if self.state.answered.is_some() {
             self.state.counters.sent_after_answer =
@@ -391,7 +435,8 @@ impl Session {
     /// The current destination of RTCP to the party; RTCP continues while the party holds the call (RFC 3264
     /// §5.1).
     pub fn rtcp_destination(&self) -> Option<SocketAddr> {
-        let description = self.state.description.as_ref()?;
+        // UDPTL has no RTCP beside it.
+        let description = self.state.description.as_ref().filter(|description| !description.udptl)?;
         let remote = description.remote?;
         let source = self.packets.source();
         let target = source.target()?;
@@ -568,7 +613,8 @@ impl Session {
                 for held in replay {
                     let refused = &mut self.state.counters.rejected_source;
                     *refused = refused.saturating_sub(1);
-                    if let Some(kind) = self.packets.payloads().kind(held.packet.payload_type) {
+                    let kind = self.packets.payloads().kind(held.packet.payload_type);
+                    if let Some(kind) = kind.filter(|_| !self.carries_fax) {
                         self.fold(held.at, &held.packet, kind);
                     }
                 }
@@ -623,7 +669,7 @@ impl Session {
         let Settled { source, stream, .. } = self.packets.settled();
         let live = !self.is_closed && state.answered.is_some();
         let (receive, send) = match &state.description {
-            Some(description) if live && description.remote.is_some() => {
+            Some(description) if live && description.remote.is_some() && !description.udptl => {
                 // A party that only sends has put us on hold; many phones then send nothing at all.
                 (description.receive && description.send, description.send)
             }

@@ -32,6 +32,7 @@ mod run;
 mod source;
 mod ssrc;
 mod state;
+pub(crate) mod udptl;
 mod watch;
 
 pub use description::{Description, Payload, SessionConfig, StrictSource};
@@ -41,6 +42,7 @@ pub use machine::Session;
 pub(crate) use payloads::is_static_noise;
 pub use report::{Report, SessionCounters};
 pub use run::Run;
+pub use udptl::FaxCounters;
 pub use watch::{Change, Warning, Watch};
 
 pub use crate::rtcp::{FarEnd, RoundTrip, RtcpView, SenderCount};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::rtcp::RtcpView;
-use crate::session::Foreign;
+use crate::session::{FaxCounters, Foreign};
 use crate::stats::{AudioEvidence, Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::trace::TraceFile;
@@ -18,7 +18,7 @@ pub struct Report {
     pub figures: Figures,
     /// The same per second, until audio was no longer expected.
     pub timeline: Timeline,
-    /// The verdict; `None` while no SDP was settled.
+    /// The verdict; `None` while no SDP was settled, and of a fax with too little audio to judge.
     pub verdict: Option<Verdict>,
     /// Whether the verdict was removed: the capture holds no audio at all, so missing audio is no evidence.
     pub nothing_captured: bool,
@@ -70,6 +70,8 @@ pub struct Report {
     pub rtcp: RtcpView,
     /// The counters that are not part of the statistics.
     pub counters: SessionCounters,
+    /// Counts of UDPTL; `None` for a leg that never carried a fax.
+    pub fax: Option<FaxCounters>,
     /// The trace file of the leg, once it is closed; the figures do not depend on it.
     pub trace: Option<TraceFile>,
     /// When the leg was answered, in the driver's time.

@@ -8,6 +8,7 @@ use crate::rtcp::RtcpFold;
 use crate::session::clock::Stopwatch;
 use crate::session::foreign::{Foreign, ForeignFold};
 use crate::session::packets::Packets;
+use crate::session::udptl::Fax;
 use crate::session::{Description, SessionConfig, SessionCounters, StrictSource};
 use crate::stats::AudioFold;
 use crate::time::Micros;
@@ -39,6 +40,8 @@ pub(super) struct LegState {
     pub(super) closed: Option<Micros>,
     /// Results of decoded payloads; boxed, because most sessions do not decode any.
     pub(super) audio: Option<Box<AudioFold>>,
+    /// Counts of UDPTL; boxed, because few calls are faxes.
+    pub(super) fax: Option<Box<Fax>>,
     pub(super) latched: Option<SocketAddr>,
     /// The count to report with [`Output::Latched`].
     pub(super) foreign_sent: u32,

@@ -22,6 +22,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         signalling,
         own_advertised,
         strict_source,
+        udptl,
     } = description;
     let rule = strict_source.map_or(0, rule_bits);
     let flags = [
@@ -38,6 +39,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         strict_source.is_some(),
         rule & 1 != 0,
         rule & 2 != 0,
+        *udptl,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -92,6 +94,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         signalling,
         own_advertised,
         strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
+        udptl: flag(13),
     })
 }
 
@@ -147,7 +150,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 13;
+const FLAGS: u32 = 14;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -182,6 +185,7 @@ mod tests {
             signalling: "192.0.2.1".parse().ok(),
             own_advertised: "2001:db8::2".parse().ok(),
             strict_source: Some(StrictSource::Sdp),
+            udptl: true,
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];
         let other = rules.map(|rule| Description { strict_source: Some(rule), ..Description::default() });

@@ -38,6 +38,8 @@ pub(super) enum Record<'a> {
     Sent { packets: u32, to: SocketAddr },
     /// RTCP was sent.
     SentRtcp { datagram: &'a [u8] },
+    /// A datagram of UDPTL, while the leg carried a fax.
+    Udptl { source: SocketAddr, sequence: u16 },
     /// SRTP packets came that could not be authenticated.
     Unauthenticated { packets: u32 },
     /// ICMP reported that the destination is unreachable.
@@ -71,6 +73,10 @@ impl<'a> Record<'a> {
             }
             Record::Sends { ssrc } => out.extend_from_slice(&ssrc.to_be_bytes()),
             Record::SentRtcp { datagram } => put_bytes(out, datagram),
+            Record::Udptl { source, sequence } => {
+                put_address(out, *source);
+                out.extend_from_slice(&sequence.to_be_bytes());
+            }
             _ => {}
         }
     }
@@ -104,6 +110,9 @@ impl<'a> Record<'a> {
             RTCP => Record::Rtcp { source: cursor.address()?, datagram: cursor.bytes()? },
             SENDS => Record::Sends { ssrc: u32::from_be_bytes(cursor.array()?) },
             SENT_RTCP => Record::SentRtcp { datagram: cursor.bytes()? },
+            UDPTL => {
+                Record::Udptl { source: cursor.address()?, sequence: u16::from_be_bytes(cursor.array()?) }
+            }
             UNAUTHENTICATED => Record::Unauthenticated { packets: cursor.small()? },
             UNREACHABLE => Record::Unreachable,
             _ => return None,
@@ -141,6 +150,7 @@ impl<'a> Record<'a> {
             Record::Sends { .. } => SENDS,
             Record::Sent { .. } => SENT,
             Record::SentRtcp { .. } => SENT_RTCP,
+            Record::Udptl { .. } => UDPTL,
             Record::Unauthenticated { .. } => UNAUTHENTICATED,
             Record::Unreachable => UNREACHABLE,
         }
@@ -165,3 +175,4 @@ const CLOSED: u8 = 0x0c;
 const END: u8 = 0x0d;
 const SENT_RTCP: u8 = 0x0e;
 const UNAUTHENTICATED: u8 = 0x0f;
+const UDPTL: u8 = 0x10;

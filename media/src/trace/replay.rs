@@ -7,6 +7,7 @@ use super::forecast::Forecast;
 use super::head::{MAGIC, TraceHead};
 use super::record::Record;
 use super::writer::{BLOCK_LEN_MAX, FRAME_BYTES};
+use crate::session::udptl::stand_in;
 use crate::session::{Payload, PayloadKind, Report, Session};
 use crate::time::Micros;
 
@@ -220,6 +221,7 @@ impl LegReplay {
                 | Record::Muxed { .. }
                 | Record::Rtcp { .. }
                 | Record::Rtp { .. }
+                | Record::Udptl { .. }
         ));
         match record {
             Record::Answered => {
@@ -260,6 +262,9 @@ impl LegReplay {
             Record::Sent { packets, to } => {
                 self.packets += u64::from(packets);
                 session.sent(at, packets, to);
+            }
+            Record::Udptl { source, sequence } => {
+                session.receive(at, source, &stand_in(sequence));
             }
             Record::Unauthenticated { packets } => session.unauthenticated(packets),
             Record::Unreachable => session.unreachable(),

@@ -9,6 +9,7 @@ use super::record::Record;
 use super::writer::{TraceSink, TraceWriter};
 use crate::rtcp::Block;
 use crate::rtp::{Datagram, Packet};
+use crate::session::udptl;
 use crate::session::{Description, Disposition, Input, Output, Reason, Report, Session};
 use crate::time::Micros;
 
@@ -129,7 +130,8 @@ impl TracedSession {
     /// See [`Session::sends`].
     #[inline]
     pub fn sends(&mut self, now: Micros, ssrc: u32) {
-        if self.writer.is_some() && self.sends != Some(ssrc) {
+        // During a fax the session ignores it.
+        if self.writer.is_some() && self.sends != Some(ssrc) && !self.session.carries_fax() {
             self.sends = Some(ssrc);
             self.write(now, &Record::Sends { ssrc });
         }
@@ -166,6 +168,13 @@ impl TracedSession {
     fn write_datagram(&mut self, at: Micros, source: SocketAddr, datagram: &[u8], disposition: Disposition) {
         if disposition == Disposition::Discard(Reason::Closed) {
             return;
+        }
+        if self.session.carries_fax() {
+            let record = match udptl::sequence(datagram) {
+                Some(sequence) => Record::Udptl { source, sequence },
+                None => Record::Malformed,
+            };
+            return self.write(at, &record);
         }
         let record = match Datagram::classify(datagram) {
             Datagram::Foreign => Record::Foreign,

@@ -39,6 +39,7 @@ impl Wording<'_> {
         let flags = &self.explanation.flags;
         let dropped = self.report.figures.local_drop;
         let mut remarks = Vec::new();
+        remarks.extend(self.fax());
         remarks.extend(self.uncounted());
         if flags.contains(&COMFORT_NOISE_ONLY) {
             remarks.push(format!(
@@ -75,6 +76,21 @@ impl Wording<'_> {
             ));
         }
         remarks
+    }
+
+    /// The datagrams of a fax, which no rule judges.
+    fn fax(&self) -> Option<String> {
+        let fax = self.report.fax?;
+        let missing = match fax.missing {
+            0 => String::new(),
+            missing => format!("; {} never came", counted(missing, "number", "numbers")),
+        };
+        Some(format!(
+            "A fax (T.38) came from {} in {} and went to it in {}{missing}. These are counted and not judged.",
+            self.who.within,
+            counted(fax.received, "datagram", "datagrams"),
+            grouped(fax.sent),
+        ))
     }
 
     /// SRTP packets with wrong tags beside audio that arrived.

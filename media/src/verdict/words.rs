@@ -23,6 +23,9 @@ impl Wording<'_> {
             (None, _) if self.report.nothing_captured => {
                 "There is no audio in this capture, so none is judged.".to_owned()
             }
+            (None, _) if self.report.fax.is_some() => {
+                format!("{}'s leg carried a fax (T.38), and too little audio to judge.", self.who.first)
+            }
             (None, _) => format!("SDP settled no audio with {who}, so there is nothing to judge."),
             (Some(Verdict::Ok), TOO_LITTLE_AUDIO) => self.too_little(),
             (Some(Verdict::Ok), _) => self.fine(),

@@ -115,6 +115,9 @@ pub struct LegQuality {
     /// Packets from and to addresses that are not the party's; absent when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignMedia>,
+    /// The fax on this leg; absent for a leg that carried none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fax: Option<FaxMedia>,
     /// Packets from the party.
     #[serde(default)]
     pub inbound: InboundMedia,
@@ -151,6 +154,19 @@ pub struct LegAddresses {
     pub rejected_source: Option<String>,
     /// Whether the party's packets came from another address than its SDP.
     pub latched: bool,
+}
+
+/// The datagrams of a fax (T.38 over UDPTL). They are counted and not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FaxMedia {
+    /// Datagrams from the party.
+    pub received: u64,
+    /// Datagrams sent to the party.
+    pub sent: u64,
+    /// Sequence numbers of the party that never came; a later datagram usually repeats their content.
+    pub missing: u64,
 }
 
 /// Packets from and to addresses that are not the party's.
@@ -328,6 +344,7 @@ mod tests {
             rules: Vec::new(),
             addresses: LegAddresses::default(),
             foreign: None,
+            fax: None,
             inbound: InboundMedia::default(),
             outbound: OutboundMedia::default(),
             trace: None,

@@ -14,8 +14,8 @@ mod timeline;
 mod warning;
 
 pub use call::{
-    CallQuality, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality, LiveQuality,
-    QualityState,
+    CallQuality, FaxMedia, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality,
+    LiveQuality, QualityState,
 };
 pub use callee::CalleeQuality;
 pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};

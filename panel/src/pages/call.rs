@@ -114,6 +114,7 @@ fn facts(call: &Value) -> Markup {
             @for (label, key) in plain {
                 @if !text(call, key).is_empty() { div { dt { (label) } dd { (text(call, key)) } } }
             }
+            @if call["fax"] == true { div { dt { "Fax" } dd { "yes (T.38)" } } }
             @if call["sip_status"].is_number() { div { dt { "SIP status" } dd { (call["sip_status"].to_string()) } } }
             @for (label, key) in [("Transferred from", "transferred_from"), ("Transferred to", "transferred_to")] {
                 @let other = text(call, key);

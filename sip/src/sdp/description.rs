@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::{Codec, Crypto, Webrtc};
+use crate::sdp::{Codec, Crypto, T38, Webrtc};
 use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
@@ -103,6 +103,8 @@ pub struct Media {
     pub crypto: Vec<Crypto>,
     /// ICE and DTLS. Boxed, because only browsers have them.
     pub webrtc: Option<Box<Webrtc>>,
+    /// Its lines of T.38, of a section that is not refused. Boxed, because few calls are faxes.
+    pub t38: Option<Box<T38>>,
 }
 
 impl Media {
@@ -122,6 +124,7 @@ impl Media {
             rtcp_mux: false,
             crypto: Vec::new(),
             webrtc: None,
+            t38: None,
         }
     }
 

@@ -4,17 +4,19 @@
 //! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
 //! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! Not here: ICE candidates of parties, video and T.38. Such media are refused with port 0, never passed on
-//! unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
+//! T.38 is passed on in the place of audio. Not here: ICE candidates of parties, and video, which is refused with port 0.
+//! Nothing is passed on unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
 
 mod codec;
 mod crypto;
 mod description;
+mod fax;
 mod negotiate;
 mod offer_answer;
 mod parse;
 mod rewrite;
 mod srtp;
+mod t38;
 mod webrtc;
 
 pub use codec::{Codec, CodecPolicy, OWN};
@@ -25,6 +27,7 @@ pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
 pub use srtp::{KeySeed, SrtpRule};
+pub use t38::T38;
 pub use webrtc::{DtlsTransport, Fingerprint, IceCredentials, Setup, Webrtc, WebrtcTerms};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, WebrtcTerms};
+use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, T38, WebrtcTerms};
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum Role {
     Offerer,
 }
 
-/// The negotiated audio of one leg, from our view.
+/// The negotiated audio of one leg, or the fax in its place, from our view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// Our own RTP address, as we advertised it; `None` when the description had no literal address.
@@ -65,6 +65,8 @@ pub struct Negotiated {
     pub srtp: Option<Box<SrtpTerms>>,
     /// ICE and DTLS; the keys of SRTP follow from the handshake.
     pub webrtc: Option<Box<WebrtcTerms>>,
+    /// The party's lines of T.38, when the leg carries UDPTL in place of RTP; `payloads` is then empty.
+    pub t38: Option<Box<T38>>,
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format
@@ -119,7 +121,48 @@ impl Negotiated {
             own_maxptime_ms: our_media.maxptime_ms,
             srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
             webrtc: if rtcp_mux { webrtc_terms(our_media, their_media, role) } else { None },
+            t38: None,
         })
+    }
+
+    /// The same, or T.38 where offer and answer have that and no audio.
+    ///
+    /// # Errors
+    /// As [`Negotiated::new`], when there is no T.38 either.
+    pub fn with_fax(
+        offer: &SessionDescription,
+        answer: &SessionDescription,
+        role: Role,
+    ) -> Result<Negotiated, NegotiationError> {
+        let mut pairs = offer.media.iter().zip(&answer.media);
+        let fax = pairs.find(|(offered, answered)| offered.is_fax() && answered.is_fax());
+        let Some((offered, answered)) = fax.filter(|_| audio_place(offer, answer).is_none()) else {
+            return Negotiated::new(offer, answer, role);
+        };
+        let (ours, our_media, theirs, their_media) = match role {
+            Role::Answerer => (answer, answered, offer, offered),
+            Role::Offerer => (offer, offered, answer, answered),
+        };
+        Ok(Negotiated {
+            local: ours.rtp_address(our_media),
+            remote: theirs.rtp_address(their_media),
+            remote_rtcp: None,
+            rtcp_mux: false,
+            direction: ours.direction_of(our_media).answering(theirs.direction_of(their_media)),
+            payloads: Vec::new(),
+            ptime_ms: None,
+            maxptime_ms: None,
+            own_ptime_ms: None,
+            own_maxptime_ms: None,
+            srtp: None,
+            webrtc: None,
+            t38: their_media.t38.clone(),
+        })
+    }
+
+    /// Whether the leg carries T.38 in place of audio.
+    pub fn is_fax(&self) -> bool {
+        self.t38.is_some()
     }
 
     /// The audio codec of the leg: the first format that is neither events nor comfort noise.

@@ -6,8 +6,7 @@
 use crate::sdp::description::{is_dtls, is_secure};
 use crate::sdp::srtp::Srtp;
 use crate::sdp::{
-    Direction, KeySeed, Media, MediaKind, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule,
-    audio_place,
+    Direction, KeySeed, Media, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule, audio_place,
 };
 
 /// One dialog's exchange of descriptions.
@@ -30,6 +29,8 @@ pub struct OfferAnswer {
     session_id: u64,
     /// The description that we sent last.
     sent: Option<SessionDescription>,
+    /// What we had sent before an offer that was refused, until the next exchange is complete.
+    kept: Option<Box<SessionDescription>>,
     state: State,
     /// The last complete exchange.
     settled: Option<Settled>,
@@ -39,9 +40,16 @@ pub struct OfferAnswer {
 
 #[derive(Clone, Debug)]
 enum State {
-    LocalOffer(SessionDescription),
+    LocalOffer(Box<LocalOffer>),
     RemoteOffer(SessionDescription),
     Stable,
+}
+
+#[derive(Clone, Debug)]
+struct LocalOffer {
+    offer: SessionDescription,
+    /// What was in force before it.
+    before: Option<Box<SessionDescription>>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +80,7 @@ impl OfferAnswer {
     /// An exchange that has not started. `session_id` belongs to the dialog and is unique on this host (RFC
     /// 8866 §5.2).
     pub fn new(session_id: u64) -> Self {
-        OfferAnswer { session_id, sent: None, state: State::Stable, settled: None, srtp: None }
+        OfferAnswer { session_id, sent: None, kept: None, state: State::Stable, settled: None, srtp: None }
     }
 
     /// The same with SRTP by `rule`; our keys follow from `seed`.
@@ -94,18 +102,23 @@ impl OfferAnswer {
     /// the section that audio has in this dialog, because sections never move (RFC 3264 §8).
     ///
     /// # Errors
-    /// [`OfferAnswerError::Pending`].
+    /// [`OfferAnswerError::Pending`], or [`NegotiationError::NoSrtp`]: UDPTL has no encryption, so that T.38 is not offered
+    /// to a party that must have SRTP.
     pub fn send_offer(&mut self, offer: SessionDescription) -> Result<SessionDescription, OfferAnswerError> {
         if !matches!(self.state, State::Stable) {
             return Err(OfferAnswerError::Pending);
+        }
+        if let (Some(srtp), Some((_, fax))) = (&self.srtp, offer.carried_fax()) {
+            srtp.without(&fax.protocol)?;
         }
         let mut offer = self.align(offer);
         self.forget_keys(&mut offer);
         if let Some(srtp) = &mut self.srtp {
             srtp.offer(&mut offer, self.settled.as_ref().map(|settled| &settled.negotiated));
         }
+        let before = self.kept.take().or_else(|| self.sent.clone().map(Box::new));
         let offer = self.stamp(offer);
-        self.state = State::LocalOffer(offer.clone());
+        self.state = State::LocalOffer(Box::new(LocalOffer { offer: offer.clone(), before }));
         Ok(offer)
     }
 
@@ -145,7 +158,7 @@ impl OfferAnswer {
             // SRTP without a key of ours would be silence.
             return Err(NegotiationError::NoAudio.into());
         }
-        let negotiated = Negotiated::new(&offer, &answer, Role::Answerer)?;
+        let negotiated = Negotiated::with_fax(&offer, &answer, Role::Answerer)?;
         let answer = self.stamp(answer);
         self.settle(offer, Role::Answerer, negotiated);
         Ok(answer)
@@ -160,7 +173,7 @@ impl OfferAnswer {
     pub fn receive_answer(&mut self, answer: SessionDescription) -> Result<&Negotiated, OfferAnswerError> {
         let offer = self.open_offer(Role::Offerer)?;
         same_sections(&offer, &answer)?;
-        let negotiated = Negotiated::new(&offer, &answer, Role::Offerer)?;
+        let negotiated = Negotiated::with_fax(&offer, &answer, Role::Offerer)?;
         if let Some(srtp) = self.srtp.as_ref().filter(|srtp| srtp.lacks_keys(&negotiated)) {
             let place = audio_place(&offer, &answer).and_then(|place| offer.media.get(place));
             place.map_or(Ok(()), |offered| srtp.without(&offered.protocol))?;
@@ -172,7 +185,9 @@ impl OfferAnswer {
     /// Drops an open offer of either side: its request failed, and the earlier result stays valid (RFC 6337
     /// §2.3).
     pub fn roll_back(&mut self) {
-        self.state = State::Stable;
+        if let State::LocalOffer(refused) = std::mem::replace(&mut self.state, State::Stable) {
+            self.kept = refused.before;
+        }
     }
 
     /// The current result; `None` before the first complete exchange.
@@ -183,7 +198,7 @@ impl OfferAnswer {
     /// The direction that the party itself wanted last, from its view. An answer to an offer of ours that was
     /// limited shows no wish, and counts as `sendrecv`.
     pub fn wanted_by_party(&self) -> Direction {
-        let direction = |offer: &SessionDescription| Some(offer.direction_of(offer.carried_audio()?.1));
+        let direction = |offer: &SessionDescription| Some(offer.direction_of(offer.carried()?.1));
         let wanted =
             self.settled.as_ref().and_then(|settled| match (settled.role, direction(&settled.offer)) {
                 (Role::Answerer, offered) => offered,
@@ -204,22 +219,26 @@ impl OfferAnswer {
     /// Our offer that waits for an answer.
     pub fn local_offer(&self) -> Option<&SessionDescription> {
         match &self.state {
-            State::LocalOffer(offer) => Some(offer),
+            State::LocalOffer(local) => Some(&local.offer),
             State::RemoteOffer(_) | State::Stable => None,
         }
     }
 
-    /// The description that we sent last; a refresh without a change repeats it.
+    /// The description that we sent last, refused or not.
     pub fn local(&self) -> Option<&SessionDescription> {
         self.sent.as_ref()
+    }
+
+    /// The description of ours that is in force: without an offer that was refused. A refresh repeats it.
+    pub fn in_force(&self) -> Option<&SessionDescription> {
+        self.kept.as_deref().or(self.sent.as_ref())
     }
 
     /// The offer for an answer with this `role`: the open one, or that of the last exchange.
     fn open_offer(&self, role: Role) -> Result<SessionDescription, OfferAnswerError> {
         match (&self.state, role, &self.settled) {
-            (State::LocalOffer(offer), Role::Offerer, _) | (State::RemoteOffer(offer), Role::Answerer, _) => {
-                Ok(offer.clone())
-            }
+            (State::LocalOffer(local), Role::Offerer, _) => Ok(local.offer.clone()),
+            (State::RemoteOffer(offer), Role::Answerer, _) => Ok(offer.clone()),
             (State::Stable, _, Some(settled)) if settled.role == role => Ok(settled.offer.clone()),
             _ => Err(OfferAnswerError::NoOffer),
         }
@@ -236,6 +255,7 @@ impl OfferAnswer {
 
     fn settle(&mut self, offer: SessionDescription, role: Role, negotiated: Negotiated) {
         self.settled = Some(Settled { offer, role, negotiated });
+        self.kept = None;
         self.state = State::Stable;
     }
 
@@ -254,25 +274,25 @@ impl OfferAnswer {
         description
     }
 
-    /// Moves the audio of our offer into the section that audio has in this dialog; the other sections stay
+    /// Moves the audio of our offer into the section that audio has in this dialog, and T.38 into the section that it had
+    /// before, or else into that of the audio, whose media type changes (RFC 3264 §8.3.3); the other sections stay
     /// refused.
     fn align(&self, mut offer: SessionDescription) -> SessionDescription {
         let Some(sent) = &self.sent else {
             return offer;
         };
-        let place = sent
-            .carried_audio()
-            .map(|(at, _)| at)
-            .or_else(|| sent.media.iter().position(|media| media.kind == MediaKind::Audio));
-        let Some(place) = place else {
-            return offer;
-        };
+        let from = offer.carried().map_or(0, |(at, _)| at);
+        let Some(kind) = offer.media.get(from).map(|media| media.kind.clone()) else { return offer };
+        let carried = sent.carried().map(|(at, media)| (at, media.kind == kind));
+        let place = carried
+            .and_then(|(at, is_same)| is_same.then_some(at))
+            .or_else(|| sent.media.iter().position(|media| media.kind == kind))
+            .or(carried.map(|(at, _)| at));
         let mut sections: Vec<Media> = sent.media.iter().map(Media::refused).collect();
-        let audio = offer.media.drain(..).next();
-        if let (Some(section), Some(audio)) = (sections.get_mut(place), audio) {
-            let protocol = std::mem::take(&mut section.protocol);
-            *section = Media { protocol, ..audio };
-        }
+        let Some(section) = place.and_then(|place| sections.get_mut(place)) else { return offer };
+        let wanted = offer.media.swap_remove(from);
+        let protocol = if section.kind == kind { &section.protocol } else { &wanted.protocol }.clone();
+        *section = Media { protocol, ..wanted };
         SessionDescription { media: sections, ..offer }
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::sdp::description::is_rtp;
 use crate::sdp::{
     Address, Codec, Crypto, Direction, DtlsTransport, Fingerprint, IceCredentials, Media, MediaKind, Origin,
-    Rtcp, SessionDescription, Setup, Webrtc,
+    Rtcp, SessionDescription, Setup, T38, Webrtc,
 };
 
 /// The longest body that is read, in bytes.
@@ -176,7 +176,7 @@ fn media(
     if [&media.media, &media.proto].iter().any(|word| word.is_empty() || word.contains(char::is_whitespace)) {
         return Err(SdpError::Malformed("m= line with an empty field".to_owned()));
     }
-    Ok(Media {
+    let mut section = Media {
         kind: MediaKind::from(media.media.as_str()),
         port: media.port,
         codecs,
@@ -194,7 +194,13 @@ fn media(
         },
         webrtc: if is_rtp { webrtc(attributes, session) } else { mid_of(attributes, session).map(Box::new) },
         protocol: media.proto.into(),
-    })
+        t38: None,
+    };
+    if section.has_fax_format() && section.port != 0 {
+        let lines = attributes.iter().map(|a| (a.attribute.as_str(), a.value.as_deref()));
+        section.t38 = Some(Box::new(T38::of(lines)));
+    }
+    Ok(section)
 }
 
 /// ICE and DTLS of a section. Lines of the session are valid for every section without its own (RFC 8839 §5.4).
@@ -338,6 +344,12 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
         f.write_str("\r\n")?;
         if let Some(parameters) = fmtp {
             write!(f, "a=fmtp:{payload_type} {}\r\n", Line(parameters))?;
+        }
+    }
+    for (name, value) in media.t38.iter().flat_map(|t38| t38.lines()) {
+        match value {
+            Some(value) => write!(f, "a={}:{}\r\n", Line(name), Line(value))?,
+            None => write!(f, "a={}\r\n", Line(name))?,
         }
     }
     if let Some(ms) = media.ptime_ms {

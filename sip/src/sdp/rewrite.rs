@@ -16,14 +16,20 @@ pub fn offer(local: SocketAddr, codecs: Vec<Codec>, direction: Direction) -> Ses
 /// party's policy) and `to` (the called party's) allow, in `to`'s order or otherwise the offerer's, with the
 /// offerer's numbers; and the offer's direction, ptime and maxptime. A hold by address becomes `sendonly`.
 ///
+/// An offer with T.38 and without audio becomes one with T.38. Of an offer with both, the audio is passed on: a fax
+/// device that accepts it changes to T.38 by an offer of its own.
+///
 /// # Errors
-/// When the offer has no audio that we support, or no codec remains.
+/// When the offer has neither audio that we support nor T.38, or no codec remains.
 pub fn offer_from(
     offered: &SessionDescription,
     local: SocketAddr,
     from: &CodecPolicy,
     to: &CodecPolicy,
 ) -> Result<SessionDescription, NegotiationError> {
+    if let Some((_, fax)) = offered.carried_fax() {
+        return Ok(SessionDescription::new(local.ip(), vec![passed_on(fax, offered, local.port())]));
+    }
     let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
     let codecs = with_audio(to.apply(&from.apply(&audio.codecs)))?;
     let mut offer = offer(local, codecs, offered.direction_of(audio));
@@ -40,12 +46,18 @@ pub fn offer_from(
 /// the next leg accepted, in its order and with the offerer's numbers; all others are refused.
 ///
 /// # Errors
-/// When the offer has no audio that we support, the answer refuses it, or no codec remains.
+/// When the offer has neither audio that we support nor T.38, the answer refuses it, or no codec remains.
 pub fn answer_to(
     offered: &SessionDescription,
     answered: &SessionDescription,
     local: SocketAddr,
 ) -> Result<SessionDescription, NegotiationError> {
+    if let Some((place, fax)) = offered.carried_fax() {
+        let (_, taken) = answered.carried_fax().ok_or(NegotiationError::Refused)?;
+        let wish = passed_on(taken, answered, local.port());
+        let direction = wish.direction.answering(offered.direction_of(fax));
+        return Ok(answer_at(offered, local, place, Media { direction, ..wish }));
+    }
     let (_, audio) = offered.carried_audio().ok_or(NegotiationError::NoAudio)?;
     let (_, taken) = answered.carried_audio().ok_or(NegotiationError::Refused)?;
     let mut codecs: Vec<Codec> = Vec::new();
@@ -94,9 +106,26 @@ fn answer_with(
         rtcp_mux: audio.rtcp_mux,
         ..Media { codecs: Vec::new(), ..wish }
     };
-    let media = offered.media.iter().map(Media::refused).enumerate();
-    let media = media.map(|(at, refused)| if at == place { accepted.clone() } else { refused }).collect();
-    Ok(SessionDescription::new(local.ip(), media))
+    Ok(answer_at(offered, local, place, accepted))
+}
+
+/// The answer that accepts the section at `place` and refuses the others.
+fn answer_at(
+    offered: &SessionDescription,
+    local: SocketAddr,
+    place: usize,
+    accepted: Media,
+) -> SessionDescription {
+    let mut media: Vec<Media> = offered.media.iter().map(Media::refused).collect();
+    if let Some(section) = media.get_mut(place) {
+        *section = accepted;
+    }
+    SessionDescription::new(local.ip(), media)
+}
+
+/// A party's section of T.38 with our port, for the other party.
+fn passed_on(fax: &Media, of: &SessionDescription, port: u16) -> Media {
+    Media::fax(port, fax.t38.as_deref().cloned().unwrap_or_default(), of.direction_of(fax))
 }
 
 /// Returns `codecs` when they contain audio: events do not suffice for a call.

@@ -105,7 +105,8 @@ pub(super) fn forks(count: usize) -> Callees {
     Callees::AtOnce(vec![target; count])
 }
 
-/// Parses a party's description: `port codec,codec direction`, and for SRTP the transport and a letter that makes the
+/// Parses a party's description: `port codec,codec direction`; with `T38` for the codecs a fax, with `0+T38` a fax behind
+/// refused audio, with `PCMU+0T38` the reverse; and for SRTP the transport and a letter that makes the
 /// key: `port codec,codec direction SAVP A`.
 pub(super) fn description(text: &str) -> SessionDescription {
     let words: Vec<_> = text.split_whitespace().collect();
@@ -118,6 +119,18 @@ pub(super) fn description(text: &str) -> SessionDescription {
         }
         _ => panic!("a description: {text}"),
     };
+    let (codecs, behind) = match codecs.strip_suffix("+0T38") {
+        Some(codecs) => (codecs, "m=image 0 udptl t38\r\n"),
+        None => (*codecs, ""),
+    };
+    if let Some(before) = codecs.strip_suffix("T38") {
+        let refused = if before.is_empty() { "" } else { "m=audio 0 RTP/AVP 0\r\n" };
+        let sdp = format!(
+            "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n{refused}m=image {port} udptl t38\r\n\
+             a=T38FaxVersion:0\r\na=T38FaxUdpEC:t38UDPRedundancy\r\na={direction}\r\n"
+        );
+        return SessionDescription::parse(sdp.as_bytes()).unwrap();
+    }
     let numbers: Vec<_> = codecs
         .split(',')
         .map(|codec| match codec {
@@ -131,20 +144,30 @@ pub(super) fn description(text: &str) -> SessionDescription {
         })
         .collect();
     let sdp = format!(
-        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/{protocol} {}\r\n{crypto}a={direction}\r\n",
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio {port} RTP/{protocol} {}\r\n{crypto}a={direction}\r\n{behind}",
         numbers.join(" ")
     );
     SessionDescription::parse(sdp.as_bytes()).unwrap()
 }
 
 fn summary(sdp: &SessionDescription) -> String {
-    let audio = &sdp.media[0];
+    let (place, audio) = sdp.carried().unwrap_or((0, &sdp.media[0]));
+    let place = match sdp.media.len() {
+        1 => String::new(),
+        count => format!(" in {} of {count}", place + 1),
+    };
+    if audio.is_fax() {
+        let direction = audio.direction.as_str();
+        let lines = sdp.to_string().matches("a=T38").count();
+        return format!("{} T38 {direction} lines {lines}{place} v{}", audio.port, sdp.origin.version);
+    }
     let codecs: Vec<_> = audio.codecs.iter().map(|codec| codec.name.as_str()).collect();
     let keys = match audio.crypto.len() {
         0 => String::new(),
         count => format!(" {} keys {count}", audio.protocol),
     };
-    format!("{} {} {}{keys} v{}", audio.port, codecs.join(","), audio.direction.as_str(), sdp.origin.version)
+    let direction = audio.direction.as_str();
+    format!("{} {} {direction}{keys}{place} v{}", audio.port, codecs.join(","), sdp.origin.version)
 }
 
 fn party(text: &str) -> Party {
@@ -163,7 +186,7 @@ fn name(party: &Party) -> String {
 
 fn record(cdr: &Cdr) -> String {
     format!(
-        "{} answered {} billsec {} bridge {} status {} codecs {}/{} verdict {}{}",
+        "{} answered {} billsec {} bridge {} status {} codecs {}/{} verdict {}{}{}",
         cdr.hangup_cause.map_or("-", HangupCause::as_str),
         cdr.answered_at.map_or("-".into(), |at| at.to_string()),
         cdr.billsec,
@@ -173,6 +196,7 @@ fn record(cdr: &Cdr) -> String {
         cdr.codec_b.as_deref().unwrap_or("-"),
         cdr.quality.verdict.map_or("-", |verdict| verdict.as_str()),
         cdr.trunk_id.map_or(String::new(), |trunk| format!(" trunk {}", trunk.0.as_u128())),
+        if cdr.fax { " fax" } else { "" },
     )
 }
 
@@ -210,11 +234,12 @@ fn write_output(log: &mut String, output: &Output) {
                 format!("media {} from {} to {}{keys}", port.0, from.join(" "), plan.send.1.name())
             }
             MediaCommand::Describe(description) => format!(
-                "media {} party {} receive {} send {}",
+                "media {} party {} receive {} send {}{}",
                 port.0,
                 description.remote.map_or("-".into(), |remote| remote.port().to_string()),
                 description.receive,
-                description.send
+                description.send,
+                if description.udptl { " fax" } else { "" }
             ),
             MediaCommand::Format(formats) => {
                 format!(
@@ -447,6 +472,7 @@ pub(super) fn input(what: &str) -> Input {
             Input::Play(prompt, [language(4), language(5)])
         }
         "played" => Input::Played(PortId(words[1].parse().unwrap()), words[2].parse().unwrap()),
+        "refresh" => Input::Refresh(party(words[1])),
         "refers" => Input::Referring((words[1] != "-").then(|| party(words[1]))),
         "probed" => Input::Probed(party(words[1]), words[2] == "yes"),
         "silent" => {

@@ -12,6 +12,7 @@ mod directory;
 mod diverting;
 mod early_offers;
 mod endings;
+mod fax;
 mod flooding;
 mod forwarded_targets;
 mod forwarding;

@@ -11,6 +11,7 @@
 )]
 
 mod addresses;
+mod fax;
 mod limits;
 mod mixed;
 mod moves;

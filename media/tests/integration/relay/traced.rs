@@ -10,13 +10,13 @@ use super::{Phone, V4, bridge, close, describe, description, receive, receiver_r
 
 /// A file in memory with space for a number of pieces.
 #[derive(Debug)]
-struct Memory {
-    bytes: Mutex<Vec<u8>>,
+pub(super) struct Memory {
+    pub(super) bytes: Mutex<Vec<u8>>,
     room: Mutex<usize>,
 }
 
 impl Memory {
-    fn with_room(pieces: usize) -> Arc<Memory> {
+    pub(super) fn with_room(pieces: usize) -> Arc<Memory> {
         Arc::new(Memory { bytes: Mutex::default(), room: Mutex::new(pieces) })
     }
 }

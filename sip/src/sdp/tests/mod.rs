@@ -1,5 +1,6 @@
 //! Tests of the parts together, from text to text.
 
+mod fax;
 mod parse;
 mod rewrite;
 mod srtp;

@@ -1,0 +1,119 @@
+//! Fax on a leg: UDPTL datagrams (ITU-T T.38 clause 9.1) in the place of RTP. They are admitted by the rules for sources
+//! of RTP, counted and relayed. They have neither timestamps nor an SSRC, and their pace is that of a modem, so that no
+//! figure of audio and no rule of the verdict includes them.
+
+use crate::rtp::Packet;
+
+/// Counts of a leg's UDPTL datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaxCounters {
+    /// Datagrams of the party that were relayed or could have been.
+    pub received: u64,
+    /// Datagrams sent to the party.
+    pub sent: u64,
+    /// Sequence numbers of the party that did not come. A later datagram usually repeats their content (T.38 clause 9.1.4).
+    pub missing: u64,
+}
+
+/// The counts, and the newest sequence number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fax {
+    pub(super) counters: FaxCounters,
+    newest: Option<u16>,
+}
+
+impl Fax {
+    /// Begins a fax: its sequence numbers start anew.
+    pub(super) fn begin(&mut self) {
+        self.newest = None;
+    }
+
+    /// Counts an accepted datagram.
+    pub(super) fn received(&mut self, sequence: u16) {
+        self.counters.received = self.counters.received.saturating_add(1);
+        let ahead = self.newest.map_or(1, |newest| sequence.wrapping_sub(newest).cast_signed());
+        match ahead {
+            1.. if ahead <= JUMP_MAX => {
+                self.newest = Some(sequence);
+                self.counters.missing += u64::from(ahead.unsigned_abs().saturating_sub(1));
+            }
+            0 => {}
+            // One that was overtaken was counted as missing.
+            _ if -JUMP_MAX < ahead && ahead < 0 => {
+                self.counters.missing = self.counters.missing.saturating_sub(1);
+            }
+            // A device that starts its numbers anew.
+            _ => self.newest = Some(sequence),
+        }
+    }
+}
+
+/// The sequence number of a datagram; `None` when it cannot be UDPTL: a number of two octets, the length of the primary
+/// packet, that packet, and at least two octets for error recovery.
+pub(crate) fn sequence(datagram: &[u8]) -> Option<u16> {
+    let [high, low, length, rest @ ..] = datagram else { return None };
+    let (primary, rest) = match length {
+        // A length of 128 and above takes two octets (X.691 clause 11.9).
+        0x80.. => (usize::from(length & 0x3f) << 8 | usize::from(*rest.first()?), rest.get(1..)?),
+        short => (usize::from(*short), rest),
+    };
+    (primary > 0 && rest.len() >= primary + RECOVERY_BYTES_MIN).then(|| u16::from_be_bytes([*high, *low]))
+}
+
+/// A datagram with this sequence number, which a session reads as it reads the one that had it.
+pub(crate) fn stand_in(sequence: u16) -> [u8; 6] {
+    let [high, low] = sequence.to_be_bytes();
+    [high, low, 1, 0, 0, 0]
+}
+
+/// What the rules for sources need of a datagram: consecutive numbers prove a source.
+pub(super) fn as_packet(sequence: u16, len: usize) -> Packet {
+    Packet { sequence, payload_len: u32::try_from(len).unwrap_or(u32::MAX), ..Packet::default() }
+}
+
+/// Numbers further apart than this belong to another fax; a minute of datagrams.
+const JUMP_MAX: i16 = 3_000;
+/// Error recovery without content takes two octets.
+const RECOVERY_BYTES_MIN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_from_what_can_be_udptl_alone() {
+        let mut long = vec![0, 9, 0x80, 200];
+        long.extend([0; 202]);
+        let table: [(&str, &[u8], Option<u16>); 8] = [
+            ("no signal, no redundancy", &[0, 7, 1, 2, 0, 0], Some(7)),
+            ("the stand-in", &stand_in(0xfffe), Some(0xfffe)),
+            ("a primary packet of 200 octets", &long, Some(9)),
+            ("cut in the primary packet", &long[..150], None),
+            ("no error recovery", &[0, 7, 1, 2, 0], None),
+            ("an empty primary packet", &[0, 7, 0, 0, 0, 0], None),
+            ("too short", &[0, 7], None),
+            ("a keepalive", &[], None),
+        ];
+        for (name, datagram, expected) in table {
+            assert_eq!(sequence(datagram), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn missing_numbers_are_counted_once() {
+        let table: [(&str, &[u16], u64); 6] = [
+            ("in order", &[0, 1, 2, 3], 0),
+            ("two missing", &[0, 3, 4], 2),
+            ("overtaken", &[0, 2, 1, 3], 0),
+            ("repeated", &[0, 1, 1, 1, 2], 0),
+            ("over the end of the numbers", &[65_534, 65_535, 1], 1),
+            ("numbers that start anew", &[40_000, 40_001, 0, 1], 0),
+        ];
+        for (name, numbers, missing) in table {
+            let mut fax = Fax::default();
+            numbers.iter().for_each(|number| fax.received(*number));
+            assert_eq!(fax.counters.missing, missing, "{name}");
+            assert_eq!(fax.counters.received, numbers.len() as u64, "{name}");
+        }
+    }
+}

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{Formats, Hears, MixId, Seat};
-use sidetone_media::net::{Command, Port, Relay, RelayConfig, TickCounts};
+use sidetone_media::net::{Command, Port, Relay, RelayConfig, RelayIo, TickCounts};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::time::ClockRate;
 
@@ -61,6 +61,7 @@ fn line(members: u64, rooms: u64, busy_loops: usize, real_time: bool, seconds: u
         bind: LOCALHOST,
         ports: 12_000..=31_999,
         workers: 1,
+        io: RelayIo::Auto,
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()),
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sidetone_media::codec::Codec;
 use sidetone_media::mix::{Formats, Gain, Hears, MixId, Seat, SeatCommand};
-use sidetone_media::net::{Command, Port, Relay, RelayConfig};
+use sidetone_media::net::{Command, Port, Relay, RelayConfig, RelayIo};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::time::ClockRate;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -70,6 +70,7 @@ fn a_tick_and_its_packets_allocate_nothing() {
         bind: LOCALHOST,
         ports: 16_000..=31_999,
         workers: 2,
+        io: RelayIo::Auto,
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()),
     };

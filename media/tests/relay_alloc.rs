@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sidetone_media::net::{Command, Notice, Port, Relay, RelayConfig};
+use sidetone_media::net::{Command, Notice, Port, Relay, RelayConfig, RelayIo};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::srtp::{Inbound, MasterKey, Outbound, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
@@ -119,15 +119,18 @@ fn a_relayed_packet_allocates_nothing() {
         [Some(Suite::AesCm128HmacSha1Tag80), None],
         [Some(Suite::AesCm128HmacSha1Tag32), Some(Suite::AeadAes256Gcm)],
     ] {
-        relay_without_allocating(suites);
+        for io in [RelayIo::Epoll, RelayIo::IoUring] {
+            relay_without_allocating(suites, io);
+        }
     }
 }
 
-fn relay_without_allocating(suites: [Option<Suite>; 2]) {
+fn relay_without_allocating(suites: [Option<Suite>; 2], io: RelayIo) {
     let config = RelayConfig {
         bind: LOCALHOST,
         ports: 16_000..=31_999,
         workers: 1,
+        io,
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()),
     };

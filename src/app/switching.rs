@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sidetone_call::media_plan;
-use sidetone_media::net::{Relay, RelayConfig, RelayError};
+use sidetone_media::net::{Relay, RelayConfig, RelayError, RelayIo};
 use sidetone_media::session::SessionConfig;
 use sidetone_model::ids::NodeId;
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
@@ -25,7 +25,7 @@ use sidetone_switch::routing::Directory;
 use tokio::sync::Notify;
 
 use crate::clock::instant;
-use crate::config::Config;
+use crate::config::{Config, MediaIo};
 use crate::supervise::Beat;
 
 /// The relay of calls; its notices ring `notices`.
@@ -49,6 +49,11 @@ pub(super) fn start_relay(
         bind,
         ports: config.media.ports.clone(),
         workers: config.media.workers.unwrap_or(0),
+        io: match config.media.io {
+            MediaIo::Auto => RelayIo::Auto,
+            MediaIo::Epoll => RelayIo::Epoll,
+            MediaIo::IoUring => RelayIo::IoUring,
+        },
         session,
         seed: rng.random(),
     };

@@ -11,14 +11,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::future::Future;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, after, never};
@@ -28,14 +25,17 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::CallId;
 use sidetone_model::rating::Undrawn;
 use sidetone_model::time::Timestamp;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::cdr::progress::{Mark, Progress, RESERVE_IN_USE, RESERVE_LEFT, SPACE_FREE};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::recent::Passed;
 use crate::cdr::segment::{self, Record, Step};
 use crate::cdr::storage::{Disk, Segment, SegmentFile, Storage};
+use crate::cdr::waiter::Waiter;
 use crate::supervise::{Beat, Supervisor, Task};
+
+pub use crate::cdr::waiter::Committed;
 
 /// The writing end of the journal of one node; clones share it.
 ///
@@ -98,10 +98,6 @@ pub struct JournalFull {
     /// The record that was not taken; `None` for a tick.
     pub record: Option<Box<Cdr>>,
 }
-
-/// Completes with `true` once a record is on the disk, with `false` when the journal ended before that.
-#[derive(Debug)]
-pub struct Committed(oneshot::Receiver<()>);
 
 /// What [`Journal::open`] found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -208,6 +204,15 @@ impl Journal {
         self.send(Record::Answered(Box::new(record), self.steady()))
     }
 
+    /// Like [`Journal::answered`]; the call is sent to `done` once the record is on the disk.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn answered_then(&self, record: Cdr, done: mpsc::UnboundedSender<CallId>) -> Result<(), JournalFull> {
+        let waiter = Waiter::Driver(record.call_uuid, done);
+        self.queue(Record::Answered(Box::new(record), self.steady()), waiter)
+    }
+
     /// Records that the node, and with it every answered call, is alive; called every five seconds.
     ///
     /// # Errors
@@ -268,8 +273,12 @@ impl Journal {
 
     fn send(&self, record: Record) -> Result<Committed, JournalFull> {
         let (committed, receiver) = oneshot::channel();
-        match self.commands.try_send(Command { record, committed }) {
-            Ok(()) => Ok(Committed(receiver)),
+        self.queue(record, Waiter::Caller(committed)).map(|()| Committed::new(receiver))
+    }
+
+    fn queue(&self, record: Record, waiter: Waiter) -> Result<(), JournalFull> {
+        match self.commands.try_send(Command { record, waiter }) {
+            Ok(()) => Ok(()),
             Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => Err(JournalFull {
                 record: match command.record {
                     Record::Answered(cdr, _) | Record::Ended(cdr, _) => Some(cdr),
@@ -280,25 +289,10 @@ impl Journal {
     }
 }
 
-impl Committed {
-    /// Waits without a runtime; `true` once the record is on the disk.
-    pub fn wait(self) -> bool {
-        self.0.blocking_recv().is_ok()
-    }
-}
-
-impl Future for Committed {
-    type Output = bool;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
-        Pin::new(&mut self.0).poll(context).map(|result| result.is_ok())
-    }
-}
-
 #[derive(Debug)]
 struct Command {
     record: Record,
-    committed: oneshot::Sender<()>,
+    waiter: Waiter,
 }
 
 /// The thread that owns the file.
@@ -316,7 +310,7 @@ struct Appender {
     /// The same records for the reader, each with its length in bytes.
     taken: Vec<(usize, Passed)>,
     /// The callers that wait for the records in hand.
-    waiting: Vec<oneshot::Sender<()>>,
+    waiting: Vec<Waiter>,
     progress: Arc<Progress>,
     _lock: File,
 }
@@ -388,13 +382,13 @@ impl Appender {
                 let passed = if is_whole { Passed::from(command.record) } else { Passed::InFile };
                 self.taken.push((self.bytes.len().saturating_sub(start), passed));
             }
-            self.waiting.push(command.committed);
+            self.waiting.push(command.waiter);
         }
     }
 
     /// Whether a caller waits for a record in hand.
     fn is_awaited(&self) -> bool {
-        self.waiting.iter().any(|committed| !committed.is_closed())
+        self.waiting.iter().any(Waiter::waits)
     }
 
     /// Writes the records in hand without waiting for the disk.
@@ -417,10 +411,7 @@ impl Appender {
     }
 
     fn tell(&mut self) {
-        for committed in self.waiting.drain(..) {
-            // A caller that does not wait has dropped the other end.
-            let _ = committed.send(());
-        }
+        self.waiting.drain(..).for_each(Waiter::tell);
     }
 
     /// Makes the records in hand durable. A segment whose write or synchronisation failed is abandoned for a

@@ -6,4 +6,5 @@ pub mod reader;
 mod recent;
 pub mod segment;
 pub mod storage;
+mod waiter;
 pub mod writer;

@@ -6,7 +6,8 @@
 //!
 //! The CRC covers the length and the payload, so that a wrong length is detected as well. A crash leaves at
 //! most a torn record at the end of a segment: reading stops at the last valid CRC. After a restart no
-//! segment is appended to.
+//! segment is appended to. Files are filled with zeros ahead of the records (`storage.rs`): a length and a CRC of
+//! zero are the end.
 
 use std::fs::File;
 use std::io;
@@ -229,7 +230,7 @@ pub fn list(dir: &Path) -> io::Result<Vec<u64>> {
 }
 
 /// Bytes before a payload: its length and its CRC.
-const FRAME_LEN: u64 = 8;
+pub const FRAME_LEN: u64 = 8;
 /// The first bytes of a segment.
 pub const HEAD: &[u8; 8] = b"SIDEJNL1";
 /// The offset of the first record.

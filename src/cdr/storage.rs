@@ -4,7 +4,8 @@
 
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, Seek as _, SeekFrom, Write};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::posix_fallocate;
@@ -143,7 +144,7 @@ impl Storage for Disk {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        Ok(Box::new(DiskFile(file)))
+        Ok(Box::new(DiskFile::new(file, segment::HEAD_LEN)))
     }
 
     fn list(&self) -> io::Result<Vec<u64>> {
@@ -174,31 +175,75 @@ impl Storage for Disk {
     }
 
     fn take_reserve(&mut self, number: u64) -> io::Result<Option<Box<dyn SegmentFile>>> {
-        let mut file = match File::options().write(true).open(self.reserve_path()) {
+        let file = match File::options().write(true).open(self.reserve_path()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        file.seek(SeekFrom::Start(segment::HEAD_LEN))?;
+        let allocated = file.metadata()?.len();
         std::fs::rename(self.reserve_path(), segment::path_of(&self.dir, number))?;
         self.sync_names()?;
-        Ok(Some(Box::new(DiskFile(file))))
+        Ok(Some(Box::new(DiskFile::new(file, allocated))))
     }
 }
 
+/// A file that is filled with zeros ahead of what is written to it.
+///
+/// To synchronise bytes that make a file longer, the file system also commits its own journal: several writes and
+/// waits instead of one. Zeros behind the last record are its end for every reader ([`segment::read`]).
 #[derive(Debug)]
-struct DiskFile(File);
+struct DiskFile {
+    file: File,
+    /// Where the next bytes go.
+    at: u64,
+    /// The length of the file, as far as it is known.
+    filled: u64,
+}
+
+impl DiskFile {
+    /// A segment that contains only its head, in a file of `filled` bytes.
+    fn new(file: File, filled: u64) -> Self {
+        Self { file, at: segment::HEAD_LEN, filled }
+    }
+
+    /// Fills the file with zeros where it does not hold `len` further bytes. A disk without space for the zeros may
+    /// still have it for the bytes, so an error is no reason to stop.
+    fn fill(&mut self, len: usize) {
+        let end = self.at.saturating_add(len as u64).saturating_add(segment::FRAME_LEN);
+        if end <= self.filled {
+            return;
+        }
+        let mut from = self.filled.max(self.at);
+        let target = end.next_multiple_of(FILL_LEN);
+        while from < target {
+            let zeros = usize::try_from(target - from).unwrap_or(ZEROS.len()).min(ZEROS.len());
+            match self.file.write_at(ZEROS.get(..zeros).unwrap_or_default(), from) {
+                Ok(written) if written > 0 => from = from.saturating_add(written as u64),
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.filled = from;
+    }
+}
 
 impl SegmentFile for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)?;
-        self.0.sync_data()
+        self.write(bytes)?;
+        self.file.sync_data()
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.fill(bytes.len());
+        self.file.write_all_at(bytes, self.at)?;
+        self.at = self.at.saturating_add(bytes.len() as u64);
+        Ok(())
     }
 }
 
 /// The file with the reserved blocks.
 pub const RESERVE_FILE: &str = "reserve";
+/// Files are filled up to multiples of this: the records of some hundred calls.
+const FILL_LEN: u64 = 256 * 1024;
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];

@@ -210,6 +210,6 @@ const EVENTS_MAX: usize = 2_000;
 /// The shortest time between two groups.
 const PACE_MIN: Duration = Duration::from_millis(20);
 /// What a row of a group adds to the time until the next one.
-const PACE_PER_ROW: Duration = Duration::from_millis(2);
+const PACE_PER_ROW: Duration = Duration::from_millis(5);
 /// The longest time between two groups: as long as an event of a live call may wait.
-const PACE_MAX: Duration = Duration::from_millis(100);
+const PACE_MAX: Duration = Duration::from_millis(250);

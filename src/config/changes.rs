@@ -93,6 +93,7 @@ impl Reload<'_> {
         let Media {
             ports,
             workers,
+            io,
             strict_source,
             verdict,
             real_time,
@@ -105,6 +106,7 @@ impl Reload<'_> {
         let old = &self.old.media;
         self.cold("[media] ports", *ports == old.ports);
         self.cold("[media] workers", *workers == old.workers);
+        self.cold("[media] io", *io == old.io);
         self.cold("[media] real_time", *real_time == old.real_time);
         self.cold("[media] audio_evidence", *audio_evidence == old.audio_evidence);
         let media = &mut self.config.media;

@@ -164,7 +164,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 39] = [
+const KEYS: [(&str, &str, Kind); 40] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -185,6 +185,7 @@ const KEYS: [(&str, &str, Kind); 39] = [
     ("sip", "requests_of_strangers", Kind::Integer),
     ("media", "ports", Kind::Text),
     ("media", "workers", Kind::Integer),
+    ("media", "io", Kind::Text),
     ("media", "verdict", Kind::Table),
     ("http", "listen", Kind::Text),
     ("http", "trusted_proxies", Kind::List),

@@ -13,4 +13,4 @@ mod tests;
 mod tls_section;
 
 pub use load::{ConfigError, parse_toml};
-pub use settings::{Config, Http, Listener, LoadLimits, Log, Media, Node, Rooms, Sip, Transport};
+pub use settings::{Config, Http, Listener, LoadLimits, Log, Media, MediaIo, Node, Rooms, Sip, Transport};

@@ -15,8 +15,8 @@ use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::settings::{
-    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, Node, PanelSection, Rating, Recordings, Rooms,
-    Sip, Tap, Transport,
+    Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, MediaIo, Node, PanelSection, Rating, Recordings,
+    Rooms, Sip, Tap, Transport,
 };
 use crate::config::tls_section::{read_tls, require_certificate};
 use crate::fields::{Fields, Problem};
@@ -408,6 +408,9 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     if let Some(workers) = fields.integer("workers", 0..=1024) {
         media.workers = usize::try_from(workers).ok().filter(|workers| *workers > 0);
     }
+    if let Some(io) = fields.checked("io", media_io) {
+        media.io = io;
+    }
     if let Some(rule) = fields.checked("strict_source", rules::strict_source) {
         media.strict_source = rule;
     }
@@ -433,6 +436,15 @@ fn read_media(mut fields: Fields<'_>, media: &mut Media) {
     }
     read_thresholds(&mut fields, &mut media.verdict);
     fields.finish();
+}
+
+fn media_io(text: &str) -> Result<MediaIo, String> {
+    match text {
+        "auto" => Ok(MediaIo::Auto),
+        "epoll" => Ok(MediaIo::Epoll),
+        "io_uring" => Ok(MediaIo::IoUring),
+        _ => Err("must be one of auto, epoll, io_uring".to_owned()),
+    }
 }
 
 /// Reads the table `verdict`: thresholds that differ from the default, by name.

@@ -221,6 +221,17 @@ impl fmt::Display for Listener {
     }
 }
 
+/// How the threads of the relay talk to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaIo {
+    /// io_uring where the system offers it, otherwise `epoll`.
+    Auto,
+    /// `epoll`.
+    Epoll,
+    /// io_uring; `epoll` with a warning where the system does not offer it.
+    IoUring,
+}
+
 /// `[media]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media {
@@ -228,6 +239,8 @@ pub struct Media {
     pub ports: RangeInclusive<u16>,
     /// Worker threads; `None` means one per core.
     pub workers: Option<usize>,
+    /// How the threads of the relay talk to the kernel.
+    pub io: MediaIo,
     /// Which source address a leg accepts, unless its extension or trunk sets it.
     pub strict_source: StrictSource,
     /// Thresholds of the verdicts; the file contains those that differ from their defaults.
@@ -315,6 +328,7 @@ impl Default for Config {
             media: Media {
                 ports: 20_000..=29_999,
                 workers: None,
+                io: MediaIo::Epoll,
                 strict_source: StrictSource::Signalling,
                 verdict: Thresholds::default(),
                 real_time: true,

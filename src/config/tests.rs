@@ -8,7 +8,7 @@ use sidetone_media::stats::Hundredths;
 use sidetone_model::directory::StrictSource;
 use sidetone_store::Location;
 
-use crate::config::{Config, parse_toml};
+use crate::config::{Config, MediaIo, parse_toml};
 use crate::outbound_http::OutboundHttp;
 
 fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
@@ -40,6 +40,7 @@ fn the_file_of_the_contract_is_read_whole() {
         [media]
         ports = "30000-30099"
         workers = 2
+        io = "epoll"
         strict_source = "any"
         real_time = false
         verdict = { loss_pct = 3.5, lost_packets = 4, strict_address = true }
@@ -87,6 +88,7 @@ fn the_file_of_the_contract_is_read_whole() {
     assert_eq!(config.sip.external_address, Some("203.0.113.5".parse().unwrap()));
     assert_eq!(config.media.ports, 30_000..=30_099);
     assert_eq!(config.media.workers, Some(2));
+    assert_eq!(config.media.io, MediaIo::Epoll);
     assert_eq!(config.media.strict_source, StrictSource::Any);
     assert_eq!(config.media.verdict.get("loss_pct"), Some(Hundredths(350)));
     assert_eq!(config.media.verdict.get("lost_packets"), Some(Hundredths(400)));
@@ -219,6 +221,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "[media]\nverdict = { loss_pct = \"a\" }\n",
             "media.verdict.loss_pct: must be a number between 0 and 10,000,000",
         ),
+        ("way to the kernel", "[media]\nio = \"uring\"\n", "media.io: must be one of auto, epoll, io_uring"),
         (
             "strict source",
             "[media]\nstrict_source = \"anyone\"\n",

@@ -104,7 +104,7 @@ impl Media {
         rtcp: Option<Arc<dyn RtcpSink>>,
     ) -> Option<Port> {
         let local = self.routes.local_address_towards(now, towards).ok()?;
-        let port = match self.relay.open(group, local) {
+        let port = match self.relay.open_later(group, local) {
             Ok(port) => port,
             Err(error) => {
                 tracing::error!(%error, "no media port for a call");
@@ -244,15 +244,22 @@ impl Media {
         }
     }
 
-    /// Passes waiting commands to the workers, in order, until one is busy.
+    /// Passes waiting commands to the workers, in order, until one is busy, and wakes the workers once.
     pub(super) fn flush(&mut self) {
+        self.pass_on();
+        self.relay.wake();
+    }
+
+    fn pass_on(&mut self) {
         while let Some(order) = self.orders.pop_front() {
             let busy = match order {
-                Order::Port(id, command) => match self.relay.command(id, command.clone()) {
-                    Err(net::CommandError::Busy) => Some(Order::Port(id, command)),
+                Order::Port(id, command) => match self.relay.command_later(id, command) {
+                    Err(net::CommandRefused { error: net::CommandError::Busy, command }) => {
+                        Some(Order::Port(id, *command))
+                    }
                     _ => None,
                 },
-                Order::Mix(mix, command) => match self.relay.mix(mix, command) {
+                Order::Mix(mix, command) => match self.relay.mix_later(mix, command) {
                     Err(net::MixRefused { error: net::CommandError::Busy, command }) => {
                         Some(Order::Mix(mix, command))
                     }

@@ -29,7 +29,7 @@ use sidetone_switch::trunk_dns::Answer;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::cdr::journal::{Committed, DETAILED_LEN_MAX, Journal, JournalFull};
+use crate::cdr::journal::{DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
 use crate::driver::handle::{self, Gauges, Handle, Request, WaitingQuery};
 use crate::driver::intake::Intake;
@@ -66,7 +66,8 @@ pub struct Driver {
     /// Where the answers to queries go.
     replies: HashMap<ReplyToken, oneshot::Sender<QueryAnswer>>,
     last_token: u64,
-    journalled: (mpsc::Sender<CallId>, mpsc::Receiver<CallId>),
+    /// Calls whose answers are on the disk. As many as wait in the journal at most.
+    journalled: (mpsc::UnboundedSender<CallId>, mpsc::UnboundedReceiver<CallId>),
     /// Stores what phones change by star codes; without it they get 503.
     extensions: Option<Arc<dyn Extensions>>,
     changed: (mpsc::Sender<Changed>, mpsc::Receiver<Changed>),
@@ -117,7 +118,7 @@ impl Driver {
             questions,
             replies: HashMap::new(),
             last_token: 0,
-            journalled: mpsc::channel(NEWS_MAX),
+            journalled: mpsc::unbounded_channel(),
             extensions: None,
             changed: mpsc::channel(NEWS_MAX),
             resolver: Arc::new(resolver),
@@ -271,7 +272,14 @@ impl Driver {
         match event {
             Event::Arrival(arrival) => self.arrived(arrival),
             Event::Changed(extension, result) => self.feed(Input::ExtensionChanged(extension, result)),
-            Event::Journalled(call) => self.feed(Input::Journalled(call)),
+            Event::Journalled(call) => {
+                self.feed(Input::Journalled(call));
+                // One synchronisation makes the answers of several calls durable.
+                for _ in 0..BURST_MAX {
+                    let Ok(call) = self.journalled.1.try_recv() else { break };
+                    self.feed(Input::Journalled(call));
+                }
+            }
             Event::Notices => self.take_notices(),
             Event::Query(query) => {
                 self.query(query);
@@ -522,17 +530,12 @@ impl Driver {
 
     /// Writes an answered call to the journal; its commit lets the switch answer the caller.
     fn note_answer(&mut self, call: CallId, record: Box<Cdr>) {
-        match self.journal.answered(*record) {
-            Ok(committed) => {
-                let done = self.journalled.0.clone();
-                drop(self.supervisor.once(Task::Answers, wait_for(committed, call, done)));
-            }
-            // A stalled disk delays records, not calls: the record is written at the call's end.
-            Err(JournalFull { .. }) => {
-                tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
-                let done = self.journalled.0.clone();
-                drop(self.supervisor.once(Task::Answers, async move { done.send(call).await }));
-            }
+        let done = &self.journalled.0;
+        // A stalled disk delays records, not calls: the record is written at the call's end.
+        if let Err(JournalFull { .. }) = self.journal.answered_then(*record, done.clone()) {
+            tracing::error!(call.id = %call, "the journal is full: this call's record would not survive a crash");
+            // The driver has the other end.
+            let _ = done.send(call);
         }
     }
 
@@ -649,14 +652,6 @@ enum Event {
     Time,
 }
 
-async fn wait_for(committed: Committed, call: CallId, done: mpsc::Sender<CallId>) {
-    if !committed.await {
-        tracing::error!(call.id = %call, "the journal ended before an answer was on disk");
-    }
-    // Fails only when the engine stops and the driver is gone.
-    let _ = done.send(call).await;
-}
-
 #[expect(clippy::disallowed_methods, reason = "the driver is where the clocks are read")]
 fn now() -> Now {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -674,7 +669,7 @@ const READ_MAX: usize = 256;
 const SERVICE_UNAVAILABLE: u16 = 503;
 /// How long the last BYEs and reports may take after the drain time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Answers of the journal and of DNS that may wait for the driver.
+/// Answers of DNS and of the database that may wait for the driver.
 const NEWS_MAX: usize = 1_024;
 /// Time until a busy worker or journal is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(5);

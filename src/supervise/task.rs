@@ -4,8 +4,6 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Task {
-    /// Reports that the answer of a call is on the disk.
-    Answers,
     /// Sends the callbacks of requested calls.
     CallCallbacks,
     /// Requests the organisations' call-info URLs for answered calls.
@@ -110,8 +108,7 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 39] = [
-        Task::Answers,
+    pub const ALL: [Task; 38] = [
         Task::CallCallbacks,
         Task::CallInfo,
         Task::CallLogTexts,
@@ -155,7 +152,6 @@ impl Task {
     /// The name in the log, in `/metrics` and in `/readyz`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Task::Answers => "answers",
             Task::CallCallbacks => "call_callbacks",
             Task::CallInfo => "call_info",
             Task::CallLogTexts => "call_log_texts",
@@ -206,12 +202,9 @@ impl Task {
     pub fn reaction(self) -> Reaction {
         match self {
             Task::Journal | Task::Sip | Task::Tap => Reaction::EndProcess,
-            Task::Answers
-            | Task::CallRequests
-            | Task::Names
-            | Task::Relay
-            | Task::SipTcp
-            | Task::StarCodes => Reaction::LoseOne,
+            Task::CallRequests | Task::Names | Task::Relay | Task::SipTcp | Task::StarCodes => {
+                Reaction::LoseOne
+            }
             _ => Reaction::Restart,
         }
     }

@@ -72,6 +72,15 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// A segment without the zeros with which its file is filled; the JSON of a record ends with a bracket.
+fn records_of(segment: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(segment).unwrap();
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    bytes
+}
+
 /// The longest timelines that there are, on both legs, with the largest numbers: they come through a crash.
 #[test]
 fn the_media_of_a_call_comes_with_its_record() {
@@ -316,7 +325,7 @@ fn a_torn_tail_loses_the_torn_record_alone() {
         assert!(journal.ended(ended(number)).unwrap().wait());
     }
     let whole = TempDir::snapshot(dir.path());
-    let bytes = std::fs::read(&segments(whole.path())[0]).unwrap();
+    let bytes = records_of(&segments(whole.path())[0]);
     let record_len = (bytes.len() - 8) / 3;
     for cut in 1..=512.min(record_len) {
         let torn = TempDir::new();
@@ -328,6 +337,34 @@ fn a_torn_tail_loses_the_torn_record_alone() {
     }
 }
 
+/// Space for further records is there before they are: a record that makes the file no longer is durable sooner.
+#[test]
+fn records_stand_in_space_that_was_filled_before() {
+    let dir = TempDir::new();
+    let (journal, _reader, _) = Journal::open(dir.path()).unwrap();
+    let file = segments(dir.path()).remove(0);
+    let mut lengths = Vec::new();
+    for number in 0..400 {
+        assert!(journal.ended(ended(number)).unwrap().wait());
+        lengths.push(std::fs::metadata(&file).unwrap().len());
+    }
+    let records = records_of(&file);
+    assert!(records.len() > 300_000, "the records need more space than is filled at once: {}", records.len());
+    lengths.dedup();
+    assert!(lengths.len() <= records.len() / (256 << 10) + 1, "the file became longer: {lengths:?}");
+    assert!(lengths.last().unwrap() >= &(records.len() as u64 + 8), "the end of the records is seen");
+    // A crash now, and one in the middle of a record that stands before the zeros.
+    for (len, expected) in [(records.len(), (400, 0)), (records.len() - 1, (399, 1))] {
+        let crashed = TempDir::new();
+        let mut bytes = records[..len].to_vec();
+        bytes.resize(512 << 10, 0);
+        std::fs::write(crashed.path().join("00000000000000000001.journal"), bytes).unwrap();
+        let database = Memory::default();
+        let damaged = drain(crashed.path(), &database).damaged_segments;
+        assert_eq!((database.rows.lock().len(), damaged), expected);
+    }
+}
+
 #[test]
 fn a_flipped_byte_stops_the_replay_at_the_last_good_record() {
     let dir = TempDir::new();
@@ -335,7 +372,7 @@ fn a_flipped_byte_stops_the_replay_at_the_last_good_record() {
     for number in 0..3 {
         assert!(journal.ended(ended(number)).unwrap().wait());
     }
-    let bytes = std::fs::read(&segments(dir.path())[0]).unwrap();
+    let bytes = records_of(&segments(dir.path())[0]);
     let record_len = (bytes.len() - 8) / 3;
     for back in 1..=512.min(record_len) {
         let mut damaged = bytes.clone();

@@ -20,12 +20,23 @@ pub struct Arrival {
 /// The result of sending datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
+    /// Datagrams whose result [`Wire::flush`](crate::Wire::flush) returns.
+    pub queued: u32,
     /// Datagrams that the system accepted.
     pub sent: u32,
     /// Their bytes.
     pub sent_bytes: u32,
     /// Datagrams that it refused.
     pub failed: u32,
+}
+
+impl std::ops::AddAssign for Sent {
+    fn add_assign(&mut self, other: Sent) {
+        self.queued += other.queued;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.failed += other.failed;
+    }
 }
 
 /// An ICMP error about a datagram that a socket sent.

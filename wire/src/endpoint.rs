@@ -56,7 +56,10 @@ impl Endpoint {
             SocketAddr::V6(_) => socket.set_tclass_v6(EXPEDITED_FORWARDING),
         };
         socket.bind(&local.into())?;
-        let local = socket.local_addr()?.as_socket().unwrap_or(local);
+        let local = match local.port() {
+            0 => socket.local_addr()?.as_socket().unwrap_or(local),
+            _ => local,
+        };
         Ok(Endpoint { socket, local, drops_seen: 0, pace: Pace::default() })
     }
 

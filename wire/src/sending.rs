@@ -23,7 +23,7 @@ impl Sender {
         if let [datagram] = datagrams {
             let bytes = u32::try_from(datagram.len()).unwrap_or_default();
             return match self.send_one(endpoint, to, datagram) {
-                true => Sent { sent: 1, sent_bytes: bytes, failed: 0 },
+                true => Sent { sent: 1, sent_bytes: bytes, ..Sent::default() },
                 false => Sent { failed: 1, ..Sent::default() },
             };
         }
@@ -82,7 +82,7 @@ impl Sender {
     }
 }
 
-/// Whether an ICMP error about an earlier datagram was returned, once, instead of sending this one.
-fn is_of_earlier(errno: Errno) -> bool {
+/// Whether an ICMP error about an earlier datagram was returned, once, instead of this one.
+pub(crate) fn is_of_earlier(errno: Errno) -> bool {
     matches!(errno, Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EINTR)
 }

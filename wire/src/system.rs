@@ -4,9 +4,11 @@
 //! for control messages as small as the last messages were, so that a drop counter, which the kernel adds only after
 //! the first overflow, does not fit.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::os::fd::RawFd;
+use std::time::Duration;
 
+use io_uring::{IoUring, squeue};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::SockaddrLike;
@@ -106,6 +108,45 @@ pub(crate) fn send_many(
     usize::try_from(sent).map_err(|_| Errno::last())
 }
 
+/// What a call of io_uring waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// Completions; with none the call returns at once.
+    pub(crate) want: u32,
+    /// How long it waits at most; without it for as long as it takes.
+    pub(crate) patience: Option<Duration>,
+}
+
+/// Submits `count` entries, lets the kernel carry out what is due, and waits; returns the number of entries that it took.
+pub(crate) fn enter_ring(ring: &IoUring, count: u32, wait: Wait) -> io::Result<usize> {
+    /// `io_uring_getevents_arg`.
+    #[repr(C)]
+    struct Argument {
+        sigmask: u64,
+        sigmask_len: u32,
+        min_wait_us: u32,
+        time: u64,
+    }
+    let time = wait.patience.map(|patience| libc::timespec {
+        tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: patience.subsec_nanos().into(),
+    });
+    let address = time.as_ref().map_or(0, |time| std::ptr::from_ref(time) as u64);
+    let argument = Argument { sigmask: 0, sigmask_len: 0, min_wait_us: 0, time: address };
+    // SAFETY: the argument has the layout that `EXT_ARG` stands for, without a mask of signals; it and the time that it
+    // points to outlive the call. The time has 64-bit fields, as `__kernel_timespec` has.
+    unsafe { ring.submitter().enter(count, wait.want, GETEVENTS | EXT_ARG, Some(&argument)) }
+}
+
+/// Queues an entry; returns `false` when the queue is full.
+///
+/// # Safety
+/// What the entry points to must be valid until it was submitted and carried out.
+pub(crate) unsafe fn push_entry(ring: &mut IoUring, entry: &squeue::Entry) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { ring.submission().push(entry) }.is_ok()
+}
+
 #[inline]
 fn header(slice: &mut libc::iovec, note: &mut Note) -> libc::msghdr {
     libc::msghdr {
@@ -119,7 +160,12 @@ fn header(slice: &mut libc::iovec, note: &mut Note) -> libc::msghdr {
     }
 }
 
-const EMPTY_HEADER: libc::msghdr = libc::msghdr {
+/// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_EXT_ARG`.
+const GETEVENTS: u32 = 1;
+const EXT_ARG: u32 = 8;
+const _: () = assert!(size_of::<libc::timespec>() == 16);
+
+pub(crate) const EMPTY_HEADER: libc::msghdr = libc::msghdr {
     msg_name: std::ptr::null_mut(),
     msg_namelen: 0,
     msg_iov: std::ptr::null_mut(),

@@ -1,201 +1,234 @@
-//! The wire of one thread: one `epoll` wait for all its sockets, one read for each that is ready, its buffers.
+//! The wire of one thread, with one of two ways to the kernel.
 
-use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-
 use crate::arrival::{Arrival, Calls, Event, IcmpError, Sent};
 use crate::endpoint::Endpoint;
-use crate::limits::{BATCH, DATAGRAM_BYTES_MAX};
-use crate::receiving::Receiver;
-use crate::sending::Sender;
+use crate::epoll::EpollWire;
+use crate::ring::RingWire;
 use crate::waker::Waker;
+
+/// How a wire talks to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// `epoll`, with a call for each read and for the sends of each socket: every Linux.
+    #[default]
+    Epoll,
+    /// io_uring, with a call for many datagrams: Linux 6.1 and later, where it is allowed.
+    IoUring,
+}
 
 /// The sockets that a thread waits for, and the buffers into which it receives.
 ///
 /// Life of a turn: [`wait`](Wire::wait), then for each [`event`](Wire::event) [`receive`](Wire::receive),
-/// [`datagram`](Wire::datagram) and [`send`](Wire::send).
-pub struct Wire {
-    epoll: Epoll,
-    events: Box<[EpollEvent]>,
-    ready: usize,
-    /// Number of the wait; it wraps.
-    turn: u32,
-    receiver: Receiver,
-    arrivals: Vec<Arrival>,
-    sender: Sender,
-    waits: u64,
+/// [`datagram`](Wire::datagram) and [`send`](Wire::send), then [`flush`](Wire::flush). A wire may be opened by another
+/// thread, but only one waits.
+#[derive(Debug)]
+pub struct Wire(Backend);
+
+#[derive(Debug)]
+enum Backend {
+    Epoll(Box<EpollWire>),
+    Ring(Box<RingWire>),
 }
 
 impl Wire {
-    /// A wire without sockets, whose wait `waker` ends.
+    /// A wire without sockets, whose wait `waker` ends; the waker outlives the wire.
     ///
     /// # Errors
-    /// No descriptor is left.
-    pub fn open(waker: &Waker) -> io::Result<Wire> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(waker, EpollEvent::new(EpollFlags::EPOLLIN, WAKER_TOKEN))?;
-        Ok(Wire {
-            epoll,
-            events: vec![EpollEvent::empty(); EVENTS_MAX].into_boxed_slice(),
-            ready: 0,
-            turn: 0,
-            receiver: Receiver::new(),
-            arrivals: Vec::with_capacity(BATCH),
-            sender: Sender::default(),
-            waits: 0,
-        })
+    /// No descriptor is left; with [`Io::IoUring`] also where the kernel is older than 6.1 or refuses it.
+    pub fn open(waker: &Waker, io: Io) -> io::Result<Wire> {
+        Ok(Wire(match io {
+            Io::Epoll => Backend::Epoll(Box::new(EpollWire::open(waker)?)),
+            Io::IoUring => Backend::Ring(Box::new(RingWire::open(waker)?)),
+        }))
+    }
+
+    /// Whether the kernel has what [`Io::IoUring`] needs: a datagram is received and sent back over it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn try_io_uring() -> io::Result<()> {
+        let waker = Waker::new()?;
+        let mut wire = Wire::open(&waker, Io::IoUring)?;
+        let mut endpoint = Endpoint::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let peer = std::net::UdpSocket::bind(("127.0.0.1", 0))?;
+        peer.set_read_timeout(Some(TRIAL_MAX))?;
+        wire.watch(&endpoint, 0)?;
+        peer.send_to(TRIAL, endpoint.local())?;
+        wire.wait(Some(TRIAL_MAX), Duration::ZERO)?;
+        if wire.receive(&mut endpoint) != 1 {
+            return Err(io::Error::other("a datagram was not received"));
+        }
+        let back = peer.local_addr()?;
+        wire.send(&endpoint, back, &[0]);
+        let sent = wire.flush();
+        let mut buffer = [0; TRIAL.len()];
+        let (len, from) = peer.recv_from(&mut buffer)?;
+        if (sent.sent, len, from) != (1, TRIAL.len(), endpoint.local()) || buffer != *TRIAL {
+            return Err(io::Error::other("a datagram was not sent"));
+        }
+        wire.unwatch(&endpoint)
     }
 
     /// Waits for `endpoint` from now on; its events carry `token`, which is never `u64::MAX`.
     ///
     /// # Errors
     /// The system's limit is reached, or it is already watched.
-    pub fn watch(&self, endpoint: &Endpoint, token: u64) -> io::Result<()> {
-        Ok(self.epoll.add(endpoint, EpollEvent::new(EpollFlags::EPOLLIN, token))?)
+    pub fn watch(&mut self, endpoint: &Endpoint, token: u64) -> io::Result<()> {
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.watch(endpoint, token),
+            Backend::Ring(wire) => wire.watch(endpoint, token),
+        }
     }
 
-    /// Ceases to wait for `endpoint`; what waits in the socket stays there. Closing it also ends the wait.
+    /// Ceases to wait for `endpoint`. What arrived and was not received is returned by [`Wire::drain`], as long as this
+    /// wire alone has the socket.
     ///
     /// # Errors
     /// It was not watched.
-    pub fn unwatch(&self, endpoint: &Endpoint) -> io::Result<()> {
-        Ok(self.epoll.delete(endpoint)?)
+    pub fn unwatch(&mut self, endpoint: &Endpoint) -> io::Result<()> {
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.unwatch(endpoint),
+            Backend::Ring(wire) => wire.unwatch(endpoint),
+        }
     }
 
-    /// Lets datagrams gather for `gather`, then waits for an event, `patience` at most from then on, rounded up to
-    /// milliseconds; without patience for as long as it takes. Returns the number of events.
+    /// Ceases to wait for two sockets that are about to be closed, and sends what is queued.
+    pub fn forget(&mut self, endpoints: [&Endpoint; 2]) {
+        match &mut self.0 {
+            // Closing a socket ends its wait.
+            Backend::Epoll(_) => {}
+            Backend::Ring(wire) => wire.forget(endpoints),
+        }
+    }
+
+    /// Lets datagrams gather for `gather`, then waits for an event, `patience` at most from then on; without patience for
+    /// as long as it takes. Returns the number of events. `epoll` rounds up to milliseconds; io_uring ends the gathering
+    /// when there are datagrams enough.
     ///
     /// `gather` is no longer than `patience`. The waker does not end it.
     ///
     /// # Errors
     /// Only what a programmer's error could cause; a signal is no error.
     pub fn wait(&mut self, patience: Option<Duration>, gather: Duration) -> io::Result<usize> {
-        let gather = patience.map_or(gather, |patience| gather.min(patience));
-        if !gather.is_zero() {
-            self.waits += 1;
-            std::thread::sleep(gather);
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.wait(patience, gather),
+            Backend::Ring(wire) => wire.wait(patience, gather),
         }
-        self.turn = self.turn.wrapping_add(1);
-        self.waits += 1;
-        let timeout = patience.map_or(EpollTimeout::NONE, |patience| {
-            let left_ms = patience.saturating_sub(gather).as_micros().div_ceil(1_000);
-            EpollTimeout::from(u16::try_from(left_ms).unwrap_or(u16::MAX))
-        });
-        self.ready = 0;
-        self.ready = match self.epoll.wait(&mut self.events, timeout) {
-            Err(Errno::EINTR) => 0,
-            ready => ready?,
-        };
-        Ok(self.ready)
     }
 
     /// An event of the last wait.
     pub fn event(&self, place: usize) -> Option<Event> {
-        let event = self.events.get(..self.ready)?.get(place)?;
-        Some(match event.data() {
-            WAKER_TOKEN => Event::Woken,
-            token => Event::Ready { token, error: event.events().contains(EpollFlags::EPOLLERR) },
-        })
+        match &self.0 {
+            Backend::Epoll(wire) => wire.event(place),
+            Backend::Ring(wire) => wire.event(place),
+        }
     }
 
     /// Receives what waits in the socket into the buffers, and returns the number of datagrams.
     ///
     /// It need not be all: a socket with more is ready again at the next wait, and is then asked for more. Errors of
     /// earlier sends are not returned, see [`Wire::unreachable`].
+    #[inline]
     pub fn receive(&mut self, endpoint: &mut Endpoint) -> usize {
-        let most = endpoint.pace.ask(self.turn, BATCH);
-        self.arrivals.clear();
-        let count = self.receiver.receive(endpoint, most, &mut self.arrivals);
-        endpoint.pace.came(count);
-        count
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.receive(endpoint),
+            Backend::Ring(wire) => wire.receive(endpoint),
+        }
     }
 
     /// Like [`Wire::receive`]; fewer than [`BATCH`](crate::BATCH) datagrams are all that waited.
     pub fn drain(&mut self, endpoint: &Endpoint) -> usize {
-        self.arrivals.clear();
-        self.receiver.receive(endpoint, BATCH, &mut self.arrivals)
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.drain(endpoint),
+            Backend::Ring(wire) => wire.drain(endpoint),
+        }
     }
 
     /// The datagram at `index` of those last received, and its information.
+    #[inline]
     pub fn datagram(&mut self, index: usize) -> Option<(Arrival, &mut [u8])> {
-        let arrival = *self.arrivals.get(index)?;
-        let datagram = self.receiver.buffer_mut(index)?.get_mut(..arrival.len)?;
-        Some((arrival, datagram))
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.datagram(index),
+            Backend::Ring(wire) => wire.datagram(index),
+        }
     }
 
     /// The length of the datagram at `index` of those last received, and its whole buffer of
     /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX) bytes.
+    #[inline]
     pub fn buffer(&mut self, index: usize) -> Option<(usize, &mut [u8])> {
-        let len = self.arrivals.get(index)?.len;
-        Some((len, self.receiver.buffer_mut(index)?))
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.buffer(index),
+            Backend::Ring(wire) => wire.buffer(index),
+        }
     }
 
     /// Sets the length of the datagram at `index` of those last received, at most
     /// [`DATAGRAM_BYTES_MAX`](crate::DATAGRAM_BYTES_MAX); added bytes are those that its buffer has.
     pub fn resize(&mut self, index: usize, len: usize) {
-        if let Some(arrival) = self.arrivals.get_mut(index) {
-            arrival.len = len.min(DATAGRAM_BYTES_MAX);
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.resize(index, len),
+            Backend::Ring(wire) => wire.resize(index, len),
         }
     }
 
-    /// Sends the datagrams at `indices` of those last received to one address, in order.
+    /// Sends the datagrams at `indices` of those last received to one address, in order, or queues them for
+    /// [`Wire::flush`]. A datagram is not changed after it was sent.
+    #[inline]
     pub fn send(&mut self, endpoint: &Endpoint, to: SocketAddr, indices: &[u8]) -> Sent {
-        let datagram = |index: u8| {
-            let index = usize::from(index);
-            let len = self.arrivals.get(index)?.len;
-            self.receiver.buffer(index)?.get(..len).map(IoSlice::new)
-        };
-        if let [index] = indices {
-            let datagram = datagram(*index);
-            return datagram
-                .map_or_else(Sent::default, |datagram| self.sender.send(endpoint, to, &[datagram]));
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.send(endpoint, to, indices),
+            Backend::Ring(wire) => wire.send(endpoint, to, indices),
         }
-        let mut slices = [IoSlice::new(&[]); BATCH];
-        let mut count = 0;
-        let datagrams = indices.iter().filter_map(|index| datagram(*index));
-        for (slot, datagram) in slices.iter_mut().zip(datagrams) {
-            *slot = datagram;
-            count += 1;
+    }
+
+    /// Sends what is queued, and returns the results of what was queued since the last time.
+    pub fn flush(&mut self) -> Sent {
+        match &mut self.0 {
+            Backend::Epoll(_) => Sent::default(),
+            Backend::Ring(wire) => wire.flush(),
         }
-        self.sender.send(endpoint, to, slices.get(..count).unwrap_or_default())
     }
 
     /// Sends a datagram that was not received; returns whether the system accepted it.
     pub fn send_own(&mut self, endpoint: &Endpoint, to: SocketAddr, datagram: &[u8]) -> bool {
-        self.sender.send_one(endpoint, to, datagram)
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.send_own(endpoint, to, datagram),
+            Backend::Ring(wire) => wire.send_own(endpoint, to, datagram),
+        }
     }
 
     /// Takes one entry from the socket's error queue; `None` when it is empty.
     pub fn unreachable(&mut self, endpoint: &Endpoint) -> Option<IcmpError> {
-        self.receiver.unreachable(endpoint)
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.unreachable(endpoint),
+            Backend::Ring(wire) => wire.unreachable(endpoint),
+        }
     }
 
     /// The system calls since the last time that this was asked.
     pub fn take_calls(&mut self) -> Calls {
-        Calls {
-            wait: std::mem::take(&mut self.waits),
-            receive: std::mem::take(&mut self.receiver.calls),
-            send: std::mem::take(&mut self.sender.calls),
+        match &mut self.0 {
+            Backend::Epoll(wire) => wire.take_calls(),
+            Backend::Ring(wire) => wire.take_calls(),
         }
     }
 }
 
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("turn", &self.turn).finish_non_exhaustive()
-    }
-}
-
-/// No socket has this token.
-const WAKER_TOKEN: u64 = u64::MAX;
-/// Sockets that are reported by one wait.
-const EVENTS_MAX: usize = 256;
+/// What is sent to oneself to try io_uring.
+const TRIAL: &[u8; 5] = b"trial";
+const TRIAL_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
 #[path = "wire_tests.rs"]
-mod tests;
+mod epoll_tests;
+
+#[cfg(test)]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "wire_tests.rs"]
+mod io_uring_tests;

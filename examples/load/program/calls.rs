@@ -34,7 +34,7 @@ pub(crate) fn run(options: &CallsOptions) -> Result<Report, LoadError> {
         }
         if now >= sample {
             sample = now + SAMPLE_EVERY;
-            peak.look(&watch, &board);
+            peak.look(&watch, &board, (now - began) as f64 / (pace.end() - began).max(1) as f64);
         }
         if now > deadline || (pace.is_done() && board.carrier.live() == 0 && board.phones.live() == 0) {
             break;
@@ -76,23 +76,30 @@ impl CallsOptions {
             reuse_nonce: false,
             interval: PACKET_EVERY,
             // Neither side sends when the other may have hung up: such packets would count as lost.
+            numbers_callers: false,
             talk: self.rtp.then(|| hold.saturating_sub(SILENCE_BEFORE_BYE)),
         }
     }
 }
 
-/// The most memory at once, with the number of calls that were up.
-#[derive(Clone, Copy, Debug, Default)]
+/// The most memory at once, with the number of calls that were up, and the memory in the course of the run.
+#[derive(Clone, Debug, Default)]
 struct Peak {
     rss_kib: f64,
     up: u64,
+    /// After each fifth of the time in which calls are placed.
+    fifths: Vec<f64>,
 }
 
 impl Peak {
-    fn look(&mut self, watch: &Watch, board: &Switchboard) {
+    /// Looks at the memory when `share` of the time has passed.
+    fn look(&mut self, watch: &Watch, board: &Switchboard, share: f64) {
         let up = board.carrier.up();
         if up > self.up {
-            *self = Peak { rss_kib: watch.rss_kib(), up };
+            (self.rss_kib, self.up) = (watch.rss_kib(), up);
+        }
+        if share * 5.0 >= (self.fifths.len() + 1) as f64 && self.fifths.len() < 5 {
+            self.fifths.push(watch.rss_kib());
         }
     }
 
@@ -101,12 +108,15 @@ impl Peak {
             report.number("resident memory with most calls up", self.rss_kib / 1_024.0, "MiB");
             let each = (self.rss_kib - before_kib) / self.up as f64;
             report.number("resident memory per standing call", each, "KiB");
+            for (fifth, kib) in (1..).zip(&self.fifths) {
+                report.number(&format!("resident memory after {fifth} of 5 parts"), kib / 1_024.0, "MiB");
+            }
         }
     }
 }
 
 /// Addresses of the carrier that a rate of calls needs.
-fn carriers(rate: f64) -> usize {
+pub(crate) fn carriers(rate: f64) -> usize {
     // Between one and the addresses of a network; a rate is checked when it is read.
     (rate / CALLS_PER_CARRIER).ceil().clamp(1.0, 250.0) as usize
 }

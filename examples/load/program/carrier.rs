@@ -32,6 +32,8 @@ pub(crate) struct CarrierPlan {
     pub(crate) media: Vec<SocketAddrV4>,
     /// How long a call is up; `None`: until [`Carrier::hang_up_all`].
     pub(crate) hold: Option<Nanos>,
+    /// Whether each call has a caller's number of its own, and those of answered calls are kept.
+    pub(crate) numbers_callers: bool,
     /// Tells the messages of this run from those of another.
     pub(crate) run: u32,
 }
@@ -42,6 +44,7 @@ pub(crate) struct Carrier {
     calls: HashMap<u32, Call>,
     timers: BinaryHeap<Reverse<(Nanos, u32, Timer)>>,
     news: Vec<CallNews>,
+    answered_numbers: Vec<u32>,
     counts: Counts,
     ringing: Latency,
     answered: Latency,
@@ -103,6 +106,7 @@ impl Carrier {
             calls: HashMap::new(),
             timers: BinaryHeap::new(),
             news: Vec::new(),
+            answered_numbers: Vec::new(),
             counts: Counts::default(),
             ringing: Latency::new(),
             answered: Latency::new(),
@@ -183,6 +187,11 @@ impl Carrier {
         self.counts.done
     }
 
+    /// Returns the calls that were ever answered, if each has a number of its own.
+    pub(crate) fn answered_numbers(&self) -> &[u32] {
+        &self.answered_numbers
+    }
+
     /// Takes what became of calls since the last time.
     pub(crate) fn take_news(&mut self) -> impl Iterator<Item = CallNews> + use<> {
         std::mem::take(&mut self.news).into_iter()
@@ -191,13 +200,8 @@ impl Carrier {
     /// Writes counts and percentiles into a report.
     pub(crate) fn report(&self, report: &mut Report) {
         let counts = &self.counts;
-        report.count("calls attempted", counts.attempted);
-        report.count("calls answered", counts.answered);
-        report.count("calls done", counts.done);
         report.failed("calls failed", self.failures());
-        for (why, count) in &counts.failed {
-            report.count(&format!("calls failed: {why}"), *count);
-        }
+        self.report_calls(report);
         report.count("calls up at once, at most", counts.up_max);
         report.count("requests sent again", counts.retransmissions);
         report.count("200 received again", counts.answers_again);
@@ -205,6 +209,17 @@ impl Carrier {
         self.ringing.report(report, "INVITE → 180");
         self.answered.report(report, "INVITE → 200");
         self.ended.report(report, "BYE → 200");
+    }
+
+    /// Writes what became of calls into a report, where failures are expected.
+    pub(crate) fn report_calls(&self, report: &mut Report) {
+        let counts = &self.counts;
+        report.count("calls attempted", counts.attempted);
+        report.count("calls answered", counts.answered);
+        report.count("calls done", counts.done);
+        for (why, count) in &counts.failed {
+            report.count(&format!("calls failed: {why}"), *count);
+        }
     }
 
     fn answer(&mut self, now: Nanos, status: u16, message: &Message<'_>, outbox: &mut Outbox) {
@@ -230,6 +245,9 @@ impl Carrier {
                 self.counts.up += 1;
                 self.counts.up_max = self.counts.up_max.max(self.counts.up);
                 self.news.push(CallNews::Up(number, message.audio()));
+                if self.plan.numbers_callers {
+                    self.answered_numbers.push(number);
+                }
                 if let Some(hold) = self.plan.hold {
                     self.timers.push(Reverse((now + hold, number, Timer::HangUp)));
                 }
@@ -403,16 +421,22 @@ impl CarrierPlan {
         cseq: &str,
     ) {
         let run = self.run;
+        let caller = if self.numbers_callers { caller_number(number) } else { "+447700900123".to_owned() };
         line(
             to,
             format_args!(
                 "Via: SIP/2.0/UDP {local};branch=z9hG4bK{branch}{number}-{run:x};rport\r\nMax-Forwards: 70\r\n\
-                 From: <sip:+447700900123@{}>;tag=c{number}-{run:x}\r\nTo: {callee}\r\nCall-ID: c{number}-{run:x}@load\r\n\
+                 From: <sip:{caller}@{}>;tag=c{number}-{run:x}\r\nTo: {callee}\r\nCall-ID: c{number}-{run:x}@load\r\n\
                  CSeq: {cseq}\r\n",
                 local.ip()
             ),
         );
     }
+}
+
+/// The number of the caller of call `number`.
+pub(crate) fn caller_number(number: u32) -> String {
+    format!("+4479{number:08}")
 }
 
 /// Returns the entry of a list that is used for a number, all in turn.
@@ -443,6 +467,7 @@ mod tests {
             sockets: vec![(0, "127.80.0.1:5070".parse().unwrap()), (1, "127.80.0.2:5070".parse().unwrap())],
             media: vec!["127.80.0.1:4000".parse().unwrap()],
             hold,
+            numbers_callers: false,
             run: 0x2a,
         };
         (Carrier::new(plan), Outbox::default())

@@ -1,11 +1,13 @@
 //! The load program. The protocol side ([`carrier`], [`phones`], [`registrations`], [`streams`]) is fed with `now` and writes
-//! into an [`outbox`]; the modes ([`calls`], [`register`], [`relay`], [`bare`]) own sockets and the clock.
+//! into an [`outbox`]; the modes ([`calls`], [`crash`], [`register`], [`relay`], [`bare`]) own sockets and the clock.
 
 mod bare;
 mod bencode;
+mod call_log;
 mod calls;
 mod carrier;
 mod clock;
+mod crash;
 mod digest;
 mod error;
 mod latency;

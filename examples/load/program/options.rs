@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Bare(BareOptions),
     /// Places calls over the trunk to registered phones, holds and ends them
     Calls(CallsOptions),
+    /// Kills an engine in the middle of calls, starts it again, and looks for the record of each answered call
+    Crash(CrashOptions),
     /// Writes the configuration and the apply file of an engine that the other commands can call
     Provision(ProvisionOptions),
     /// Registers phones with digest
@@ -117,6 +119,44 @@ pub(crate) struct CallsOptions {
     /// Send RTP both ways while a call is up, 50 packets a second
     #[arg(long)]
     pub(crate) rtp: bool,
+}
+
+/// Options of `crash`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CrashOptions {
+    /// Program that is provisioned, started and killed
+    #[arg(long, value_name = "FILE", default_value = "target/release/sidetone")]
+    pub(crate) sidetone: PathBuf,
+    /// Empty folder for its configuration, data and log
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// New calls per second
+    #[arg(long, value_name = "NUMBER", default_value = "100", value_parser = rate)]
+    pub(crate) rate: f64,
+    /// How long new calls are placed
+    #[arg(long, default_value = "30", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// When the engine is killed, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    pub(crate) kill_after: Duration,
+    /// How long each call is up, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(crate) hold: Duration,
+    /// Phones that are called in turn
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) phones: u32,
+    /// Address of SIP
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5060")]
+    pub(crate) sip: SocketAddrV4,
+    /// Address of the API
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) http: SocketAddrV4,
+    /// Database; SQLite below the folder when left out
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Options of `register`.
@@ -249,8 +289,22 @@ impl Arguments {
         match &self.command {
             Command::Bare(_) | Command::Provision(_) => false,
             Command::Calls(options) => options.watched.json,
+            Command::Crash(options) => options.json,
             Command::Register(options) => options.watched.json,
             Command::Relay(options) => options.watched.json,
+        }
+    }
+}
+
+impl Target {
+    /// The provisioned phones of the engine at this address.
+    pub(crate) fn of(engine: SocketAddrV4) -> Target {
+        Target {
+            engine,
+            domain: DOMAIN.to_owned(),
+            password: PASSWORD.to_owned(),
+            number_prefix: NUMBER_PREFIX.to_owned(),
+            first_extension: FIRST_EXTENSION,
         }
     }
 }
@@ -290,6 +344,7 @@ Examples:
   load provision --dir /tmp/site --extensions 1000     # then run the two commands that it prints
   load calls --rate 100 --seconds 30 --hold 5 --process sidetone
   load calls --rate 20 --seconds 10 --rtp --pid 4711 --json
+  load crash --sidetone target/release/sidetone --dir /tmp/crash --rate 200 --seconds 60 --kill-after 30
   load register --rate 500 --extensions 1000 --process sidetone
   load relay --rate 25000 --seconds 20 --process sidetone
   load relay --rate 25000 --through ng --ng 127.0.0.1:2223 --process rtpengine

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::program::error::LoadError;
 use crate::program::options::ProvisionOptions;
@@ -13,13 +13,7 @@ use crate::program::site::{CARRIER_NETWORK, DOMAIN, FIRST_EXTENSION, NUMBER_PREF
 /// # Errors
 /// The folder cannot be written, or the calls need more ports than there are.
 pub(crate) fn run(options: &ProvisionOptions) -> Result<(), LoadError> {
-    let configuration = configuration(options)?;
-    let (config, site) = (options.dir.join("sidetone.toml"), options.dir.join("site.toml"));
-    fs::create_dir_all(&options.dir)
-        .map_err(|source| LoadError::File { path: options.dir.clone(), source })?;
-    for (path, text) in [(&config, configuration), (&site, directory(options.extensions))] {
-        fs::write(path, text).map_err(|source| LoadError::File { path: path.clone(), source })?;
-    }
+    let (config, site) = write_site(options)?;
     let commands = format!(
         "sidetone apply {site} --config {config}\nsidetone serve --config {config}\n",
         site = site.display(),
@@ -28,6 +22,21 @@ pub(crate) fn run(options: &ProvisionOptions) -> Result<(), LoadError> {
     // A closed stdout is no failure of the run.
     let _ = std::io::stdout().write_all(commands.as_bytes());
     Ok(())
+}
+
+/// Writes both files and returns their paths, that of the configuration first.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn write_site(options: &ProvisionOptions) -> Result<(PathBuf, PathBuf), LoadError> {
+    let configuration = configuration(options)?;
+    let (config, site) = (options.dir.join("sidetone.toml"), options.dir.join("site.toml"));
+    fs::create_dir_all(&options.dir)
+        .map_err(|source| LoadError::File { path: options.dir.clone(), source })?;
+    for (path, text) in [(&config, configuration), (&site, directory(options.extensions))] {
+        fs::write(path, text).map_err(|source| LoadError::File { path: path.clone(), source })?;
+    }
+    Ok((config, site))
 }
 
 /// The text of `sidetone.toml`.
@@ -77,7 +86,7 @@ fn sqlite(data: &Path) -> String {
 }
 
 /// Reads the call log over HTTP; for tests and scripts on the same machine.
-const KEY: &str = "tel_loadboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
+pub(crate) const KEY: &str = "tel_loadboss0001_0123456789abcdefghijklmnopqrstuvwxyz";
 /// RTP and RTCP of two legs.
 const PORTS_PER_CALL: u16 = 4;
 /// Extensions that calls reach by a number of the public network.

@@ -5,7 +5,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::program::error::LoadError;
 use crate::program::options::{Arguments, Command};
 use crate::program::report::Report;
-use crate::program::{bare, calls, provision, register, relay};
+use crate::program::{bare, calls, crash, provision, register, relay};
 
 /// Runs the command; those that measure return a report.
 ///
@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Option<Report>, LoadError> {
     let report = match arguments.command {
         Command::Bare(options) => return bare::run(&options).map(|()| None),
         Command::Calls(options) => calls::run(&options)?,
+        Command::Crash(options) => crash::run(&options)?,
         Command::Provision(options) => return provision::run(&options).map(|()| None),
         Command::Register(options) => register::run(&options)?,
         Command::Relay(options) => relay::run(&options)?,

@@ -38,6 +38,8 @@ pub(crate) struct Layout {
     pub(crate) reuse_nonce: bool,
     /// How often a leg sends a packet.
     pub(crate) interval: Nanos,
+    /// Whether each call has a caller's number of its own, and those of answered calls are kept.
+    pub(crate) numbers_callers: bool,
     /// How long each leg sends packets from its answer on; `None`: not by itself.
     pub(crate) talk: Option<Nanos>,
 }
@@ -90,6 +92,7 @@ impl Layout {
             trying: true,
             reuse_nonce: false,
             interval,
+            numbers_callers: false,
             talk: None,
         }
     }
@@ -123,6 +126,7 @@ impl Switchboard {
             sockets: located(&carriers),
             media: addresses(&carrier_media),
             hold: layout.hold,
+            numbers_callers: layout.numbers_callers,
             run,
         };
         let registrations = RegistrationsPlan {

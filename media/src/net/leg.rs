@@ -355,8 +355,8 @@ impl Leg {
                 }
             };
             let outcome = wire.send(&self.rtp, to, rtp.as_slice());
-            if outcome.sent > 0 {
-                self.session.sent(now, outcome.sent, to);
+            if outcome.sent + outcome.queued > 0 {
+                self.session.sent(now, outcome.sent + outcome.queued, to);
             }
             let last = rtp.as_slice().last();
             if let Some((_, datagram)) = last.and_then(|index| wire.datagram(usize::from(*index))) {
@@ -649,7 +649,8 @@ fn hold_or_target(target: Option<SocketAddr>, indices: &Indices, batch: &mut Bat
     target.filter(|_| count > 0)
 }
 
-fn count_sent(outcome: Sent, batch: &mut Batch) {
+/// Counts what became of packets that were relayed.
+pub(super) fn count_sent(outcome: Sent, batch: &mut Batch) {
     batch.add(Count::Relayed, outcome.sent);
     batch.add(Count::RelayedBytes, outcome.sent_bytes);
     batch.add(Count::SendErrors, outcome.failed);

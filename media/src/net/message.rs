@@ -26,10 +26,24 @@ pub struct RelayConfig {
     pub ports: RangeInclusive<u16>,
     /// Worker threads; 0 for one per core.
     pub workers: usize,
+    /// How the workers talk to the kernel.
+    pub io: RelayIo,
     /// The settings of every leg's session; its `own_addresses` also count as own addresses here.
     pub session: SessionConfig,
     /// Seed for the order in which ports are used. Take it from the system's randomness.
     pub seed: u64,
+}
+
+/// How the workers of a relay talk to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelayIo {
+    /// io_uring where the kernel has and allows it, otherwise `epoll`.
+    #[default]
+    Auto,
+    /// `epoll`.
+    Epoll,
+    /// io_uring; where it is refused, `epoll` with a warning in the log.
+    IoUring,
 }
 
 /// Identifies one opened pair of ports; never reused within the life of a relay.
@@ -317,6 +331,17 @@ pub enum CommandError {
     /// The relay was shut down.
     #[error("the relay is shut down")]
     Stopped,
+}
+
+/// A command that was not accepted, returned so that it need not be copied to be tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("the command to a port was not taken")]
+pub struct CommandRefused {
+    /// Why.
+    #[source]
+    pub error: CommandError,
+    /// The command.
+    pub command: Box<Command>,
 }
 
 /// A mix command that was not accepted, returned because it may hold data that exists only once.

@@ -49,8 +49,10 @@ mod worker_io;
 
 pub use counters::{Counters, DiscardCount, MixingCounts, TickCounts};
 pub use message::{
-    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError, Shaken,
+    Command, CommandError, CommandRefused, MixRefused, Notice, OpenError, Port, PortId, RelayConfig,
+    RelayError, RelayIo, Shaken,
 };
 pub use real_time::try_real_time;
 pub use relay::Relay;
 pub use rtcp_tap::{RtcpPacket, RtcpSink};
+pub use sidetone_wire::Io;

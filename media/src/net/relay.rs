@@ -2,20 +2,21 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use sidetone_wire::{Waker, Wire};
+use sidetone_wire::{Io, Waker, Wire};
 
 use super::counters::{Count, Counters, sum};
 use super::handover::{Handover, Peer, worker_of};
 use super::handshakes::Handshakes;
 use super::job::{JOBS_MAX, Job};
 use super::message::{
-    Command, CommandError, MixRefused, Notice, OpenError, Port, PortId, RelayConfig, RelayError,
+    Command, CommandError, CommandRefused, MixRefused, Notice, OpenError, Port, PortId, RelayConfig,
+    RelayError, RelayIo,
 };
 use super::real_time;
 use super::shared::{Shared, lock};
@@ -40,12 +41,23 @@ pub struct Relay {
     /// Clones of the workers' inboxes. At the end the handle closes the legs that are still in them.
     inboxes: Vec<Receiver<Handover>>,
     fingerprint: [u8; 32],
+    io: Io,
 }
 
 /// How the handle reaches one worker.
 struct Handle {
     orders: Sender<Order>,
     waker: Arc<Waker>,
+    /// Whether orders were queued since the worker was last woken.
+    is_due: AtomicBool,
+}
+
+impl Handle {
+    fn wake(&self) {
+        if self.is_due.swap(false, Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
 }
 
 impl Relay {
@@ -62,6 +74,7 @@ impl Relay {
             .map_err(RelayError::Worker)?
             .into_iter()
             .unzip();
+        let io = io_of(config.io);
         let certificate = Certificate::self_signed().map_err(RelayError::Certificate)?;
         let (jobs, job_receiver) = bounded(JOBS_MAX);
         let (shared, notices) = Shared::new(config, peers, jobs, wake)?;
@@ -74,6 +87,7 @@ impl Relay {
             serial: AtomicU64::new(0),
             inboxes,
             fingerprint: certificate.fingerprint(),
+            io,
         };
         // A worker that fails to start drops the relay, which stops the ones before it.
         (0..count).try_for_each(|index| relay.start_worker(index)).map_err(RelayError::Worker)?;
@@ -89,6 +103,14 @@ impl Relay {
     /// # Errors
     /// See [`OpenError`]; after an error nothing stays bound.
     pub fn open(&self, group: u64, bind: IpAddr) -> Result<Port, OpenError> {
+        self.open_later(group, bind).inspect(|_| self.wake())
+    }
+
+    /// Like [`Relay::open`]; the worker knows of the port after [`Relay::wake`] at the latest.
+    ///
+    /// # Errors
+    /// As [`Relay::open`].
+    pub fn open_later(&self, group: u64, bind: IpAddr) -> Result<Port, OpenError> {
         if self.shared.stop.load(Ordering::Relaxed) {
             return Err(OpenError::Stopped);
         }
@@ -105,7 +127,7 @@ impl Relay {
         let leg = self.shared.leg(id, pair);
         match handle.orders.try_send(Order::Open(leg)) {
             Ok(()) => {
-                handle.waker.wake();
+                handle.is_due.store(true, Ordering::Relaxed);
                 Ok(Port { id, rtp, rtcp })
             }
             Err(refused) => {
@@ -118,6 +140,12 @@ impl Relay {
         }
     }
 
+    /// Wakes the workers that have orders to take. A worker with real-time priority interrupts the caller at once, so
+    /// a caller with several orders queues all of them before.
+    pub fn wake(&self) {
+        self.workers.iter().for_each(Handle::wake);
+    }
+
     /// Passes a command to a port's worker. Never blocks.
     ///
     /// A command to a port that is already closed does nothing.
@@ -125,19 +153,37 @@ impl Relay {
     /// # Errors
     /// [`CommandError::Busy`] is counted and may be tried again: a port that gets no [`Command::Close`] stays open.
     pub fn command(&self, id: PortId, command: Command) -> Result<(), CommandError> {
-        let Some(handle) = self.workers.get(id.worker()) else { return Err(CommandError::Stopped) };
-        match handle.orders.try_send(Order::Command(id, command)) {
+        self.command_later(id, command).map_err(|refused| refused.error)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Like [`Relay::command`]; the worker takes it after [`Relay::wake`] at the latest.
+    ///
+    /// # Errors
+    /// As [`Relay::command`], with the command.
+    pub fn command_later(&self, id: PortId, command: Command) -> Result<(), CommandRefused> {
+        let refused = |error, command| Err(CommandRefused { error, command: Box::new(command) });
+        let Some(handle) = self.workers.get(id.worker()) else {
+            return refused(CommandError::Stopped, command);
+        };
+        let (error, order) = match handle.orders.try_send(Order::Command(id, command)) {
             Ok(()) => {
-                handle.waker.wake();
-                Ok(())
+                handle.is_due.store(true, Ordering::Relaxed);
+                return Ok(());
             }
-            Err(TrySendError::Disconnected(_)) => Err(CommandError::Stopped),
-            Err(TrySendError::Full(_)) => {
+            Err(TrySendError::Disconnected(order)) => (CommandError::Stopped, order),
+            Err(TrySendError::Full(order)) => {
                 if let Some(tally) = self.shared.tallies.get(id.worker()) {
                     tally.add(Count::CommandsRefused);
                 }
-                Err(CommandError::Busy)
+                (CommandError::Busy, order)
             }
+        };
+        match order {
+            Order::Command(_, command) => refused(error, command),
+            // The order was a command to a port; no other order can come back.
+            Order::Mix(..) | Order::Open(_) => Ok(()),
         }
     }
 
@@ -149,6 +195,14 @@ impl Relay {
     /// # Errors
     /// Returns the command; with [`CommandError::Busy`] the caller may try again.
     pub fn mix(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
+        self.mix_later(id, command).inspect(|()| self.wake())
+    }
+
+    /// Like [`Relay::mix`]; the worker takes it after [`Relay::wake`] at the latest.
+    ///
+    /// # Errors
+    /// As [`Relay::mix`].
+    pub fn mix_later(&self, id: MixId, command: MixCommand) -> Result<(), MixRefused> {
         let refused = |error, order| match order {
             Order::Mix(_, command) => Err(MixRefused { error, command }),
             // The order was a command to a mix; no other order can come back.
@@ -160,7 +214,7 @@ impl Relay {
         };
         match handle.orders.try_send(Order::Mix(id, command)) {
             Ok(()) => {
-                handle.waker.wake();
+                handle.is_due.store(true, Ordering::Relaxed);
                 Ok(())
             }
             Err(TrySendError::Disconnected(order)) => refused(CommandError::Stopped, order),
@@ -171,6 +225,11 @@ impl Relay {
                 refused(CommandError::Busy, order)
             }
         }
+    }
+
+    /// How the workers talk to the kernel.
+    pub fn io(&self) -> Io {
+        self.io
     }
 
     /// How many worker threads there are.
@@ -274,7 +333,7 @@ impl Relay {
         let Some((waker, inbox)) = peer.map(|(peer, inbox)| (Arc::clone(&peer.waker), inbox.clone())) else {
             return Ok(());
         };
-        let wire = Wire::open(&waker)?;
+        let wire = Wire::open(&waker, self.io)?;
         let own_waker = Arc::clone(&waker);
         let work = move || {
             let watched = Watched(Arc::clone(&shared));
@@ -282,7 +341,7 @@ impl Relay {
             drop(watched);
         };
         let thread = thread::Builder::new().name(format!("rtp-{index}")).spawn(work)?;
-        self.workers.push(Handle { orders, waker });
+        self.workers.push(Handle { orders, waker, is_due: AtomicBool::new(false) });
         lock(&self.threads).push(thread);
         Ok(())
     }
@@ -301,6 +360,24 @@ impl Relay {
         let thread = thread::Builder::new().name("dtls".to_owned()).spawn(work)?;
         lock(&self.threads).push(thread);
         Ok(())
+    }
+}
+
+/// What `wanted` is on this system.
+fn io_of(wanted: RelayIo) -> Io {
+    if wanted == RelayIo::Epoll {
+        return Io::Epoll;
+    }
+    match Wire::try_io_uring() {
+        Ok(()) => Io::IoUring,
+        Err(error) if wanted == RelayIo::IoUring => {
+            tracing::warn!(%error, "the relay uses epoll: this system does not offer io_uring, which [media] io asks for");
+            Io::Epoll
+        }
+        Err(error) => {
+            tracing::info!(%error, "the relay uses epoll: this system does not offer io_uring");
+            Io::Epoll
+        }
     }
 }
 

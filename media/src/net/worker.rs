@@ -12,7 +12,7 @@ use super::clock::Readings;
 use super::counters::Count;
 use super::gather::Gather;
 use super::handover::{Handover, Handovers, place_of};
-use super::leg::{Forward, Leg};
+use super::leg::{Forward, Leg, count_sent};
 use super::legs::Legs;
 use super::message::{Command, Notice, PortId};
 use super::mixes::Mixes;
@@ -144,7 +144,7 @@ impl Worker {
                 self.tick_mixes();
             }
         }
-        // The packets before a notice are counted when it is read.
+        // Sends what is queued. The packets before a notice are counted when it is read.
         self.publish_counts();
         if self.orders_due {
             self.take_orders();
@@ -380,14 +380,13 @@ impl Worker {
 
     /// Removes a leg from this worker; packets received before are processed first.
     fn detach(&mut self, id: PortId) -> Option<Box<Leg>> {
+        // First, so that all packets that this worker received are processed, and none is received afterwards.
+        self.unwatch(id);
         self.drain_described(id);
         self.unseat(id);
         let mut leg = self.legs.remove(id)?;
         leg.forward = None;
         leg.untold = self.io.notices.take_untold(id);
-        if leg.described {
-            self.unwatch(&leg);
-        }
         Some(leg)
     }
 
@@ -414,7 +413,7 @@ impl Worker {
         self.mixes.tick(&mut self.io, &mut self.legs);
     }
 
-    /// Starts reading a leg's sockets. When epoll refuses them, the leg is closed and [`Notice::Closed`]
+    /// Starts reading a leg's sockets. When the system refuses them, the leg is closed and [`Notice::Closed`]
     /// informs the switch.
     fn watch(&mut self, id: PortId) {
         let Some(leg) = self.legs.get_mut(id) else {
@@ -429,8 +428,9 @@ impl Worker {
         }
     }
 
-    /// Stops reading a leg's sockets. The kernel refuses this only for sockets that it does not watch.
-    fn unwatch(&mut self, leg: &Leg) {
+    /// Stops reading a leg's sockets, if they are read. The kernel refuses this only for sockets that it does not watch.
+    fn unwatch(&mut self, id: PortId) {
+        let Some(leg) = self.legs.get_mut(id).filter(|leg| leg.described) else { return };
         for endpoint in [&leg.rtp, &leg.rtcp] {
             if let Err(error) = self.io.wire.unwatch(endpoint) {
                 tracing::error!(%error, port = leg.id.port(), "failed to cease watching a leg's socket");
@@ -504,7 +504,8 @@ impl Worker {
 
     fn bury(&mut self, leg: Box<Leg>) {
         let id = leg.id;
-        // Closing a socket also removes it from epoll; events that epoll has already reported find no leg.
+        // Events that were reported already find no leg.
+        self.io.wire.forget([&leg.rtp, &leg.rtcp]);
         drop(leg);
         self.io.shared.release(id.port());
         if id.worker() != self.index {
@@ -575,6 +576,8 @@ impl Worker {
     }
 
     fn publish_counts(&mut self) {
+        let sent = self.io.wire.flush();
+        count_sent(sent, &mut self.io.batch);
         let calls = self.io.wire.take_calls().total();
         self.io.batch.add(Count::SystemCalls, u32::try_from(calls).unwrap_or(u32::MAX));
         if let Some(tally) = self.io.shared.tallies.get(self.index) {
@@ -599,5 +602,11 @@ const SWEEPS: usize = 10;
 const SWEEP_US: i64 = 100_000;
 
 #[cfg(test)]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
 #[path = "worker_tests.rs"]
-mod tests;
+mod epoll_tests;
+
+#[cfg(test)]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "worker_tests.rs"]
+mod io_uring_tests;

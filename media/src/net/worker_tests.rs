@@ -5,10 +5,24 @@ use crossbeam_channel::{Sender, bounded};
 use super::*;
 use crate::codec::Codec;
 use crate::mix::{Formats, Hears, Seat};
-use crate::net::RelayConfig;
 use crate::net::handover::Peer;
 use crate::net::relay::Watched;
+use crate::net::{Io, RelayConfig, RelayIo};
 use crate::session::SessionConfig;
+
+/// The way to the kernel that this module tests; `epoll` where the system does not offer the other one.
+fn io() -> Io {
+    if !module_path!().contains("io_uring") {
+        return Io::Epoll;
+    }
+    Wire::try_io_uring().map_or_else(
+        |error| {
+            eprintln!("SKIPPED: tests with io_uring run with epoll, this system does not offer it: {error}");
+            Io::Epoll
+        },
+        |()| Io::IoUring,
+    )
+}
 
 /// A worker on this thread; the test calls its turns.
 fn worker() -> (Worker, Sender<Order>, Receiver<Notice>) {
@@ -22,6 +36,7 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
         bind: LOCALHOST,
         ports: 16_000..=31_999,
         workers: count,
+        io: RelayIo::Epoll,
         session: SessionConfig::default(),
         seed: u64::from(std::process::id()) + 77,
     };
@@ -36,7 +51,7 @@ fn workers(count: usize, inbox_len: usize) -> (Vec<Worker>, Sender<Order>, Recei
     let (orders, receiver) = bounded(16);
     let workers = inboxes.into_iter().enumerate().map(|(index, inbox)| {
         let waker = Arc::clone(&shared.peers[index].waker);
-        let wire = Wire::open(&waker).unwrap();
+        let wire = Wire::open(&waker, io()).unwrap();
         Worker::new(index, Arc::clone(&shared), waker, receiver.clone(), inbox, wire)
     });
     (workers.collect(), orders, notices)

@@ -28,7 +28,13 @@ mod pcap_damage;
 mod perception;
 mod playout;
 #[cfg(feature = "net")]
-mod relay;
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "relay/mod.rs"]
+mod relay_by_epoll;
+#[cfg(feature = "net")]
+#[allow(clippy::duplicate_mod, reason = "the same tests with both ways to the kernel")]
+#[path = "relay/mod.rs"]
+mod relay_by_io_uring;
 mod scenarios;
 mod sentences;
 mod sizes;

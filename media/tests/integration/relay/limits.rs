@@ -11,7 +11,7 @@ use sidetone_media::net::{
 };
 use sidetone_media::session::{Reason, SessionConfig};
 
-use super::{Phone, RANGE, V4, call, close, notice, rtp, snapshot, start, start_in};
+use super::{Phone, RANGE, V4, call, close, io, notice, rtp, snapshot, start, start_in};
 
 #[test]
 fn every_packet_of_a_flood_is_accounted_for() {
@@ -100,8 +100,14 @@ fn a_full_range_is_refused_and_a_closed_pair_rests() {
 
 #[test]
 fn mistakes_of_the_caller_are_answered() {
-    let config =
-        |ports| RelayConfig { bind: V4, ports, workers: 1, session: SessionConfig::default(), seed: 1 };
+    let config = |ports| RelayConfig {
+        bind: V4,
+        ports,
+        workers: 1,
+        io: io(),
+        session: SessionConfig::default(),
+        seed: 1,
+    };
     assert!(matches!(Relay::start(config(20_001..=20_002), Arc::new(|| {})), Err(RelayError::NoPorts(_))));
     let relay = start();
     let one = relay.open(0, V4).unwrap();
@@ -126,8 +132,14 @@ fn a_report_waits_for_its_reader_and_a_snapshot_does_not() {
     let wake = move || {
         counter.fetch_add(1, Ordering::Relaxed);
     };
-    let config =
-        RelayConfig { bind: V4, ports: RANGE, workers: 1, session: SessionConfig::default(), seed: 99 };
+    let config = RelayConfig {
+        bind: V4,
+        ports: RANGE,
+        workers: 1,
+        io: io(),
+        session: SessionConfig::default(),
+        seed: 99,
+    };
     let relay = Relay::start(config, Arc::new(wake)).unwrap();
     let one = relay.open(0, V4).unwrap();
     let other = relay.open(0, V4).unwrap();

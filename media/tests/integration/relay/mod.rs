@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sidetone_media::net::{Command, Notice, Port, PortId, Relay, RelayConfig};
+use sidetone_media::net::{Command, Io, Notice, Port, PortId, Relay, RelayConfig, RelayIo};
 use sidetone_media::session::{Description, Payload, PayloadKind, Report, SessionConfig};
 use sidetone_media::time::ClockRate;
 
@@ -53,8 +53,17 @@ fn start_with(workers: usize) -> Relay {
 fn start_as(ports: RangeInclusive<u16>, workers: usize) -> Relay {
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let seed = u64::from(std::process::id()) << 32 | STARTED.fetch_add(1, Ordering::Relaxed);
-    let config = RelayConfig { bind: V4, ports, workers, session: SessionConfig::default(), seed };
-    Relay::start(config, Arc::new(|| {})).unwrap()
+    let config = RelayConfig { bind: V4, ports, workers, io: io(), session: SessionConfig::default(), seed };
+    let relay = Relay::start(config, Arc::new(|| {})).unwrap();
+    if io() == RelayIo::IoUring && relay.io() != Io::IoUring {
+        eprintln!("SKIPPED: this system does not offer io_uring; the test runs with epoll");
+    }
+    relay
+}
+
+/// The way to the kernel that this module tests: its files are part of the crate twice.
+fn io() -> RelayIo {
+    if module_path!().contains("io_uring") { RelayIo::IoUring } else { RelayIo::Epoll }
 }
 
 /// A party: two sockets and the headers of one stream.

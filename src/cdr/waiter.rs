@@ -1,0 +1,63 @@
+//! Who waits until a record of the journal is on the disk.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use sidetone_model::ids::CallId;
+use tokio::sync::{mpsc, oneshot};
+
+/// Completes with `true` once a record is on the disk, with `false` when the journal ended before that.
+#[derive(Debug)]
+pub struct Committed(oneshot::Receiver<()>);
+
+impl Committed {
+    pub(super) fn new(committed: oneshot::Receiver<()>) -> Self {
+        Self(committed)
+    }
+
+    /// Waits without a runtime; `true` once the record is on the disk.
+    pub fn wait(self) -> bool {
+        self.0.blocking_recv().is_ok()
+    }
+}
+
+impl Future for Committed {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        Pin::new(&mut self.0).poll(context).map(|result| result.is_ok())
+    }
+}
+
+/// Who is told once a record is on the disk.
+#[derive(Debug)]
+pub(super) enum Waiter {
+    /// A caller, unless it has dropped the other end.
+    Caller(oneshot::Sender<()>),
+    /// The driver of the call.
+    Driver(CallId, mpsc::UnboundedSender<CallId>),
+}
+
+impl Waiter {
+    /// Whether anyone still waits.
+    pub(super) fn waits(&self) -> bool {
+        match self {
+            Waiter::Caller(committed) => !committed.is_closed(),
+            Waiter::Driver(..) => true,
+        }
+    }
+
+    /// Reports that the record is on the disk.
+    pub(super) fn tell(self) {
+        // Both fail only when the other end does not wait any more.
+        match self {
+            Waiter::Caller(committed) => {
+                let _ = committed.send(());
+            }
+            Waiter::Driver(call, done) => {
+                let _ = done.send(call);
+            }
+        }
+    }
+}

@@ -118,7 +118,7 @@ async fn no_text_of_an_error_becomes_markup() {
 /// The file is a page of its own, opened from the disk of its reader.
 #[tokio::test]
 async fn no_text_of_a_call_becomes_markup_in_its_report() {
-    for attack in ATTACKS {
+    for attack in &attacks() {
         let mut browser = Browser::logged_in(hostile::api(attack));
         let page = browser.get("/calls/1/report").await;
         assert_eq!(page.status, 200, "{}", page.text);

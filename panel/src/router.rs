@@ -50,6 +50,7 @@ fn pages() -> Router<Panel> {
         .route("/live/calls/{uuid}/hang-up", post(live::hang_up))
         .route("/live/calls/{uuid}/note", post(live::note))
         .route("/live/rooms/{room}", get(live_room::page))
+        .route("/live/rooms/{room}/dial", post(live_room::dial))
         .route("/live/rooms/{room}/{control}", post(live_room::control))
         .route("/live/rooms/{room}/members/{member}/{control}", post(live_room::member))
         .route("/phones", get(phones::registrations))

@@ -38,6 +38,25 @@ pub(crate) async fn control(
     after(&visitor, done, &next)
 }
 
+/// Calls a party into the room: an extension, or a number outside that begins with `+`.
+pub(crate) async fn dial(Path(room): Path<String>, Change { visitor, fields }: Change) -> Response {
+    let room = segment(&room);
+    let live = match visitor.client.get(&format!("/conferences/{room}")).await {
+        Ok(live) => live,
+        Err(failure) => return visitor.failed(Some(Section::Live), &failure),
+    };
+    let target = fields.get("target").trim();
+    let body = json!({
+        "kind": if target.starts_with('+') { "external" } else { "extension" },
+        "target": target,
+        "role": fields.get("role"),
+        "confirm": !fields.get("confirm").is_empty(),
+    });
+    let path = format!("/conference-rooms/{}/dial", segment(text(&live, "room_id")));
+    let done = visitor.client.send(Method::POST, &path, Some(&body)).await;
+    after(&visitor, done, &format!("/live/rooms/{room}"))
+}
+
 /// Changes a member of the room.
 pub(crate) async fn member(
     Path((room, member, what)): Path<(String, String, String)>,
@@ -90,9 +109,26 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
     html! {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
+            // Calls that were merged have no stored room, and no party can be called into them.
+            @if !text(room, "room_id").is_empty() { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
         }
+    }
+}
+
+fn dial_form(visitor: &Visitor, path: &str) -> Markup {
+    html! {
+        details class="ask" { summary { "Call a party" }
+            form method="post" action={ (path) "/dial" } class="inline" {
+                (visitor.token())
+                label { "Extension, or number such as +442079460123"
+                    input name="target" required maxlength="16" autocomplete="off"; }
+                label { "Role" select name="role" {
+                    @for role in ["participant", "moderator"] { option value=(role) { (role) } } } }
+                label { input type="checkbox" name="confirm" value="1"; " asks to press 1, so that no mailbox joins" }
+                button type="submit" { "Call" }
+            } }
     }
 }
 

@@ -1,14 +1,24 @@
 //! The stream of events, with the cookie in place of the token.
 
 use axum::extract::RawQuery;
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 
 use crate::form::Fields;
 use crate::visitor::Visitor;
 
 /// The events that the visitor may read, as `GET /api/v1/events` sends them.
-pub(crate) async fn stream(visitor: Visitor, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+///
+/// Without a session the answer is 401: a login page is no stream, and the script reads the page again.
+pub(crate) async fn stream(
+    visitor: Result<Visitor, Response>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
     let asked = Fields::of_query(query.as_deref()).only(|name| name == "events");
-    visitor.file(None, &format!("/events?{}", asked.to_query()), &headers).await
+    let answer = match visitor {
+        Ok(visitor) => visitor.file(None, &format!("/events?{}", asked.to_query()), &headers).await,
+        Err(refused) => refused,
+    };
+    if answer.status().is_redirection() { StatusCode::UNAUTHORIZED.into_response() } else { answer }
 }

@@ -38,22 +38,23 @@ pub(crate) async fn control(
     after(&visitor, done, &next)
 }
 
-/// Dials a party into the stored room that is live.
+/// Calls a party into the room: an extension, or a number outside that begins with `+`.
 pub(crate) async fn dial(Path(room): Path<String>, Change { visitor, fields }: Change) -> Response {
     let room = segment(&room);
-    let here = format!("/live/rooms/{room}");
     let live = match visitor.client.get(&format!("/conferences/{room}")).await {
         Ok(live) => live,
         Err(failure) => return visitor.failed(Some(Section::Live), &failure),
     };
-    let party = json!({
-        "kind": fields.get("kind"),
-        "target": fields.get("target").trim(),
+    let target = fields.get("target").trim();
+    let body = json!({
+        "kind": if target.starts_with('+') { "external" } else { "extension" },
+        "target": target,
         "role": fields.get("role"),
         "confirm": !fields.get("confirm").is_empty(),
     });
     let path = format!("/conference-rooms/{}/dial", segment(text(&live, "room_id")));
-    after(&visitor, visitor.client.send(Method::POST, &path, Some(&party)).await, &here)
+    let done = visitor.client.send(Method::POST, &path, Some(&body)).await;
+    after(&visitor, done, &format!("/live/rooms/{room}"))
 }
 
 /// Changes a member of the room.
@@ -108,26 +109,25 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
     html! {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
-            @if !text(room, "room_id").is_empty() && visitor.me.may("conferences:control") { (dial_form(visitor, path)) }
+            // Calls that were merged have no stored room, and no party can be called into them.
+            @if !text(room, "room_id").is_empty() { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
         }
     }
 }
 
-/// A form that dials a party. Merged calls have no stored room, which the API needs.
 fn dial_form(visitor: &Visitor, path: &str) -> Markup {
     html! {
-        details class="ask" { summary { "Dial" }
+        details class="ask" { summary { "Call a party" }
             form method="post" action={ (path) "/dial" } class="inline" {
                 (visitor.token())
-                label { "Party" select name="kind" {
-                    option value="extension" { "extension" } option value="external" { "outside number" } } }
-                label { "Number" input name="target" maxlength="16" inputmode="tel" required; }
+                label { "Extension, or number such as +442079460123"
+                    input name="target" required maxlength="16" autocomplete="off"; }
                 label { "Role" select name="role" {
-                    option value="participant" { "participant" } option value="moderator" { "moderator" } } }
-                label { input type="checkbox" name="confirm" value="1"; " asks to press 1" }
-                button type="submit" { "Dial now" }
+                    @for role in ["participant", "moderator"] { option value=(role) { (role) } } } }
+                label { input type="checkbox" name="confirm" value="1"; " asks to press 1, so that no mailbox joins" }
+                button type="submit" { "Call" }
             } }
     }
 }

@@ -122,6 +122,18 @@ async fn other_paths_are_those_of_the_api() {
     assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
 }
 
+/// A browser cannot read a stream from a login page.
+#[tokio::test]
+async fn events_without_a_session_are_refused() {
+    let path = "/panel/events?events=call.*";
+    for mut browser in
+        [Browser::new(hostile::api("plain")), Browser::logged_in(hostile::refusing(401, "ended"))]
+    {
+        let answer = browser.get(path).await;
+        assert_eq!((answer.status, answer.header("location")), (401, ""));
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_ended_is_forgotten() {
     let mut browser = Browser::logged_in(hostile::refusing(401, "ended"));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::baresip::Setup;
 use crate::engine::Engine;
 use crate::process::Process;
-use crate::{baresip, linphone, ports, sound};
+use crate::{baresip, linphone, ports, sound, tell};
 
 /// The program that a phone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +221,7 @@ impl Peer {
         let dir = self.dir.clone();
         let from = newest(&dir).map(|(path, length)| (path, length + NEW_LEN));
         let what = format!("{} hears {wanted:?}", self.number);
+        let kind = self.kind;
         let mut last = Vec::new();
         let deadline = Instant::now() + HEARD_MAX;
         self.phone.wait(&what, |phone| {
@@ -229,6 +230,13 @@ impl Peer {
             if reminded.elapsed() >= REMIND {
                 reminded = Instant::now();
                 remind();
+            }
+            if kind == Kind::Baresip && has_recording_ended(&phone.said()) {
+                return receives(phone, !wanted.is_empty()).map(|()| {
+                    tell(&format!(
+                        "NOTICE: {what}: after a re-INVITE, only the rate of its audio was checked"
+                    ));
+                });
             }
             let (path, length) = newest(&dir)?;
             if from.as_ref().is_some_and(|(before, enough)| *before == path && length < *enough) {
@@ -243,13 +251,7 @@ impl Peer {
     /// rate that it shows tells.
     pub fn receives(&mut self, audio: bool) {
         let what = if audio { "audio that comes" } else { "an end of the audio" };
-        self.phone.wait(what, |phone| {
-            let said = phone.said();
-            let (before, _) = said.rsplit_once(" (bit/s)")?;
-            let (_, bit_rate) = before.rsplit_once('/')?;
-            let bit_rate: u32 = bit_rate.parse().ok()?;
-            (if audio { bit_rate > 32_000 } else { bit_rate == 0 }).then_some(())
-        });
+        self.phone.wait(what, |phone| receives(phone, audio));
     }
 
     /// Linphone keeps each call in a file that it is given before, and may crash if it gets one while it rings; baresip
@@ -285,6 +287,21 @@ pub fn phone(number: &str) -> (&'static str, f64) {
 pub fn are_only(wanted: &[f64], loud: &[f64]) -> bool {
     let mut tones = TONES_HZ.iter().zip(loud);
     tones.all(|(hz, loud)| if wanted.contains(hz) { *loud > LOUD } else { *loud < QUIET })
+}
+
+/// Whether the rate that baresip shows is that of audio, or of none.
+fn receives(phone: &Process, audio: bool) -> Option<()> {
+    let said = phone.said();
+    let (before, _) = said.rsplit_once(" (bit/s)")?;
+    let (_, bit_rate) = before.rsplit_once('/')?;
+    let bit_rate: u32 = bit_rate.parse().ok()?;
+    (if audio { bit_rate > 32_000 } else { bit_rate == 0 }).then_some(())
+}
+
+/// Whether a re-INVITE has ended the last recording of baresip 1.0.
+fn has_recording_ended(said: &str) -> bool {
+    let last = said.rsplit_once("sndfile: dumping decode audio");
+    last.is_some_and(|(_, since)| since.contains("got re-INVITE"))
 }
 
 /// The recording that was written last, and its length in bytes.

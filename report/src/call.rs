@@ -97,7 +97,7 @@ pub fn file(call: &CallFile<'_>) -> String {
     document::begin(&mut html, &heading, MEASURED, version);
     html.element("<h2>", &heading, "</h2><dl class=\"figures\">");
     for (label, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
-        html.raw("<div><dt>").raw(*label).element("</dt><dd>", shown(text), "</dd></div>");
+        html.raw("<div><dt>").raw(label).element("</dt><dd>", shown(text), "</dd></div>");
     }
     html.raw("</dl>");
     summary(&mut html, quality);

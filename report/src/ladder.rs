@@ -73,11 +73,11 @@ fn head(html: &mut Html, lanes: &[&str], messages: &[Arrow]) {
     let last = lanes.len().saturating_sub(1);
     for (place, lane) in lanes.iter().enumerate().take(last.max(1)) {
         html.raw("<th><div>");
-        name(html, *lane, messages);
+        name(html, lane, messages);
         if place + 1 == last
             && let Some(end) = lanes.get(last)
         {
-            name(html, *end, messages);
+            name(html, end, messages);
         }
         html.raw("</div></th>");
     }

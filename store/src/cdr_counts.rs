@@ -128,16 +128,13 @@ impl Counted {
             trunk_id,
             user_agent,
         } = filter;
-        let uncounted = q.is_some()
-            || did.is_some()
+        let texts = [q, did, reference, network, user_agent];
+        let uncounted = texts.iter().any(|text| text.is_some())
             || agent_id.is_some()
             || campaign_id.is_some()
             || extension_id.is_some()
             || mos_max.is_some()
-            || reference.is_some()
-            || room_id.is_some()
-            || network.is_some()
-            || user_agent.is_some();
+            || room_id.is_some();
         if uncounted {
             return None;
         }

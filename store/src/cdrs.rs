@@ -141,7 +141,7 @@ async fn insert_cdrs(
     Ok(inserted)
 }
 
-/// The values of a record's columns, but for the tokens.
+/// The values of a record's columns, but for the tokens. Its texts are in a block: see [`entry`].
 fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
@@ -205,7 +205,6 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         (&cdr.forwarded_by).into(),
         cdr.forward_reason.map(ForwardReason::as_str).into(),
         called_extension(cdr).map(|id| id.to_string()).into(),
-        // Its texts are in a block: see `entry`.
         true.into(),
         cdr.fax.into(),
         cdr.device_a.user_agent.as_deref().into(),

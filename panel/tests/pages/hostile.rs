@@ -60,7 +60,7 @@ fn quality(text: &str) -> Value {
         json!({
             "leg": side, "party": text, "codec": text, "media_verdict": "lossy_inbound", "reason": text,
             "blame": "remote", "sentence": text, "flags": [text], "rules": [rule],
-            "affected": {"first_s": 1, "last_s": 1},
+            "affected": {"first_s": 1, "last_s": 1, "from": "2026-01-01T00:00:01Z", "to": "2026-01-01T00:00:02Z"},
             "addresses": {"source": text, "advertised": text, "signalling": text, "rejected_source": text},
             "inbound": {"packets": 7, "lost": 7, "ssrc": text, "timeline": timeline},
             "outbound": {"packets": 7, "far_end": {"reports": 7}},

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use sidetone_media::codec;
 use sidetone_media::mix::Formats;
 use sidetone_media::rtp::PayloadKind;
-use sidetone_media::session::{Description, Payload, StrictSource};
+use sidetone_media::session::{Description, Payload, StrictSource, XrReports};
 use sidetone_media::srtp::{MasterKey, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
@@ -33,6 +33,7 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
         strict_source: None,
+        xr: XrReports { round_trip: negotiated.xr.round_trip, summary: negotiated.xr.summary },
         udptl: negotiated.is_fax(),
     }
 }

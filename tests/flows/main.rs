@@ -20,6 +20,7 @@ mod call_parking;
 mod call_prompts;
 mod call_recorded;
 mod callback;
+mod callee_updates;
 #[path = "../common/chosen.rs"]
 mod chosen;
 #[path = "../../media/tests/support/client_hello.rs"]

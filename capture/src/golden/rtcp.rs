@@ -58,6 +58,7 @@ impl<'a> Reports<'a> {
             ssrc: sender.ssrc,
             sender: Some(sender),
             block: block.as_ref(),
+            extended: sidetone_media::rtcp::ExtendedContent::default(),
             cname: b"golden-captures.",
             leaves: false,
         };

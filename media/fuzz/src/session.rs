@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use sidetone_media::rtp::Packet;
 use sidetone_media::session::{
     Description, Disposition, Figures, Hundredths, Input, Payload, PayloadKind, Reason, Report, Second,
-    Session, SessionConfig, StrictSource, Timeline,
+    Session, SessionConfig, StrictSource, Timeline, XrReports,
 };
 use sidetone_media::time::{ClockRate, Micros};
 use sidetone_media::trace::{BLOCK_BYTES, Replay, TraceHead, TraceSink, TracedSession};
@@ -304,6 +304,7 @@ impl Phone {
             signalling: Some(choices.address().ip()),
             own_advertised: Some(choices.address().ip()),
             strict_source: (own_ptime & 16 == 0).then_some(rules[usize::from(own_ptime >> 2 & 3)]),
+            xr: XrReports { round_trip: own_ptime & 32 != 0, summary: own_ptime & 64 != 0 },
             udptl: own_ptime >> 5 == 7,
         };
         leg.describe(self.now, description);

@@ -28,8 +28,12 @@ impl Leg {
         }
         let sample = clock.sample();
         let block = self.session.report_block(sample.now);
+        let extended = self.session.report_extended(sample.now);
+        let asks = self.session.wants_reference_times();
         let mut buffer = [0; REPORT_BYTES_MAX];
-        let Some(report) = reports.write(sample, block.as_ref(), &mut buffer).map(<[u8]>::len) else {
+        let Some(report) =
+            reports.write(sample, block.as_ref(), (extended, asks), &mut buffer).map(<[u8]>::len)
+        else {
             return;
         };
         self.send_rtcp(wire, sample.now, buffer.get(..report).unwrap_or_default(), batch);

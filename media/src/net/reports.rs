@@ -5,7 +5,7 @@
 //! about its stream, so that the far end learns its reception quality.
 
 use super::clock::Sample;
-use crate::rtcp::{Block, CNAME_BYTES, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
+use crate::rtcp::{Block, CNAME_BYTES, ExtendedContent, REPORT_BYTES_MAX, ReportWriter, SenderInfo};
 use crate::time::{ClockRate, Micros};
 
 /// State of the stream that is sent to one party.
@@ -76,11 +76,13 @@ impl Reports {
         now >= self.next
     }
 
-    /// Writes a report with `block` about the party's stream; `None` while nothing was sent or received.
+    /// Writes a report with `block` and the extended report about the party's stream; `None` while nothing was sent or
+    /// received. A receiver report has a reference time if the party `asks` for it, because no sender report gives one.
     pub(super) fn write<'a>(
         &mut self,
         sample: Sample,
         block: Option<&Block>,
+        (extended, asks): (ExtendedContent, bool),
         buffer: &'a mut [u8; REPORT_BYTES_MAX],
     ) -> Option<&'a [u8]> {
         if self.packets == 0 && block.is_none() {
@@ -97,7 +99,10 @@ impl Reports {
         let [latest, _] = self.told;
         self.told = [self.packets, latest];
         self.has_reported = true;
-        let writer = ReportWriter { ssrc: self.ssrc, sender, block, cname: &self.cname, leaves: false };
+        let reference_time = (asks && sender.is_none()).then(|| ntp(sample));
+        let extended = ExtendedContent { reference_time, ..extended };
+        let writer =
+            ReportWriter { ssrc: self.ssrc, sender, block, extended, cname: &self.cname, leaves: false };
         Some(writer.write(buffer))
     }
 
@@ -114,23 +119,29 @@ impl Reports {
         let ssrc = self.ssrc;
         self.ssrc = scramble(u64::from(ssrc)) as u32;
         let (sender, block) = (None, None);
-        Some(ReportWriter { ssrc, sender, block, cname: &self.cname, leaves: true }.write(buffer))
+        let extended = ExtendedContent::default();
+        Some(ReportWriter { ssrc, sender, block, extended, cname: &self.cname, leaves: true }.write(buffer))
     }
 
     fn sender_info(&self, sample: Sample) -> SenderInfo {
-        let wall_us = sample.wall_us.max(0) as u64;
-        let seconds = wall_us / 1_000_000 + NTP_OF_UNIX;
-        let fraction = ((wall_us % 1_000_000) << 32) / 1_000_000;
         let (timestamp, at) = self.last;
         let elapsed = sample.now.since(at).max(0) * i64::from(self.clock.hz()) / 1_000_000;
         SenderInfo {
             ssrc: self.ssrc,
-            ntp: seconds << 32 | fraction,
+            ntp: ntp(sample),
             timestamp: timestamp.wrapping_add(elapsed as u32),
             packets: self.packets,
             octets: self.octets,
         }
     }
+}
+
+/// The wall time as NTP time.
+fn ntp(sample: Sample) -> u64 {
+    let wall_us = sample.wall_us.max(0) as u64;
+    let seconds = wall_us / 1_000_000 + NTP_OF_UNIX;
+    let fraction = ((wall_us % 1_000_000) << 32) / 1_000_000;
+    seconds << 32 | fraction
 }
 
 /// The finaliser of SplitMix64: spreads a seed over all bits. Not for secrets.
@@ -152,6 +163,9 @@ const NTP_OF_UNIX: u64 = 2_208_988_800;
 mod tests {
     use super::*;
 
+    const PLAIN: (ExtendedContent, bool) =
+        (ExtendedContent { reference_time: None, delay: None, summary: None }, false);
+
     fn sent(seq: u16, timestamp: u32) -> Vec<u8> {
         let mut datagram = vec![0x80, 0];
         datagram.extend(seq.to_be_bytes());
@@ -171,10 +185,10 @@ mod tests {
         let mut buffer = [0xff; REPORT_BYTES_MAX];
         assert!(!reports.is_due(Micros(999_999)));
         assert!(reports.is_due(Micros(1_000_000)));
-        assert!(reports.write(at(2_000_000), None, &mut buffer).is_none(), "nothing was sent");
+        assert!(reports.write(at(2_000_000), None, PLAIN, &mut buffer).is_none(), "nothing was sent");
         reports.note(&sent(1, 160), Micros(1_960_000));
         reports.note(&sent(2, 320), Micros(1_980_000));
-        let report = reports.write(at(2_000_000), None, &mut buffer).unwrap().to_vec();
+        let report = reports.write(at(2_000_000), None, PLAIN, &mut buffer).unwrap().to_vec();
         assert_eq!(report[..8], [0x80, 200, 0, 6, 0x12, 0x34, 0x56, 0x78]);
         // 3.5 s after the start of 1970; the timestamp is 20 ms after the last packet's.
         assert_eq!(report[8..16], [0x83, 0xaa, 0x7e, 0x83, 0x80, 0, 0, 0]);
@@ -192,7 +206,7 @@ mod tests {
         let mut buffer = [0xff; REPORT_BYTES_MAX];
         let block = Block { ssrc: 0x0a0b_0c0d, fraction_lost: 3, cumulative_lost: -2, ..Block::default() };
         let kinds = |reports: &mut Reports, buffer: &mut _| {
-            let report = reports.write(at(0), Some(&block), buffer).unwrap();
+            let report = reports.write(at(0), Some(&block), PLAIN, buffer).unwrap();
             (report[0], report[1], report.len())
         };
         assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 201, 60), "nothing was sent");
@@ -200,7 +214,38 @@ mod tests {
         assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 200, 80));
         assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 200, 80), "sent in the interval before");
         assert_eq!(kinds(&mut reports, &mut buffer), (0x81, 201, 60), "silent for two intervals");
-        let report = reports.write(at(0), Some(&block), &mut buffer).unwrap();
+        let report = reports.write(at(0), Some(&block), PLAIN, &mut buffer).unwrap();
         assert_eq!(report[8..16], [0x0a, 0x0b, 0x0c, 0x0d, 3, 0xff, 0xff, 0xfe]);
+    }
+
+    /// RFC 3611: a receiver report of a party that asks has our time, an answer to its own and what was lost.
+    #[test]
+    fn an_extended_report_is_read_back() {
+        use crate::rtcp::{Compound, Delay, Element, LossSummary, XrBlock};
+        let mut reports = Reports::new(7, ClockRate::HZ_8000, Micros(0));
+        let block = Block { ssrc: 5, ..Block::default() };
+        let delay = Delay { ssrc: 5, last_report: 0x1234_5678, delay: 65_536 };
+        let lost = LossSummary { begin: 65_530, end: 10, lost: 3 };
+        let wanted = ExtendedContent { reference_time: None, delay: Some(delay), summary: Some((5, lost)) };
+        let mut buffer = [0xff; REPORT_BYTES_MAX];
+        let report = reports.write(at(2_000_000), Some(&block), (wanted, true), &mut buffer).unwrap();
+        let compound = Compound::read(report).unwrap();
+        let extended = compound.elements().find_map(|element| match element {
+            Element::Extended(extended) => Some(extended),
+            _ => None,
+        });
+        let blocks: Vec<_> = extended.unwrap().blocks().collect();
+        let [XrBlock::ReferenceTime(middle), XrBlock::Delays(delays), XrBlock::Summary(5, summary)] =
+            blocks[..]
+        else {
+            panic!("{blocks:?}")
+        };
+        assert_eq!((middle, delays.iter().collect::<Vec<_>>()), (0x7e83_8000, vec![delay]));
+        assert_eq!((summary.begin_sequence, summary.end_sequence, summary.lost), (65_530, 10, Some(3)));
+        assert_eq!((summary.duplicates, summary.jitter_ticks), (None, None));
+        // A sender report has the time itself.
+        reports.note(&sent(1, 160), Micros(0));
+        let report = reports.write(at(2_000_000), Some(&block), (wanted, true), &mut buffer).unwrap();
+        assert_eq!((report[1], report.len()), (200, REPORT_BYTES_MAX - 8 - 12));
     }
 }

@@ -8,6 +8,7 @@ use super::reception::{Reception, ReceptionFold};
 use super::round_trip::{Answer, RoundTripFold};
 use super::sender::SenderFold;
 use super::view::RtcpView;
+use super::write::ExtendedContent;
 use crate::time::{ClockRate, Micros};
 
 /// The RTCP of one leg.
@@ -77,6 +78,14 @@ impl RtcpFold {
     /// The block about the party's stream for our own report at `now`; the next one counts from here.
     pub fn report_block(&mut self, now: Micros, reception: &Reception) -> Block {
         self.state().reception.block(now, reception)
+    }
+
+    /// What an extended report at `now` says beside the block that was asked for last: the answer to the party's latest
+    /// reference time, and what was lost.
+    pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
+        let Some(state) = &mut self.state else { return ExtendedContent::default() };
+        let (delay, summary) = (state.reception.take_delay(now), state.reception.summary());
+        ExtendedContent { reference_time: None, delay, summary }
     }
 
     /// The figures so far; `ssrc` is the party's SSRC.
@@ -185,7 +194,10 @@ impl State {
                 }
                 XrBlock::Summary(ssrc, summary) if ours.contains(&ssrc) => self.far_end.summary(summary),
                 XrBlock::Voip(ssrc, metrics) if ours.contains(&ssrc) => self.far_end.voip(metrics),
-                XrBlock::Summary(..) | XrBlock::Voip(..) | XrBlock::ReferenceTime(_) | XrBlock::Other => {}
+                XrBlock::ReferenceTime(middle) => {
+                    self.reception.reference_time(now, extended.sender, middle);
+                }
+                XrBlock::Summary(..) | XrBlock::Voip(..) | XrBlock::Other => {}
             }
         }
     }
@@ -212,9 +224,16 @@ mod tests {
 
     fn report(sender: Option<SenderInfo>, ssrc: u32, block: Option<Block>) -> Vec<u8> {
         let mut buffer = [0; REPORT_BYTES_MAX];
-        ReportWriter { ssrc, sender, block: block.as_ref(), cname: &CNAME, leaves: false }
-            .write(&mut buffer)
-            .to_vec()
+        ReportWriter {
+            ssrc,
+            sender,
+            block: block.as_ref(),
+            extended: ExtendedContent::default(),
+            cname: &CNAME,
+            leaves: false,
+        }
+        .write(&mut buffer)
+        .to_vec()
     }
 
     fn heard(sent: u64) -> Heard {

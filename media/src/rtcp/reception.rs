@@ -1,6 +1,8 @@
 //! The content of our own report blocks about the party's stream (RFC 3550 §6.4.1, appendix A.3 and A.8).
 
 use super::compound::{Block, SenderInfo, middle};
+use super::extended::Delay;
+use super::write::LossSummary;
 use crate::time::{ClockRate, Micros};
 
 /// Packets that arrived from the party's source.
@@ -36,6 +38,10 @@ pub(super) struct ReceptionFold {
     received: u64,
     /// The SSRC of the latest sender report, the middle 32 bits of its NTP time, and its arrival.
     heard: Option<(u32, u32, Micros)>,
+    /// The same of the latest reference time (RFC 3611 §4.4).
+    reference: Option<(u32, u32, Micros)>,
+    /// What was lost between the last two blocks, and of which source.
+    summary: Option<(u32, LossSummary)>,
 }
 
 impl ReceptionFold {
@@ -44,11 +50,28 @@ impl ReceptionFold {
         self.heard = Some((info.ssrc, middle(info.ntp), now));
     }
 
+    /// Records a reference time of the party.
+    pub(super) fn reference_time(&mut self, now: Micros, ssrc: u32, middle: u32) {
+        self.reference = Some((ssrc, middle, now));
+    }
+
+    /// The answer to the party's latest reference time, for a report sent at `now`. Each is answered once.
+    pub(super) fn take_delay(&mut self, now: Micros) -> Option<Delay> {
+        let (ssrc, last_report, at) = self.reference.take()?;
+        Some(Delay { ssrc, last_report, delay: delay_since(now, at) })
+    }
+
+    /// What was lost between the last two blocks, and of which source.
+    pub(super) fn summary(&self) -> Option<(u32, LossSummary)> {
+        self.summary
+    }
+
     /// The block for a report sent at `now`; the next one counts from here.
     pub(super) fn block(&mut self, now: Micros, reception: &Reception) -> Block {
         if self.ssrc != Some(reception.ssrc) {
-            let heard = self.heard;
-            *self = ReceptionFold { ssrc: Some(reception.ssrc), heard, ..ReceptionFold::default() };
+            let ReceptionFold { heard, reference, .. } = *self;
+            *self =
+                ReceptionFold { ssrc: Some(reception.ssrc), heard, reference, ..ReceptionFold::default() };
         }
         let expected = reception.expected.saturating_sub(self.expected);
         let received = reception.received.saturating_sub(self.received);
@@ -59,6 +82,10 @@ impl ReceptionFold {
         self.expected = reception.expected;
         self.received = reception.received;
         self.highest = self.extended(reception);
+        let end = (self.highest as u16).wrapping_add(1);
+        let begin = end.wrapping_sub(u16::try_from(expected).unwrap_or(u16::MAX));
+        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+        self.summary = (expected > 0).then_some((reception.ssrc, LossSummary { begin, end, lost }));
         let (last_report, delay) = self
             .heard
             .filter(|(ssrc, ..)| *ssrc == reception.ssrc)

@@ -1,7 +1,8 @@
-//! Writes reports: sender or receiver report, at most one block, and the canonical name (RFC 3550 §6.1
-//! requires one in every compound).
+//! Writes reports: sender or receiver report, at most one block, the canonical name (RFC 3550 §6.1 requires one in
+//! every compound), and the extended report (RFC 3611) that a party asks for.
 
 use super::compound::{Block, SenderInfo};
+use super::extended::Delay;
 
 /// One compound datagram to write.
 #[derive(Clone, Copy, Debug)]
@@ -12,10 +13,43 @@ pub struct ReportWriter<'a> {
     pub sender: Option<SenderInfo>,
     /// What it has received.
     pub block: Option<&'a Block>,
+    /// Its extended report.
+    pub extended: ExtendedContent,
     /// Its canonical name (RFC 7022).
     pub cname: &'a [u8; CNAME_BYTES],
     /// Whether this is its last report, with a BYE (RFC 3550 §6.6).
     pub leaves: bool,
+}
+
+/// The blocks of an extended report; without any it is not written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtendedContent {
+    /// Our NTP time, for the party to answer (RFC 3611 §4.4).
+    pub reference_time: Option<u64>,
+    /// The answer to a reference time of the party (§4.5).
+    pub delay: Option<Delay>,
+    /// The source, and what of it was lost since the last report (§4.6).
+    pub summary: Option<(u32, LossSummary)>,
+}
+
+/// What was lost of a source in a stretch of its sequence numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossSummary {
+    /// The first number.
+    pub begin: u16,
+    /// The number after the last.
+    pub end: u16,
+    /// Packets lost.
+    pub lost: u32,
+}
+
+impl ExtendedContent {
+    /// Its length in words of 32 bits, without the header.
+    fn words(&self) -> u32 {
+        let blocks =
+            [(self.reference_time.is_some(), 3), (self.delay.is_some(), 4), (self.summary.is_some(), 10)];
+        blocks.into_iter().filter(|(has, _)| *has).map(|(_, words)| words).sum()
+    }
 }
 
 impl ReportWriter<'_> {
@@ -46,12 +80,39 @@ impl ReportWriter<'_> {
         cursor.bytes(&[1, CNAME_BYTES as u8]);
         cursor.bytes(self.cname);
         cursor.bytes(&[0, 0]);
+        self.write_extended(&mut cursor);
         if self.leaves {
             cursor.word(0x81cb_0001);
             cursor.word(self.ssrc);
         }
         let Cursor { buffer, len } = cursor;
         buffer.get(..len).unwrap_or_default()
+    }
+
+    fn write_extended(&self, cursor: &mut Cursor<'_>) {
+        let words = self.extended.words();
+        if words == 0 {
+            return;
+        }
+        cursor.word(0x80cf_0000 | (words + 1));
+        cursor.word(self.ssrc);
+        if let Some(ntp) = self.extended.reference_time {
+            for word in [0x0400_0002, (ntp >> 32) as u32, ntp as u32] {
+                cursor.word(word);
+            }
+        }
+        if let Some(Delay { ssrc, last_report, delay }) = self.extended.delay {
+            for word in [0x0500_0003, ssrc, last_report, delay] {
+                cursor.word(word);
+            }
+        }
+        if let Some((ssrc, summary)) = self.extended.summary {
+            let numbers = u32::from(summary.begin) << 16 | u32::from(summary.end);
+            // The flag says that only the loss is reported.
+            for word in [0x0680_0009, ssrc, numbers, summary.lost, 0, 0, 0, 0, 0, 0] {
+                cursor.word(word);
+            }
+        }
     }
 }
 
@@ -76,5 +137,5 @@ impl Cursor<'_> {
 
 /// Length of our canonical names.
 pub const CNAME_BYTES: usize = 16;
-/// A sender report with one block, a chunk with a CNAME and its end, and a BYE.
-pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28 + 8;
+/// A sender report with one block, a chunk with a CNAME and its end, an extended report with all blocks, and a BYE.
+pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28 + 8 + 12 + 16 + 40 + 8;

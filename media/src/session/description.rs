@@ -63,8 +63,19 @@ pub struct Description {
     pub own_advertised: Option<IpAddr>,
     /// Which sources may become the party's; `None` uses the session's configuration.
     pub strict_source: Option<StrictSource>,
+    /// The extended reports that the party wants beside ours.
+    pub xr: XrReports,
     /// Whether the leg carries UDPTL (fax) in place of RTP; no audio is expected then, and `payloads` is not used.
     pub udptl: bool,
+}
+
+/// Extended reports (RFC 3611) beside our own reports to a party.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XrReports {
+    /// Our reference time in receiver reports (§4.4), and answers to those of the party (§4.5).
+    pub round_trip: bool,
+    /// A statistics summary of the party's stream (§4.6), with its loss.
+    pub summary: bool,
 }
 
 /// Which sources of RTP may become the party's.

@@ -21,6 +21,7 @@ mod candidate;
 mod clock;
 mod closing;
 mod description;
+mod extended;
 mod foreign;
 mod input;
 mod machine;
@@ -35,7 +36,7 @@ mod state;
 pub(crate) mod udptl;
 mod watch;
 
-pub use description::{Description, Payload, SessionConfig, StrictSource};
+pub use description::{Description, Payload, SessionConfig, StrictSource, XrReports};
 pub use foreign::Foreign;
 pub use input::{Disposition, Input, Output, Reason};
 pub use machine::Session;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::bytes::{Cursor, put_address, put_bytes, put_ip, put_varint};
-use crate::session::{Description, Payload, PayloadKind, StrictSource};
+use crate::session::{Description, Payload, PayloadKind, StrictSource, XrReports};
 use crate::time::ClockRate;
 
 /// Appends `description`; an absent field costs one bit.
@@ -22,6 +22,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         signalling,
         own_advertised,
         strict_source,
+        xr,
         udptl,
     } = description;
     let rule = strict_source.map_or(0, rule_bits);
@@ -40,6 +41,8 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         rule & 1 != 0,
         rule & 2 != 0,
         *udptl,
+        xr.round_trip,
+        xr.summary,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -94,6 +97,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         signalling,
         own_advertised,
         strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
+        xr: XrReports { round_trip: flag(14), summary: flag(15) },
         udptl: flag(13),
     })
 }
@@ -150,7 +154,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 14;
+const FLAGS: u32 = 16;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -185,6 +189,7 @@ mod tests {
             signalling: "192.0.2.1".parse().ok(),
             own_advertised: "2001:db8::2".parse().ok(),
             strict_source: Some(StrictSource::Sdp),
+            xr: XrReports { round_trip: true, summary: true },
             udptl: true,
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];

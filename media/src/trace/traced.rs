@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::head::TraceHead;
 use super::record::Record;
 use super::writer::{TraceSink, TraceWriter};
-use crate::rtcp::Block;
+use crate::rtcp::{Block, ExtendedContent};
 use crate::rtp::{Datagram, Packet};
 use crate::session::udptl;
 use crate::session::{Description, Disposition, Input, Output, Reason, Report, Session};
@@ -149,6 +149,11 @@ impl TracedSession {
     /// See [`Session::report_block`]: its content is sent as RTCP, and it does not affect the report.
     pub fn report_block(&mut self, now: Micros) -> Option<Block> {
         self.session.report_block(now)
+    }
+
+    /// See [`Session::report_extended`]: its content is sent as RTCP too.
+    pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
+        self.session.report_extended(now)
     }
 
     /// See [`Session::close`]; the trace ends too.

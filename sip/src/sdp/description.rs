@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::{Codec, Crypto, T38, Webrtc};
+use crate::sdp::{Codec, Crypto, T38, Webrtc, XrWish};
 use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
@@ -99,6 +99,8 @@ pub struct Media {
     pub rtcp: Option<Box<Rtcp>>,
     /// `a=rtcp-mux` (RFC 5761).
     pub rtcp_mux: bool,
+    /// `a=rtcp-xr` (RFC 3611 §5.1).
+    pub xr: XrWish,
     /// The lines of `a=crypto` that we could accept, in order (RFC 4568).
     pub crypto: Vec<Crypto>,
     /// ICE and DTLS. Boxed, because only browsers have them.
@@ -122,6 +124,7 @@ impl Media {
             maxptime_ms: None,
             rtcp: None,
             rtcp_mux: false,
+            xr: XrWish::default(),
             crypto: Vec::new(),
             webrtc: None,
             t38: None,

@@ -18,6 +18,7 @@ mod rewrite;
 mod srtp;
 mod t38;
 mod webrtc;
+mod xr;
 
 pub use codec::{Codec, CodecPolicy, OWN};
 pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
@@ -29,6 +30,7 @@ pub use rewrite::{answer, answer_to, offer, offer_from};
 pub use srtp::{KeySeed, SrtpRule};
 pub use t38::T38;
 pub use webrtc::{DtlsTransport, Fingerprint, IceCredentials, Setup, Webrtc, WebrtcTerms};
+pub use xr::XrWish;
 
 #[cfg(test)]
 mod tests;

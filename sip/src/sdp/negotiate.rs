@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, T38, WebrtcTerms};
+use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, T38, WebrtcTerms, XrWish};
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -65,6 +65,8 @@ pub struct Negotiated {
     pub srtp: Option<Box<SrtpTerms>>,
     /// ICE and DTLS; the keys of SRTP follow from the handshake.
     pub webrtc: Option<Box<WebrtcTerms>>,
+    /// The extended reports that the party wants.
+    pub xr: XrWish,
     /// The party's lines of T.38, when the leg carries UDPTL in place of RTP; `payloads` is then empty.
     pub t38: Option<Box<T38>>,
 }
@@ -121,6 +123,7 @@ impl Negotiated {
             own_maxptime_ms: our_media.maxptime_ms,
             srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
             webrtc: if rtcp_mux { webrtc_terms(our_media, their_media, role) } else { None },
+            xr: their_media.xr,
             t38: None,
         })
     }
@@ -156,6 +159,7 @@ impl Negotiated {
             own_maxptime_ms: None,
             srtp: None,
             webrtc: None,
+            xr: XrWish::default(),
             t38: their_media.t38.clone(),
         })
     }

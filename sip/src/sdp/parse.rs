@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::sdp::description::is_rtp;
 use crate::sdp::{
     Address, Codec, Crypto, Direction, DtlsTransport, Fingerprint, IceCredentials, Media, MediaKind, Origin,
-    Rtcp, SessionDescription, Setup, T38, Webrtc,
+    Rtcp, SessionDescription, Setup, T38, Webrtc, XrWish,
 };
 
 /// The longest body that is read, in bytes.
@@ -186,6 +186,9 @@ fn media(
         ptime_ms: milliseconds(value(attributes, "ptime")),
         maxptime_ms: milliseconds(value(attributes, "maxptime")),
         rtcp: value(attributes, "rtcp").and_then(rtcp).map(Box::new),
+        xr: value(attributes, "rtcp-xr")
+            .or_else(|| value(session, "rtcp-xr"))
+            .map_or_else(XrWish::default, XrWish::parse),
         rtcp_mux: attributes.iter().any(|a| a.attribute == "rtcp-mux"),
         crypto: if is_rtp {
             values(attributes, "crypto").filter_map(Crypto::parse).take(CRYPTO_MAX).collect()
@@ -367,6 +370,9 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
     }
     if media.rtcp_mux {
         f.write_str("a=rtcp-mux\r\n")?;
+    }
+    if media.xr.round_trip {
+        f.write_str("a=rtcp-xr:rcvr-rtt=all\r\n")?;
     }
     if let Some(webrtc) = &media.webrtc {
         write!(f, "{webrtc}")?;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::sdp::{Codec, CodecPolicy, Direction, Media, NegotiationError, SessionDescription};
+use crate::sdp::{Codec, CodecPolicy, Direction, Media, NegotiationError, SessionDescription, XrWish};
 
 /// Our own offer: one audio section at `local` with these codecs.
 pub fn offer(local: SocketAddr, codecs: Vec<Codec>, direction: Direction) -> SessionDescription {
@@ -104,6 +104,8 @@ fn answer_with(
         codecs: with_audio(wish.codecs)?,
         direction: wish.direction.answering(offered.direction_of(audio)),
         rtcp_mux: audio.rtcp_mux,
+        // Both sides take part in the measurement (RFC 3611 §5.2). We want no other report.
+        xr: XrWish { round_trip: audio.xr.round_trip, summary: false },
         ..Media { codecs: Vec::new(), ..wish }
     };
     Ok(answer_at(offered, local, place, accepted))

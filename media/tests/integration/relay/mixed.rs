@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use sidetone_media::codec::{Codec, Decoder, Encoder};
 use sidetone_media::mix::{FrameSink, MixCommand, MixId, SeatCommand};
+use sidetone_media::session::XrReports;
 use sidetone_media::time::Micros;
 
 use super::moves::pcmu_seat;
@@ -246,6 +247,48 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
     let _ = close(&relay, member.port.id);
     let goodbye = std::iter::repeat_with(|| receive(&member.phone.rtcp).0).find(|packet| has_bye(packet));
     assert!(goodbye.is_some(), "the reports end with the leg (RFC 3550 §6.6)");
+}
+
+/// RFC 3611: a party that asks for it gets the answer to its reference time and what was lost, beside the first report.
+#[test]
+fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
+    let relay = start();
+    let mut member = Member::join(&relay, 1, 2);
+    let wish = XrReports { round_trip: true, summary: true };
+    describe(&relay, member.port, Description { xr: wish, ..description(&member.phone) });
+    let ssrc = member.phone.ssrc.to_be_bytes();
+    let rtcp = member.phone.rtcp.try_clone().unwrap();
+    let waiting = std::thread::spawn(move || receive(&rtcp));
+    let mut turns = 0;
+    while !waiting.is_finished() {
+        member.say();
+        let _ = member.hear(1_000.0);
+        turns += 1;
+        match turns {
+            10 => member.phone.seq += 3,
+            20 => {
+                let mut request = receiver_report(member.phone.ssrc);
+                request.extend([0x80, 207, 0, 4]);
+                request.extend(ssrc);
+                request.extend([4, 0, 0, 2, 0, 0, 1, 2, 3, 4, 0, 0]);
+                member.phone.rtcp.send_to(&request, member.port.rtcp).unwrap();
+            }
+            _ => {}
+        }
+    }
+    let (report, _) = waiting.join().unwrap();
+    // Sender report with a block, canonical name, then the extended report.
+    let extended = &report[80..];
+    assert_eq!(extended[..4], [0x80, 207, 0, 15]);
+    assert_eq!(extended[4..8], report[4..8]);
+    assert_eq!((&extended[8..12], &extended[12..16]), (&[5, 0, 0, 3][..], &ssrc[..]));
+    assert_eq!(extended[16..20], [1, 2, 3, 4]);
+    let delay = u32::from_be_bytes(extended[20..24].try_into().unwrap());
+    assert!((1..65_536 * 90).contains(&delay), "{delay}");
+    assert_eq!((&extended[24..28], &extended[28..32]), (&[6, 0x80, 0, 9][..], &ssrc[..]));
+    assert_eq!(extended[36..40], [0, 0, 0, 3], "three were lost");
+    assert_eq!(extended.len(), 64);
+    let _ = close(&relay, member.port.id);
 }
 
 /// Whether a compound packet holds a BYE.

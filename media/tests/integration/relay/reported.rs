@@ -16,6 +16,7 @@ fn report(sender: SenderInfo, block: Option<Block>) -> Vec<u8> {
         ssrc: sender.ssrc,
         sender: Some(sender),
         block: block.as_ref(),
+        extended: sidetone_media::rtcp::ExtendedContent::default(),
         cname: &CNAME,
         leaves: false,
     };

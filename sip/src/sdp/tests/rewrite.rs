@@ -373,3 +373,18 @@ proptest! {
         }
     }
 }
+
+/// RFC 3611 §5.2: a party that measures round trips takes part on both sides; other blocks are its own wish.
+#[test]
+fn an_answer_repeats_round_trips_and_no_other_extended_report() {
+    for (value, echo, xr) in [
+        ("rcvr-rtt=all:100 stat-summary=loss,dup", true, XrWish { round_trip: true, summary: true }),
+        ("voip-metrics", false, XrWish::default()),
+    ] {
+        let offered = parse(&format!("m=audio 4000 RTP/AVP 0\na=rtcp-xr:{value}"));
+        let ours = answer(&offered, local(), &CodecPolicy::ANY, Direction::SendRecv).unwrap();
+        assert_eq!(ours.to_string().contains("\r\na=rtcp-xr:rcvr-rtt=all\r\n"), echo, "{ours}");
+        assert!(!ours.to_string().contains("summary"), "{ours}");
+        assert_eq!(Negotiated::new(&offered, &ours, Role::Answerer).unwrap().xr, xr);
+    }
+}

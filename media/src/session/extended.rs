@@ -1,0 +1,85 @@
+//! The extended RTCP reports (RFC 3611) that the party of a leg wants beside ours.
+
+use crate::rtcp::ExtendedContent;
+use crate::session::{Session, XrReports};
+use crate::time::Micros;
+
+impl Session {
+    /// The extended report that the party wants beside the block that was asked for last.
+    pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
+        let XrReports { round_trip, summary } = self.wanted_extended();
+        if !round_trip && !summary {
+            return ExtendedContent::default();
+        }
+        let content = self.state.rtcp.report_extended(now);
+        ExtendedContent {
+            delay: content.delay.filter(|_| round_trip),
+            summary: content.summary.filter(|_| summary),
+            ..content
+        }
+    }
+
+    /// Whether the party answers our reference times.
+    pub fn wants_reference_times(&self) -> bool {
+        self.wanted_extended().round_trip
+    }
+
+    fn wanted_extended(&self) -> XrReports {
+        self.state.description.as_ref().map(|description| description.xr).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtcp::{Delay, LossSummary};
+    use crate::session::{Description, Disposition, Payload, PayloadKind, SessionConfig};
+    use crate::time::ClockRate;
+
+    /// A party that asked for it gets the answer to its reference time once, and the loss since the last report.
+    #[test]
+    fn what_the_party_wants_is_reported() {
+        let source = ([192, 0, 2, 1], 4_000).into();
+        let wish = |round_trip, summary| Description {
+            remote: Some(source),
+            receive: true,
+            send: true,
+            payloads: vec![Payload {
+                number: 0,
+                kind: PayloadKind::Audio,
+                clock: ClockRate::HZ_8000,
+                bytes_per_ms: Some(8),
+                name: "PCMU".into(),
+            }],
+            xr: XrReports { round_trip, summary },
+            ..Description::default()
+        };
+        let delay = Some(Delay { ssrc: 9, last_report: 0x0102_0304, delay: 32_768 });
+        let lost = Some((9, LossSummary { begin: 1, end: 61, lost: 2 }));
+        for (round_trip, summary) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut session = Session::new(SessionConfig::default());
+            session.describe(Micros(0), wish(round_trip, summary));
+            for sequence in (1..61_u16).filter(|sequence| ![20, 21].contains(sequence)) {
+                let mut datagram = vec![0x80, 0];
+                datagram.extend(sequence.to_be_bytes());
+                datagram.extend((u32::from(sequence) * 160).to_be_bytes());
+                datagram.extend([0, 0, 0, 9]);
+                datagram.extend([0xd5; 160]);
+                let at = Micros(i64::from(sequence) * 20_000);
+                assert_eq!(session.receive(at, source, &datagram), Disposition::Relay);
+            }
+            // An empty receiver report, and an extended report with a reference time.
+            let rtcp = [
+                0x80, 201, 0, 1, 0, 0, 0, 9, 0x80, 207, 0, 4, 0, 0, 0, 9, 4, 0, 0, 2, 0, 0, 1, 2, 3, 4, 0, 0,
+            ];
+            session.receive_rtcp(Micros(1_500_000), ([192, 0, 2, 1], 4_001).into(), &rtcp);
+            session.report_block(Micros(2_000_000));
+            let content = session.report_extended(Micros(2_000_000));
+            assert_eq!(content.delay, delay.filter(|_| round_trip));
+            assert_eq!(content.summary, lost.filter(|_| summary));
+            assert_eq!(session.wants_reference_times(), round_trip);
+            session.report_block(Micros(7_000_000));
+            assert_eq!(session.report_extended(Micros(7_000_000)), ExtendedContent::default());
+        }
+    }
+}

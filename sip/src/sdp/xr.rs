@@ -1,0 +1,48 @@
+//! Extended RTCP reports that a party asks for (RFC 3611 §5).
+
+/// The extended reports that a party wants to get: what its `a=rtcp-xr` names, as far as we can send it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XrWish {
+    /// `rcvr-rtt`: our reference times as a receiver, and answers to its own.
+    pub round_trip: bool,
+    /// `stat-summary` with `loss`, or without a list of its parts.
+    pub summary: bool,
+}
+
+impl XrWish {
+    /// Reads the value of `a=rtcp-xr`; formats that we do not send are skipped.
+    pub(super) fn parse(value: &str) -> XrWish {
+        let mut wish = XrWish::default();
+        for format in value.split_ascii_whitespace() {
+            let (name, parts) = format.split_once('=').unwrap_or((format, ""));
+            match name {
+                "rcvr-rtt" => wish.round_trip = true,
+                "stat-summary" => {
+                    wish.summary = parts.is_empty() || parts.split(',').any(|part| part == "loss")
+                }
+                _ => {}
+            }
+        }
+        wish
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_can_send_is_read() {
+        let table = [
+            ("voip-metrics", false, false),
+            ("rcvr-rtt=all:10 voip-metrics", true, false),
+            ("pkt-loss-rle stat-summary=dup,loss,jitt", false, true),
+            ("stat-summary rcvr-rtt=sender", true, true),
+            ("stat-summary=jitt", false, false),
+            ("", false, false),
+        ];
+        for (value, round_trip, summary) in table {
+            assert_eq!(XrWish::parse(value), XrWish { round_trip, summary }, "{value}");
+        }
+    }
+}

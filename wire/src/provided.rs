@@ -198,4 +198,4 @@ pub(crate) const PAYLOAD: usize = HEAD_BYTES + NAME_BYTES + CONTROL_BYTES;
 pub(crate) const BUFFERS: u16 = 1_024;
 const HEAD_BYTES: usize = 16;
 const STRIDE: usize = PAYLOAD + DATAGRAM_BYTES_MAX;
-const _: () = assert!(STRIDE % 8 == 0 && BUFFERS.is_power_of_two());
+const _: () = assert!(STRIDE.is_multiple_of(8) && BUFFERS.is_power_of_two());

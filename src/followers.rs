@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sidetone_api::HttpServer;
+use sidetone_cluster::nats::{Member, PeerListener};
 use sidetone_media::net::Relay;
 use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
+use crate::cluster::{CopyWriter, LostCalls, SplitRoomWatch};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -28,6 +30,8 @@ pub struct Followers {
     pub calls: (CallbackSender, Arc<Load>, Arc<Relay>),
     /// The counters of the wall clock's watch.
     pub clock: Arc<ClockCounts>,
+    /// The member of a cluster; `None` for a node on its own.
+    pub cluster: Option<ClusterTasks>,
     /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
     /// The revisions of the directory and the rates that the switch has.
@@ -50,6 +54,41 @@ pub struct Followers {
     pub webhooks: Worker,
 }
 
+/// The tasks of a member of a cluster.
+pub struct ClusterTasks {
+    /// Writes and reads heartbeats.
+    pub member: Member,
+    /// Writes the entries of this node's calls.
+    pub copies: CopyWriter,
+    /// Records the calls of nodes that died.
+    pub lost_calls: LostCalls,
+    /// Finds rooms that are live at two nodes.
+    pub split_rooms: SplitRoomWatch,
+    /// Answers other nodes.
+    pub peers: PeerListener,
+}
+
+impl ClusterTasks {
+    fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> [Running; 5] {
+        let ClusterTasks { member, copies, lost_calls, split_rooms, peers } = self;
+        let stop = || stopped.clone();
+        [
+            supervisor
+                .keep(Task::Cluster, (member, stop()), |(member, stop)| Box::pin(member.run(stop.clone()))),
+            supervisor.keep(Task::CallCopies, (copies, stop()), |(copies, stop)| {
+                Box::pin(copies.run(stop.clone()))
+            }),
+            supervisor.keep(Task::LostCalls, (lost_calls, stop()), |(lost_calls, stop)| {
+                Box::pin(lost_calls.run(stop.clone()))
+            }),
+            supervisor.keep(Task::SplitRooms, (split_rooms, stop()), |(split_rooms, stop)| {
+                Box::pin(split_rooms.run(stop.clone()))
+            }),
+            supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
+        ]
+    }
+}
+
 impl Followers {
     /// Starts every task; each ends once `stopped` turns true.
     pub fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
@@ -59,7 +98,7 @@ impl Followers {
         let (callbacks, load, relay) = self.calls;
         let (callbacks, load) = ((callbacks, stop()), (load, relay, stop()));
         let registrations = (self.registrations, handle.clone(), stop());
-        vec![
+        let mut tasks = vec![
             supervisor.keep(Task::CallCallbacks, callbacks, |(callbacks, stop)| {
                 Box::pin(callbacks.run(stop.clone()))
             }),
@@ -96,7 +135,9 @@ impl Followers {
             supervisor.keep(Task::Webhooks, (webhooks, stop()), |(webhooks, stop)| {
                 Box::pin(webhooks.run(stop.clone()))
             }),
-        ]
+        ];
+        tasks.extend(self.cluster.into_iter().flat_map(|cluster| cluster.start(supervisor, stopped)));
+        tasks
     }
 }
 

@@ -9,6 +9,7 @@ pub mod call_requests;
 pub mod cdr;
 pub mod cli;
 pub mod clock;
+pub mod cluster;
 pub mod conference_audio;
 pub mod conference_history;
 pub mod config;

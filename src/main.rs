@@ -33,8 +33,12 @@ enum Command {
     DeadLetters(cli::dead_letters::DeadLettersArgs),
     /// Place real calls between built-in phones on a throw-away engine, and show their records.
     Demo(cli::demo::DemoArgs),
+    /// Let a node of the cluster take no new calls, and stop when the last one has ended.
+    Drain(cli::drain::DrainArgs),
     /// Write the manual pages of this program.
     Man(cli::man::ManArgs),
+    /// List the nodes of the cluster: which are there, their load, calls, rooms and phones.
+    Nodes(cli::nodes::NodesArgs),
     /// Run a command-line phone: register, call, answer, show and acknowledge notes; interactive or scripted.
     Phone(cli::phone::PhoneArgs),
     /// Run the engine: SIP, RTP and the HTTP API.
@@ -59,12 +63,16 @@ fn main() -> ExitCode {
         LogFormat::Json => Format::Json,
         LogFormat::Text => Format::Text,
     };
-    let is_for_people = matches!(command, Command::Demo(_) | Command::Phone(_) | Command::Top(_));
+    let is_for_people = matches!(
+        command,
+        Command::Demo(_) | Command::Drain(_) | Command::Nodes(_) | Command::Phone(_) | Command::Top(_)
+    );
     let level = match command {
         _ if is_for_people => "error",
         // The output of a tap is for people as well, and includes its calls.
         Command::Tap(_) => "info,netring=error,sidetone_api=warn",
-        _ => "info",
+        // What the client of NATS reports is reported by the member of the cluster, once.
+        _ => "info,async_nats=warn",
     };
     let log = Log::start(format, level);
     match command {
@@ -75,7 +83,9 @@ fn main() -> ExitCode {
         Command::Completions(args) => cli::completions::run(&args, Cli::command()),
         Command::DeadLetters(args) => cli::dead_letters::run(&args),
         Command::Demo(args) => cli::demo::run(&args),
+        Command::Drain(args) => cli::drain::run(&args),
         Command::Man(args) => cli::man::run(&args, Cli::command()),
+        Command::Nodes(args) => cli::nodes::run(&args),
         Command::Phone(args) => cli::phone::run(&args),
         Command::Serve(args) => cli::serve::run(&args, &log),
         Command::Tap(args) => cli::tap::run(&args, &log),

@@ -19,6 +19,7 @@ use crate::call_info;
 use crate::call_requests::CallbackCounters;
 use crate::cdr::journal::Journal;
 use crate::clock::{ClockCounts, instant};
+use crate::cluster::ClusterMember;
 use crate::conference_history::HistoryCounters;
 use crate::dead_letters::DeadLetters;
 use crate::driver::Handle;
@@ -80,6 +81,8 @@ pub struct EngineMetrics {
     pub supervisor: Supervisor,
     /// Jumps of the wall clock.
     pub clock: Arc<ClockCounts>,
+    /// The member of a cluster; `None` for a node on its own.
+    pub cluster: Option<ClusterMember>,
 }
 
 impl Metrics for EngineMetrics {
@@ -111,6 +114,7 @@ impl Metrics for EngineMetrics {
                 (Task::Webhooks, self.webhooks.panics.load(Ordering::Relaxed)),
             ]));
             families.extend(self.clock.families());
+            families.extend(self.cluster.iter().flat_map(ClusterMember::families));
             families.extend(disk(&self.journal));
             families.extend(process());
             Ok(families)

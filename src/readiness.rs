@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sidetone_model::ports::Readiness;
 
 use crate::cdr::journal::Journal;
+use crate::cluster::ClusterMember;
 use crate::driver::Handle;
 use crate::supervise::{Supervisor, Task};
 
@@ -21,6 +22,8 @@ pub struct EngineReadiness {
     pub supervisor: Supervisor,
     /// Whether the last query of the database failed.
     pub database_away: Arc<AtomicBool>,
+    /// The member of a cluster; `None` for a node on its own.
+    pub cluster: Option<ClusterMember>,
 }
 
 impl Readiness for EngineReadiness {
@@ -38,13 +41,15 @@ impl Readiness for EngineReadiness {
             unready.push(format!("{}: the switch has stopped, its sockets are closed", Task::Sip.as_str()));
         }
         unready.extend(self.supervisor.troubles());
+        unready.extend(self.cluster.as_ref().and_then(ClusterMember::unready));
         unready
     }
 
-    /// Calls continue without the database, so this does not make the node unready.
+    /// Calls continue without the database and without the other nodes, so this does not make the node unready.
     fn degraded(&self) -> Vec<String> {
         let is_away = self.database_away.load(Ordering::Relaxed);
         let words = "database: it does not answer, call records wait in the journal".to_owned();
-        is_away.then_some(words).into_iter().collect()
+        let cluster = self.cluster.iter().flat_map(ClusterMember::degraded);
+        is_away.then_some(words).into_iter().chain(cluster).collect()
     }
 }

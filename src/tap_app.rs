@@ -145,6 +145,8 @@ async fn ports(
         recordings: None,
         registrations: None,
         signalling: None,
+        nodes: None,
+        peers: None,
         trunk_statuses: None,
         room_history: None,
         rooms: None,

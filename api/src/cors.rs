@@ -54,6 +54,6 @@ const REQUEST_HEADERS: &str = "authorization, content-type, idempotency-key, if-
                                if-range, last-event-id, range, x-request-id";
 const EXPOSED: &str = "accept-ranges, content-disposition, content-range, deprecation, etag, \
                        idempotency-replayed, link, location, retry-after, sunset, x-ratelimit-limit, \
-                       x-ratelimit-remaining, x-ratelimit-reset, x-request-id";
+                       x-ratelimit-remaining, x-ratelimit-reset, x-request-id, x-sidetone-missing";
 /// How long a browser may keep the answer to a preflight: a change of the origins is known after ten minutes.
 const MAX_AGE_S: &str = "600";

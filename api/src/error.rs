@@ -180,6 +180,15 @@ impl ApiError {
         }
     }
 
+    /// The answer of another node is longer than what nodes pass to each other.
+    pub(crate) fn too_long_for_peers() -> Self {
+        Self::new(
+            StatusCode::BAD_GATEWAY,
+            "other_node",
+            "the answer is too long to pass between nodes: ask the node that has it, whose URL is in GET /nodes".to_owned(),
+        )
+    }
+
     /// The limit of connections is reached, in total or for the address.
     pub(crate) fn too_many_connections() -> Self {
         Self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sidetone_model::ai_price::AiPrices;
 use sidetone_model::call_recording::CallRecordings;
 use sidetone_model::call_request::CallRequests;
+use sidetone_model::cluster::{Nodes, Peers};
 use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
 use sidetone_model::extension::Extensions;
@@ -74,12 +75,16 @@ pub struct Ports {
     pub live_rooms: Option<Arc<dyn LiveRooms>>,
     /// The counters of the other parts, for `/metrics`.
     pub metrics: Arc<dyn Metrics>,
+    /// The nodes of the installation.
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// Notes to phones.
     pub notes: Option<Arc<dyn Notes>>,
     /// The rules for URLs that organisations have requested.
     pub outgoing_urls: Option<Arc<dyn OutgoingUrls>>,
     /// The login of users, and what they manage.
     pub panel: Option<Arc<Panel>>,
+    /// The other nodes of the cluster; `None` for a node on its own.
+    pub peers: Option<Arc<dyn Peers>>,
     /// The organisations' own prompts.
     pub prompts: Option<Arc<dyn Prompts>>,
     /// Prices and conversion rates.
@@ -125,9 +130,11 @@ impl Ports {
             live_quality: None,
             live_rooms: None,
             metrics: Arc::new(Nowhere),
+            nodes: None,
             notes: None,
             outgoing_urls: None,
             panel: None,
+            peers: None,
             prompts: None,
             rates: None,
             readiness,

@@ -43,12 +43,12 @@ use crate::routes::{
     ai_prices, auth as login, call_conference, call_operations, call_parking, call_prompts, call_quality,
     call_recordings, call_requests, call_signalling, call_trace, calls, cdr_export, cdrs,
     conference_controls, conference_member_controls, conference_people, conference_rooms, conference_sounds,
-    conferences, conversation_list, conversations, docs, events, extensions, health, message_waiting, notes,
-    numbers, openapi as reference, organisations, prompts, rates, recordings, registrations, room_meetings,
-    room_sessions, spoken_names, start, totals, trunks, verdict_counts,
+    conferences, conversation_list, conversations, docs, events, extensions, health, message_waiting, nodes,
+    notes, numbers, openapi as reference, organisations, prompts, rates, recordings, registrations,
+    room_meetings, room_sessions, spoken_names, start, totals, trunks, verdict_counts,
 };
 use crate::state::ApiState;
-use crate::{arrival, auth, compression, cors, idempotency};
+use crate::{arrival, auth, compression, cors, idempotency, peers};
 
 /// All routes, with these ports.
 pub fn router(state: ApiState) -> Router {
@@ -57,6 +57,7 @@ pub fn router(state: ApiState) -> Router {
     let catch_panic = CatchPanicLayer::custom(move |panic| panicked(&http, panic));
     let v1 = Router::from(v1())
         .fallback(nothing_here)
+        .layer(from_fn_with_state(state.clone(), peers::route))
         .layer(catch_panic.clone())
         .layer(from_fn_with_state(state.clone(), auth::act))
         .layer(from_fn_with_state(state.clone(), idempotency::once))
@@ -136,6 +137,7 @@ fn v1() -> OpenApiRouter<ApiState> {
         .routes(routes!(login::log_in))
         .routes(routes!(login::log_out))
         .routes(routes!(login::me))
+        .routes(routes!(nodes::list))
         .routes(routes!(notes::of_call))
         .routes(routes!(notes::of_extension))
         .routes(routes!(notes::of_room))

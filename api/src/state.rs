@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use sidetone_model::ai_price::AiPrices;
 use sidetone_model::call_recording::CallRecordings;
 use sidetone_model::call_request::CallRequests;
+use sidetone_model::cluster::Nodes;
 use sidetone_model::conversation::Conversations;
 use sidetone_model::event::EventStreams;
 use sidetone_model::ids::RoomId;
@@ -115,6 +116,11 @@ impl ApiState {
     /// Returns the registrations of phones.
     pub(crate) fn registrations(&self) -> Result<&dyn PhoneRegistrations, ApiError> {
         self.registrations.as_deref().ok_or_else(|| ApiError::not_found("this process registers no phones"))
+    }
+
+    /// Returns the nodes of the installation.
+    pub(crate) fn nodes(&self) -> Result<&dyn Nodes, ApiError> {
+        self.nodes.as_deref().ok_or_else(|| ApiError::not_found("this process is no node of a switch"))
     }
 
     /// Returns the state of trunks at the switch.

@@ -13,6 +13,7 @@ pub mod call_prompt;
 pub mod call_recording;
 pub mod call_request;
 pub mod cdr;
+pub mod cluster;
 pub mod conversation;
 pub mod csv;
 pub mod cursor;

@@ -18,7 +18,7 @@ use sidetone_sip::transport::BindError;
 use sidetone_store::{Store, StoreError};
 use sidetone_switch::machine::Settings;
 use sidetone_switch::queries::PhonesOnCall;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -28,6 +28,7 @@ use crate::accounts::hash::HashError;
 use crate::call_recordings::CallRecordingEnds;
 use crate::cdr::journal::{Journal, JournalError};
 use crate::clock::wall_clock;
+use crate::cluster::ClusterStart;
 use crate::conference_history::HistoryTasks;
 use crate::config::{Config, Sip};
 use crate::driver::{Handle, Request};
@@ -64,6 +65,7 @@ pub struct Engine {
     pub(super) bus: Bus,
     pub(super) callbacks: Running,
     pub(super) stop: watch::Sender<bool>,
+    pub(super) drain: Arc<Notify>,
     pub(super) draining: Arc<AtomicBool>,
     pub(super) relay: Arc<Relay>,
     pub(super) recorder: Recorder,
@@ -96,6 +98,9 @@ pub(super) struct Recorded {
 /// Why the engine cannot start; one line with the cause and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The node cannot join its cluster.
+    #[error("{0}")]
+    Cluster(#[from] ClusterStart),
     /// The HTTP address cannot be bound.
     #[error("[http] listen {address}: {source}; {}", process::bind_advice(source, address.port()))]
     Http {
@@ -149,6 +154,11 @@ impl Engine {
             tracing::error!("the journal did not take the last records in time");
         }
         task
+    }
+
+    /// Completes when an operator asks the node to drain, over the cluster. The process has to stop the engine then.
+    pub async fn drain_requested(&self) {
+        self.drain.notified().await;
     }
 
     /// The addresses for SIP over connections of this transport.

@@ -1,6 +1,7 @@
 //! The composition root: the one place that knows every part and puts the engine together.
 
 mod certificates;
+mod clustering;
 mod engine;
 mod ports;
 mod senders;

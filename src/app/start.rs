@@ -22,6 +22,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::certificates::{http_server, open_tls};
+use super::clustering::ClusterPart;
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
 use super::ports::{directory_ports, panel, rate_ports, room_history, rooms};
 use super::senders::Senders;
@@ -29,10 +30,12 @@ use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
 use crate::call_recordings::{self, CallRecordingEnds, CallRecordingService};
 use crate::call_requests::{CallRequestService, CallbackCounters, CallbackSender};
+use crate::cdr::copies::CallCopies;
 use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::writer::CdrWriter;
 use crate::clock::{Clock, ClockCounts, instant, steady_clock, wall_clock};
+use crate::cluster::{FigureSource, Joining};
 use crate::conference_audio::{ENDED_LEN_MAX, NodeAudio, pass_on_recordings};
 use crate::conference_history::HistoryTasks;
 use crate::config::{Config, Transport};
@@ -69,6 +72,7 @@ struct Base<'c> {
     node: NodeId,
     letters: DeadLetters,
     load: Arc<Load>,
+    joining: Option<Joining>,
     tls: TlsStore,
     stopped: watch::Receiver<bool>,
 }
@@ -124,6 +128,8 @@ struct Reported {
     callbacks: Arc<CallbackCounters>,
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
+    /// Told when an operator asks the node to drain.
+    drain: Arc<Notify>,
     draining: Arc<AtomicBool>,
 }
 
@@ -148,24 +154,20 @@ impl Engine {
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
         let followed = caught_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
+        let cluster = base.cluster(&handle, &reported, (&sip, &sip_connections, listeners.http_address));
         let playback = audio.playback(&base);
-        let served = Served {
-            handle: &handle,
-            relay: &relay,
-            journal: &journal,
-            tcp,
-            kept_signalling: &kept.0,
-            audio: &audio,
-            writers: &writers,
-            senders: &senders,
-            reported: &reported,
-            playback: &playback,
-        };
+        let served = Served::new(
+            (&handle, &relay, &journal, tcp, &kept.0),
+            (&audio, &writers, &senders),
+            (&reported, &playback, &cluster),
+        );
         let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
+        let cluster = cluster.into_tasks((base.node, &handle), &state, &reported.drain);
         let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
         let followers = Followers {
             calls: base.calls(&outbound, reported.callbacks, &relay),
             clock: reported.clock,
+            cluster,
             database_away: reported.database_away,
             directory: revisions,
             events: (senders.events.clone(), senders.listener),
@@ -192,6 +194,7 @@ impl Engine {
             callbacks: writers.callbacks,
             switch: handle,
             stop,
+            drain: reported.drain,
             draining: reported.draining,
             relay,
             recorder: audio.recorder,
@@ -264,13 +267,36 @@ impl<'c> Base<'c> {
         let tls = open_tls(config)?;
         let store = Store::open(&config.database).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
+        // Before anything is done under this node's id.
+        let joining = match &config.cluster {
+            Some(settings) => Some(Joining::new(settings, &config.node.name, node).await?),
+            None => None,
+        };
         let interrupted = store.end_interrupted_requests(node, wall_clock()).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "call requests of an earlier run were not finished; they failed");
         }
         let letters = DeadLetters::below(&config.node.data_dir);
         let load = Load::new(config.node.busy, instant());
-        Ok(Self { config, rng, supervisor, store, node, letters, load, tls, stopped })
+        Ok(Self { config, rng, supervisor, store, node, letters, load, joining, tls, stopped })
+    }
+
+    /// Where the journal and the writer of records send what other nodes of a cluster need; `None` without a cluster.
+    fn copies(&self) -> Option<CallCopies> {
+        self.joining.as_ref().map(|joining| joining.copies.clone())
+    }
+
+    /// The node as a member of its cluster, or on its own; its tasks do not run yet.
+    fn cluster(
+        &mut self,
+        switch: &Handle,
+        reported: &Reported,
+        addresses: (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
+    ) -> ClusterPart {
+        let figures =
+            FigureSource::new(switch.clone(), Arc::clone(&self.load), Arc::clone(&reported.draining));
+        let joining = self.joining.take();
+        ClusterPart::new(self.config, (self.node, &self.store, switch), joining, figures, addresses)
     }
 
     /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and
@@ -343,7 +369,7 @@ fn open_journal(base: &Base<'_>, tariffs: &Arc<Tariffs>) -> Result<(Journal, Jou
             "the journal of an earlier run was replayed; its answered calls ended with CRASH"
         );
     }
-    Ok((journal, reader))
+    Ok((journal.copying(base.copies()), reader))
 }
 
 impl Signalling {
@@ -505,7 +531,8 @@ impl Writers {
             records: CdrWriter::new(reader)
                 .with_events(call_events)
                 .telling(draws)
-                .with_letters(letters.clone()),
+                .with_letters(letters.clone())
+                .copying(base.copies()),
         };
         Ok((driver, writers))
     }
@@ -523,6 +550,36 @@ struct Served<'p> {
     senders: &'p Senders,
     reported: &'p Reported,
     playback: &'p Playback,
+    cluster: &'p ClusterPart,
+}
+
+impl<'p> Served<'p> {
+    /// The switch, the tasks that store what it reports, and what other parts share.
+    fn new(
+        (handle, relay, journal, tcp, kept_signalling): (
+            &'p Handle,
+            &'p Arc<Relay>,
+            &'p Journal,
+            TcpSender,
+            &'p KeptSignalling,
+        ),
+        (audio, writers, senders): (&'p Audio, &'p Writers, &'p Senders),
+        (reported, playback, cluster): (&'p Reported, &'p Playback, &'p ClusterPart),
+    ) -> Self {
+        Served {
+            handle,
+            relay,
+            journal,
+            tcp,
+            kept_signalling,
+            audio,
+            writers,
+            senders,
+            reported,
+            playback,
+            cluster,
+        }
+    }
 }
 
 impl Served<'_> {
@@ -567,6 +624,8 @@ impl Served<'_> {
             stored_quality: Some(store.clone()),
             tenants: store,
             webhooks: Some(self.senders.webhook_service.clone()),
+            nodes: Some(Arc::clone(&self.cluster.nodes)),
+            peers: self.cluster.peers.clone(),
             metrics: Arc::new(self.metrics(base)),
         })
     }
@@ -605,6 +664,7 @@ impl Served<'_> {
             draining: Arc::clone(&self.reported.draining),
             supervisor: base.supervisor.clone(),
             database_away: Arc::clone(&self.reported.database_away),
+            cluster: self.cluster.member.clone(),
         }
     }
 
@@ -632,6 +692,7 @@ impl Served<'_> {
             callbacks: Arc::clone(&self.reported.callbacks),
             supervisor: base.supervisor.clone(),
             clock: Arc::clone(&self.reported.clock),
+            cluster: self.cluster.member.clone(),
         }
     }
 }

@@ -27,6 +27,7 @@ use sidetone_model::rating::Undrawn;
 use sidetone_model::time::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::cdr::copies::CallCopies;
 use crate::cdr::progress::{Mark, Progress, RESERVE_IN_USE, RESERVE_LEFT, SPACE_FREE};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::recent::Passed;
@@ -46,6 +47,7 @@ pub struct Journal {
     commands: Sender<Command>,
     progress: Arc<Progress>,
     clock: Option<SteadyClock>,
+    copies: Option<CallCopies>,
 }
 
 /// Options of a journal.
@@ -190,7 +192,14 @@ impl Journal {
         appender.look_at_the_disk();
         supervisor.vital_thread(Task::Journal, appender, Appender::run, Appender::rescue).map_err(failed)?;
         let reader = JournalReader::new(dir, Arc::clone(&progress), undrawn);
-        Ok((Self { commands, progress, clock }, reader, recovery))
+        Ok((Self { commands, progress, clock, copies: None }, reader, recovery))
+    }
+
+    /// Returns the journal that also passes what it takes to the other nodes of a cluster; clones made before do not.
+    #[must_use]
+    pub fn copying(mut self, copies: Option<CallCopies>) -> Self {
+        self.copies = copies;
+        self
     }
 
     /// Records that a call was answered; `record` contains what is known of it, without an end.
@@ -200,7 +209,10 @@ impl Journal {
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn answered(&self, record: Cdr) -> Result<Committed, JournalFull> {
+    pub fn answered(&self, mut record: Cdr) -> Result<Committed, JournalFull> {
+        if let Some(copies) = &self.copies {
+            copies.answered(&mut record);
+        }
         self.send(Record::Answered(Box::new(record), self.steady()))
     }
 
@@ -225,7 +237,10 @@ impl Journal {
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn ended(&self, record: Cdr) -> Result<Committed, JournalFull> {
+    pub fn ended(&self, mut record: Cdr) -> Result<Committed, JournalFull> {
+        if let Some(copies) = self.copies.as_ref().filter(|_| record.answered_at.is_some()) {
+            copies.ended(&mut record);
+        }
         self.send(Record::Ended(Box::new(record), self.steady()))
     }
 
@@ -604,7 +619,7 @@ fn recover(dir: &Path, segments: &[u64]) -> io::Result<(Recovery, Vec<Cdr>, Vec<
 
 /// The record of a call whose node crashed: it lasted until the last sign of life, `lasted_us` after the
 /// answer, whatever the wall clock did in between.
-fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
+pub(crate) fn end_by_crash(mut cdr: Cdr, lasted_us: i64) -> Cdr {
     let answered_at = cdr.answered_at.unwrap_or(cdr.started_at);
     let lasted_us = lasted_us.max(0);
     cdr.ended_at = Some(answered_at.plus_micros(lasted_us));

@@ -1,5 +1,6 @@
 //! The way of call records to the database.
 
+pub mod copies;
 pub mod journal;
 mod progress;
 pub mod reader;

@@ -20,6 +20,7 @@ use sidetone_model::switch_event::SwitchEvent;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::cdr::copies::CallCopies;
 use crate::cdr::reader::JournalReader;
 use crate::cdr::segment;
 use crate::dead_letters::{DeadLetters, Letter, event_to_json};
@@ -40,6 +41,7 @@ pub struct CdrWriter {
     retries: Retries,
     stored: Arc<AtomicU64>,
     drawn: Option<mpsc::Sender<Vec<Drawn>>>,
+    copies: Option<CallCopies>,
 }
 
 impl CdrWriter {
@@ -55,6 +57,7 @@ impl CdrWriter {
             retries: Retries::new("call records"),
             stored: Arc::default(),
             drawn: None,
+            copies: None,
         }
     }
 
@@ -76,6 +79,13 @@ impl CdrWriter {
     #[must_use]
     pub fn telling(mut self, drawn: mpsc::Sender<Vec<Drawn>>) -> Self {
         self.drawn = Some(drawn);
+        self
+    }
+
+    /// Returns the writer with `copies`, which learn which records are stored.
+    #[must_use]
+    pub fn copying(mut self, copies: Option<CallCopies>) -> Self {
+        self.copies = copies;
         self
     }
 
@@ -114,6 +124,9 @@ impl CdrWriter {
             if let Some(listener) = self.drawn.as_ref().filter(|_| !drawn.is_empty()) {
                 // The receiver is gone once the switch has stopped.
                 let _ = listener.send(drawn).await;
+            }
+            if let Some(copies) = &self.copies {
+                copies.stored(&records);
             }
             self.reader.settle(&records);
         }

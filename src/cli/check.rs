@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
+use sidetone_cluster::nats::probe;
 use sidetone_media::net::try_real_time;
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::transport::UdpTransport;
@@ -108,6 +109,7 @@ async fn look(config: &Config) -> Vec<Finding> {
     findings.push(open_files(config));
     findings.extend(real_time(config));
     findings.extend(authorities(config));
+    findings.extend(cluster(config).await);
     findings
 }
 
@@ -290,6 +292,24 @@ fn authorities(config: &Config) -> Option<Finding> {
         Ok(_) => Finding::Well(format!("extra_ca {}", file.display())),
         Err(error) => Finding::Problem(error.to_string()),
     })
+}
+
+/// Whether NATS answers, and what it must not be used for in the clear.
+async fn cluster(config: &Config) -> Vec<Finding> {
+    let Some(settings) = &config.cluster else { return Vec::new() };
+    let mut findings = Vec::new();
+    if settings.is_open() {
+        findings.push(Finding::Warning(format!(
+            "[cluster] nats {settings}: passwords and messages travel without TLS; use tls://, or a network that only the \
+             nodes can read"
+        )));
+    }
+    findings.push(match probe(settings.clone()).await {
+        Ok(()) => Finding::Well(format!("cluster {} at {settings}", settings.name)),
+        // The node starts and joins when NATS answers.
+        Err(error) => Finding::Warning(format!("{error}; the node would start and see no other node")),
+    });
+    findings
 }
 
 /// The port range; every port is bound once, one after the other, unless an engine uses them.

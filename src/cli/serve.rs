@@ -65,6 +65,10 @@ async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
                 crate::cli::tell!("{}", task_failed(task));
                 return ExitCode::from(EXIT_FAILED);
             }
+            () = engine.drain_requested() => {
+                tracing::info!("an operator drains this node");
+                Asked::Stop
+            }
             () = service_manager::feed_watchdog(&engine) => continue,
         };
         match asked {

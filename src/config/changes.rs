@@ -25,6 +25,7 @@ impl Config {
         reload.cold("[hep]", new.hep == self.hep);
         reload.cold("[signalling]", new.signalling == self.signalling);
         reload.cold("[tap]", new.tap == self.tap);
+        reload.cold("[cluster]", new.cluster == self.cluster);
         let Log { level } = &new.log;
         reload.config.log.level.clone_from(level);
         (reload.config, reload.waiting)

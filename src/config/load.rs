@@ -164,7 +164,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 40] = [
+const KEYS: [(&str, &str, Kind); 43] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -205,6 +205,9 @@ const KEYS: [(&str, &str, Kind); 40] = [
     ("tap", "verdict", Kind::Table),
     ("log", "level", Kind::Text),
     ("cluster", "nats", Kind::Text),
+    ("cluster", "name", Kind::Text),
+    ("cluster", "replicas", Kind::Integer),
+    ("cluster", "lost_after_seconds", Kind::Integer),
 ];
 
 const DEFAULT_FILE: &str = "sidetone.toml";

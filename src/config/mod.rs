@@ -1,10 +1,10 @@
 //! `sidetone.toml`: every key, its default, and its allowed values.
 //!
 //! Every key is optional. Unknown keys are refused by name; an environment variable `SIDETONE_SECTION__KEY`
-//! overrides the file; `SIDETONE_CONFIG` contains the path of the file. A cluster, a feature of a later
-//! version, is refused with a message and not ignored.
+//! overrides the file; `SIDETONE_CONFIG` contains the path of the file.
 
 mod changes;
+mod cluster_section;
 mod load;
 mod sections;
 mod settings;

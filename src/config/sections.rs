@@ -14,6 +14,7 @@ use sidetone_store::{Database, Location};
 use toml::{Table, Value};
 use tracing_subscriber::EnvFilter;
 
+use crate::config::cluster_section::read_cluster;
 use crate::config::settings::{
     Ai, Config, DATABASE_FILE, Http, Listener, Log, Media, MediaIo, Node, PanelSection, Rating, Recordings,
     Rooms, Sip, Tap, Transport,
@@ -90,7 +91,7 @@ pub(super) fn read(table: Table, problems: &mut Vec<Problem>) -> Config {
     read_tap(Fields::new(tap.0, tap.1, problems), &mut config.tap);
     read_api(Fields::new(api.0, api.1, problems), &mut config.http);
     read_log(Fields::new(log.0, log.1, problems), &mut config.log);
-    read_cluster(Fields::new(cluster.0, cluster.1, problems));
+    config.cluster = read_cluster(Fields::new(cluster.0, cluster.1, problems), &config.database.location);
     require_certificate(&config, problems);
     config
 }
@@ -602,13 +603,6 @@ fn read_log(mut fields: Fields<'_>, log: &mut Log) {
                 "must be a level such as info, or levels by module such as info,sidetone_sip=debug",
             );
         }
-    }
-    fields.finish();
-}
-
-fn read_cluster(mut fields: Fields<'_>) {
-    if fields.text("nats").is_some_and(|url| !url.is_empty()) {
-        fields.refuse::<()>("nats", "a cluster is not supported by this build yet: leave it empty");
     }
     fields.finish();
 }

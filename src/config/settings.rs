@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sidetone_api::HttpSettings;
+use sidetone_cluster::nats::ClusterSettings;
 use sidetone_media::verdict::Thresholds;
 use sidetone_model::directory::{Network, StrictSource};
 use sidetone_sip::admission::AdmissionConfig;
@@ -55,6 +56,8 @@ pub struct Config {
     pub tap: Tap,
     /// The log.
     pub log: Log,
+    /// The cluster that this node is a member of; `None` for a node on its own.
+    pub cluster: Option<ClusterSettings>,
 }
 
 /// `[tap]`.
@@ -354,6 +357,7 @@ impl Default for Config {
             signalling: SignallingSettings::default(),
             tap: Tap::default(),
             log: Log::default(),
+            cluster: None,
         }
     }
 }

@@ -250,9 +250,20 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "signalling.keep_days: -1 is out of range, write 0 to 3650",
         ),
         (
-            "nats",
+            "nats without a common database",
             "[cluster]\nnats = \"nats://x\"\n",
-            "cluster.nats: a cluster is not supported by this build yet: leave it empty",
+            "cluster.nats: several nodes need a common database: set [database] url to a PostgreSQL server",
+        ),
+        (
+            "nats",
+            "[database]\nurl = \"postgres://db/sidetone\"\n[cluster]\nnats = \"http://u:hunter2@x\"\n",
+            "cluster.nats: must be URLs of NATS servers, separated by commas, such as nats://10.0.0.5:4222",
+        ),
+        ("cluster without nats", "[cluster]\nname = \"b\"\n", "cluster.nats: is missing"),
+        (
+            "name of the cluster",
+            "[database]\nurl = \"postgres://db/sidetone\"\n[cluster]\nnats = \"nats://x\"\nname = \"a.b\"\n",
+            "cluster.name: must be 1 to 32 letters, digits, '-' or '_'",
         ),
         (
             "http",

@@ -81,6 +81,7 @@ pub(super) struct Gauges {
     pub(super) client_transactions: AtomicUsize,
     pub(super) server_transactions: AtomicUsize,
     pub(super) ports: AtomicUsize,
+    pub(super) rooms: AtomicUsize,
     pub(super) orders: AtomicUsize,
     pub(super) intake: AtomicUsize,
     pub(super) unwritten: AtomicUsize,
@@ -133,6 +134,11 @@ impl Handle {
     /// Returns the number of live calls.
     pub fn live_calls(&self) -> usize {
         self.gauges.live_calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of live conference rooms.
+    pub fn live_rooms(&self) -> usize {
+        self.gauges.rooms.load(Ordering::Relaxed)
     }
 
     /// Returns the number of registered bindings.

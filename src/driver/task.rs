@@ -253,6 +253,7 @@ impl Driver {
             self.follow_journal();
             self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
             self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
+            self.gauges.rooms.store(self.switch.live_rooms(), Ordering::Relaxed);
             let (clients, servers) = self.switch.transactions();
             self.gauges.client_transactions.store(clients, Ordering::Relaxed);
             self.gauges.server_transactions.store(servers, Ordering::Relaxed);

@@ -6,6 +6,8 @@
 pub enum Task {
     /// Sends the callbacks of requested calls.
     CallCallbacks,
+    /// Writes to NATS what other nodes need to record the calls of this one.
+    CallCopies,
     /// Requests the organisations' call-info URLs for answered calls.
     CallInfo,
     /// Prepares the texts of old call records for searches.
@@ -14,6 +16,8 @@ pub enum Task {
     CallRequests,
     /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,
+    /// Writes the heartbeats of this node to NATS, and reads those of the others.
+    Cluster,
     /// Reports deductions from credits.
     CreditDraws,
     /// Reads the stored directory again when it has changed.
@@ -30,12 +34,16 @@ pub enum Task {
     Journal,
     /// Measures the load of the node.
     Load,
+    /// Records the calls of nodes that died.
+    LostCalls,
     /// Resolves the names of trunks.
     Names,
     /// Passes stored notes to the switch.
     NoteDispatch,
     /// Processes the switch's reports about notes.
     PhoneReplies,
+    /// Answers the questions of other nodes.
+    Peers,
     /// Deletes old notes.
     NoteSweep,
     /// Stores notes and receipts.
@@ -66,6 +74,8 @@ pub enum Task {
     SipTcp,
     /// Reads the stored prompts again when they have changed.
     Sounds,
+    /// Finds rooms that are live at two nodes.
+    SplitRooms,
     /// Finds and stores the names that members of rooms have spoken.
     SpokenNames,
     /// Stores what phones change by star codes.
@@ -108,12 +118,14 @@ pub enum Condition {
 
 impl Task {
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 38] = [
+    pub const ALL: [Task; 43] = [
         Task::CallCallbacks,
+        Task::CallCopies,
         Task::CallInfo,
         Task::CallLogTexts,
         Task::CallRequests,
         Task::Clock,
+        Task::Cluster,
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
@@ -122,9 +134,11 @@ impl Task {
         Task::Http,
         Task::Journal,
         Task::Load,
+        Task::LostCalls,
         Task::Names,
         Task::NoteDispatch,
         Task::PhoneReplies,
+        Task::Peers,
         Task::NoteSweep,
         Task::NoteWriter,
         Task::RecordWriter,
@@ -140,6 +154,7 @@ impl Task {
         Task::Sip,
         Task::SipTcp,
         Task::Sounds,
+        Task::SplitRooms,
         Task::SpokenNames,
         Task::StarCodes,
         Task::Sweep,
@@ -153,10 +168,12 @@ impl Task {
     pub fn as_str(self) -> &'static str {
         match self {
             Task::CallCallbacks => "call_callbacks",
+            Task::CallCopies => "call_copies",
             Task::CallInfo => "call_info",
             Task::CallLogTexts => "call_log_texts",
             Task::CallRequests => "call_requests",
             Task::Clock => "clock",
+            Task::Cluster => "cluster",
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
@@ -165,9 +182,11 @@ impl Task {
             Task::Http => "http",
             Task::Journal => "journal",
             Task::Load => "load",
+            Task::LostCalls => "lost_calls",
             Task::Names => "names",
             Task::NoteDispatch => "note_courier",
             Task::PhoneReplies => "note_news",
+            Task::Peers => "peers",
             Task::NoteSweep => "note_sweep",
             Task::NoteWriter => "note_writer",
             Task::RecordWriter => "record_writer",
@@ -183,6 +202,7 @@ impl Task {
             Task::Sip => "sip",
             Task::SipTcp => "sip_tcp",
             Task::Sounds => "sounds",
+            Task::SplitRooms => "split_rooms",
             Task::SpokenNames => "spoken_names",
             Task::StarCodes => "star_codes",
             Task::Sweep => "sweep",

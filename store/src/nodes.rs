@@ -23,4 +23,28 @@ impl Store {
         .await?;
         parsed(&row, "id")
     }
+
+    /// Counts up the beat of a node, the sign that it lives.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn beat(&self, node: NodeId) -> Result<(), StoreError> {
+        sql("UPDATE nodes SET beat = beat + 1 WHERE id = $1")
+            .bind(node.to_string())
+            .execute(self.writer())
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the beat of a node; 0 for one that is not known.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn beat_of(&self, node: NodeId) -> Result<i64, StoreError> {
+        let row = sql("SELECT beat FROM nodes WHERE id = $1")
+            .bind(node.to_string())
+            .fetch_optional(self.readers())
+            .await?;
+        Ok(row.map(|row| row.try_get("beat")).transpose()?.unwrap_or_default())
+    }
 }

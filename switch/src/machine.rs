@@ -262,6 +262,11 @@ impl Switch {
         self.shared.registrar.bindings()
     }
 
+    /// Returns the number of live conference rooms.
+    pub fn live_rooms(&self) -> usize {
+        self.control.conferences.rooms.live_len()
+    }
+
     /// Returns the number of recordings of ended rooms that are not closed yet.
     pub fn open_recordings(&self) -> usize {
         self.control.conferences.open_recordings()

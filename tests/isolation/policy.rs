@@ -417,6 +417,7 @@ pub const ROWS: &[Row] = &[
     // The reference, and whoever watches the process.
     row("GET /api/v1/docs", Public, ""),
     row("GET /api/v1/docs/style.css", Public, ""),
+    row("GET /api/v1/nodes", Shared(200), "").for_operators().for_other_teams(403),
     row("GET /api/v1/openapi.json", Public, ""),
     row("GET /", Public, ""),
     row("GET /healthz", Public, ""),

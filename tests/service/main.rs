@@ -14,6 +14,7 @@ mod backup;
 mod chosen;
 mod client;
 mod clock;
+mod cluster;
 #[path = "../common/database.rs"]
 mod database;
 mod descriptors;

@@ -18,13 +18,13 @@ use crate::served::{Served, Start};
 use crate::site::{self, answering, calls, declare, directory, open_end, phone_config, registered, within};
 
 /// A way to the database that can be cut.
-struct Line {
-    address: SocketAddr,
-    is_whole: watch::Sender<bool>,
+pub struct Line {
+    pub address: SocketAddr,
+    pub is_whole: watch::Sender<bool>,
 }
 
 impl Line {
-    async fn to(target: SocketAddr) -> Line {
+    pub async fn to(target: SocketAddr) -> Line {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (is_whole, state) = watch::channel(true);

@@ -21,6 +21,7 @@ use crate::auth::known::Token;
 use crate::auth::rate_limit::{Bucket, Place, Quota, UNAUTHENTICATED_PER_MINUTE};
 use crate::auth::token::Session;
 use crate::error::ApiError;
+use crate::from_peer::FromPeer;
 use crate::state::ApiState;
 
 /// An authenticated caller.
@@ -139,6 +140,9 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
+    if let Some(FromPeer(address)) = request.extensions().get::<FromPeer>().copied() {
+        return identify_at_peer(&state, address, request, next).await;
+    }
     let address = client_address(peer, request.headers(), &state.settings.current().trusted_proxies);
     let now = (state.clock)();
     let client = Bucket::of_address(address);
@@ -161,6 +165,18 @@ pub(crate) async fn identify(State(state): State<ApiState>, mut request: Request
     };
     quota.write(response.headers_mut());
     response
+}
+
+/// Authenticates the caller of a request that another node passes on, which has counted it.
+async fn identify_at_peer(state: &ApiState, address: IpAddr, mut request: Request, next: Next) -> Response {
+    let found = match bearer(request.headers()) {
+        Ok(token) => admit(state, token, address, (state.clock)()).await,
+        Err(error) => Err(error),
+    };
+    request.extensions_mut().insert(Client { bucket: Bucket::of_address(address), address });
+    request.extensions_mut().insert(ClientAddress(address));
+    request.extensions_mut().insert(Identity(found));
+    next.run(request).await
 }
 
 /// Authenticates the token, and returns what is left of the caller's rate.

@@ -50,6 +50,9 @@ type ListQuery = With<LiveCallParams, OrganisationParam>;
 ///
 /// A page of the calls that are up or being set up, newest first. A call must match every given filter. Callers with
 /// the role `team_supervisor` or `agent` see the calls of their own team. Finished calls are in the call log.
+///
+/// In a cluster the page has those of all nodes; nodes that do not answer within 300 ms are named in the header
+/// `X-Sidetone-Missing`, `offset` and `limit` together are at most 500, and there is one page by cursor.
 #[utoipa::path(
     get,
     path = "/calls",

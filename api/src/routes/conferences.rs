@@ -53,6 +53,9 @@ pub(crate) struct LiveRoomView {
 ///
 /// A page of the live rooms, the latest first. Callers with the role `team_supervisor` or `agent` see the rooms with
 /// a member of their team or their own extension.
+///
+/// In a cluster the page has those of all nodes; nodes that do not answer within 300 ms are named in the header
+/// `X-Sidetone-Missing`, `offset` and `limit` together are at most 500, and there is one page by cursor.
 #[utoipa::path(
     get,
     path = "/conferences",

@@ -37,6 +37,7 @@ pub(crate) mod extensions;
 pub(crate) mod health;
 mod meeting_body;
 pub(crate) mod message_waiting;
+pub(crate) mod nodes;
 mod note_query;
 mod note_schema;
 pub(crate) mod notes;

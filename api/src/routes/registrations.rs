@@ -38,7 +38,10 @@ type ListQuery = With<RegistrationParams, OrganisationParam>;
 /// List registrations
 ///
 /// A page of the phones that are registered now at the extensions in the caller's scope, by number of the extension. Where
-/// several nodes share a database, these are the registrations at the node that is asked.
+/// several nodes share a database without a cluster, these are the registrations at the node that is asked.
+///
+/// In a cluster the page has those of all nodes; nodes that do not answer within 300 ms are named in the header
+/// `X-Sidetone-Missing`, `offset` and `limit` together are at most 500, and there is one page by cursor.
 #[utoipa::path(
     get,
     path = "/registrations",

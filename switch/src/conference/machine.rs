@@ -214,6 +214,11 @@ impl Rooms {
         self.live.iter().map(move |room| room.view(now))
     }
 
+    /// Returns the number of live rooms.
+    pub fn live_len(&self) -> usize {
+        self.live.iter().count()
+    }
+
     /// Returns one live room.
     pub fn live_room(&self, now: Timestamp, name: RoomName) -> Option<LiveRoom> {
         self.live.get(name).map(|room| room.view(now))

@@ -1,0 +1,97 @@
+//! Which nodes a request concerns, by its method and path.
+
+use axum::http::Method;
+use sidetone_model::cluster::LiveThing;
+use sidetone_model::ids::RoomId;
+use sidetone_model::room::RoomName;
+use uuid::Uuid;
+
+use crate::page;
+
+/// Which nodes answer a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// Any node: it is about stored things.
+    Any,
+    /// All nodes: the list of what each of them has.
+    List(ListKind),
+    /// The node that has a live thing, if one has it.
+    Owner(LiveThing),
+}
+
+/// A list of live things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListKind {
+    /// `GET /calls`.
+    Calls,
+    /// `GET /registrations`.
+    Registrations,
+    /// `GET /conferences`.
+    Rooms,
+}
+
+impl Concern {
+    /// The concern of a request; `path` is below `/api/v1`.
+    pub(super) fn of(method: &Method, path: &str) -> Self {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        let is_read = method == Method::GET;
+        match *parts.as_slice() {
+            ["calls"] if is_read => Concern::List(ListKind::Calls),
+            ["conferences"] if is_read => Concern::List(ListKind::Rooms),
+            ["registrations"] if is_read => Concern::List(ListKind::Registrations),
+            ["calls", call, ..] => owned(uuid(call).map(|call| LiveThing::Call(call.into()))),
+            ["conferences", "by-call", call] => owned(uuid(call).map(LiveThing::RoomOfCall)),
+            // Sessions are stored.
+            ["conferences", _, "sessions", ..] => Concern::Any,
+            ["conferences", room, ..] => owned(room.parse().ok().map(LiveThing::Room)),
+            ["conference-rooms", room, "dial"] => {
+                owned(uuid(room).map(|room| LiveThing::Room(RoomName::from(RoomId(room)))))
+            }
+            _ => Concern::Any,
+        }
+    }
+}
+
+/// A name that no thing can have is refused by the node that is asked.
+fn owned(thing: Option<LiveThing>) -> Concern {
+    thing.map_or(Concern::Any, Concern::Owner)
+}
+
+fn uuid(text: &str) -> Option<Uuid> {
+    page::uuid(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use sidetone_model::ids::CallId;
+
+    use super::*;
+
+    #[test]
+    fn requests_go_to_those_who_have_the_answer() {
+        let id = Uuid::from_u128(7);
+        let call = Concern::Owner(LiveThing::Call(CallId(id)));
+        let room = Concern::Owner(LiveThing::Room(RoomName::from(RoomId(id))));
+        let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
+        let cases = [
+            (&get, "/calls".to_owned(), Concern::List(ListKind::Calls)),
+            (&post, "/calls".to_owned(), Concern::Any),
+            (&get, "/registrations".to_owned(), Concern::List(ListKind::Registrations)),
+            (&get, "/conferences".to_owned(), Concern::List(ListKind::Rooms)),
+            (&get, format!("/calls/{id}"), call),
+            (&delete, format!("/calls/{id}"), call),
+            (&post, format!("/calls/{id}/hold"), call),
+            (&post, "/calls/not-a-uuid/hold".to_owned(), Concern::Any),
+            (&get, format!("/conferences/by-call/{id}"), Concern::Owner(LiveThing::RoomOfCall(id))),
+            (&post, format!("/conferences/svc-room-{id}/members/3/mute"), room),
+            (&get, format!("/conferences/svc-room-{id}/sessions/{id}/recording"), Concern::Any),
+            (&post, format!("/conference-rooms/{id}/dial"), room),
+            (&get, format!("/conference-rooms/{id}"), Concern::Any),
+            (&get, format!("/cdrs/{id}"), Concern::Any),
+            (&get, "/".to_owned(), Concern::Any),
+        ];
+        for (method, path, expected) in cases {
+            assert_eq!(Concern::of(method, &path), expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The layer that lets the right nodes answer. It is inside authentication: a stranger's request goes to no other node.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use sidetone_model::cluster::{LiveThing, Owner, Peers};
+use sidetone_model::page::Window;
+use sidetone_model::problem::FieldProblem;
+
+use crate::auth::{Client, identity};
+use crate::error::ApiError;
+use crate::from_peer::FromPeer;
+use crate::page;
+use crate::peers::concern::{Concern, ListKind};
+use crate::peers::merge::merge;
+use crate::peers::message::{to_peer, to_response};
+use crate::state::ApiState;
+
+/// Passes a request on to the nodes that it concerns.
+pub(crate) async fn route(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let Some(peers) = state.peers.clone() else { return next.run(request).await };
+    let extensions = request.extensions();
+    let is_ours = extensions.get::<FromPeer>().is_some() || !matches!(identity(extensions), Some(Ok(_)));
+    let Some(client) = extensions.get::<Client>().map(|client| client.address()).filter(|_| !is_ours) else {
+        return next.run(request).await;
+    };
+    match Concern::of(request.method(), request.uri().path()) {
+        Concern::Any => next.run(request).await,
+        Concern::List(kind) => match gather(&peers, kind, client, request, next).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        },
+        Concern::Owner(thing) => match owned(&state, &peers, thing, client, request, next).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        },
+    }
+}
+
+/// Lets the node answer that has a live thing: this one, if it or none has it.
+async fn owned(
+    state: &ApiState,
+    peers: &Arc<dyn Peers>,
+    thing: LiveThing,
+    client: IpAddr,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if is_here(state, thing).await? {
+        return Ok(next.run(request).await);
+    }
+    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    match peers.owner(thing).await? {
+        Owner::Absent => Ok(next.run(request).await),
+        // What is stored can be read; a live thing that a silent node may have cannot be controlled.
+        Owner::Unknown(missing) if is_read => Ok(without(next.run(request).await, &missing)),
+        Owner::Unknown(missing) => Ok(without(ApiError::busy(RETRY_AFTER_S).into_response(), &missing)),
+        Owner::Node(node) => {
+            let (parts, body) = request.into_parts();
+            let body = to_bytes(body, usize::MAX).await.map_err(|_| ApiError::broken_body())?;
+            let request = to_peer(&parts, target(&parts), client, body.to_vec());
+            Ok(to_response(peers.forward(node, request).await?))
+        }
+    }
+}
+
+async fn is_here(state: &ApiState, thing: LiveThing) -> Result<bool, ApiError> {
+    Ok(match (thing, &state.live_calls, &state.live_rooms) {
+        (LiveThing::Call(call), Some(calls), _) => calls.find(call).await?.is_some(),
+        (LiveThing::Room(room), _, Some(rooms)) => rooms.find(room).await?.is_some(),
+        (LiveThing::RoomOfCall(call), _, Some(rooms)) => rooms.by_call(call).await?.is_some(),
+        _ => true,
+    })
+}
+
+/// Gathers a list from all nodes.
+async fn gather(
+    peers: &Arc<dyn Peers>,
+    kind: ListKind,
+    client: IpAddr,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let Some(Asked { offset, limit, by_cursor }) = window(request.uri())? else {
+        // A wrong query; this node says what is wrong.
+        return Ok(next.run(request).await);
+    };
+    let (parts, _) = request.into_parts();
+    // Each node is asked for its first items: any of them may be in the window.
+    let wanted = u32::try_from(offset.saturating_add(limit.into())).unwrap_or(u32::MAX);
+    if wanted > Window::LIMIT_MAX {
+        return Err(ApiError::invalid(vec![FieldProblem {
+            field: "offset".to_owned(),
+            message: format!(
+                "offset and limit together must be at most {} in a cluster: filter by organisation_id or extension_id",
+                Window::LIMIT_MAX
+            ),
+        }]));
+    }
+    let uri = first_items(&parts.uri, wanted);
+    let asked = to_peer(&parts, uri.to_string(), client, Vec::new());
+    let own = next.run(local(&parts, &uri));
+    let (own, gathered) = tokio::join!(own, peers.ask_all(asked));
+    if own.status() != StatusCode::OK {
+        return Ok(own);
+    }
+    let (mut head, body) = own.into_parts();
+    let own = to_bytes(body, usize::MAX).await.map_err(|_| ApiError::internal())?;
+    let gathered = gathered?;
+    let answers =
+        gathered.answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.body.as_slice());
+    let pages: Option<Vec<Value>> =
+        [own.as_ref()].into_iter().chain(answers).map(|page| serde_json::from_slice(page).ok()).collect();
+    let mut merged =
+        pages.and_then(|pages| merge(kind, pages, offset, limit)).ok_or_else(ApiError::internal)?;
+    if let Some(page) = merged.as_object_mut().filter(|_| by_cursor) {
+        // There is no second page by cursor.
+        page.insert("next_cursor".to_owned(), Value::Null);
+    }
+    head.headers.remove(axum::http::header::CONTENT_LENGTH);
+    let mut response = Json(merged).into_response();
+    response.headers_mut().extend(head.headers);
+    Ok(without(response, &gathered.missing))
+}
+
+/// The window that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    offset: u64,
+    limit: u32,
+    /// Whether it is the first page by cursor.
+    by_cursor: bool,
+}
+
+/// The window of a list; `None` when its numbers cannot be read.
+///
+/// # Errors
+/// A further page by cursor, which names a place in the list of one node.
+fn window(uri: &Uri) -> Result<Option<Asked>, ApiError> {
+    let (mut limit, mut offset, mut cursor) = (None, None, None);
+    let read = page::read(uri, |name, value| {
+        match name {
+            "limit" => limit = Some(page::limit(value)?),
+            "offset" => offset = Some(page::count(value)?),
+            "cursor" => cursor = Some(value.to_owned()),
+            // The list knows its other parameters.
+            _ => {}
+        }
+        Ok(())
+    });
+    if read.is_err() {
+        return Ok(None);
+    }
+    if cursor.as_ref().is_some_and(|cursor| !cursor.is_empty()) {
+        return Err(ApiError::invalid(vec![FieldProblem {
+            field: "cursor".to_owned(),
+            message: "must be empty for live lists of a cluster, which have one page by cursor: use limit and offset".to_owned(),
+        }]));
+    }
+    let (offset, limit) = (offset.unwrap_or_default(), limit.unwrap_or(Window::LIMIT_DEFAULT));
+    Ok(Some(Asked { offset, limit, by_cursor: cursor.is_some() }))
+}
+
+/// The same list from its first item on.
+fn first_items(uri: &Uri, limit: u32) -> Uri {
+    let others = uri.query().unwrap_or_default().split('&').filter(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        !pair.is_empty() && !["limit", "offset", "cursor"].contains(&name)
+    });
+    let mut query: Vec<&str> = others.collect();
+    let own = format!("limit={limit}");
+    query.push(&own);
+    let text = format!("{}?{}", uri.path(), query.join("&"));
+    // It consists of parts of a URI.
+    text.parse().unwrap_or_else(|_| uri.clone())
+}
+
+/// The request for this node's part.
+fn local(parts: &Parts, uri: &Uri) -> Request {
+    let mut parts = parts.clone();
+    parts.uri = uri.clone();
+    parts.extensions.insert(OriginalUri(uri.clone()));
+    Request::from_parts(parts, Body::empty())
+}
+
+/// Path and query below `/api/v1`.
+fn target(parts: &Parts) -> String {
+    parts.uri.path_and_query().map_or_else(|| "/".to_owned(), |target| target.as_str().to_owned())
+}
+
+/// Names the nodes whose part is missing.
+fn without(mut response: Response, missing: &[String]) -> Response {
+    if !missing.is_empty()
+        && let Ok(names) = HeaderValue::from_str(&missing.join(", "))
+    {
+        response.headers_mut().insert(MISSING, names);
+    }
+    response
+}
+
+/// Names the nodes that did not answer in time, so that their part is missing.
+const MISSING: HeaderName = HeaderName::from_static("x-sidetone-missing");
+const RETRY_AFTER_S: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_asked_of_every_node_from_its_first_item_on() {
+        let uri: Uri = "/calls?state=answered&limit=10&offset=20".parse().unwrap();
+        let asked = Asked { offset: 20, limit: 10, by_cursor: false };
+        assert_eq!(window(&uri).unwrap(), Some(asked));
+        assert_eq!(first_items(&uri, 30).to_string(), "/calls?state=answered&limit=30");
+        assert_eq!(first_items(&"/calls".parse().unwrap(), 50).to_string(), "/calls?limit=50");
+        assert_eq!(window(&"/calls?limit=x".parse().unwrap()).unwrap(), None);
+        let first: Uri = "/calls?limit=500&cursor=".parse().unwrap();
+        assert_eq!(window(&first).unwrap(), Some(Asked { offset: 0, limit: 500, by_cursor: true }));
+        assert_eq!(first_items(&first, 500).to_string(), "/calls?limit=500");
+        assert!(window(&"/calls?cursor=x".parse().unwrap()).is_err());
+    }
+}

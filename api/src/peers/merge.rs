@@ -1,0 +1,77 @@
+//! One page from the pages of several nodes.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use crate::peers::concern::ListKind;
+
+/// Merges pages that each begin at the first item into the window of `limit` items after `offset`.
+///
+/// Totals are added. `None` when a page is none.
+pub(super) fn merge(kind: ListKind, pages: Vec<Value>, offset: u64, limit: u32) -> Option<Value> {
+    let (mut items, mut total) = (Vec::new(), 0_u64);
+    for page in pages {
+        let Value::Object(mut page) = page else { return None };
+        total = total.saturating_add(page.get("total")?.as_u64()?);
+        let Some(Value::Array(more)) = page.remove("items") else { return None };
+        items.extend(more);
+    }
+    items.sort_by(|a, b| compare(kind, a, b));
+    let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
+    let window: Vec<Value> = items.into_iter().skip(skipped).take(limit as usize).collect();
+    let fields = [
+        ("items", Value::from(window)),
+        ("total", Value::from(total)),
+        ("limit", Value::from(limit)),
+        ("offset", Value::from(offset)),
+    ];
+    Some(Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))))
+}
+
+/// The order of the lists: calls and rooms newest first, registrations by number.
+fn compare(kind: ListKind, a: &Value, b: &Value) -> Ordering {
+    let text = |item: &Value, field: &str| {
+        item.get(field).and_then(Value::as_str).map(str::to_owned).unwrap_or_default()
+    };
+    let by = |fields: &[&str]| {
+        let orders = fields.iter().map(|field| text(a, field).cmp(&text(b, field)));
+        orders.fold(Ordering::Equal, Ordering::then)
+    };
+    match kind {
+        ListKind::Calls => by(&["started_at", "uuid"]).reverse(),
+        ListKind::Rooms => by(&["started_at", "session_id"]).reverse(),
+        ListKind::Registrations => by(&["number", "organisation_id", "extension_id", "contact"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pages_of_nodes_become_one() {
+        let call = |at: u32, uuid: &str| json!({"started_at": format!("2026-01-01T00:00:{at:02}.000Z"), "uuid": uuid});
+        let first =
+            json!({"items": [call(9, "a"), call(5, "b"), call(1, "c")], "total": 3, "limit": 4, "offset": 0});
+        let second = json!({"items": [call(7, "d"), call(5, "e")], "total": 12, "limit": 4, "offset": 0});
+        let order = |offset, limit| {
+            let pages = vec![first.clone(), second.clone()];
+            let page = merge(ListKind::Calls, pages, offset, limit).unwrap();
+            assert_eq!((page["total"].as_u64(), page["offset"].as_u64()), (Some(15), Some(offset)));
+            let items = page["items"].as_array().unwrap().clone();
+            items.iter().map(|item| item["uuid"].as_str().unwrap().to_owned()).collect::<String>()
+        };
+        assert_eq!(order(0, 10), "adebc");
+        assert_eq!(order(1, 2), "de");
+        assert_eq!(order(9, 2), "");
+        let phone = |number: &str| json!({"number": number, "contact": "x"});
+        let page = |number| json!({"items": [phone(number)], "total": 1});
+        let merged = merge(ListKind::Registrations, vec![page("20"), page("10")], 0, 5).unwrap();
+        assert_eq!(merged["items"][0]["number"], "10");
+        assert_eq!(merge(ListKind::Rooms, vec![json!({"error": {}})], 0, 5), None);
+        assert_eq!(merge(ListKind::Rooms, vec![json!([])], 0, 5), None);
+    }
+}

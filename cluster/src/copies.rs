@@ -1,0 +1,330 @@
+//! The entries of a node's answered calls in the shared store: what is to be written and removed, in which order.
+//!
+//! A machine without I/O. Of one call at most one operation is under way; what changes meanwhile is done afterwards, and of
+//! several changes the last one alone. A call that ends before its entry was written costs no message.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use sidetone_model::ids::CallId;
+
+/// What the machine asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Write the entry of a call.
+    Put(CallId, Bytes),
+    /// Remove the entry at a place.
+    Remove(CallId, u64),
+}
+
+/// The entries of this node's calls.
+#[derive(Debug, Default)]
+pub struct Copies {
+    calls: BTreeMap<CallId, Entry>,
+    /// Calls with something to do and nothing under way.
+    ready: VecDeque<CallId>,
+    under_way: usize,
+    refused: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    content: Bytes,
+    /// Whether the store has `content`.
+    is_written: bool,
+    /// The place of the entry, if one was written.
+    revision: Option<u64>,
+    /// Whether the record is in the database, so that the entry is to go.
+    is_over: bool,
+    is_under_way: bool,
+    is_ready: bool,
+}
+
+impl Copies {
+    /// A call was answered; `content` is its entry.
+    pub fn answered(&mut self, call: CallId, content: Bytes) {
+        if self.calls.len() >= CALLS_MAX && !self.calls.contains_key(&call) {
+            self.refused = self.refused.saturating_add(1);
+            return;
+        }
+        let entry = self.calls.entry(call).or_insert_with(|| Entry {
+            content: Bytes::new(),
+            is_written: true,
+            revision: None,
+            is_over: false,
+            is_under_way: false,
+            is_ready: false,
+        });
+        (entry.content, entry.is_written) = (content, false);
+        self.make_ready(call);
+    }
+
+    /// An answered call is over; `content` makes its entry. Calls that were not answered have none.
+    pub fn ended(&mut self, call: CallId, content: impl FnOnce() -> Option<Bytes>) {
+        let Some(entry) = self.calls.get_mut(&call) else { return };
+        if let Some(content) = content() {
+            (entry.content, entry.is_written) = (content, false);
+        }
+        self.make_ready(call);
+    }
+
+    /// The record of a call is in the database.
+    pub fn stored(&mut self, call: CallId) {
+        let Some(entry) = self.calls.get_mut(&call) else { return };
+        entry.is_over = true;
+        if entry.revision.is_none() && !entry.is_under_way {
+            self.calls.remove(&call);
+            return;
+        }
+        self.make_ready(call);
+    }
+
+    /// The store may have lost every entry: all are written again.
+    pub fn write_again(&mut self) {
+        let calls: Vec<CallId> = self.calls.keys().copied().collect();
+        for call in calls {
+            if let Some(entry) = self.calls.get_mut(&call) {
+                (entry.is_written, entry.revision) = (false, None);
+                if entry.is_over && !entry.is_under_way {
+                    self.calls.remove(&call);
+                    continue;
+                }
+            }
+            self.make_ready(call);
+        }
+    }
+
+    /// The operations that were under way are lost: all entries are written again.
+    pub fn begin_again(&mut self) {
+        self.under_way = 0;
+        self.ready.clear();
+        for entry in self.calls.values_mut() {
+            (entry.is_under_way, entry.is_ready) = (false, false);
+        }
+        self.write_again();
+    }
+
+    /// The next operation, if fewer than [`UNDER_WAY_MAX`] are under way.
+    pub fn poll_operation(&mut self) -> Option<Operation> {
+        while self.under_way < UNDER_WAY_MAX {
+            let call = self.ready.pop_front()?;
+            let Some(entry) = self.calls.get_mut(&call) else { continue };
+            entry.is_ready = false;
+            let operation = match entry {
+                Entry { is_over: true, revision: Some(revision), .. } => Operation::Remove(call, *revision),
+                Entry { is_over: true, revision: None, .. } => {
+                    self.calls.remove(&call);
+                    continue;
+                }
+                Entry { is_written: true, .. } => continue,
+                Entry { content, .. } => Operation::Put(call, content.clone()),
+            };
+            entry.is_under_way = true;
+            // A change from now on is another content.
+            entry.is_written = true;
+            self.under_way += 1;
+            return Some(operation);
+        }
+        None
+    }
+
+    /// An operation is done: the place of what was written, or `None` for what was removed.
+    pub fn done(&mut self, call: CallId, revision: Option<u64>) {
+        self.under_way = self.under_way.saturating_sub(1);
+        let Some(entry) = self.calls.get_mut(&call) else { return };
+        entry.is_under_way = false;
+        entry.revision = revision;
+        if revision.is_none() {
+            self.calls.remove(&call);
+            return;
+        }
+        if entry.is_over || !entry.is_written {
+            self.make_ready(call);
+        }
+    }
+
+    /// An operation failed; it is repeated when it is asked for the next time.
+    pub fn failed(&mut self, call: CallId) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if let Some(entry) = self.calls.get_mut(&call) {
+            entry.is_under_way = false;
+            entry.is_written = entry.is_over;
+            self.make_ready(call);
+        }
+    }
+
+    /// Calls with an entry, or one to be written.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Calls that found the table full, so that no other node can record them.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn make_ready(&mut self, call: CallId) {
+        if let Some(entry) = self.calls.get_mut(&call).filter(|entry| !entry.is_under_way && !entry.is_ready)
+        {
+            entry.is_ready = true;
+            self.ready.push_back(call);
+        }
+    }
+}
+
+/// Operations under way.
+pub const UNDER_WAY_MAX: usize = 64;
+/// More calls than a node carries at once, with those whose records wait for the database.
+const CALLS_MAX: usize = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn call(number: u128) -> CallId {
+        CallId(Uuid::from_u128(number))
+    }
+
+    fn text(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn a_call_costs_two_writes_and_a_removal_and_a_short_one_less() {
+        let mut copies = Copies::default();
+        copies.answered(call(1), text("up"));
+        assert_eq!(copies.poll_operation(), Some(Operation::Put(call(1), text("up"))));
+        // It ends and is stored while the first write is under way: it is removed, and the end is not written.
+        copies.ended(call(1), || Some(text("over")));
+        copies.stored(call(1));
+        assert_eq!(copies.poll_operation(), None);
+        copies.done(call(1), Some(7));
+        assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(1), 7)));
+        copies.done(call(1), None);
+        assert!(copies.is_empty());
+
+        copies.answered(call(2), text("up"));
+        copies.poll_operation().unwrap();
+        copies.done(call(2), Some(8));
+        assert_eq!(copies.poll_operation(), None);
+        copies.ended(call(2), || Some(text("over")));
+        assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
+        copies.failed(call(2));
+        assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
+        copies.done(call(2), Some(9));
+        copies.stored(call(2));
+        assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(2), 9)));
+        copies.failed(call(2));
+        assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(2), 9)));
+        copies.done(call(2), None);
+
+        copies.answered(call(3), text("up"));
+        copies.stored(call(3));
+        copies.ended(call(4), || panic!("a call that was not answered has no entry"));
+        assert_eq!((copies.poll_operation(), copies.len()), (None, 0));
+    }
+
+    #[test]
+    fn entries_that_the_store_lost_are_written_again() {
+        let mut copies = Copies::default();
+        for number in 1..=2 {
+            copies.answered(call(number), text("up"));
+            copies.poll_operation().unwrap();
+            copies.done(call(number), Some(1));
+        }
+        copies.ended(call(2), || Some(text("over")));
+        copies.poll_operation().unwrap();
+        copies.write_again();
+        assert_eq!(copies.poll_operation(), Some(Operation::Put(call(1), text("up"))));
+        copies.done(call(2), Some(3));
+        assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
+        // The task that carried the operations out begins again.
+        copies.begin_again();
+        let again = [copies.poll_operation(), copies.poll_operation(), copies.poll_operation()];
+        let put = |number, content| Some(Operation::Put(call(number), text(content)));
+        assert_eq!(again, [put(1, "up"), put(2, "over"), None]);
+    }
+
+    /// Whatever fails and in whatever order answers come: at the end the store has the entries of the live calls alone.
+    #[test]
+    fn fuzz_the_store_ends_with_the_live_calls() {
+        for seed in 0..300 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let (mut copies, mut store) = (Copies::default(), BTreeMap::<CallId, (u64, Bytes)>::new());
+            let (mut live, mut over) = (BTreeSet::new(), BTreeSet::new());
+            let (mut under_way, mut revision, mut next) = (Vec::new(), 0, 0_u128);
+            for step in 0..1_000 {
+                match rng.random_range(0..5) {
+                    0 if step < 600 => {
+                        next += 1;
+                        live.insert(next);
+                        copies.answered(call(next), text("up"));
+                    }
+                    1 => {
+                        if let Some(number) = live.pop_first() {
+                            over.insert(number);
+                            copies.ended(call(number), || Some(text("over")));
+                        }
+                    }
+                    2 => {
+                        if let Some(number) = over.pop_first() {
+                            copies.stored(call(number));
+                        }
+                    }
+                    3 => under_way.extend(copies.poll_operation()),
+                    _ => {
+                        let done = under_way.pop();
+                        carry_out(&mut copies, &mut store, done, &mut revision, rng.random_bool(0.3));
+                    }
+                }
+            }
+            loop {
+                under_way.extend(copies.poll_operation());
+                let Some(done) = under_way.pop() else { break };
+                carry_out(&mut copies, &mut store, Some(done), &mut revision, false);
+            }
+            let expected: BTreeMap<CallId, Bytes> = live
+                .iter()
+                .map(|number| (call(*number), text("up")))
+                .chain(over.iter().map(|number| (call(*number), text("over"))))
+                .collect();
+            let stored: BTreeMap<CallId, Bytes> =
+                store.into_iter().map(|(call, (_, content))| (call, content)).collect();
+            assert_eq!(stored, expected, "seed {seed}");
+            assert_eq!(copies.len(), expected.len(), "seed {seed}");
+        }
+    }
+
+    fn carry_out(
+        copies: &mut Copies,
+        store: &mut BTreeMap<CallId, (u64, Bytes)>,
+        operation: Option<Operation>,
+        revision: &mut u64,
+        fails: bool,
+    ) {
+        match operation {
+            None => {}
+            Some(Operation::Put(call, _) | Operation::Remove(call, _)) if fails => copies.failed(call),
+            Some(Operation::Put(call, content)) => {
+                *revision += 1;
+                store.insert(call, (*revision, content));
+                copies.done(call, Some(*revision));
+            }
+            Some(Operation::Remove(call, at)) => {
+                assert_eq!(store.remove(&call).map(|(revision, _)| revision), Some(at));
+                copies.done(call, None);
+            }
+        }
+    }
+}

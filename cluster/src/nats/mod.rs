@@ -1,0 +1,20 @@
+//! The driver: the connection to NATS, and the task that carries the messages of the machines.
+//!
+//! Every wait has a deadline. A connection that fails is opened again by the client without end; a reader that returns
+//! nothing is opened again when the machine asks for it.
+
+mod bucket;
+mod call_bucket;
+mod connection;
+mod double;
+mod member;
+mod observe;
+mod peers;
+mod settings;
+
+pub use call_bucket::{CallBucket, StoredCall};
+pub use connection::{ConnectError, Connection, probe};
+pub use member::{Member, MemberCounters, MemberHandle, Notice};
+pub use observe::Observed;
+pub use peers::{Answering, PeerCounters, PeerListener};
+pub use settings::{ClusterSettings, ServersError};

@@ -1,0 +1,152 @@
+//! The nodes of the installation: what a reader is shown of them, and the ports that return them and pass requests on.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::call::words;
+use crate::ids::{CallId, NodeId};
+use crate::ports::PortFuture;
+use crate::room::RoomName;
+use crate::time::Timestamp;
+
+words! {
+    /// Whether a node is there, as the node sees it that is asked.
+    NodeState {
+        /// It has sent nothing for three seconds.
+        Gone = "gone",
+        /// It has stopped in order.
+        Left = "left",
+        /// It is not known: the node that is asked is cut off from NATS, or has read one stored heartbeat of it.
+        Unknown = "unknown",
+        /// It runs.
+        Up = "up",
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NodeRecord {
+    /// The node.
+    pub id: NodeId,
+    /// Its configured name.
+    pub name: String,
+    /// Whether it is there.
+    pub state: NodeState,
+    /// Whether it is the node that answers.
+    pub this: bool,
+    /// The version of its program.
+    pub version: String,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// Whether it takes no new calls and stops when the last one ends.
+    pub draining: bool,
+    /// Live calls.
+    pub calls: u64,
+    /// Live conference rooms.
+    pub rooms: u64,
+    /// Registered phones.
+    pub registrations: u64,
+    /// Processor time of the node during the last second, in percent of all its processors.
+    pub cpu_percent: u32,
+    /// Whether it places no calls for programs because it is loaded.
+    pub loaded: bool,
+    /// Its SIP listeners.
+    #[cfg_attr(feature = "openapi", schema(example = json!(["udp://192.0.2.10:5060"])))]
+    pub sip: Vec<String>,
+    /// The URL of its HTTP API.
+    #[cfg_attr(feature = "openapi", schema(example = "http://192.0.2.10:8080"))]
+    pub http: String,
+    /// Milliseconds since its last heartbeat arrived at the node that answers; 0 for that node itself.
+    pub heartbeat_age_ms: u64,
+}
+
+/// The nodes of the installation.
+pub trait Nodes: Send + Sync {
+    /// Returns every node that is known, by name; a node without a cluster returns itself.
+    fn list(&self) -> PortFuture<'_, Vec<NodeRecord>>;
+}
+
+/// A request of a client that another node answers, as the node passes it on that was asked. Its target is below `/api/v1`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerRequest {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// The headers that the answer depends on, the token among them.
+    pub headers: Vec<(String, String)>,
+    /// The address of the client.
+    pub client: IpAddr,
+    /// The body.
+    #[serde(skip)]
+    pub body: Vec<u8>,
+}
+
+/// Without the headers, among which the token is.
+impl fmt::Debug for PeerRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PeerRequest({} {} for {})", self.method, self.target, self.client)
+    }
+}
+
+/// The answer of another node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerAnswer {
+    /// The status.
+    pub status: u16,
+    /// The headers that the client gets.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(skip)]
+    pub body: Vec<u8>,
+}
+
+/// A live thing that one node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveThing {
+    /// A call.
+    Call(CallId),
+    /// A room.
+    Room(RoomName),
+    /// The room that a call or a leg of one is in.
+    RoomOfCall(Uuid),
+}
+
+/// Where a live thing is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// No node has it.
+    Absent,
+    /// This node has it.
+    Node(NodeId),
+    /// No node that answered has it; these did not answer.
+    Unknown(Vec<String>),
+}
+
+/// What all other nodes answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// The answers.
+    pub answers: Vec<PeerAnswer>,
+    /// The names of the nodes that did not answer in time.
+    pub missing: Vec<String>,
+}
+
+/// The other nodes of the cluster, for requests about live things.
+pub trait Peers: Send + Sync {
+    /// Passes a request to every other node that is there; each has 300 ms.
+    fn ask_all(&self, request: PeerRequest) -> PortFuture<'_, Gathered>;
+
+    /// Finds the other node that has a live thing; each has 300 ms.
+    fn owner(&self, of: LiveThing) -> PortFuture<'_, Owner>;
+
+    /// Passes a request to one node; its answer is the answer.
+    ///
+    /// # Errors
+    /// [`Problem::Busy`](crate::problem::Problem::Busy) when it does not answer in time.
+    fn forward(&self, to: NodeId, request: PeerRequest) -> PortFuture<'_, PeerAnswer>;
+}

@@ -1,0 +1,77 @@
+//! The node as a member of a cluster, or on its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sidetone_api::{ApiState, PeerService};
+use sidetone_cluster::nats::{Member, PeerListener};
+use sidetone_model::cluster::{Nodes, Peers};
+use sidetone_model::ids::NodeId;
+use sidetone_sip::flow::Protocol;
+use sidetone_store::Store;
+use tokio::sync::Notify;
+
+use super::switching::our_addresses;
+use crate::cluster::{
+    ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, FigureSource, Joining, LostCalls,
+    SplitRoomWatch, ThisNode, answering, identity, start_member,
+};
+use crate::config::Config;
+use crate::driver::Handle;
+use crate::followers::ClusterTasks;
+
+/// What other parts use of the cluster.
+pub(super) struct ClusterPart {
+    /// The member; `None` for a node on its own.
+    pub(super) member: Option<ClusterMember>,
+    /// The nodes that the API lists.
+    pub(super) nodes: Arc<dyn Nodes>,
+    /// The nodes that the API asks; `None` for a node on its own.
+    pub(super) peers: Option<Arc<dyn Peers>>,
+    tasks: Option<(Member, CopyWriter, LostCalls, SplitRoomWatch)>,
+}
+
+impl ClusterPart {
+    /// The part of this node; its tasks do not run yet.
+    pub(super) fn new(
+        config: &Config,
+        (node, store, switch): (NodeId, &Store, &Handle),
+        joining: Option<Joining>,
+        figures: FigureSource,
+        addresses: (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
+    ) -> Self {
+        let identity = identity(config, node, addresses, &our_addresses(config));
+        let (Some(joining), Some(settings)) = (joining, &config.cluster) else {
+            let nodes: Arc<dyn Nodes> = Arc::new(ThisNode::new(identity, figures));
+            return ClusterPart { member: None, nodes, peers: None, tasks: None };
+        };
+        let run = identity.run;
+        let (task, handle) = start_member(&joining, identity, figures);
+        let (received, dropped) = joining.received;
+        let (writer, copies) = CopyWriter::new(handle.clone(), (node, run), received, dropped);
+        let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
+        let peers = ClusterPeers(handle.clone());
+        let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
+        let counters = ClusterCounters { copies, lost, split };
+        ClusterPart {
+            nodes: Arc::new(ClusterNodes(handle.clone())),
+            peers: Some(Arc::new(peers)),
+            member: Some(ClusterMember { handle, counters }),
+            tasks: Some((task, writer, lost_calls, split_rooms)),
+        }
+    }
+
+    /// The tasks, with the one that answers other nodes by this API.
+    pub(super) fn into_tasks(
+        self,
+        (node, switch): (NodeId, &Handle),
+        state: &ApiState,
+        drain: &Arc<Notify>,
+    ) -> Option<ClusterTasks> {
+        let (member, copies, lost_calls, split_rooms) = self.tasks?;
+        let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
+        let connection = self.member?.handle.connection().clone();
+        let (peers, _) = PeerListener::new(connection, node, answering);
+        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers })
+    }
+}

@@ -1,0 +1,20 @@
+//! This node as a member of a cluster, and what it shows of the others: `[cluster]`, docs/cluster.md.
+//!
+//! Without `[cluster]` the same port answers for this node alone.
+
+mod call_copies;
+mod figures;
+mod lost_calls;
+mod member;
+mod nodes;
+mod peers;
+mod split_rooms;
+
+pub use call_copies::{CopyCounters, CopyWriter};
+pub use figures::FigureSource;
+pub use lost_calls::{LostCallCounters, LostCalls};
+pub(crate) use member::identity;
+pub use member::{ClusterCounters, ClusterMember, ClusterStart, Joining, start_member};
+pub use nodes::{ClusterNodes, ThisNode};
+pub use peers::{ClusterPeers, answering, ask_to_drain};
+pub use split_rooms::{SplitRoomWatch, SplitRooms};

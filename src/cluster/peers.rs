@@ -1,0 +1,297 @@
+//! Requests about live things between the nodes: asked of the others, and answered for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, join_all};
+use serde::{Deserialize, Serialize};
+use sidetone_api::PeerService;
+use sidetone_cluster::nats::{Answering, Connection, MemberHandle};
+use sidetone_model::access::Scope;
+use sidetone_model::cluster::{Gathered, LiveThing, NodeState, Owner, PeerAnswer, PeerRequest, Peers};
+use sidetone_model::ids::{CallId, NodeId};
+use sidetone_model::live_call::LiveCalls;
+use sidetone_model::page::Window;
+use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
+use sidetone_model::room::{LiveRooms, RoomViewer};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::driver::Handle;
+
+/// The other nodes of the cluster.
+#[derive(Clone)]
+pub struct ClusterPeers(pub MemberHandle);
+
+/// A question of another node: a line of JSON, and the body of a request after it. Unknown fields are ignored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+enum Question {
+    /// Whether the node has a call.
+    Call { call: CallId },
+    /// Whether it has a room.
+    Room { room: String },
+    /// Whether it has the room of a call.
+    RoomOfCall { call: Uuid },
+    /// The names of its live rooms.
+    Rooms,
+    /// Take no new calls, and stop when the last one has ended.
+    Drain,
+    /// The answer to a request of a client.
+    Http { request: PeerRequest },
+}
+
+/// The answer: a line of JSON, and the body after it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+enum Reply {
+    /// Whether the node has the thing.
+    Has { has: bool },
+    /// The names of live rooms.
+    Rooms { rooms: Vec<String> },
+    /// It drains; the number of its live calls.
+    Draining { calls: u64 },
+    /// What a client gets.
+    Http { answer: PeerAnswer },
+    /// The switch does not answer.
+    Busy,
+}
+
+impl Question {
+    fn of(thing: LiveThing) -> Self {
+        match thing {
+            LiveThing::Call(call) => Question::Call { call },
+            LiveThing::Room(room) => Question::Room { room: room.to_string() },
+            LiveThing::RoomOfCall(call) => Question::RoomOfCall { call },
+        }
+    }
+}
+
+/// A node that can be asked, and its name.
+type Peer = (NodeId, String);
+
+impl ClusterPeers {
+    /// The others that may answer, and the names of those that this node cannot ask because it is isolated.
+    fn others(&self) -> (Vec<Peer>, Vec<String>) {
+        let view = self.0.view();
+        let others = view.members.iter().filter(|member| !member.is_this);
+        let is_there = |state| matches!(state, NodeState::Unknown | NodeState::Up);
+        let others = others.filter(|member| is_there(member.state));
+        let others = others.map(|member| (member.last.identity.node, member.last.identity.name.clone()));
+        if view.is_linked {
+            (others.collect(), Vec::new())
+        } else {
+            (Vec::new(), others.map(|(_, name)| name).collect())
+        }
+    }
+
+    /// Asks every other node; a node without an answer in time is missing.
+    async fn ask_others(&self, question: &[u8]) -> (Vec<(NodeId, Reply, Vec<u8>)>, Vec<String>) {
+        let (others, mut missing) = self.others();
+        let asked = others.into_iter().map(|(node, name)| async move {
+            match self.ask(node, question.to_vec(), GATHER_MAX).await {
+                Ok((reply, body)) => Ok((node, reply, body)),
+                Err(reason) => {
+                    tracing::debug!(node.id = %node, reason, "a node has not answered a question");
+                    Err(name)
+                }
+            }
+        });
+        let mut replies = Vec::new();
+        for answer in join_all(asked).await {
+            match answer {
+                Ok(reply) => replies.push(reply),
+                Err(name) => missing.push(name),
+            }
+        }
+        (replies, missing)
+    }
+
+    /// The live rooms of every other node, by the name of the node.
+    pub(super) async fn rooms(&self) -> Vec<(String, Vec<String>)> {
+        let (replies, _) = self.ask_others(&encode(&Question::Rooms, &[])).await;
+        let view = self.0.view();
+        let name = |node: NodeId| {
+            let member = view.members.iter().find(|member| member.last.identity.node == node);
+            member.map_or_else(|| node.to_string(), |member| member.last.identity.name.clone())
+        };
+        let rooms = replies.into_iter().filter_map(|(node, reply, _)| match reply {
+            Reply::Rooms { rooms } => Some((name(node), rooms)),
+            _ => None,
+        });
+        rooms.collect()
+    }
+
+    async fn ask(
+        &self,
+        node: NodeId,
+        question: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<(Reply, Vec<u8>), String> {
+        let answer = self.0.connection().ask(node, question, deadline).await?;
+        match decode::<Reply>(&answer) {
+            Some((Reply::Busy, _)) => Err("its switch does not answer".to_owned()),
+            Some((Reply::Http { answer }, _)) if answer.status == BUSY => Err("it is busy".to_owned()),
+            Some(answer) => Ok(answer),
+            None => Err("its answer cannot be read".to_owned()),
+        }
+    }
+}
+
+impl Peers for ClusterPeers {
+    fn ask_all(&self, mut request: PeerRequest) -> PortFuture<'_, Gathered> {
+        Box::pin(async move {
+            let body = std::mem::take(&mut request.body);
+            let question = encode(&Question::Http { request }, &body);
+            let (replies, missing) = self.ask_others(&question).await;
+            let answers = replies.into_iter().filter_map(|(_, reply, body)| match reply {
+                Reply::Http { answer } => Some(PeerAnswer { body, ..answer }),
+                _ => None,
+            });
+            Ok(Gathered { answers: answers.collect(), missing })
+        })
+    }
+
+    fn owner(&self, of: LiveThing) -> PortFuture<'_, Owner> {
+        Box::pin(async move {
+            let (replies, missing) = self.ask_others(&encode(&Question::of(of), &[])).await;
+            let owner = replies.iter().find(|(_, reply, _)| matches!(reply, Reply::Has { has: true }));
+            Ok(match owner {
+                Some((node, ..)) => Owner::Node(*node),
+                None if missing.is_empty() => Owner::Absent,
+                None => Owner::Unknown(missing),
+            })
+        })
+    }
+
+    fn forward(&self, to: NodeId, mut request: PeerRequest) -> PortFuture<'_, PeerAnswer> {
+        Box::pin(async move {
+            let body = std::mem::take(&mut request.body);
+            let question = encode(&Question::Http { request }, &body);
+            match self.0.connection().ask(to, question, FORWARD_MAX).await.map(|answer| decode(&answer)) {
+                Ok(Some((Reply::Http { answer }, body))) => Ok(PeerAnswer { body, ..answer }),
+                Ok(_) => Err(Problem::Busy { retry_after_s: RETRY_AFTER_S }),
+                Err(reason) => {
+                    tracing::warn!(node.id = %to, reason, "a request for another node was answered 503");
+                    Err(Problem::Busy { retry_after_s: RETRY_AFTER_S })
+                }
+            }
+        })
+    }
+}
+
+/// Asks a node to drain, for an operator; returns the number of its live calls.
+///
+/// # Errors
+/// It does not answer, or its version does not know the question.
+pub async fn ask_to_drain(connection: &Connection, node: NodeId) -> Result<u64, String> {
+    let answer = connection.ask(node, encode(&Question::Drain, &[]), DRAIN_MAX).await?;
+    match decode(&answer) {
+        Some((Reply::Draining { calls }, _)) => Ok(calls),
+        _ => Err("it does not drain by this command: send SIGTERM to it".to_owned()),
+    }
+}
+
+/// The names of the live rooms of a switch, at most 500.
+pub(super) async fn live_rooms(switch: &Handle) -> Result<Vec<String>, Problem> {
+    let viewer = RoomViewer { scope: Scope::Everything, extensions: Vec::new() };
+    let window = Window { limit: Window::LIMIT_MAX, ..Window::default() };
+    let page = LiveRooms::list(switch, viewer, None, window).await?;
+    Ok(page.items.iter().map(|room| room.room.to_string()).collect())
+}
+
+/// Answers the questions of other nodes; `drain` is told when one asks this node to drain.
+pub fn answering(switch: Handle, api: PeerService, drain: Arc<Notify>) -> Answering {
+    Arc::new(move |question: Bytes| {
+        let (switch, api, drain) = (switch.clone(), api.clone(), Arc::clone(&drain));
+        let answer: BoxFuture<'static, Vec<u8>> = Box::pin(async move {
+            match decode::<Question>(&question) {
+                Some((Question::Drain, _)) => {
+                    drain.notify_one();
+                    encode(&Reply::Draining { calls: switch.live_calls() as u64 }, &[])
+                }
+                Some((question, body)) => answer(&switch, &api, question, body).await,
+                // A later version asks what this one does not know.
+                None => encode(&Reply::Busy, &[]),
+            }
+        });
+        answer
+    })
+}
+
+async fn answer(switch: &Handle, api: &PeerService, question: Question, body: Vec<u8>) -> Vec<u8> {
+    let has = match question {
+        // It is answered before.
+        Question::Drain => return encode(&Reply::Busy, &[]),
+        Question::Rooms => {
+            let rooms = live_rooms(switch).await;
+            return encode(&rooms.map_or(Reply::Busy, |rooms| Reply::Rooms { rooms }), &[]);
+        }
+        Question::Http { request } => {
+            let mut answer = api.answer(PeerRequest { body, ..request }).await;
+            let body = std::mem::take(&mut answer.body);
+            return encode(&Reply::Http { answer }, &body);
+        }
+        Question::Call { call } => LiveCalls::find(switch, call).await.map(|found| found.is_some()),
+        Question::Room { room } => match room.parse() {
+            Ok(room) => LiveRooms::find(switch, room).await.map(|found| found.is_some()),
+            Err(_) => Ok(false),
+        },
+        Question::RoomOfCall { call } => switch.by_call(call).await.map(|found| found.is_some()),
+    };
+    match has {
+        Ok(has) => encode(&Reply::Has { has }, &[]),
+        Err(_) => encode(&Reply::Busy, &[]),
+    }
+}
+
+/// A line of JSON, and the body.
+fn encode(head: &impl Serialize, body: &[u8]) -> Vec<u8> {
+    // Heads consist of texts and numbers, which JSON can always express; JSON on one line has no line end.
+    let mut bytes = serde_json::to_vec(head).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<(T, Vec<u8>)> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (head, body) = bytes.split_at_checked(end)?;
+    Some((serde_json::from_slice(head).ok()?, body.get(1..)?.to_vec()))
+}
+
+/// How long each node may take for its part of a list, or for saying what it has.
+const GATHER_MAX: Duration = Duration::from_millis(300);
+/// How long the owner of a live thing may take: its switch answers within two seconds, the database may be slow.
+const FORWARD_MAX: Duration = Duration::from_secs(10);
+/// How long a node may take to say that it drains.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+const RETRY_AFTER_S: u64 = 1;
+const BUSY: u16 = 503;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_round_trip_with_their_bodies() {
+        let request = PeerRequest {
+            method: "POST".to_owned(),
+            target: "/calls/x/hold?a=b".to_owned(),
+            headers: vec![("authorization".to_owned(), "Bearer tel_x".to_owned())],
+            client: "192.0.2.7".parse().unwrap(),
+            body: Vec::new(),
+        };
+        let bytes = encode(&Question::Http { request: request.clone() }, b"{\"leg\":\n1}");
+        let (question, body) = decode::<Question>(&bytes).unwrap();
+        assert!(matches!(question, Question::Http { request: read } if read == request));
+        assert_eq!(body, b"{\"leg\":\n1}");
+        let later = b"{\"reply\":\"has\",\"has\":true,\"since\":7}\n";
+        assert!(matches!(decode::<Reply>(later), Some((Reply::Has { has: true }, body)) if body.is_empty()));
+        for wrong in [&b""[..], b"{}\n", b"{\"reply\":\"has\",\"has\":true}", b"\n\n", b"\xff\n"] {
+            assert!(decode::<Reply>(wrong).is_none());
+        }
+    }
+}

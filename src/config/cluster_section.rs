@@ -1,0 +1,53 @@
+//! `[cluster]`: the NATS servers that this node shares with others.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sidetone_cluster::nats::ClusterSettings;
+use sidetone_store::Location;
+
+use crate::fields::Fields;
+
+/// Reads the section; `None` when `nats` is empty or absent.
+pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Option<ClusterSettings> {
+    let servers = fields.text("nats");
+    let name = fields.text("name");
+    let replicas = fields.integer("replicas", 1..=REPLICAS_MAX);
+    let lost_after = fields.integer("lost_after_seconds", 5..=3_600);
+    let extra_ca = fields.text("extra_ca").filter(|file| !file.is_empty());
+    let has_more = name.is_some() || replicas.is_some() || lost_after.is_some() || extra_ca.is_some();
+    let settings = match servers.filter(|servers| !servers.is_empty()) {
+        Some(servers) => match ClusterSettings::new(&servers) {
+            Ok(settings) => Some(settings),
+            // The text may contain a password, so it is not repeated.
+            Err(error) => fields.refuse("nats", error.to_string()),
+        },
+        None if has_more => fields.refuse("nats", "is missing"),
+        None => None,
+    };
+    if settings.is_some() && !matches!(database, Location::Postgres(_)) {
+        fields.refuse::<()>(
+            "nats",
+            "several nodes need a common database: set [database] url to a PostgreSQL server, or leave nats empty",
+        );
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if let Some(name) = &name
+        && (name.is_empty() || name.len() > NAME_LEN_MAX || !name.chars().all(is_plain))
+    {
+        fields.refuse::<()>("name", "must be 1 to 32 letters, digits, '-' or '_'");
+    }
+    fields.finish();
+    let mut settings = settings?;
+    settings.name = name.unwrap_or(settings.name);
+    settings.replicas = replicas.and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
+    if let Some(seconds) = lost_after {
+        settings.lost_after = Duration::from_secs(seconds.unsigned_abs());
+    }
+    settings.extra_ca = extra_ca.map(PathBuf::from);
+    Some(settings)
+}
+
+/// More servers keep no copy of a stream in NATS.
+const REPLICAS_MAX: i64 = 5;
+const NAME_LEN_MAX: usize = 32;

@@ -1,0 +1,8 @@
+//! Several nodes on one PostgreSQL and one NATS, as an operator runs them. They need `nats-server` and
+//! `SIDETONE_TEST_POSTGRES`, and print a notice where one is missing.
+
+mod calls;
+mod membership;
+mod nats;
+mod operation;
+mod site;

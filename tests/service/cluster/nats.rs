@@ -1,0 +1,70 @@
+//! `nats-server` with JetStream, beside the test.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::records::TempDir;
+use crate::site::until;
+
+/// A running server; killed when dropped.
+pub struct Nats {
+    process: Child,
+    pub address: SocketAddr,
+    _dir: TempDir,
+}
+
+/// The program, if it is installed.
+pub fn program() -> Option<PathBuf> {
+    ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"]
+        .iter()
+        .map(PathBuf::from)
+        .find(|file| file.exists())
+}
+
+impl Nats {
+    /// A server on a free port, or on the one that an earlier server had.
+    pub async fn start(program: &Path, port: Option<u16>) -> Nats {
+        let dir = TempDir::new();
+        let port = port.map_or("-1".to_owned(), |port| port.to_string());
+        let mut process = Command::new(program)
+            .args(["-js", "-a", "127.0.0.1", "-p", &port, "-sd"])
+            .arg(dir.path())
+            .arg("--ports_file_dir")
+            .arg(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let file = dir.path().join(format!("nats-server_{}.ports", process.id()));
+        let mut address = None;
+        until("the ports of nats-server", || {
+            assert!(process.try_wait().unwrap().is_none(), "nats-server ended");
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            let ports: Value = serde_json::from_str(&text).unwrap_or_default();
+            address = ports["nats"][0].as_str().and_then(|url| url.strip_prefix("nats://")?.parse().ok());
+            address.is_some()
+        })
+        .await;
+        Nats { process, address: address.unwrap(), _dir: dir }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

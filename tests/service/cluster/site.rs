@@ -1,0 +1,127 @@
+//! A database, a NATS server, and nodes on 127.0.0.1, .2 and .3.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use sidetone_store::Store;
+
+use super::nats::{Nats, program};
+use crate::client::Ask;
+use crate::database::{Kind, TestDatabase, server};
+use crate::idempotency::directory;
+use crate::records::TempDir;
+use crate::served::{Served, Start};
+use crate::site::{declare_in, found};
+
+/// What the nodes share.
+pub struct Cluster {
+    pub nats: Nats,
+    pub database: TestDatabase,
+    /// The address of NATS that the nodes are given.
+    pub nats_url: String,
+    /// How long a node must be silent before another one records its calls.
+    pub lost_after_s: u64,
+    dir: TempDir,
+}
+
+/// A node and its data.
+pub struct Node {
+    pub served: Served,
+    pub name: &'static str,
+    pub data: TempDir,
+}
+
+impl Cluster {
+    /// A database with the directory of the idempotency tests, and NATS; `None` with a notice where one is missing.
+    pub async fn start() -> Option<Cluster> {
+        let (Some(program), Some(_)) = (program(), server()) else {
+            eprintln!(
+                "NOTICE: the cluster is NOT tested: it needs nats-server (apt-get install nats-server) and \
+                 SIDETONE_TEST_POSTGRES"
+            );
+            return None;
+        };
+        let dir = TempDir::new();
+        let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
+        let store = Store::open(&database.database).await.unwrap();
+        declare_in(&store, &directory()).await;
+        store.close().await;
+        let nats = Nats::start(&program, None).await;
+        let nats_url = nats.url();
+        Some(Cluster { nats, database, nats_url, lost_after_s: 60, dir })
+    }
+
+    /// Starts a node at `127.0.0.HOST`.
+    pub async fn node(&self, name: &'static str, host: u8) -> Node {
+        self.node_on(name, host, TempDir::new()).await
+    }
+
+    /// Starts a node on the data of an earlier one.
+    pub async fn node_on(&self, name: &'static str, host: u8, data: TempDir) -> Node {
+        let config = self.config(name, host, &data);
+        let start = Start { config, log: "info", files_max: None, env: Vec::new() };
+        Node { served: Served::with(data.path(), start).await, name, data }
+    }
+
+    pub fn config(&self, name: &str, host: u8, data: &TempDir) -> String {
+        format!(
+            "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\"]\n\
+             [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
+             [node]\nname = \"{name}\"\ndata_dir = \"{}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n\
+             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n",
+            self.database.url(),
+            data.path().display(),
+            self.nats_url,
+            self.lost_after_s
+        )
+    }
+
+    /// What a command of the program prints with the configuration of a node: its exit code, stdout and stderr.
+    pub fn command(&self, args: &[&str], config: &str) -> (i32, String, String) {
+        let file = self.dir.path().join("command.toml");
+        std::fs::write(&file, config).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+            .args(args)
+            .arg("--config")
+            .arg(&file)
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+}
+
+impl Node {
+    pub fn http(&self) -> SocketAddr {
+        self.served.http
+    }
+
+    /// The nodes as this one shows them, by name: their states.
+    pub async fn states(&self, token: &str) -> Vec<(String, String)> {
+        let answer = Ask::new("GET", "/api/v1/nodes").bearer(token).send(self.http()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let nodes = answer.json()["items"].as_array().unwrap().clone();
+        nodes.iter().map(|node| (text(&node["name"]), text(&node["state"]))).collect()
+    }
+
+    /// Waits until this node sees the others in these states.
+    pub async fn sees(&self, token: &str, expected: &[(&str, &str)]) {
+        found(&format!("{}: {expected:?}", self.name), async || {
+            let states = self.states(token).await;
+            let states: Vec<_> = states.iter().map(|(name, state)| (name.as_str(), state.as_str())).collect();
+            (states == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+/// The token of the operator; every node accepts it.
+pub async fn operator(http: SocketAddr) -> String {
+    let login = json!({"email": "root@acme.test", "password": "a very good password"});
+    let answer = Ask::new("POST", "/api/v1/auth/login").json(&login).send(http).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["token"].as_str().unwrap().to_owned()
+}

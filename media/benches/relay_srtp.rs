@@ -63,6 +63,7 @@ impl Calls {
             bind: LOCALHOST,
             ports: 16_000..=31_999,
             workers: 1,
+            io: RelayIo::Epoll,
             session: SessionConfig::default(),
             seed: u64::from(std::process::id()),
         };

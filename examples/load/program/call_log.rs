@@ -27,8 +27,8 @@ pub(crate) fn read_call_log(http: SocketAddrV4) -> Result<Vec<Read>, LoadError> 
     loop {
         let path = format!("/api/v1/cdrs?limit={PAGE}&offset={}&sort=started_at&order=asc", records.len());
         let page: Value = serde_json::from_str(&get(http, &path)?).map_err(|_| no_log("no JSON"))?;
-        let items = page["items"].as_array().ok_or_else(|| no_log("no items"))?;
-        let word = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        let items = page.get("items").and_then(Value::as_array).ok_or_else(|| no_log("no items"))?;
+        let word = |item: &Value, name| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         records.extend(items.iter().map(|item| Read {
             caller: word(item, "caller_number"),
             crashed: word(item, "hangup_cause") == "CRASH",

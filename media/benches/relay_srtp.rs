@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sidetone_media::net::{Command, Port, Relay, RelayConfig};
+use sidetone_media::net::{Command, Port, Relay, RelayConfig, RelayIo};
 use sidetone_media::session::{Description, Payload, PayloadKind, SessionConfig};
 use sidetone_media::srtp::{MasterKey, Outbound, SrtpKeys, Suite};
 use sidetone_media::time::ClockRate;

@@ -14,6 +14,8 @@ pub(crate) struct Me {
     pub(crate) extension_id: String,
     /// Whether the user is the operator's.
     pub(crate) is_operator: bool,
+    /// Whether the user sees only the calls and rooms of a team; the stored rooms of an organisation are not among them.
+    pub(crate) is_of_team: bool,
     permissions: Vec<String>,
 }
 
@@ -29,6 +31,7 @@ impl Me {
             organisation_id: text("organisation_id"),
             extension_id: text("extension_id"),
             is_operator: text("role") == "operator",
+            is_of_team: matches!(text("role").as_str(), "agent" | "team_supervisor"),
             permissions: permissions.filter_map(Value::as_str).map(str::to_owned).collect(),
         }
     }

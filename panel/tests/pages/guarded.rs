@@ -109,6 +109,16 @@ async fn a_link_from_another_site_is_opened_again() {
     assert_eq!(page.header("location"), "/login?next=%2Fcalls%2F1");
 }
 
+/// The API keeps stored rooms from users who see one team, and so it refuses that they call a party into one.
+#[tokio::test]
+async fn a_user_of_a_team_is_offered_no_call_into_a_room() {
+    for (role, offered) in [("org_admin", true), ("team_supervisor", false), ("agent", false)] {
+        let page = Browser::logged_in(hostile::api_for(role, "plain")).get("/live/rooms/1").await;
+        assert!(page.text.contains("/mute-all\""), "{role} controls the room");
+        assert_eq!(page.text.contains("/dial\""), offered, "{role}");
+    }
+}
+
 /// Programs see the API as it is without the panel.
 #[tokio::test]
 async fn other_paths_are_those_of_the_api() {

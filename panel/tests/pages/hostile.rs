@@ -14,6 +14,13 @@ pub(crate) fn api(text: &str) -> Router {
     Router::new().fallback(answer).with_state(text.to_owned())
 }
 
+/// The same for a user with this role.
+pub(crate) fn api_for(role: &str, text: &str) -> Router {
+    let mut me = user(text);
+    me["role"] = role.into();
+    api(text).route("/api/v1/auth/me", axum::routing::get(async || axum::Json(me)))
+}
+
 /// An API that refuses everything but the session with this status and text.
 pub(crate) fn refusing(status: u16, text: &str) -> Router {
     let text = text.to_owned();

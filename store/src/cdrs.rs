@@ -145,7 +145,6 @@ async fn insert_cdrs(
 fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
     let did_search = searchable([cdr.destination_number.as_deref(), cdr.dialled_number.as_deref()]);
     let indexed = fits_an_index(search);
-    let did_key = indexed.then(|| did_search.clone());
     let [jitter, loss, interval, quality, mos, verdict] = figures(&cdr.quality);
     let [jitter_b, loss_b, interval_b, quality_b, mos_b, verdict_b] =
         figures(&cdr.media_b.unwrap_or_default());
@@ -191,12 +190,12 @@ fn values(cdr: &Cdr, search: &str) -> [Value; COLUMNS] {
         mos_b,
         verdict_b,
         search.into(),
-        did_search.into(),
+        did_search.clone().into(),
         cost.map(|cost| cost.currency.to_string()).into(),
         cost.map(|cost| cost.amount.scaled()).into(),
         cost.and_then(|cost| cost.fx_rate).map(Amount::scaled).into(),
         indexed.then_some(search).into(),
-        did_key.into(),
+        indexed.then_some(did_search).into(),
         cdr.transcoded().into(),
         cdr.reference.as_deref().into(),
         cdr.ended_by.map(EndedBy::as_str).into(),

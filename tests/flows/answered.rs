@@ -97,6 +97,8 @@ async fn an_answered_call_is_relayed_both_ways_and_recorded_in_full() {
             "mos": "number",
         },
         "media_verdict_worse": record["media_verdict_worse"],
+        "network_a": "127.0.0.0/24",
+        "network_b": "127.0.0.0/24",
     });
     assert_eq!(shape(&record), expected);
 

@@ -60,7 +60,7 @@ async fn a_callee_refuses() {
         let record = site.records(place + 1).await.remove(0);
         let expected = unanswered(json!({
             "hangup_cause": cause, "bridge_cause": cause, "sip_status": status, "media_verdict": "unanswered",
-            "ended_by": "callee",
+            "ended_by": "callee", "network_a": "127.0.0.0/24",
         }));
         assert_eq!(shape(&record), expected, "{status}");
         // The next phone of this number replaces this one.
@@ -90,6 +90,7 @@ async fn nobody_answers_and_the_caller_gives_up() {
     calls(&callee, 0, 0).await;
     let expected = unanswered(json!({
         "hangup_cause": "ORIGINATOR_CANCEL", "media_verdict": "unanswered", "ended_by": "caller",
+        "network_a": "127.0.0.0/24",
     }));
     assert_eq!(shape(&site.record().await), expected);
 }
@@ -129,6 +130,7 @@ async fn a_callee_without_a_codec_of_its_line_answers_488() {
         "sip_status": 488,
         "media_verdict": "unanswered",
         "ended_by": "callee",
+        "network_a": "127.0.0.0/24",
     }));
     assert_eq!(shape(&site.record().await), expected);
 }

@@ -104,5 +104,6 @@ fn an_older_key_that_has_no_allowlist_is_refused_with_ip_allowlist_required() {
     assert_eq!(engine.send(wrong).status, 401, "who does not know the key learns nothing of it");
 }
 
-/// Lists that a process with a switch has: `flows requested::lists_of_the_switch_have_the_limits_of_the_others`.
-const OF_THE_SWITCH: [&str; 2] = ["/api/v1/call-requests", "/api/v1/registrations"];
+/// Lists that a process with a switch has: `flows requested::lists_of_the_switch_have_the_limits_of_the_others`, `isolation
+/// the_list_of_nodes_has_the_limits_of_the_others`.
+const OF_THE_SWITCH: [&str; 3] = ["/api/v1/call-requests", "/api/v1/nodes", "/api/v1/registrations"];

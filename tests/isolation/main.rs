@@ -241,6 +241,32 @@ fn who_may_is_answered() {
     }
 }
 
+/// The list of nodes, which a process without a switch does not have.
+#[test]
+fn the_list_of_nodes_has_the_limits_of_the_others() {
+    let fixture = Fixture::new();
+    let get = |query: &str| {
+        let path = format!("/api/v1/nodes{query}");
+        fixture.send("GET", &path, Some(fixture.operator()), &Value::Null)
+    };
+    let page = get("").json();
+    assert_eq!(
+        (&page["limit"], &page["offset"], &page["total"]),
+        (&50.into(), &0.into(), &1.into()),
+        "{page}"
+    );
+    let behind = get("?limit=500&offset=9223372036854775807").json();
+    assert_eq!((&behind["limit"], &behind["items"]), (&500.into(), &Value::Array(Vec::new())), "{behind}");
+    for wrong in ["limit=0", "limit=501", "limit=x", "limit=", "offset=-1", "offset=x"] {
+        let answer = get(&format!("?{wrong}"));
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["code"]),
+            (400, &"invalid_request".into()),
+            "{wrong}"
+        );
+    }
+}
+
 /// The envelope with that status and code, and nothing beside it.
 fn refused(row: &Row, answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{}: {}", row.operation, answer.text);

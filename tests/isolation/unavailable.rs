@@ -53,6 +53,7 @@ const WITHOUT_THE_DATABASE: &[&str] = &[
     "POST /api/v1/conferences/{room}/end",
     "GET /api/v1/docs",
     "GET /api/v1/docs/style.css",
+    "GET /api/v1/nodes",
     "GET /api/v1/openapi.json",
     "GET /",
     "GET /healthz",

@@ -209,11 +209,9 @@ impl Journal {
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn answered(&self, mut record: Cdr) -> Result<Committed, JournalFull> {
-        if let Some(copies) = &self.copies {
-            copies.answered(&mut record);
-        }
-        self.send(Record::Answered(Box::new(record), self.steady()))
+    pub fn answered(&self, record: Cdr) -> Result<Committed, JournalFull> {
+        let (committed, receiver) = oneshot::channel();
+        self.answer(record, Waiter::Caller(committed)).map(|()| Committed::new(receiver))
     }
 
     /// Like [`Journal::answered`]; the call is sent to `done` once the record is on the disk.
@@ -222,6 +220,13 @@ impl Journal {
     /// When the queue is full.
     pub fn answered_then(&self, record: Cdr, done: mpsc::UnboundedSender<CallId>) -> Result<(), JournalFull> {
         let waiter = Waiter::Driver(record.call_uuid, done);
+        self.answer(record, waiter)
+    }
+
+    fn answer(&self, mut record: Cdr, waiter: Waiter) -> Result<(), JournalFull> {
+        if let Some(copies) = &self.copies {
+            copies.answered(&mut record);
+        }
         self.queue(Record::Answered(Box::new(record), self.steady()), waiter)
     }
 

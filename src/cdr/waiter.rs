@@ -1,4 +1,4 @@
-//! Who waits until a record of the journal is on the disk.
+//! The callers that wait until a record of the journal is on the disk.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl Future for Committed {
     }
 }
 
-/// Who is told once a record is on the disk.
+/// What is notified once a record is on the disk.
 #[derive(Debug)]
 pub(super) enum Waiter {
     /// A caller, unless it has dropped the other end.
@@ -40,7 +40,7 @@ pub(super) enum Waiter {
 }
 
 impl Waiter {
-    /// Whether anyone still waits.
+    /// Whether the other end still waits.
     pub(super) fn waits(&self) -> bool {
         match self {
             Waiter::Caller(committed) => !committed.is_closed(),

@@ -24,11 +24,20 @@ fn place(caller: &Arc<Phone>, number: &str) -> JoinHandle<()> {
 }
 
 /// The tasks that a switch has and that start again. The one that prepares the texts of old records is left out: with
-/// none to prepare it is over at once.
+/// none to prepare it is over at once. Those of a cluster need NATS.
 fn restarted() -> impl Iterator<Item = Task> {
-    Task::ALL.into_iter().filter(|task| {
-        task.reaction() == Reaction::Restart && !matches!(task, Task::TapWriter | Task::CallLogTexts)
-    })
+    let elsewhere = [
+        Task::CallCopies,
+        Task::CallLogTexts,
+        Task::Cluster,
+        Task::LostCalls,
+        Task::Peers,
+        Task::SplitRooms,
+        Task::TapWriter,
+    ];
+    Task::ALL
+        .into_iter()
+        .filter(move |task| task.reaction() == Reaction::Restart && !elsewhere.contains(task))
 }
 
 async fn metrics(site: &Site) -> String {

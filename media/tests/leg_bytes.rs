@@ -22,7 +22,9 @@ fn a_leg_holds_a_few_kilobytes() {
     // What the first leg of a process allocates for all is not counted.
     drop(leg(&config, 1));
     let mut datagram = Vec::with_capacity(256);
-    let found: Vec<i64> = [0, 60, 600].map(|seconds| grown(&config, seconds, &mut datagram)).to_vec();
+    // The harness's own thread allocates now and then: the least of three is the leg's.
+    let mut least = |seconds| (0..3).map(|_| grown(&config, seconds, &mut datagram)).min().unwrap();
+    let found: Vec<i64> = [0, 60, 600].map(&mut least).to_vec();
     println!("described {}, after a minute {}, after ten minutes {} bytes", found[0], found[1], found[2]);
     for (bytes, most) in found.iter().zip(BYTES_MAX) {
         assert!(*bytes <= most, "{found:?}");

@@ -104,6 +104,22 @@ fn an_older_key_that_has_no_allowlist_is_refused_with_ip_allowlist_required() {
     assert_eq!(engine.send(wrong).status, 401, "who does not know the key learns nothing of it");
 }
 
+/// Records are searched one by one for a device or a network, so that these filters name where the search begins.
+#[test]
+fn filters_of_devices_and_networks_need_a_beginning() {
+    let desk = Desk::start();
+    for list in ["/cdrs", "/cdrs/export", "/cdrs/totals", "/cdrs/verdicts"] {
+        for (name, value) in [("user_agent", "Phone"), ("network", "192.0.2.0/24")] {
+            let refused = desk.get(As::Operator, &format!("{list}?{name}={value}"));
+            assert_eq!((refused.status, refused.code()), (400, "invalid_request"), "{list} {name}");
+            let why = format!("{name}: needs from: records are searched from that time on");
+            assert_eq!(refused.message(), why, "{list}");
+            let found = desk.get(As::Operator, &format!("{list}?{name}={value}&from=2026-01-01T00:00:00Z"));
+            assert_eq!(found.status, 200, "{list} {name}: {}", found.body);
+        }
+    }
+}
+
 /// Lists that a process with a switch has: `flows requested::lists_of_the_switch_have_the_limits_of_the_others`, `isolation
 /// the_list_of_nodes_has_the_limits_of_the_others`.
 const OF_THE_SWITCH: [&str; 3] = ["/api/v1/call-requests", "/api/v1/nodes", "/api/v1/registrations"];

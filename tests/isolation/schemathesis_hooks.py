@@ -23,7 +23,8 @@ def _send_from_elsewhere(self, request, **kwargs):
 
 
 def _with_from(url):
-    """The filters of devices and networks need `from`, which a schema cannot say; `tests/http/contract_limits.rs` tries them without."""
+    """The filters of devices and networks need `from`, which a schema cannot say; `tests/http/contract_limits.rs`
+    tries them without it."""
     names = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
     needs = "/api/v1/cdrs" in url and names & {"user_agent", "network"} and "from" not in names
     return url + "&from=2026-01-01T00:00:00Z" if needs else url

@@ -2,7 +2,7 @@
 //!
 //! Every node watches the view. A run is an orphan when nothing was heard of it for [`OrphanConfig::after`] while this node
 //! was linked. The node with the lowest id among those that are there acts first, the others some seconds later each,
-//! in case it fails; what is recorded once is not recorded again, whoever comes second.
+//! in case it fails. A call that has a record gets no second one.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

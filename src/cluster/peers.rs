@@ -202,7 +202,7 @@ pub(super) async fn live_rooms(switch: &Handle) -> Result<Vec<String>, Problem> 
     Ok(page.items.iter().map(|room| room.room.to_string()).collect())
 }
 
-/// Answers the questions of other nodes; `drain` is told when one asks this node to drain.
+/// Answers the questions of other nodes; `drain` is notified when one asks this node to drain.
 pub fn answering(switch: Handle, api: PeerService, drain: Arc<Notify>) -> Answering {
     Arc::new(move |question: Bytes| {
         let (switch, api, drain) = (switch.clone(), api.clone(), Arc::clone(&drain));

@@ -177,7 +177,7 @@ impl Head {
     }
 }
 
-/// What a receive tells the kernel about the space in front of a datagram; it points to nothing.
+/// The layout of the space in front of a datagram, for a receive; it points to nothing.
 pub(crate) fn template() -> libc::msghdr {
     libc::msghdr {
         msg_name: std::ptr::null_mut(),

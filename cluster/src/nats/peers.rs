@@ -70,7 +70,7 @@ impl PeerListener {
                     let Some(question) = question else { break };
                     let Some(reply) = question.reply else { continue };
                     if under_way.len() >= UNDER_WAY_MAX {
-                        // Without an answer the other node tells its client to come again.
+                        // Without an answer the other node sends its client 503 with Retry-After.
                         self.counters.refused.fetch_add(1, Ordering::Relaxed);
                         continue;
                     }

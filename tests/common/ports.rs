@@ -13,24 +13,54 @@ static GIVEN: Mutex<Vec<Range<u16>>> = Mutex::new(Vec::new());
 /// The first of `count` ports in a row, an even one, that nobody has for UDP or TCP; never given out again.
 pub fn free(count: u16) -> u16 {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    for attempt in 0..ATTEMPTS_MAX {
-        let any = RandomState::new().hash_one(attempt) % u64::from(PORTS.end - PORTS.start - count);
-        let first = (PORTS.start + u16::try_from(any).unwrap()) & !1;
-        let end = first + count;
-        if given.iter().any(|range| first < range.end && range.start < end) {
-            continue;
+    // One after the other from a random place on: hundreds of single ports at random places would leave no long row.
+    let from = given.last().map_or_else(any_port, |last| last.end);
+    // All are held at once, then let go together.
+    let mut held = Vec::new();
+    let is_free = |port| {
+        let address = ("127.0.0.1", port);
+        let sockets = UdpSocket::bind(address).and_then(|udp| Ok((udp, TcpListener::bind(address)?)));
+        match sockets {
+            Ok(sockets) => held.push(sockets),
+            Err(_) => held.clear(),
         }
-        // All are held at once, then let go together.
-        let both = |port| {
-            let address = ("127.0.0.1", port);
-            Some((UdpSocket::bind(address).ok()?, TcpListener::bind(address).ok()?))
-        };
-        if (first..end).map(both).collect::<Option<Vec<_>>>().is_some() {
-            given.push(first..end);
-            return first;
+        !held.is_empty()
+    };
+    let first = first_fit(from, count, &given, is_free)
+        .unwrap_or_else(|| panic!("no {count} free ports in a row; given out: {given:?}"));
+    given.push(first..first + count);
+    first
+}
+
+fn any_port() -> u16 {
+    let any = RandomState::new().hash_one(()) % u64::from(PORTS.end - PORTS.start);
+    PORTS.start + u16::try_from(any).unwrap()
+}
+
+/// The first of `count` ports in a row within [`PORTS`], looked for from `from` on and then from the beginning: every
+/// place is tried, so that a hole that is left is found however little is left.
+fn first_fit(
+    from: u16,
+    count: u16,
+    given: &[Range<u16>],
+    mut is_free: impl FnMut(u16) -> bool,
+) -> Option<u16> {
+    let mut within = |mut first: u16, last: u16| {
+        loop {
+            first = first.next_multiple_of(2);
+            let end = first.checked_add(count).filter(|end| first < last && *end <= PORTS.end)?;
+            let taken = given
+                .iter()
+                .filter(|range| range.start < end && first < range.end)
+                .map(|range| range.end)
+                .max();
+            match taken.or_else(|| (first..end).find(|port| !is_free(*port)).map(|busy| busy + 1)) {
+                Some(next) => first = next,
+                None => return Some(first),
+            }
         }
-    }
-    panic!("no {count} free ports in a row");
+    };
+    within(from, PORTS.end).or_else(|| within(PORTS.start, from))
 }
 
 /// Waits until some program receives on `port`.
@@ -60,8 +90,18 @@ pub fn wait_until_accepting(port: u16) {
     }
 }
 
-const ATTEMPTS_MAX: u32 = 100;
 /// Below those that Linux gives to whoever binds port 0: none of the many sockets of an engine and its clients takes one
 /// between the look and the start of the program.
 const PORTS: Range<u16> = 12_000..32_000;
 const BOUND_MAX: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_one_place_that_is_left_is_found_from_anywhere() {
+    // 400 ports are left, in the middle of them no busy one; 397 are left elsewhere.
+    let given = [PORTS.start..20_000, 20_400..25_000, 25_397..PORTS.end];
+    for from in (PORTS.start..PORTS.end).step_by(97) {
+        assert_eq!(first_fit(from, 400, &given, |_| true), Some(20_000), "from {from}");
+        assert_eq!(first_fit(from, 402, &given, |_| true), None, "from {from}");
+        assert_eq!(first_fit(from, 398, &given, |port| port != 20_001), Some(20_002), "from {from}");
+    }
+}

@@ -33,7 +33,11 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
         strict_source: None,
-        xr: XrReports { round_trip: negotiated.xr.round_trip, summary: negotiated.xr.summary },
+        xr: XrReports {
+            round_trip: negotiated.xr.round_trip,
+            summary: negotiated.xr.summary,
+            voip: negotiated.xr.voip,
+        },
         udptl: negotiated.is_fax(),
     }
 }

@@ -19,7 +19,7 @@ use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_operation::RecordStep;
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
-use sidetone_sip::sdp::{NegotiationError, SessionDescription};
+use sidetone_sip::sdp::{IceRule, NegotiationError, SessionDescription};
 
 use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
 use crate::ending::Ending;
@@ -103,8 +103,10 @@ impl Call {
         }
         let (Some(port), Some(caller)) = (port, self.caller.take()) else { return parties.refuse(503) };
         let is_browser = caller.offer.as_ref().is_some_and(|offer| offer.wants_webrtc());
-        let srtp = parties.srtp(caller.srtp, is_browser);
-        let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        let has_ice = caller.offer.as_ref().is_some_and(|offer| offer.wants_plain_ice());
+        let ice = if has_ice { IceRule::WhenOffered } else { IceRule::Never };
+        let protection = parties.protection(caller.srtp, is_browser, ice);
+        let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), protection);
         leg.calls_as(caller.user_agent);
         if caller.informs {
             leg.takes_info();

@@ -188,7 +188,8 @@ pub enum MediaCommand {
 impl MediaCommand {
     /// Whether it has keys that a reader of SDP has too.
     pub(super) fn has_readable_keys(&self) -> bool {
-        matches!(self, MediaCommand::Secure(Some(protection)) if matches!(**protection, Protection::Sdes(_)))
+        let MediaCommand::Secure(Some(protection)) = self else { return false };
+        matches!(**protection, Protection::Sdes(_) | Protection::Ice(_, Some(_)))
     }
 }
 

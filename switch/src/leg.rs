@@ -11,8 +11,8 @@ use sidetone_model::device::{self, Device};
 use sidetone_model::media_quality::LegQuality;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{
-    self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
-    SrtpRule, T38, payload_map,
+    self, Codec, CodecPolicy, Direction, IceRule, KeySeed, Media, Negotiated, OfferAnswer,
+    SessionDescription, SrtpRule, T38, payload_map,
 };
 
 use crate::converted_keys;
@@ -56,6 +56,14 @@ pub(super) struct Leg {
 }
 
 /// Whether a silent party was probed, and with which result.
+/// SRTP and ICE of a new leg.
+pub(super) struct LegProtection {
+    pub(super) srtp: SrtpRule,
+    pub(super) ice: IceRule,
+    /// Where its keys and credentials come from.
+    pub(super) seed: KeySeed,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     /// It answered at this time.
@@ -83,13 +91,14 @@ impl Leg {
         session_id: u64,
         policy: CodecPolicy,
         signalling: Option<IpAddr>,
-        (srtp, seed): (SrtpRule, KeySeed),
+        protection: LegProtection,
     ) -> Self {
         Leg {
+        let LegProtection { srtp, ice, seed } = protection;
             policy,
             signalling,
             user_agent: None,
-            exchange: OfferAnswer::new(session_id).with_srtp(srtp, seed),
+            exchange: OfferAnswer::new(session_id).with_ice(srtp, ice, seed),
             srtp,
             protection: None,
             resumes: false,

@@ -7,7 +7,7 @@ use sidetone_call::media_plan;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription, SrtpRule};
+use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, IceRule, SessionDescription, SrtpRule};
 
 use crate::conference_leg::take_for_a_room;
 use crate::converted_keys::{answer_events, has_events};
@@ -149,8 +149,8 @@ impl Ringing {
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
         let is_browser = is_browser && self.callee_srtp == SrtpRule::Webrtc;
-        let srtp = parties.srtp(self.callee_srtp, is_browser);
-        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), srtp);
+        let protection = parties.protection(self.callee_srtp, is_browser, IceRule::Never);
+        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), protection);
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)

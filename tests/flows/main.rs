@@ -42,6 +42,7 @@ mod frozen;
 mod gone;
 mod guessing;
 mod hep;
+mod ice;
 mod kept_signalling;
 mod lamps;
 mod linked_calls;

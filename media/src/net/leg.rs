@@ -169,9 +169,8 @@ impl Leg {
     pub(super) fn describe(&mut self, now: Micros, description: Description, guard: &Guard) {
         self.rtcp_mux = description.rtcp_mux;
         self.party = description.signalling;
-        let web = self.protected.as_mut().and_then(|protected| protected.web.as_mut());
-        let description = match web {
-            Some(web) => web.describe(description),
+        let description = match &mut self.protected {
+            Some(protected) => protected.describe(description),
             None => description,
         };
         self.session.describe(now, description);
@@ -181,15 +180,13 @@ impl Leg {
     /// Whether ICE found another path with the last datagrams.
     #[inline]
     pub(super) fn has_moved(&mut self) -> bool {
-        let Some(protected) = &mut self.protected else { return false };
-        protected.web.as_mut().is_some_and(|web| web.has_moved())
+        self.protected.as_mut().is_some_and(|protected| protected.has_moved())
     }
 
     /// Uses the path that ICE found.
     pub(super) fn follow_path(&mut self, now: Micros, guard: &Guard) {
-        let Some(web) = self.protected.as_mut().and_then(|protected| protected.web.as_mut()) else { return };
-        web.begin();
-        if let Some(description) = web.relocate() {
+        let Some(protected) = &mut self.protected else { return };
+        if let Some(description) = protected.relocate() {
             self.session.describe(now, description);
         }
         self.retarget(guard);
@@ -197,8 +194,7 @@ impl Leg {
 
     /// Looks after ICE and the handshake once a second.
     pub(super) fn look_after_path(&mut self, now: Micros, guard: &Guard) {
-        let Some(protected) = &mut self.protected else { return };
-        if protected.web.as_mut().is_some_and(|web| web.look(now)) {
+        if self.protected.as_mut().is_some_and(|protected| protected.look(now)) {
             self.retarget(guard);
         }
     }
@@ -259,7 +255,8 @@ impl Leg {
             }
             let datagram = match &mut self.protected {
                 None => datagram,
-                Some(protected) => match open(protected, wire, index, (on_rtcp, at), &self.rtp) {
+                Some(protected) => match open(protected, wire, index, (on_rtcp, at), [&self.rtp, &self.rtcp])
+                {
                     Ok(Some(datagram)) => datagram,
                     Ok(None) => continue,
                     Err(reason) => {
@@ -585,20 +582,20 @@ impl Indices {
 }
 
 /// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it; `None`
-/// for a check, which is answered from `rtp`, and for a part of the handshake.
+/// for a check, which is answered from the socket that it came to, and for a part of the handshake.
 fn open<'a>(
     protected: &mut Protected,
     wire: &'a mut Wire,
     index: usize,
     (on_rtcp, at): (bool, Micros),
-    rtp: &Endpoint,
+    [rtp, rtcp]: [&Endpoint; 2],
 ) -> Result<Option<&'a mut [u8]>, Reason> {
     let (arrival, datagram) = wire.datagram(index).ok_or(Reason::Malformed)?;
     let source = arrival.source;
     match protected.open(at, source, on_rtcp, datagram) {
         Opened::Check(answer) => {
             // A lost answer is asked for again.
-            wire.send_own(rtp, source, answer.as_slice());
+            wire.send_own(if on_rtcp { rtcp } else { rtp }, source, answer.as_slice());
             Ok(None)
         }
         Opened::Packet(len) => {

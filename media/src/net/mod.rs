@@ -21,6 +21,7 @@ mod gather;
 mod guard;
 mod handover;
 mod handshakes;
+mod ice_path;
 mod job;
 mod key_presses;
 mod key_watch;

@@ -286,6 +286,8 @@ fn write_output(log: &mut String, output: &Output) {
                     Some(Protection::Sdes(keys)) => keys.receive.suite().as_str(),
                     Some(Protection::Webrtc(_)) => "DTLS",
                 };
+                    Some(Protection::Ice(_, None)) => "nothing, by ICE",
+                    Some(Protection::Ice(_, Some(keys))) => keys.receive.suite().as_str(),
                 format!("media {} secured by {suite}", port.0)
             }
             MediaCommand::Snapshot => format!("media {} how it does", port.0),

@@ -18,7 +18,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, IceRule, KeySeed, SessionDescription, SrtpRule};
 
 use crate::call_mix::{LinkedMix, OwnMix, Seats};
-use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
+use crate::io::{Awaited, KeyForm, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::{Leg, LegProtection};
 use crate::mixing::MixOrder;
 
@@ -388,10 +388,10 @@ impl Parties {
         }
     }
 
-    /// Notes that a party takes INFO.
-    pub(super) fn takes_info(&mut self, party: Party) {
+    /// Notes how a party has keys, unless a message does not say it.
+    pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
         if let Some(leg) = self.leg_mut(party) {
-            leg.takes_info();
+            leg.has_keys(form);
         }
     }
 

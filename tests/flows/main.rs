@@ -88,6 +88,7 @@ mod star_pickup;
 mod strangers;
 mod stream;
 #[path = "../common/tones.rs"]
+mod tone_keys;
 mod tones;
 mod torture;
 mod transcoded;

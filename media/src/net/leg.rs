@@ -10,8 +10,7 @@ use super::clock::Sample;
 use super::counters::{Batch, Count};
 use super::guard::Guard;
 use super::job::Job;
-use super::key_presses::KeyPresses;
-use super::key_watch::KeyWatch;
+use super::keys::Keys;
 use super::message::{PortId, Shaken};
 use super::monitor::Monitor;
 use super::pair::Pair;
@@ -20,7 +19,7 @@ use super::protected::{Opened, Protected};
 use super::reports::Reports;
 use super::rtcp_tap::RtcpTap;
 use super::transcoding::Transcoding;
-use crate::dtmf::KeyPress;
+use crate::dtmf::KeySource;
 use crate::mix::MixId;
 use crate::session::{Description, Disposition, Input, Reason, Session, Watch};
 use crate::time::Micros;
@@ -50,7 +49,7 @@ pub(super) struct Leg {
     pub(super) untold: Option<bool>,
     /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
-    /// Keys that are converted to or from telephone events. Most legs have none.
+    /// Keys that are converted to or from another form. Most legs have none.
     keys: Option<Box<Keys>>,
     /// Whether SDP has described the leg. Before that nothing is read: packets that overtake the answer wait
     /// in the socket, with their receive times, until their payload types are known.
@@ -69,15 +68,6 @@ pub(super) struct Leg {
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     pub(super) rtcp_target: Option<SocketAddr>,
-}
-
-/// Keys of two parties of which only one has telephone events.
-#[derive(Default)]
-struct Keys {
-    /// Those that the party of the leg is sent.
-    presses: KeyPresses,
-    /// Those that the party of the leg sends and its peer gets by signalling.
-    watch: Option<KeyWatch>,
 }
 
 /// The destination of a leg's accepted packets.
@@ -282,8 +272,8 @@ impl Leg {
             self.presence.heard(at);
             if is_rtcp {
                 self.tap_received(sample, at, (arrival.source, on_rtcp), datagram);
-            } else if let Some(watch) = self.keys.as_mut().and_then(|keys| keys.watch.as_mut()) {
-                watch.hear(at, datagram);
+            } else if let Some(keys) = &mut self.keys {
+                keys.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;
             if !stale && self.pass_to_mix((index, is_rtcp), datagram, &mut picked) {
@@ -401,10 +391,9 @@ impl Leg {
             }
         }
         let mut pressing;
-        if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) {
+        if let Some(keys) = self.keys.as_mut().filter(|keys| keys.has_any()) {
             pressing = [0; DATAGRAM_BYTES_MAX];
-            let len = copied(&mut pressing, datagram);
-            let len = len.and_then(|len| keys.presses.write_over(&mut pressing, len, now));
+            let len = copied(&mut pressing, datagram).map(|len| keys.write_over(&mut pressing, len, now));
             datagram = len.and_then(|len| pressing.get(..len)).unwrap_or(datagram);
         }
         let sent = match &mut self.protected {
@@ -454,32 +443,30 @@ impl Leg {
         }
     }
 
-    /// Queues a key that the party is to get as a telephone event; one too many is dropped.
-    pub(super) fn press(&mut self, key: KeyPress, now: Micros) {
-        self.keys.get_or_insert_default().presses.press(key, now);
+    /// The keys of the leg; they are made when they are first needed.
+    pub(super) fn keys(&mut self) -> &mut Keys {
+        self.keys.get_or_insert_default()
     }
 
-    /// Begins or ends reporting the party's telephone events, which have this payload type and clock.
-    pub(super) fn watch_keys(&mut self, events: Option<(u8, u32)>) {
-        if events.is_some() || self.keys.is_some() {
-            let watch = events.map(|(payload_type, clock_hz)| KeyWatch::new(payload_type, clock_hz));
-            self.keys.get_or_insert_default().watch = watch;
+    /// Begins or ends reporting the party's keys of this source.
+    pub(super) fn watch_keys(&mut self, source: Option<KeySource>) {
+        if source.is_some() || self.keys.is_some() {
+            self.keys().watch(source);
         }
     }
 
     /// The next key that the party has pressed, and its duration in milliseconds.
     pub(super) fn take_key(&mut self) -> Option<(char, u32)> {
-        self.keys.as_mut()?.watch.as_mut()?.take()
+        self.keys.as_mut()?.take()
     }
 
     /// Writes keys over packets about to be sent.
     fn write_keys(&mut self, wire: &mut Wire, picked: &Indices, now: Micros) {
-        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) else { return };
+        let Some(keys) = self.keys.as_mut().filter(|keys| keys.has_any()) else { return };
         for index in picked.as_slice().iter().map(|index| usize::from(*index)) {
             let Some((len, buffer)) = wire.buffer(index) else { break };
-            if let Some(len) = keys.presses.write_over(buffer, len, now) {
-                wire.resize(index, len);
-            }
+            let len = keys.write_over(buffer, len, now);
+            wire.resize(index, len);
         }
     }
 

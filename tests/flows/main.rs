@@ -80,6 +80,7 @@ mod room_history;
 mod room_soak;
 mod rooms;
 mod secure;
+mod session_timers;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
@@ -87,8 +88,8 @@ mod srtp;
 mod star_pickup;
 mod strangers;
 mod stream;
-#[path = "../common/tones.rs"]
 mod tone_keys;
+#[path = "../common/tones.rs"]
 mod tones;
 mod torture;
 mod transcoded;

@@ -33,21 +33,27 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
         signalling,
         own_advertised: negotiated.local.map(|local| local.ip()),
         strict_source: None,
-        xr: XrReports { round_trip: negotiated.xr.round_trip, summary: negotiated.xr.summary },
+        xr: XrReports {
+            round_trip: negotiated.xr.round_trip,
+            summary: negotiated.xr.summary,
+            voip: negotiated.xr.voip,
+        },
         udptl: negotiated.is_fax(),
     }
 }
 
-/// The protection of a leg's packets; `None` for plain RTP.
+/// The protection and the path of a leg's packets; `None` for plain RTP without ICE.
 pub fn protection(negotiated: &Negotiated) -> Option<Protection> {
-    match &negotiated.webrtc {
-        Some(terms) => Some(Protection::Webrtc(WebrtcTerms {
-            ice: IceTerms::new(&terms.own.ufrag, &terms.own.password, &terms.theirs.ufrag),
-            fingerprint: terms.fingerprint.0,
-            is_client: terms.is_client,
-        })),
-        None => srtp_keys(negotiated).map(Protection::Sdes),
-    }
+    let keys = srtp_keys(negotiated);
+    let Some(terms) = &negotiated.ice else { return keys.map(Protection::Sdes) };
+    let ice = IceTerms::new(&terms.own.ufrag, &terms.own.password, &terms.theirs.ufrag);
+    Some(match terms.dtls {
+        Some(dtls) => {
+            let (fingerprint, is_client) = (dtls.fingerprint.0, dtls.is_client);
+            Protection::Webrtc(WebrtcTerms { ice, fingerprint, is_client })
+        }
+        None => Protection::Ice(ice, keys),
+    })
 }
 
 /// The keys in SDP of a leg; `None` without any.
@@ -112,8 +118,7 @@ pub fn formats(negotiated: &Negotiated) -> Option<Formats> {
         ptime_ms: sent_ptime_ms(negotiated),
         hears: negotiated.direction.sends(),
         // With ICE, SDP need not have an address.
-        speaks: negotiated.direction.receives()
-            && (negotiated.remote.is_some() || negotiated.webrtc.is_some()),
+        speaks: negotiated.direction.receives() && (negotiated.remote.is_some() || negotiated.ice.is_some()),
     })
 }
 

@@ -202,6 +202,29 @@ pub struct KeyPress {
     pub audio_hz: u32,
 }
 
+/// One key to play as tones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTone {
+    /// The event code of RFC 4733 §3.2, 0 to 15.
+    pub code: u8,
+    /// For how long it was pressed, in milliseconds.
+    pub duration_ms: u32,
+}
+
+/// Where the keys of a party are found that its peer gets in another form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// In its G.711 audio.
+    Audio,
+    /// In its telephone events.
+    Events {
+        /// Their payload type.
+        payload_type: u8,
+        /// Their clock in Hz.
+        clock_hz: u32,
+    },
+}
+
 /// The event code of a key, `0` to `9`, `*`, `#`, `A` to `D` (RFC 4733 §3.2).
 pub fn event_code(key: char) -> Option<u8> {
     let place = KEYS.iter().position(|known| char::from(*known) == key.to_ascii_uppercase())?;

@@ -333,6 +333,7 @@ impl Media {
                 let spoken = known.spoken.map(|(whose, _)| (whose, language));
                 net::Command::Seat(SeatCommand::PlaySound(self.named(spoken, sound)?))
             }
+            MediaCommand::PlayKey(key) => net::Command::PlayKey(key),
             MediaCommand::Press(key) => net::Command::Press(key),
             MediaCommand::Secure(keys) => net::Command::Secure(keys),
             MediaCommand::Snapshot => net::Command::Snapshot,
@@ -349,7 +350,7 @@ impl Media {
             }
             MediaCommand::Transcode(plan) => net::Command::Transcode { plan, seed: self.rng.random() },
             MediaCommand::Unbridge => net::Command::Unbridge,
-            MediaCommand::WatchKeys(events) => net::Command::WatchKeys(events),
+            MediaCommand::WatchKeys(source) => net::Command::WatchKeys(source),
         })
     }
 

@@ -19,12 +19,13 @@ use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_operation::RecordStep;
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
-use sidetone_sip::sdp::{NegotiationError, SessionDescription};
+use sidetone_sip::sdp::{IceRule, NegotiationError, SessionDescription};
 
 use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
 use crate::ending::Ending;
 use crate::io::{
-    CalleeSide, Callees, CallerSide, Input, MediaCommand, Onward, Output, Party, Port, PortId, Setup, Sides,
+    CalleeSide, Callees, CallerSide, Input, KeyForm, MediaCommand, Onward, Output, Party, Port, PortId,
+    Setup, Sides,
 };
 use crate::leg::Leg;
 use crate::link;
@@ -103,12 +104,12 @@ impl Call {
         }
         let (Some(port), Some(caller)) = (port, self.caller.take()) else { return parties.refuse(503) };
         let is_browser = caller.offer.as_ref().is_some_and(|offer| offer.wants_webrtc());
-        let srtp = parties.srtp(caller.srtp, is_browser);
-        let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), srtp);
+        let has_ice = caller.offer.as_ref().is_some_and(|offer| offer.wants_plain_ice());
+        let ice = if has_ice { IceRule::WhenOffered } else { IceRule::Never };
+        let protection = parties.protection(caller.srtp, is_browser, ice);
+        let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), protection);
         leg.calls_as(caller.user_agent);
-        if caller.informs {
-            leg.takes_info();
-        }
+        leg.has_keys(caller.key_form);
         let offer = caller.offer.map(|offer| leg.srtp.admit(offer)).transpose();
         let lacks_srtp = offer.is_err();
         parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
@@ -289,9 +290,9 @@ impl Call {
         }
     }
 
-    /// Notes that a party takes INFO.
-    pub(super) fn takes_info(&mut self, party: Party) {
-        self.parties.takes_info(party);
+    /// Notes how a party has keys, unless a message does not say it.
+    pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
+        self.parties.has_keys(party, form);
     }
 
     /// Handles an offer of a party inside its dialog.

@@ -1,16 +1,23 @@
-//! Keys between two parties of which one has only telephone events (RFC 4733) and the other only SIP INFO.
+//! Keys between two parties of which one has telephone events (RFC 4733) and the other only SIP INFO, or neither.
 //!
-//! A party takes INFO when its Allow names it. It is then offered, or answered, telephone events of the other party: what
-//! the other sends as events reaches it as INFO, and its INFO reaches the other as events. Pure.
+//! A party takes INFO when its Allow names it. One whose Allow does not, and whose audio is G.711, sends tones in it and gets
+//! tones. The other party is offered, or answered, telephone events in both cases: what it sends as events reaches the first as
+//! INFO or as tones, and what the first sends reaches the other as events. Pure.
 
-use sidetone_media::dtmf::{KeyPress, event_code};
+use sidetone_media::dtmf::{KeyPress, KeySource, KeyTone, event_code};
 use sidetone_sip::message::{Headers, Name, Request};
 use sidetone_sip::sdp::{Codec, Negotiated, SessionDescription};
 use sidetone_sip::ua::Content;
 
-/// Whether a party takes INFO, by its Allow.
-pub(super) fn takes_info(headers: &Headers) -> bool {
-    headers.lists(Name::Allow, "INFO")
+use crate::io::KeyForm;
+
+/// How the sender of these headers has keys without telephone events.
+pub(super) fn key_form(headers: &Headers) -> KeyForm {
+    match headers.header(Name::Allow) {
+        None => KeyForm::Unknown,
+        Some(_) if headers.lists(Name::Allow, "INFO") => KeyForm::Info,
+        Some(_) => KeyForm::Tones,
+    }
 }
 
 /// Adds telephone events to the offer for the peer of a party that has only INFO.
@@ -49,27 +56,105 @@ pub(super) fn has_events(description: &SessionDescription) -> bool {
     description.carried_audio().is_some_and(|(_, audio)| audio.codecs.iter().any(is_event))
 }
 
+/// Whether the party of a description, which has no telephone events, takes keys in another form: by INFO, or as tones in
+/// G.711.
+pub(super) fn takes_keys(form: KeyForm, description: &SessionDescription) -> bool {
+    let audio = description.carried_audio().map(|(_, audio)| audio);
+    let first = audio.and_then(|audio| audio.codecs.iter().find(|codec| !codec.is_auxiliary()));
+    match form {
+        KeyForm::Info => true,
+        KeyForm::Tones => first.is_some_and(|codec| has_tones(codec, codec.payload_type)),
+        KeyForm::Unknown => false,
+    }
+}
+
+/// Whether tones can be read and written in a codec with this payload type.
+fn has_tones(codec: &Codec, payload_type: u8) -> bool {
+    (codec.is("PCMU") && payload_type == 0) || (codec.is("PCMA") && payload_type == 8)
+}
+
+/// Whether a party hears tones in its audio.
+fn hears_tones(terms: &Negotiated) -> bool {
+    let first = terms.payloads.iter().find(|payload| !payload.codec.is_auxiliary());
+    first.is_some_and(|payload| has_tones(&payload.codec, payload.send))
+}
+
+/// Returns where the keys of a party are found that its peer needs in another form; `form` is that of the party.
+pub(super) fn source(own: &Negotiated, theirs: &Negotiated, form: KeyForm) -> Option<KeySource> {
+    if let Some((payload_type, clock_hz)) = watched(own, theirs) {
+        return Some(KeySource::Events { payload_type, clock_hz });
+    }
+    let has_neither = form == KeyForm::Tones && own.telephone_event().is_none();
+    let is_needed = has_neither && theirs.telephone_event().is_some();
+    let first = own.payloads.iter().find(|payload| !payload.codec.is_auxiliary());
+    let is_read = is_needed && first.is_some_and(|payload| has_tones(&payload.codec, payload.receive));
+    is_read.then_some(KeySource::Audio)
+}
+
+/// A key in the form that a party takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    Event(KeyPress),
+    Info,
+    Tone(KeyTone),
+}
+
+/// Returns how a key that was found at a party reaches the other, which has this `form`.
+pub(super) fn passed(
+    own: &Negotiated,
+    theirs: &Negotiated,
+    form: KeyForm,
+    (digit, duration_ms): (char, u32),
+) -> Passed {
+    if let Some(event) = event_for(own, theirs, digit, duration_ms) {
+        return Passed::Event(event);
+    }
+    let tone = tone_for(theirs, form, digit, duration_ms);
+    tone.map_or(Passed::Info, Passed::Tone)
+}
+
+/// Returns the tones of a key for a party that takes it in no other form.
+fn tone_for(theirs: &Negotiated, form: KeyForm, digit: char, duration_ms: u32) -> Option<KeyTone> {
+    let needs_tones = form == KeyForm::Tones && theirs.telephone_event().is_none() && hears_tones(theirs);
+    let code = event_code(digit).filter(|_| needs_tones)?;
+    Some(KeyTone { code, duration_ms })
+}
+
+/// Returns the event of a key for `theirs`, if the party that pressed it has none.
+fn event_for(own: &Negotiated, theirs: &Negotiated, digit: char, duration_ms: u32) -> Option<KeyPress> {
+    let events = theirs.telephone_event().filter(|_| own.telephone_event().is_none())?;
+    Some(KeyPress {
+        code: event_code(digit)?,
+        duration_ms,
+        payload_type: events.send,
+        clock_hz: events.codec.clock_rate,
+        audio_hz: theirs.codec()?.clock_rate,
+    })
+}
+
 /// Returns payload type and clock of the events of a party whose peer has none.
 pub(super) fn watched(own: &Negotiated, theirs: &Negotiated) -> Option<(u8, u32)> {
     let events = own.telephone_event().filter(|_| theirs.telephone_event().is_none())?;
     Some((events.receive, events.codec.clock_rate))
 }
 
-/// Returns the event for `theirs` of a key that a party without events pressed by INFO.
+/// Returns how a key that a party without events pressed by INFO reaches the other, which has this `form`, unless the INFO is
+/// passed on.
 pub(super) fn pressed(
     own: &Negotiated,
     theirs: &Negotiated,
+    form: KeyForm,
     digit: char,
     request: &Request,
-) -> Option<KeyPress> {
-    let events = theirs.telephone_event().filter(|_| own.telephone_event().is_none())?;
-    Some(KeyPress {
-        code: event_code(digit)?,
-        duration_ms: duration_of(request).unwrap_or(DURATION_MS),
-        payload_type: events.send,
-        clock_hz: events.codec.clock_rate,
-        audio_hz: theirs.codec()?.clock_rate,
-    })
+) -> Option<Passed> {
+    if own.telephone_event().is_some() {
+        return None; // It may send the same key as an event too.
+    }
+    let duration_ms = duration_of(request).unwrap_or(DURATION_MS);
+    match passed(own, theirs, form, (digit, duration_ms)) {
+        Passed::Info => None,
+        other => Some(other),
+    }
 }
 
 /// Returns the INFO of a key that was pressed as an event.
@@ -104,6 +189,53 @@ mod tests {
 
     fn numbers(description: &SessionDescription) -> Vec<(u8, u32)> {
         description.media[0].codecs.iter().map(|codec| (codec.payload_type, codec.clock_rate)).collect()
+    }
+
+    fn settled(media: &str) -> Negotiated {
+        Negotiated::new(&parse(media), &parse(media), sidetone_sip::sdp::Role::Answerer).unwrap()
+    }
+
+    const PLAIN: &str = "m=audio 4 RTP/AVP 8";
+    const EVENTS: &str = "m=audio 4 RTP/AVP 0 101\na=rtpmap:101 telephone-event/8000";
+    const WIDE: &str = "m=audio 4 RTP/AVP 9";
+
+    #[test]
+    fn only_a_party_without_another_form_is_listened_to() {
+        let [plain, events, wide] = [PLAIN, EVENTS, WIDE].map(settled);
+        let in_events = Some(KeySource::Events { payload_type: 101, clock_hz: 8_000 });
+        for (name, own, theirs, form, expected) in [
+            ("tones to events", &plain, &events, KeyForm::Tones, Some(KeySource::Audio)),
+            ("INFO to events", &plain, &events, KeyForm::Info, None),
+            ("events to tones or INFO", &events, &plain, KeyForm::Tones, in_events),
+            ("no Allow", &plain, &events, KeyForm::Unknown, None),
+            ("tones to tones", &plain, &plain, KeyForm::Tones, None),
+            ("events to events", &events, &events, KeyForm::Tones, None),
+            ("another codec", &wide, &events, KeyForm::Tones, None),
+        ] {
+            assert_eq!(source(own, theirs, form), expected, "{name}");
+        }
+        for (media, form, expected) in [
+            (PLAIN, KeyForm::Tones, true),
+            (PLAIN, KeyForm::Unknown, false),
+            (WIDE, KeyForm::Tones, false),
+            (WIDE, KeyForm::Info, true),
+            ("m=audio 4 RTP/AVP 18 0", KeyForm::Tones, false),
+        ] {
+            assert_eq!(takes_keys(form, &parse(media)), expected, "{media}");
+        }
+    }
+
+    #[test]
+    fn a_key_reaches_a_party_in_the_form_that_it_takes() {
+        let [plain, events, wide] = [PLAIN, EVENTS, WIDE].map(settled);
+        let of = |own, theirs, form| passed(own, theirs, form, ('5', 120));
+        let event =
+            KeyPress { code: 5, duration_ms: 120, payload_type: 101, clock_hz: 8_000, audio_hz: 8_000 };
+        assert_eq!(of(&plain, &events, KeyForm::Info), Passed::Event(event));
+        assert_eq!(of(&events, &plain, KeyForm::Info), Passed::Info);
+        assert_eq!(of(&events, &plain, KeyForm::Tones), Passed::Tone(KeyTone { code: 5, duration_ms: 120 }));
+        assert_eq!(of(&events, &wide, KeyForm::Tones), Passed::Info, "tones have no place there");
+        assert_eq!(passed(&plain, &plain, KeyForm::Tones, ('x', 120)), Passed::Info, "no key");
     }
 
     #[test]

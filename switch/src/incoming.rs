@@ -17,11 +17,11 @@ use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference;
 use crate::conference_adapter::Conferences;
-use crate::converted_keys::takes_info;
+use crate::converted_keys::key_form;
 use crate::denied::{Denial, Denied};
 use crate::gruus::Gruus;
 use crate::ids::Ids;
-use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, Limits, Setup, Sides};
+use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, KeyForm, Limits, Setup, Sides};
 use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
@@ -216,8 +216,8 @@ pub(super) fn offer_of(request: &Request) -> Result<Option<SessionDescription>, 
 /// What the headers of a message say of its party.
 #[derive(Debug)]
 pub(super) struct PartyHeaders {
-    /// Whether it takes INFO.
-    pub(super) informs: bool,
+    /// How it has keys without telephone events.
+    pub(super) key_form: KeyForm,
     /// Its User-Agent, as a record contains it.
     pub(super) user_agent: Option<String>,
 }
@@ -225,7 +225,7 @@ pub(super) struct PartyHeaders {
 impl PartyHeaders {
     pub(super) fn of(headers: &Headers) -> Self {
         let user_agent = headers.user_agent().and_then(|text| device::user_agent(&text));
-        Self { informs: takes_info(headers), user_agent }
+        Self { key_form: key_form(headers), user_agent }
     }
 }
 
@@ -251,10 +251,10 @@ pub(super) fn call_of(
     conferences: &Conferences,
 ) -> NewCall {
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { informs, user_agent } = party;
+    let PartyHeaders { key_form, user_agent } = party;
     let Placement { facts, caller, caller_policy, callee_policy, srtp, onward, asked, forwards, diverted } =
         placement;
-    let side = CallerSide { offer, policy: caller_policy, informs, user_agent, srtp: srtp.0, at: source };
+    let side = CallerSide { offer, policy: caller_policy, key_form, user_agent, srtp: srtp.0, at: source };
     let bridge = |caller, callees| Sides::Bridge {
         caller,
         callee: CalleeSide { policy: callee_policy, srtp: srtp.1, callees, forwards },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sidetone_call::record::Facts;
-use sidetone_media::dtmf::KeyPress;
+use sidetone_media::dtmf::{KeyPress, KeySource, KeyTone};
 use sidetone_media::mix::{Formats, Gain, MixId};
 use sidetone_media::session::{Description, Report};
 use sidetone_media::transcode::TranscodePlan;
@@ -162,6 +162,8 @@ pub enum MediaCommand {
         /// The language of a built-in sound; its length depends on it.
         language: Language,
     },
+    /// Play the party this key as tones in its audio.
+    PlayKey(KeyTone),
     /// Send the party this key as a telephone event.
     Press(KeyPress),
     /// SDP negotiation settled this protection of packets, or none; it comes before the `Describe` of the same SDP.
@@ -178,9 +180,9 @@ pub enum MediaCommand {
     Transcode(Option<Box<TranscodePlan>>),
     /// Relay received packets to no one; the leg may have a seat that only listens, and goes on to receive.
     Unbridge,
-    /// Report telephone events with this payload type and clock by [`Input::Key`](crate::machine::Input::Key), because
-    /// the peer has none; `None` ends that.
-    WatchKeys(Option<(u8, u32)>),
+    /// Report keys of this source by [`Input::Key`](crate::machine::Input::Key), because the peer has another form of
+    /// keys; `None` ends that.
+    WatchKeys(Option<KeySource>),
     /// Let only the party of this seat in the same mix hear the party; `None` lets all hear it.
     Whisper(Option<PortId>),
 }
@@ -188,7 +190,8 @@ pub enum MediaCommand {
 impl MediaCommand {
     /// Whether it has keys that a reader of SDP has too.
     pub(super) fn has_readable_keys(&self) -> bool {
-        matches!(self, MediaCommand::Secure(Some(protection)) if matches!(**protection, Protection::Sdes(_)))
+        let MediaCommand::Secure(Some(protection)) = self else { return false };
+        matches!(**protection, Protection::Sdes(_) | Protection::Ice(_, Some(_)))
     }
 }
 
@@ -338,8 +341,8 @@ pub struct CallerSide {
     pub offer: Option<SessionDescription>,
     /// The codecs that it may use.
     pub policy: CodecPolicy,
-    /// Whether it takes INFO.
-    pub informs: bool,
+    /// How it has keys without telephone events.
+    pub key_form: KeyForm,
     /// The User-Agent of its INVITE, as a record contains it.
     pub user_agent: Option<String>,
     /// Whether it has SRTP.
@@ -359,6 +362,18 @@ pub struct CalleeSide {
     pub callees: Callees,
     /// Which results of its phones forward the call.
     pub forwards: Forwards,
+}
+
+/// How a party without telephone events has keys, as its Allow says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyForm {
+    /// By INFO.
+    Info,
+    /// It takes no INFO, so that it has them as tones in its audio.
+    Tones,
+    /// It has sent no Allow.
+    #[default]
+    Unknown,
 }
 
 /// Which results of an extension's phones forward a call; redirections by the phones always do.

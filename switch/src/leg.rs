@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use sidetone_call::media_plan;
+use sidetone_media::dtmf::KeySource;
 use sidetone_media::mix::Formats;
 use sidetone_media::transcode::TranscodePlan;
 use sidetone_media::webrtc::Protection;
@@ -11,12 +12,12 @@ use sidetone_model::device::{self, Device};
 use sidetone_model::media_quality::LegQuality;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{
-    self, Codec, CodecPolicy, Direction, KeySeed, Media, Negotiated, OfferAnswer, SessionDescription,
-    SrtpRule, T38, payload_map,
+    self, Codec, CodecPolicy, Direction, IceRule, KeySeed, Media, Negotiated, OfferAnswer,
+    SessionDescription, SrtpRule, T38, payload_map,
 };
 
 use crate::converted_keys;
-use crate::io::{MediaCommand, Port, PortId};
+use crate::io::{KeyForm, MediaCommand, Port, PortId};
 
 /// State of one leg.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(super) struct Leg {
     protection: Option<Box<Protection>>,
     /// Whether it was asked to resume sending and has not answered yet.
     pub(super) resumes: bool,
-    /// [`INFORMS`] and [`WATCHES`], in one byte, because a call has two legs all the time.
+    /// [`INFORMS`], [`TONES`] and [`WATCHES`], in one byte, because a call has two legs all the time.
     key_flags: u8,
     port: Port,
     /// False once the port is released.
@@ -53,6 +54,14 @@ pub(super) struct Leg {
     pub(super) silent_since: Option<Instant>,
     /// The probe of a silent party.
     pub(super) probe: Probe,
+}
+
+/// SRTP and ICE of a new leg.
+pub(super) struct LegProtection {
+    pub(super) srtp: SrtpRule,
+    pub(super) ice: IceRule,
+    /// Where its keys and credentials come from.
+    pub(super) seed: KeySeed,
 }
 
 /// Whether a silent party was probed, and with which result.
@@ -83,13 +92,14 @@ impl Leg {
         session_id: u64,
         policy: CodecPolicy,
         signalling: Option<IpAddr>,
-        (srtp, seed): (SrtpRule, KeySeed),
+        protection: LegProtection,
     ) -> Self {
+        let LegProtection { srtp, ice, seed } = protection;
         Leg {
             policy,
             signalling,
             user_agent: None,
-            exchange: OfferAnswer::new(session_id).with_srtp(srtp, seed),
+            exchange: OfferAnswer::new(session_id).with_ice(srtp, ice, seed),
             srtp,
             protection: None,
             resumes: false,
@@ -334,34 +344,47 @@ impl Leg {
         (before || plan.is_some()).then(|| MediaCommand::Transcode(plan.map(Box::new)))
     }
 
-    /// Whether the party takes INFO.
-    pub(super) fn informs(&self) -> bool {
-        self.key_flags & INFORMS != 0
+    /// Returns how the party has keys without telephone events.
+    pub(super) fn key_form(&self) -> KeyForm {
+        match (self.key_flags & INFORMS != 0, self.key_flags & TONES != 0) {
+            (true, _) => KeyForm::Info,
+            (false, true) => KeyForm::Tones,
+            (false, false) => KeyForm::Unknown,
+        }
     }
 
-    /// Notes that the party takes INFO.
-    pub(super) fn takes_info(&mut self) {
-        self.key_flags |= INFORMS;
+    /// Notes how the party has keys, unless a message does not say it.
+    pub(super) fn has_keys(&mut self, form: KeyForm) {
+        let flag = match form {
+            KeyForm::Info => INFORMS,
+            KeyForm::Tones => TONES,
+            KeyForm::Unknown => return,
+        };
+        self.key_flags = self.key_flags & WATCHES | flag;
     }
 
-    /// Begins or ends reports of telephone events that `peer` has not; returns the command if one is needed.
-    pub(super) fn watch_keys(&mut self, events: Option<(u8, u32)>) -> Option<MediaCommand> {
+    /// Begins or ends reports of keys whose form `peer` has not; returns the command if one is needed.
+    pub(super) fn watch_keys(&mut self, source: Option<KeySource>) -> Option<MediaCommand> {
         let before = self.key_flags & WATCHES != 0;
-        self.key_flags = self.key_flags & !WATCHES | if events.is_some() { WATCHES } else { 0 };
-        (before || events.is_some()).then_some(MediaCommand::WatchKeys(events))
+        self.key_flags = self.key_flags & !WATCHES | if source.is_some() { WATCHES } else { 0 };
+        (before || source.is_some()).then_some(MediaCommand::WatchKeys(source))
     }
 
-    /// Adds telephone events to the offer for the peer, if the party takes INFO: its keys may come by INFO.
-    pub(super) fn with_events(&self, mut offer: SessionDescription) -> SessionDescription {
-        if self.informs() {
+    /// Adds telephone events to the offer for the peer, if the party, which `offered`, may have keys in another form.
+    pub(super) fn with_events(
+        &self,
+        offered: &SessionDescription,
+        mut offer: SessionDescription,
+    ) -> SessionDescription {
+        if converted_keys::takes_keys(self.key_form(), offered) {
             converted_keys::offer_events(&mut offer);
         }
         offer
     }
 
-    /// Returns the telephone events of the party that `peer` has not.
-    pub(super) fn keys_towards(&self, peer: &Leg) -> Option<(u8, u32)> {
-        converted_keys::watched(self.exchange.negotiated()?, peer.exchange.negotiated()?)
+    /// Returns where the keys of the party are found that `peer` needs in another form.
+    pub(super) fn keys_towards(&self, peer: &Leg) -> Option<KeySource> {
+        converted_keys::source(self.exchange.negotiated()?, peer.exchange.negotiated()?, self.key_form())
     }
 
     /// Returns the negotiated session as a description from which an answer for the other leg can be made.
@@ -385,7 +408,9 @@ impl Leg {
 
 /// The party takes INFO.
 const INFORMS: u8 = 1;
-/// The party's telephone events are reported to the switch.
+/// Its Allow does not name INFO.
+const TONES: u8 = 4;
+/// The party's keys are reported to the switch.
 const WATCHES: u8 = 2;
 /// Entry of a payload map for a payload type that is not relayed.
 const UNMAPPED: u8 = 0xff;

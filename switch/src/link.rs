@@ -107,7 +107,7 @@ pub(super) fn peer_left(parties: &mut Parties, ending: &mut Ending, now: Instant
 pub(super) fn peer_of(parties: &Parties, party: Party) -> Option<Peer> {
     let leg = parties.leg(party).filter(|leg| leg.is_open())?;
     // Its keys are of no use to the other call.
-    let negotiated = Negotiated { srtp: None, webrtc: None, ..leg.exchange.negotiated()?.clone() };
+    let negotiated = Negotiated { srtp: None, ice: None, ..leg.exchange.negotiated()?.clone() };
     let wanted = leg.exchange.wanted_by_party();
     let mut settled = leg.settled()?;
     settled.media.iter_mut().for_each(|media| media.direction = wanted);

@@ -286,8 +286,8 @@ impl Switch {
                 }
             }
             Input::Key(port, digit, duration_ms) => {
-                let (calls, ua) = (&self.control.calls, &mut self.shared.ua);
-                messaging::keyed(now, port, (digit, duration_ms), calls, ua);
+                let io = (&mut self.shared.ua, &mut self.shared.outputs);
+                messaging::keyed(now, port, (digit, duration_ms), &self.control.calls, io);
             }
             Input::Played(port, token) => {
                 played::played(now, port, token, &mut self.control, &mut self.shared);

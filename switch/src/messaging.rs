@@ -19,7 +19,7 @@ use sidetone_sip::ua::{Content, LegKey, Reply, Ua};
 
 use crate::call_table::CallTable;
 use crate::conference_adapter::Conferences;
-use crate::converted_keys;
+use crate::converted_keys::{self, Passed};
 use crate::dtmf::{DtmfSource, digit_of};
 use crate::incoming_message::{Device, EVENTS_USER, IncomingMessage, MESSAGE_BYTES_MAX, Speaker};
 use crate::io::{MediaCommand, PortId};
@@ -76,7 +76,8 @@ impl InfoContext<'_> {
         Some((call, id, self.calls.get(call)?.call.facts().organisation))
     }
 
-    /// Sends a key to the other party as a telephone event, if it has events and the sender has none.
+    /// Sends a key to the other party as a telephone event, if it has events and the sender has none, or as tones, if it has
+    /// neither events nor INFO.
     fn convert(&mut self, leg: LegKey, digit: char, request: &Request) -> bool {
         let Some((id, party)) = self.calls.party_of(leg) else { return false };
         let Some(parties) = self.calls.get(id).map(|live| live.call.parties()) else { return false };
@@ -87,9 +88,10 @@ impl InfoContext<'_> {
         let Some((terms, theirs)) = own.exchange.negotiated().zip(other.exchange.negotiated()) else {
             return false;
         };
-        let key = converted_keys::pressed(terms, theirs, digit, request);
-        let is_converted = key.is_some();
-        self.outputs.extend(key.map(|key| Output::Media(other.port(), MediaCommand::Press(key))));
+        let key = converted_keys::pressed(terms, theirs, other.key_form(), digit, request);
+        let command = key.and_then(command_of);
+        let is_converted = command.is_some();
+        self.outputs.extend(command.map(|command| Output::Media(other.port(), command)));
         is_converted
     }
 
@@ -110,22 +112,39 @@ impl InfoContext<'_> {
     }
 }
 
-/// Sends a key of the party of a port to the other party by INFO.
+/// The command for a key in a form that media have; `None` for INFO.
+fn command_of(key: Passed) -> Option<MediaCommand> {
+    match key {
+        Passed::Event(event) => Some(MediaCommand::Press(event)),
+        Passed::Info => None,
+        Passed::Tone(tone) => Some(MediaCommand::PlayKey(tone)),
+    }
+}
+
+/// Sends a key of the party of a port to the other party in the form that it takes.
 pub(super) fn keyed(
     now: Now,
     port: PortId,
-    (digit, duration_ms): (char, u32),
+    key: (char, u32),
     calls: &CallTable,
-    ua: &mut Ua,
+    (ua, outputs): (&mut Ua, &mut Outputs),
 ) {
-    let live = calls.call_at(port).and_then(|id| calls.get(id));
-    let other = live.and_then(|live| {
-        let parties = live.call.parties();
-        live.key_of(parties.other(parties.party_at(port)?).filter(|_| parties.is_up())?)
-    });
-    if let Some(other) = other {
-        // Fails when the other party hangs up at this moment.
-        let _ = ua.info(now.instant, other, converted_keys::info_of(digit, duration_ms));
+    let Some(live) = calls.call_at(port).and_then(|id| calls.get(id)) else { return };
+    let parties = live.call.parties();
+    let Some(party) = parties.party_at(port).filter(|_| parties.is_up()) else { return };
+    let Some(other) = parties.other(party) else { return };
+    let Some((own, theirs)) = parties.leg(party).zip(parties.leg(other)) else { return };
+    let Some((terms, their_terms)) = own.exchange.negotiated().zip(theirs.exchange.negotiated()) else {
+        return;
+    };
+    match command_of(converted_keys::passed(terms, their_terms, theirs.key_form(), key)) {
+        Some(command) => outputs.push_back(Output::Media(theirs.port(), command)),
+        None => {
+            if let Some(other) = live.key_of(other) {
+                // Fails when the other party hangs up at this moment.
+                let _ = ua.info(now.instant, other, converted_keys::info_of(key.0, key.1));
+            }
+        }
     }
 }
 

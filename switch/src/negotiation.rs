@@ -11,9 +11,9 @@ use sidetone_model::call::HangupCause;
 use sidetone_sip::sdp::{self, Direction, OfferAnswerError, SessionDescription};
 
 use crate::conference_leg::{offer_in_room, offered_in_room};
-use crate::converted_keys::{answer_events, has_events, offer_events};
+use crate::converted_keys::{answer_events, has_events, offer_events, takes_keys};
 use crate::ending::Ending;
-use crate::io::{Output, Party};
+use crate::io::{KeyForm, Output, Party};
 use crate::leg::Leg;
 use crate::parties::{Near, Parties};
 use crate::transcoding::{answer_back, offer_onward};
@@ -143,10 +143,10 @@ impl Negotiation {
             }
             return;
         }
-        let informs = parties.leg(to).is_some_and(|leg| leg.informs());
+        let form = parties.leg(to).map_or(KeyForm::Unknown, Leg::key_form);
         let offered = parties.leg(from).and_then(|leg| leg.exchange.remote_offer().cloned());
         let reply = parties.leg_mut(from).zip(offered.as_ref());
-        let reply = reply.and_then(|(leg, offered)| answer_for(leg, offered, &answer, informs));
+        let reply = reply.and_then(|(leg, offered)| answer_for(leg, offered, &answer, form));
         match reply {
             Some(reply) => {
                 note_early(parties, from, offered.as_ref());
@@ -254,8 +254,8 @@ impl Negotiation {
         let Some(settled) = parties.leg(to).and_then(|leg| leg.settled()) else {
             return self.refuse(parties, from, 491);
         };
-        let informs = parties.leg(to).is_some_and(|leg| leg.informs());
-        let reply = parties.leg_mut(from).and_then(|leg| answer_for(leg, offer, &settled, informs));
+        let form = parties.leg(to).map_or(KeyForm::Unknown, Leg::key_form);
+        let reply = parties.leg_mut(from).and_then(|leg| answer_for(leg, offer, &settled, form));
         match reply {
             Some(reply) => {
                 note_early(parties, from, Some(offer));
@@ -275,7 +275,7 @@ impl Negotiation {
         offer: &SessionDescription,
     ) -> Result<SessionDescription, u16> {
         let from_policy = parties.leg(from).map(|leg| leg.policy.clone()).unwrap_or_default();
-        let informs = parties.leg(from).is_some_and(|leg| leg.informs());
+        let form = parties.leg(from).map_or(KeyForm::Unknown, Leg::key_form);
         let leg = parties.leg_mut(to).ok_or(481_u16)?;
         let relayed = sdp::offer_from(offer, leg.local(), &from_policy, &leg.policy);
         // If the party already uses one of these codecs, offer no others, so that it does not change to
@@ -285,7 +285,7 @@ impl Negotiation {
             None => offer_onward(offer, leg.local(), &from_policy, &leg.policy)
                 .map_err(|refused| refused.status())?,
         };
-        if informs {
+        if takes_keys(form, offer) {
             offer_events(&mut onward);
         }
         leg.exchange.send_offer(onward).map_err(|refused| match refused {
@@ -327,15 +327,15 @@ fn note_early(parties: &mut Parties, from: Party, offered: Option<&SessionDescri
     }
 }
 
-/// Answers the offer of a party from what the other one answered; `informs`: whether the other takes INFO.
+/// Answers the offer of a party from what the other one answered; `form` is that of the other.
 fn answer_for(
     leg: &mut Leg,
     offered: &SessionDescription,
     answered: &SessionDescription,
-    informs: bool,
+    form: KeyForm,
 ) -> Option<SessionDescription> {
     let mut answer = answer_back(offered, answered, leg.local(), &leg.policy).ok()?;
-    if informs && !has_events(answered) {
+    if takes_keys(form, answered) && !has_events(answered) {
         answer_events(&mut answer, offered);
     }
     leg.exchange.send_answer(answer).ok()

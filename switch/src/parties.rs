@@ -15,11 +15,11 @@ use sidetone_model::ids::CallId;
 use sidetone_model::live_call::{CallState, LiveRecording};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
-use sidetone_sip::sdp::{CodecPolicy, KeySeed, SessionDescription, SrtpRule};
+use sidetone_sip::sdp::{CodecPolicy, IceRule, KeySeed, SessionDescription, SrtpRule};
 
 use crate::call_mix::{LinkedMix, OwnMix, Seats};
-use crate::io::{Awaited, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
-use crate::leg::Leg;
+use crate::io::{Awaited, KeyForm, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
+use crate::leg::{Leg, LegProtection};
 use crate::mixing::MixOrder;
 
 /// Both sides of a call.
@@ -212,16 +212,17 @@ impl Parties {
         }
     }
 
-    /// Returns the SRTP of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an
+    /// Returns the SRTP and ICE of a new leg. A browser has DTLS-SRTP and nothing else, whatever the rule; a phone of an
     /// extension that is set up for browsers has SRTP if it can.
-    pub(super) fn srtp(&mut self, rule: SrtpRule, is_browser: bool) -> (SrtpRule, KeySeed) {
+    pub(super) fn protection(&mut self, rule: SrtpRule, is_browser: bool, ice: IceRule) -> LegProtection {
         let rule = match rule {
             _ if is_browser => SrtpRule::Webrtc,
             SrtpRule::Webrtc => SrtpRule::Optional,
             rule => rule,
         };
-        let seed = if rule == SrtpRule::Off { KeySeed::default() } else { self.keys.split() };
-        (rule, seed)
+        let has_keys = rule != SrtpRule::Off || ice != IceRule::Never;
+        let seed = if has_keys { self.keys.split() } else { KeySeed::default() };
+        LegProtection { srtp: rule, ice, seed }
     }
 
     /// Passes what a party negotiated to the relay.
@@ -387,10 +388,10 @@ impl Parties {
         }
     }
 
-    /// Notes that a party takes INFO.
-    pub(super) fn takes_info(&mut self, party: Party) {
+    /// Notes how a party has keys, unless a message does not say it.
+    pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
         if let Some(leg) = self.leg_mut(party) {
-            leg.takes_info();
+            leg.has_keys(form);
         }
     }
 

@@ -82,7 +82,7 @@ fn take_over(
     let caller = CallerSide {
         offer: Some(offer),
         policy: own_policy,
-        informs: invitation.party.informs,
+        key_form: invitation.party.key_form,
         user_agent: invitation.party.user_agent,
         srtp,
         at: invitation.source,

@@ -7,13 +7,14 @@ use sidetone_call::media_plan;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, SessionDescription, SrtpRule};
+use sidetone_sip::sdp::{self, Codec, CodecPolicy, Direction, IceRule, SessionDescription, SrtpRule};
 
 use crate::conference_leg::take_for_a_room;
-use crate::converted_keys::{answer_events, has_events};
+use crate::converted_keys::{answer_events, has_events, takes_keys};
 use crate::ending::{Ending, Far};
 use crate::io::{
-    Attempt, Awaited, CalleeAt, CalleeSide, Callees, Diverted, Forwards, MediaCommand, Output, Party, Port,
+    Attempt, Awaited, CalleeAt, CalleeSide, Callees, Diverted, Forwards, KeyForm, MediaCommand, Output,
+    Party, Port,
 };
 use crate::leg::Leg;
 use crate::outcome::{another_may_mend, better, refusal};
@@ -149,12 +150,12 @@ impl Ringing {
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
         let is_browser = is_browser && self.callee_srtp == SrtpRule::Webrtc;
-        let srtp = parties.srtp(self.callee_srtp, is_browser);
-        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), srtp);
+        let protection = parties.protection(self.callee_srtp, is_browser, IceRule::Never);
+        let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), protection);
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
-                    .map(|offer| caller.leg.with_events(offer))
+                    .map(|offer| caller.leg.with_events(offered, offer))
                     .map_err(|refused| refused.status()),
                 None => {
                     let codecs = offer_unasked(&caller.leg.policy, &leg.policy);
@@ -277,8 +278,8 @@ impl Ringing {
             return;
         };
         *early = Some(place);
-        let informs = fork_informs(parties, place);
-        match self.answer_for_caller(parties, &answer, informs) {
+        let form = fork_key_form(parties, place);
+        match self.answer_for_caller(parties, &answer, form) {
             Some(answer) => {
                 parties.connect(place);
                 parties.push(Output::Ring(status, Some(answer)));
@@ -318,8 +319,8 @@ impl Ringing {
             (Some(_), Near::Room) => Some(None),
             (Some(_), Near::Party(caller)) if is_settled => Some(caller.leg.exchange.local().cloned()),
             (Some(heard), Near::Party(_)) => {
-                let informs = fork_informs(parties, place);
-                self.answer_for_caller(parties, &heard, informs).map(Some)
+                let form = fork_key_form(parties, place);
+                self.answer_for_caller(parties, &heard, form).map(Some)
             }
         };
         let Some(reply) = reply else { return self.disagree(parties, ending, now, place) };
@@ -348,7 +349,7 @@ impl Ringing {
         if !parties.is_ringing() {
             return;
         }
-        match self.answer_for_caller(parties, &awaited.settled, false) {
+        match self.answer_for_caller(parties, &awaited.settled, KeyForm::Unknown) {
             Some(answer) => {
                 ending.far = Far { status: Some(200), cause: None, reply: None };
                 parties.drop_forks(None, HangupCause::LoseRace);
@@ -536,12 +537,12 @@ impl Ringing {
     }
 
     /// Returns our answer to the caller, made from a fork's answer; for a caller that made no offer, our
-    /// offer. `informs`: whether the fork's party takes INFO.
+    /// offer. `form` is that of the fork's party.
     fn answer_for_caller(
         &mut self,
         parties: &mut Parties,
         heard: &SessionDescription,
-        informs: bool,
+        form: KeyForm,
     ) -> Option<SessionDescription> {
         let is_requested = parties.requested.is_some();
         let Near::Party(caller) = &mut parties.near else { return None };
@@ -567,16 +568,16 @@ impl Ringing {
             return caller.leg.exchange.send_offer(offer).ok();
         };
         let mut answer = answer_back(&offered, heard, local, &caller.leg.policy).ok()?;
-        if informs && !has_events(heard) {
+        if takes_keys(form, heard) && !has_events(heard) {
             answer_events(&mut answer, &offered);
         }
         caller.leg.exchange.send_answer(answer).ok()
     }
 }
 
-/// Whether the party of a fork takes INFO.
-fn fork_informs(parties: &Parties, place: usize) -> bool {
-    parties.forks.get(place).is_some_and(|fork| fork.leg.informs())
+/// Returns how the party of a fork has keys without telephone events.
+fn fork_key_form(parties: &Parties, place: usize) -> KeyForm {
+    parties.forks.get(place).map_or(KeyForm::Unknown, |fork| fork.leg.key_form())
 }
 
 /// Whether every fork has ended, except those that have sent no response at all.

@@ -9,7 +9,7 @@ use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::{Cause, Event, LegKey, Reply, Ua};
 
 use crate::call_table::CallTable;
-use crate::converted_keys::takes_info;
+use crate::converted_keys::key_form;
 use crate::dialog_credentials::{self, RepeatContext};
 use crate::diverting;
 use crate::io::{Input, Party};
@@ -94,16 +94,14 @@ impl SipToCall<'_> {
         }
     }
 
-    /// Records the User-Agent of a leg's party, and that it takes INFO, if its response says so.
+    /// Records the User-Agent of a leg's party, and how it has keys, if its response says so.
     fn note_party(&mut self, leg: LegKey, response: &Response) {
         let Some((id, party)) = self.calls.party_of(leg) else { return };
         let Some(live) = self.calls.get_mut(id) else { return };
         if let Some(user_agent) = response.user_agent() {
             live.call.answers_as(party, &user_agent);
         }
-        if takes_info(response.headers()) {
-            live.call.takes_info(party);
-        }
+        live.call.has_keys(party, key_form(response.headers()));
     }
 
     /// Records that a leg rings, so that its trunk keeps the call.

@@ -100,12 +100,12 @@ pub(super) fn changed(
         return shared.respond(now, &invitation.key, Reply::new(StatusCode::FORBIDDEN));
     };
     let Invitation { leg, key, source, offer, party, binding } = invitation;
-    let PartyHeaders { informs, user_agent } = party;
+    let PartyHeaders { key_form, user_agent } = party;
     let limits = limits_of(control.limits, &shared.directory, &facts);
     let (session_id, keys) = (shared.ids.session(), shared.ids.keys());
     control.star_codes.confirming.insert(facts.call);
     let sides =
-        Sides::IntoRoom { caller: CallerSide { offer, policy, informs, user_agent, srtp, at: source } };
+        Sides::IntoRoom { caller: CallerSide { offer, policy, key_form, user_agent, srtp, at: source } };
     let new = NewCall {
         setup: Setup { facts, limits, sides, session_id, group: session_id, keys },
         caller: Some(Caller { invite: Some(key), key: leg, identity, binding }),

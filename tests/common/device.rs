@@ -25,6 +25,8 @@ pub struct Device {
     pub contact: String,
     /// The Allow of its responses; empty for none.
     pub allow: String,
+    /// More headers of its responses.
+    pub headers: Vec<(&'static str, String)>,
     serial: u32,
 }
 
@@ -44,6 +46,7 @@ impl Device {
             switch,
             contact: contact.to_owned(),
             allow: String::new(),
+            headers: Vec::new(),
             serial: 0,
         }
     }
@@ -63,7 +66,8 @@ impl Device {
     pub fn on(stream: TcpStream, switch: SocketAddr, contact: &str) -> Device {
         let local = stream.local_addr().unwrap();
         let channel = Channel::Tcp(stream, StreamParser::new());
-        Device { channel, local, switch, contact: contact.to_owned(), allow: String::new(), serial: 0 }
+        let (contact, allow, headers) = (contact.to_owned(), String::new(), Vec::new());
+        Device { channel, local, switch, contact, allow, headers, serial: 0 }
     }
 
     /// The same device after a change of its port or connection.
@@ -117,18 +121,21 @@ impl Device {
 
     /// The next request of a method; OPTIONS before it are answered, other requests of the switch are skipped.
     pub async fn request(&mut self, method: &Method) -> Request {
-        within(&format!("{method} to {}", self.local), async {
-            loop {
-                match self.next().await.expect("an open connection") {
-                    Message::Request(request) if request.method() == method => return request,
-                    Message::Request(request) if *request.method() == Method::Options => {
-                        self.reply(&request, 200, "").await;
-                    }
-                    _ => {}
+        let what = format!("{method} to {}", self.local);
+        within(&what, self.request_some_time(method)).await
+    }
+
+    /// The same without a limit of the time.
+    pub async fn request_some_time(&mut self, method: &Method) -> Request {
+        loop {
+            match self.next().await.expect("an open connection") {
+                Message::Request(request) if request.method() == method => return request,
+                Message::Request(request) if *request.method() == Method::Options => {
+                    self.reply(&request, 200, "").await;
                 }
+                _ => {}
             }
-        })
-        .await
+        }
     }
 
     /// The next final response to a request of that method.
@@ -156,6 +163,9 @@ impl Device {
         response.push("Contact", &self.contact).unwrap();
         if !self.allow.is_empty() {
             response.push("Allow", &self.allow).unwrap();
+        }
+        for (name, value) in &self.headers {
+            response.push(*name, value).unwrap();
         }
         if !body.is_empty() {
             response.set_body("application/sdp", Bytes::copy_from_slice(body.as_bytes())).unwrap();

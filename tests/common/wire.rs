@@ -126,17 +126,19 @@ impl Wire {
 
     /// The next request of that method, as its text.
     pub async fn request(&self, what: &str, method: &str) -> String {
+        within(what, self.request_some_time(method)).await
+    }
+
+    /// The same without a limit of the time.
+    pub async fn request_some_time(&self, method: &str) -> String {
         let mut buffer = vec![0; 65_535];
-        within(what, async {
-            loop {
-                let length = self.socket.recv(&mut buffer).await.unwrap();
-                let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
-                if text.starts_with(&format!("{method} ")) {
-                    return text;
-                }
+        loop {
+            let length = self.socket.recv(&mut buffer).await.unwrap();
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            if text.starts_with(&format!("{method} ")) {
+                return text;
             }
-        })
-        .await
+        }
     }
 
     /// The next response that `wanted` says yes to.

@@ -38,6 +38,27 @@ impl HandCall {
         call.answered(answer).await
     }
 
+    /// The same with more headers of the INVITE, and of the callee's responses.
+    pub async fn up_with(
+        site: &Site,
+        (of_invite, of_callee): (&[String], Vec<(&'static str, String)>),
+        media: &str,
+    ) -> HandCall {
+        let mut call = HandCall::invited(site, media, of_invite).await;
+        call.callee.headers = of_callee;
+        call.answered(media).await
+    }
+
+    /// The 200 that the caller got.
+    pub fn accepted(&self) -> &Response {
+        self.accepted.as_ref().unwrap()
+    }
+
+    /// The INVITE that the callee got.
+    pub fn called(&self) -> &Request {
+        self.called.as_ref().unwrap()
+    }
+
     async fn answered(self, answer: &str) -> HandCall {
         let mut call = self;
         let invite = call.callee.request(&Method::Invite).await;

@@ -43,6 +43,7 @@ mod frozen;
 mod gone;
 mod guessing;
 mod hep;
+mod ice;
 mod kept_signalling;
 mod lamps;
 mod linked_calls;
@@ -80,6 +81,7 @@ mod room_history;
 mod room_soak;
 mod rooms;
 mod secure;
+mod session_timers;
 mod signalling;
 #[path = "../common/site.rs"]
 mod site;
@@ -87,6 +89,7 @@ mod srtp;
 mod star_pickup;
 mod strangers;
 mod stream;
+mod tone_keys;
 #[path = "../common/tones.rs"]
 mod tones;
 mod torture;

@@ -6,7 +6,7 @@ use sidetone_sip::message::Method;
 
 use crate::device::{Device, SDP};
 use crate::name_server::{NameServer, Record};
-use crate::site::{Site, answering, calls, directory, open_end, within};
+use crate::site::{Site, answering, calls, directory, found, open_end, within};
 
 fn declared(trunk: &str) -> String {
     let text = directory().replacen("currency = \"EUR\"\n", "currency = \"EUR\"\ncountry_code = \"44\"\n", 1);
@@ -74,6 +74,69 @@ async fn a_carrier_with_two_servers_and_national_numbers() {
     let record = site.records(2).await.remove(0);
     let numbers = [&record["direction"], &record["caller_number"], &record["destination_number"]];
     assert_eq!(numbers, ["inbound", "+447700900123", "+442071230000"]);
+}
+
+/// A registration goes on to the next server: of a list after a 503, and of SRV records after a server that is silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registration_goes_on_to_the_next_server() {
+    let (full, free, silent, alive) = (device().await, device().await, device().await, device().await);
+    let at = |priority, device: &Device| {
+        let port = device.local.port();
+        ("_sip._udp.r.carrier.test", Record::Service { priority, port, target: "r1.carrier.test" })
+    };
+    let dns = NameServer::start(vec![
+        at(1, &silent),
+        at(2, &alive),
+        ("r1.carrier.test", Record::Address([127, 0, 0, 1])),
+    ])
+    .await;
+    let account = "username = \"acme\"\npassword = \"hush\"\nregister = true\n";
+    let trunks = format!(
+        "address = \"sip:{}\"\nbackup_addresses = [\"sip:{}\"]\n{account}[[trunks]]\nname = \"named\"\n\
+         address = \"sip:r.carrier.test\"\n{account}",
+        full.local, free.local
+    );
+    let server = dns.local;
+    let site = Site::configured(&declared(&trunks), |config| config.sip.dns = vec![server]).await;
+    let (mut full, mut free) = (full.at(site.sip), free.at(site.sip));
+    let (mut silent, mut alive) = (silent.at(site.sip), alive.at(site.sip));
+    tokio::join!(
+        async {
+            let refused = full.request(&Method::Register).await;
+            full.reply(&refused, 503, "").await;
+            let register = free.request(&Method::Register).await;
+            assert_eq!(register.to().unwrap().uri.to_string(), refused.to().unwrap().uri.to_string());
+            free.reply(&register, 200, "").await;
+        },
+        async {
+            // Until the transaction ends: 64 times T1 (RFC 3261 §17.1.2.2).
+            silent.request(&Method::Register).await;
+            let register = alive.request(&Method::Register).await;
+            assert_eq!(register.uri(), "sip:r.carrier.test");
+            alive.reply(&register, 200, "").await;
+        }
+    );
+    let registered = [free.local, alive.local].map(|address| address.to_string());
+    let trunks = site.get("/trunks").await.1;
+    let ids: Vec<String> = trunks["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trunk| trunk["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 2, "{trunks:#}");
+    found("both registrations", async || {
+        let mut at = Vec::new();
+        for id in &ids {
+            let (_, status) = site.get(&format!("/trunks/{id}/status")).await;
+            at.extend(status["registration"]["address"].as_str().map(str::to_owned));
+        }
+        at.sort();
+        let mut wanted = registered.to_vec();
+        wanted.sort();
+        (at == wanted).then_some(())
+    })
+    .await;
 }
 
 /// Every request of the trunk goes to its proxy, with the carrier in the Request-URI.

@@ -82,6 +82,68 @@ fn baresip_calls_over_each_transport_with_each_codec() {
     }
 }
 
+/// A phone with ICE, without and with SRTP, calls one without and is called by it; both hear each other.
+#[test]
+fn baresip_with_ice_is_heard() {
+    let Some(_turn) = turn() else { return };
+    // baresip gives no candidate of the loopback interface.
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    if probe.connect("192.0.2.1:9").is_err() {
+        return tell("NOTICE: baresip with ICE is SKIPPED; there is no network interface but loopback");
+    }
+    for mediaenc in ["", "srtp"] {
+        let start = Start { calls: 4, directory: peer::DIRECTORY, srtp: "optional", ..Start::default() };
+        let mut engine = Engine::run(&start);
+        let setup = |number: &'static str| Setup::new(number, peer::phone(number).0, "");
+        let with_ice = setup("1001").ice();
+        let with_ice = if mediaenc.is_empty() { with_ice } else { with_ice.srtp(mediaenc) };
+        let mut ice = Peer::register_baresip(&engine, with_ice);
+        let mut plain = Peer::register_baresip(&engine, setup("1002"));
+        for calls in 1..=2 {
+            let (from, to) = if calls == 1 { (&mut ice, &mut plain) } else { (&mut plain, &mut ice) };
+            from.call(to.number);
+            to.answer();
+            programs::hear_each_other(from, to);
+            from.phone.pass(TALK);
+            from.hang_up();
+            to.released();
+            let records = engine.records(calls);
+            programs::assert_good(
+                records.iter().find(|record| record["caller_number"] == from.number).unwrap(),
+            );
+            tell(&format!(
+                "baresip: {} with ICE {mediaenc} calls",
+                if calls == 1 { "one" } else { "to one" }
+            ));
+        }
+    }
+}
+
+/// Linphone with ICE calls and is called.
+#[test]
+fn linphone_with_ice_is_heard() {
+    let Some(_turn) = turn() else { return };
+    if !crate::linphone::is_there() {
+        return tell("NOTICE: Linphone with ICE is SKIPPED; apt-get install linphone-cli");
+    }
+    let mut engine = Engine::run(&Start { calls: 4, directory: peer::DIRECTORY, ..Start::default() });
+    let mut ice = Peer::register_linphone_with_ice(&engine, "1002");
+    let mut plain = Peer::register_baresip(&engine, Setup::new("1001", peer::phone("1001").0, ""));
+    for calls in 1..=2 {
+        let (from, to) = if calls == 1 { (&mut ice, &mut plain) } else { (&mut plain, &mut ice) };
+        from.call(to.number);
+        to.answer();
+        programs::hear_each_other(from, to);
+        from.phone.pass(TALK);
+        from.hang_up();
+        to.released();
+        let records = engine.records(calls);
+        let record = records.iter().find(|record| record["caller_number"] == from.number).unwrap();
+        programs::assert_good(record);
+        tell(if calls == 1 { "Linphone with ICE calls" } else { "Linphone with ICE is called" });
+    }
+}
+
 /// Both phones over TLS, and each checks the certificate of the engine.
 #[test]
 fn baresip_calls_over_tls() {
@@ -190,6 +252,13 @@ impl<'a> Setup<'a> {
         };
         self.account += &format!(";outbound=\"sip:{at}\"");
         self.lines += &format!("sip_cafile {}\n", engine.dir().join(AUTHORITY).display());
+        self
+    }
+
+    /// The same with ICE.
+    pub fn ice(mut self) -> Setup<'a> {
+        self.account += ";medianat=ice";
+        self.lines += "module ice.so\n";
         self
     }
 

@@ -15,19 +15,35 @@ pub fn is_there() -> bool {
 
 /// A phone that registers and answers.
 pub fn phone(engine: &Engine, number: &str, password: &str) -> Process {
-    set_up(engine, number, password, "tone.wav", &["-a"], false)
+    set_up(engine, number, password, "tone.wav", &["-a"], Way::Plain)
 }
 
 /// A phone that keeps what it hears, see [`heard`].
 pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
-    let mut phone = set_up(engine, number, password, "tone.wav", &[], false);
+    let mut phone = set_up(engine, number, password, "tone.wav", &[], Way::Plain);
     phone.type_line(&format!("record {}", heard(engine, number).display()));
     phone
 }
 
 /// A phone that plays that file of the test's directory; over TLS and with nothing but SRTP, if it is to be secure.
 pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str, secure: bool) -> Process {
-    set_up(engine, number, password, plays, &[], secure)
+    set_up(engine, number, password, plays, &[], if secure { Way::Secure } else { Way::Plain })
+}
+
+/// The same over UDP with ICE, and candidates of its own addresses alone.
+pub fn phone_with_ice(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
+    set_up(engine, number, password, plays, &[], Way::Ice)
+}
+
+/// How a phone reaches the engine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Over UDP with ICE.
+    Ice,
+    /// Over UDP.
+    Plain,
+    /// Over TLS and with nothing but SRTP.
+    Secure,
 }
 
 /// Where a phone that keeps what it hears does so, as it comes: 48,000 Hz in a call of Opus.
@@ -48,21 +64,14 @@ pub fn press(phone: &mut Process, keys: &str) {
     }
 }
 
-fn set_up(
-    engine: &Engine,
-    number: &str,
-    password: &str,
-    plays: &str,
-    args: &[&str],
-    secure: bool,
-) -> Process {
+fn set_up(engine: &Engine, number: &str, password: &str, plays: &str, args: &[&str], way: Way) -> Process {
     let dir = engine.dir().join(number);
     // Without these it finds no place for its database and goes no further.
     for folder in [".local/share/linphone", ".config/linphone"] {
         std::fs::create_dir_all(dir.join(folder)).unwrap();
     }
     let (sip_port, rtp_first) = (ports::free(2), ports::free(32));
-    let (at, listens) = if secure {
+    let (at, listens) = if way == Way::Secure {
         // Its library compares the server's name with names only, not with addresses.
         let (_, port) = engine.sip_tls().rsplit_once(':').unwrap();
         let listens = format!(
@@ -74,11 +83,17 @@ fn set_up(
     } else {
         (format!("{};transport=udp", engine.sip()), format!("sip_port={sip_port}\nsip_tcp_port=0"))
     };
+    let (ice, policy) = match way {
+        Way::Ice => {
+            ("[nat_policy_0]\nref=ice\nprotocols=ice\n[net]\nnat_policy_ref=ice\n", "nat_policy_ref=ice\n")
+        }
+        Way::Plain | Way::Secure => ("", ""),
+    };
     let config = format!(
-        "[sip]\n{listens}\ndefault_proxy=0\nguess_hostname=0\nbind_address=127.0.0.1\n\
+        "{ice}[sip]\n{listens}\ndefault_proxy=0\nguess_hostname=0\nbind_address=127.0.0.1\n\
          use_ipv6=0\n[rtp]\naudio_rtp_port={rtp_first}-{}\n[video]\nenabled=0\ndisplay=0\ncapture=0\n\
          [proxy_0]\nreg_proxy=<sip:{at}>\nreg_route=<sip:{at};lr>\n\
-         reg_identity=sip:{number}@acme.test\nreg_expires=300\nreg_sendregister=1\npublish=0\n\
+         reg_identity=sip:{number}@acme.test\nreg_expires=300\nreg_sendregister=1\npublish=0\n{policy}\
          [auth_info_0]\nusername={number}\nuserid={number}\npasswd={password}\ndomain=acme.test\nrealm=acme.test\n",
         rtp_first + 31,
     );

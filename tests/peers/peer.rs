@@ -58,6 +58,18 @@ impl Peer {
         peer
     }
 
+    /// A phone of Linphone with ICE.
+    pub fn register_linphone_with_ice(engine: &Engine, number: &'static str) -> Peer {
+        let (password, hz) = phone(number);
+        let plays = format!("{number}.wav");
+        sound::write_tone(&engine.dir().join(&plays), 180, hz);
+        let mut phone = linphone::phone_with_ice(engine, number, password, &plays);
+        linphone::wait_until_registered(&mut phone);
+        let mut peer = Peer::new(engine, number, hz, phone, Kind::Linphone);
+        peer.keep_next();
+        peer
+    }
+
     /// A phone of baresip with other settings than usual; it plays its tone and keeps what it hears.
     pub fn register_baresip(engine: &Engine, setup: Setup<'_>) -> Peer {
         let (number, _, hz) = *PHONES.iter().find(|(known, ..)| *known == setup.number).unwrap();

@@ -137,6 +137,56 @@ fn every_scenario_over_tls_has_its_record() {
     ROWS.iter().for_each(|row| check(row, "tls"));
 }
 
+/// 1003 takes the place of 1001 in its call with 1002 by an INVITE with Replaces, over each transport.
+#[test]
+fn a_phone_takes_over_a_call_by_replaces() {
+    let Some(_turn) = turn() else { return };
+    for transport in ["udp", "tcp", "tls"] {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let mut engine = Engine::with(4, THIRD);
+        sound::write_capture(&engine.dir().join("pcma20.pcap"), 500);
+        let (port, inside) = (ports::free(1), if transport == "tls" { "tls" } else { "udp" });
+        let inner = Way::open(&engine, inside, &runtime);
+        register(&engine, "1002", &inner, port);
+        let mut callee = sipp(&engine, "callee_plain", &inner, port, &[]);
+        ports::wait_until_bound(port);
+        let way = Way::open(&engine, transport, &runtime);
+        let tag_file = engine.dir().join("tag");
+        let first = ["-s", "1002", "-key", "caller", "1001", "-au", "1001", "-ap", "the-first-secret"];
+        let more = ["-cid_str", "held-%u", "-key", "tagfile", tag_file.to_str().unwrap()];
+        let first: Vec<&str> = first.into_iter().chain(more).collect();
+        let mut replaced = sipp(&engine, "caller_replaced", &way, ports::free(1), &first);
+        let tag = replaced.wait("the tag of the switch", |_| {
+            std::fs::read_to_string(&tag_file).ok().filter(|tag| tag.ends_with('\n'))
+        });
+        let replaces = format!("held-1;to-tag={};from-tag=replaced", tag.trim());
+        let second = ["-s", "1002", "-key", "caller", "1003", "-au", "1003", "-ap", "the-third-secret"];
+        let second: Vec<&str> = second.into_iter().chain(["-key", "replaces", &replaces]).collect();
+        let other = Way::open(&engine, transport, &runtime);
+        let mut replacing = sipp(&engine, "caller_replaces", &other, ports::free(1), &second);
+        for peer in [&mut replacing, &mut replaced, &mut callee] {
+            let status = peer.wait_exit();
+            assert!(status.success(), "{peer} ended with {status}: {} {}", complaints(&engine), engine.log());
+        }
+        let records = engine.records(2);
+        let of = |number: &str| {
+            records
+                .iter()
+                .find(|record| record["caller_number"] == number)
+                .unwrap_or_else(|| panic!("{records:#?}"))
+        };
+        let (first, second) = (of("1001"), of("1003"));
+        assert_eq!(first["transferred_to"], second["call_uuid"], "{records:#?}");
+        assert_eq!(second["transferred_from"], first["call_uuid"], "{records:#?}");
+        for record in [first, second] {
+            assert_eq!(record["hangup_cause"], "NORMAL_CLEARING", "{record:#}");
+            assert!(record["answered_at"].is_string(), "{record:#}");
+        }
+        tell(&format!("sipp: Replaces over {transport}"));
+    }
+}
+
 /// Where a phone sends its SIP.
 pub struct Way {
     /// The transport that sipp uses, in its words.

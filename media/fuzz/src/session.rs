@@ -304,7 +304,11 @@ impl Phone {
             signalling: Some(choices.address().ip()),
             own_advertised: Some(choices.address().ip()),
             strict_source: (own_ptime & 16 == 0).then_some(rules[usize::from(own_ptime >> 2 & 3)]),
-            xr: XrReports { round_trip: own_ptime & 32 != 0, summary: own_ptime & 64 != 0 },
+            xr: XrReports {
+                round_trip: own_ptime & 32 != 0,
+                summary: own_ptime & 64 != 0,
+                voip: own_ptime & 128 != 0,
+            },
             udptl: own_ptime >> 5 == 7,
         };
         leg.describe(self.now, description);

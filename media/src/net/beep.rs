@@ -1,7 +1,7 @@
 //! A short beep written over audio that is relayed anyway: no separate stream, no allocation, no additional
 //! packet.
 
-use std::ops::Range;
+use super::payload::payload;
 
 /// The rest of a beep.
 #[derive(Clone, Copy, Debug)]
@@ -40,19 +40,6 @@ impl Beep {
         self.left -= samples;
         self.at = (self.at + samples) % table.len();
     }
-}
-
-/// The range of an RTP packet's payload, without its padding (RFC 3550 §5.1).
-fn payload(datagram: &[u8]) -> Option<Range<usize>> {
-    let first = *datagram.first()?;
-    let mut begin = 12 + usize::from(first & 0x0f) * 4;
-    if first & 0x10 != 0 {
-        let length = datagram.get(begin + 2..begin + 4)?;
-        begin += 4 + usize::from(u16::from_be_bytes(length.try_into().ok()?)) * 4;
-    }
-    let padding = if first & 0x20 != 0 { usize::from(*datagram.last()?) } else { 0 };
-    let end = datagram.len().checked_sub(padding)?;
-    (begin <= end).then_some(begin..end)
 }
 
 /// The static payload types of G.711 (RFC 3551 §6), which every party understands.

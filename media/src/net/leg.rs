@@ -10,8 +10,7 @@ use super::clock::Sample;
 use super::counters::{Batch, Count};
 use super::guard::Guard;
 use super::job::Job;
-use super::key_presses::KeyPresses;
-use super::key_watch::KeyWatch;
+use super::keys::Keys;
 use super::message::{PortId, Shaken};
 use super::monitor::Monitor;
 use super::pair::Pair;
@@ -20,7 +19,7 @@ use super::protected::{Opened, Protected};
 use super::reports::Reports;
 use super::rtcp_tap::RtcpTap;
 use super::transcoding::Transcoding;
-use crate::dtmf::KeyPress;
+use crate::dtmf::KeySource;
 use crate::mix::MixId;
 use crate::session::{Description, Disposition, Input, Reason, Session, Watch};
 use crate::time::Micros;
@@ -50,7 +49,7 @@ pub(super) struct Leg {
     pub(super) untold: Option<bool>,
     /// A beep to be written over the audio that is sent to the party.
     pub(super) beep: Option<Beep>,
-    /// Keys that are converted to or from telephone events. Most legs have none.
+    /// Keys that are converted to or from another form. Most legs have none.
     keys: Option<Box<Keys>>,
     /// Whether SDP has described the leg. Before that nothing is read: packets that overtake the answer wait
     /// in the socket, with their receive times, until their payload types are known.
@@ -69,15 +68,6 @@ pub(super) struct Leg {
     pub(super) presence: Presence,
     rtp_target: Option<SocketAddr>,
     pub(super) rtcp_target: Option<SocketAddr>,
-}
-
-/// Keys of two parties of which only one has telephone events.
-#[derive(Default)]
-struct Keys {
-    /// Those that the party of the leg is sent.
-    presses: KeyPresses,
-    /// Those that the party of the leg sends and its peer gets by signalling.
-    watch: Option<KeyWatch>,
 }
 
 /// The destination of a leg's accepted packets.
@@ -169,9 +159,8 @@ impl Leg {
     pub(super) fn describe(&mut self, now: Micros, description: Description, guard: &Guard) {
         self.rtcp_mux = description.rtcp_mux;
         self.party = description.signalling;
-        let web = self.protected.as_mut().and_then(|protected| protected.web.as_mut());
-        let description = match web {
-            Some(web) => web.describe(description),
+        let description = match &mut self.protected {
+            Some(protected) => protected.describe(description),
             None => description,
         };
         self.session.describe(now, description);
@@ -181,15 +170,13 @@ impl Leg {
     /// Whether ICE found another path with the last datagrams.
     #[inline]
     pub(super) fn has_moved(&mut self) -> bool {
-        let Some(protected) = &mut self.protected else { return false };
-        protected.web.as_mut().is_some_and(|web| web.has_moved())
+        self.protected.as_mut().is_some_and(|protected| protected.has_moved())
     }
 
     /// Uses the path that ICE found.
     pub(super) fn follow_path(&mut self, now: Micros, guard: &Guard) {
-        let Some(web) = self.protected.as_mut().and_then(|protected| protected.web.as_mut()) else { return };
-        web.begin();
-        if let Some(description) = web.relocate() {
+        let Some(protected) = &mut self.protected else { return };
+        if let Some(description) = protected.relocate() {
             self.session.describe(now, description);
         }
         self.retarget(guard);
@@ -197,8 +184,7 @@ impl Leg {
 
     /// Looks after ICE and the handshake once a second.
     pub(super) fn look_after_path(&mut self, now: Micros, guard: &Guard) {
-        let Some(protected) = &mut self.protected else { return };
-        if protected.web.as_mut().is_some_and(|web| web.look(now)) {
+        if self.protected.as_mut().is_some_and(|protected| protected.look(now)) {
             self.retarget(guard);
         }
     }
@@ -259,7 +245,8 @@ impl Leg {
             }
             let datagram = match &mut self.protected {
                 None => datagram,
-                Some(protected) => match open(protected, wire, index, (on_rtcp, at), &self.rtp) {
+                Some(protected) => match open(protected, wire, index, (on_rtcp, at), [&self.rtp, &self.rtcp])
+                {
                     Ok(Some(datagram)) => datagram,
                     Ok(None) => continue,
                     Err(reason) => {
@@ -285,8 +272,8 @@ impl Leg {
             self.presence.heard(at);
             if is_rtcp {
                 self.tap_received(sample, at, (arrival.source, on_rtcp), datagram);
-            } else if let Some(watch) = self.keys.as_mut().and_then(|keys| keys.watch.as_mut()) {
-                watch.hear(at, datagram);
+            } else if let Some(keys) = &mut self.keys {
+                keys.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;
             if !stale && self.pass_to_mix((index, is_rtcp), datagram, &mut picked) {
@@ -404,10 +391,9 @@ impl Leg {
             }
         }
         let mut pressing;
-        if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) {
+        if let Some(keys) = self.keys.as_mut().filter(|keys| keys.has_any()) {
             pressing = [0; DATAGRAM_BYTES_MAX];
-            let len = copied(&mut pressing, datagram);
-            let len = len.and_then(|len| keys.presses.write_over(&mut pressing, len, now));
+            let len = copied(&mut pressing, datagram).map(|len| keys.write_over(&mut pressing, len, now));
             datagram = len.and_then(|len| pressing.get(..len)).unwrap_or(datagram);
         }
         let sent = match &mut self.protected {
@@ -457,32 +443,30 @@ impl Leg {
         }
     }
 
-    /// Queues a key that the party is to get as a telephone event; one too many is dropped.
-    pub(super) fn press(&mut self, key: KeyPress, now: Micros) {
-        self.keys.get_or_insert_default().presses.press(key, now);
+    /// The keys of the leg; they are made when they are first needed.
+    pub(super) fn keys(&mut self) -> &mut Keys {
+        self.keys.get_or_insert_default()
     }
 
-    /// Begins or ends reporting the party's telephone events, which have this payload type and clock.
-    pub(super) fn watch_keys(&mut self, events: Option<(u8, u32)>) {
-        if events.is_some() || self.keys.is_some() {
-            let watch = events.map(|(payload_type, clock_hz)| KeyWatch::new(payload_type, clock_hz));
-            self.keys.get_or_insert_default().watch = watch;
+    /// Begins or ends reporting the party's keys of this source.
+    pub(super) fn watch_keys(&mut self, source: Option<KeySource>) {
+        if source.is_some() || self.keys.is_some() {
+            self.keys().watch(source);
         }
     }
 
     /// The next key that the party has pressed, and its duration in milliseconds.
     pub(super) fn take_key(&mut self) -> Option<(char, u32)> {
-        self.keys.as_mut()?.watch.as_mut()?.take()
+        self.keys.as_mut()?.take()
     }
 
     /// Writes keys over packets about to be sent.
     fn write_keys(&mut self, wire: &mut Wire, picked: &Indices, now: Micros) {
-        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.presses.is_idle()) else { return };
+        let Some(keys) = self.keys.as_mut().filter(|keys| keys.has_any()) else { return };
         for index in picked.as_slice().iter().map(|index| usize::from(*index)) {
             let Some((len, buffer)) = wire.buffer(index) else { break };
-            if let Some(len) = keys.presses.write_over(buffer, len, now) {
-                wire.resize(index, len);
-            }
+            let len = keys.write_over(buffer, len, now);
+            wire.resize(index, len);
         }
     }
 
@@ -585,20 +569,20 @@ impl Indices {
 }
 
 /// Authenticates and decrypts the datagram at `index` of the wire's last batch, and returns what remains of it; `None`
-/// for a check, which is answered from `rtp`, and for a part of the handshake.
+/// for a check, which is answered from the socket that it came to, and for a part of the handshake.
 fn open<'a>(
     protected: &mut Protected,
     wire: &'a mut Wire,
     index: usize,
     (on_rtcp, at): (bool, Micros),
-    rtp: &Endpoint,
+    [rtp, rtcp]: [&Endpoint; 2],
 ) -> Result<Option<&'a mut [u8]>, Reason> {
     let (arrival, datagram) = wire.datagram(index).ok_or(Reason::Malformed)?;
     let source = arrival.source;
     match protected.open(at, source, on_rtcp, datagram) {
         Opened::Check(answer) => {
             // A lost answer is asked for again.
-            wire.send_own(rtp, source, answer.as_slice());
+            wire.send_own(if on_rtcp { rtcp } else { rtp }, source, answer.as_slice());
             Ok(None)
         }
         Opened::Packet(len) => {

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::rtcp_tap::RtcpSink;
-use crate::dtmf::KeyPress;
+use crate::dtmf::{KeyPress, KeySource, KeyTone};
 use crate::mix::{MixCommand, MixId, Seat, SeatCommand, SeatKey};
 use crate::session::{Description, Report, SessionConfig, Warning};
 use crate::srtp::SrtpKeys;
@@ -151,6 +151,8 @@ pub enum Command {
     /// SDP. A key or a handshake that stays the same continues. From then on packets that cannot be authenticated are
     /// discarded; with ICE and DTLS nothing is sent before there is a path and a key.
     Secure(Option<Box<Protection>>),
+    /// Plays the party a key as tones, written over G.711 that it is sent anyway. At most 16 keys wait.
+    PlayKey(KeyTone),
     /// Sends the party a key as a telephone event, written over the audio that it is sent anyway. At most 16 keys wait.
     Press(KeyPress),
     /// Passes a command to the leg's seat; ignored when it has none.
@@ -185,8 +187,8 @@ pub enum Command {
         /// Seed of the stream's SSRC, first sequence number and first timestamp.
         seed: u64,
     },
-    /// Reports the party's telephone events with this payload type and clock in Hz by [`Notice::Key`], or ends that.
-    WatchKeys(Option<(u8, u32)>),
+    /// Reports the party's keys of this source by [`Notice::Key`], or ends that. Keys found in audio are silenced there.
+    WatchKeys(Option<KeySource>),
     /// Stops relaying what this leg receives; it is still measured.
     Unbridge,
 }

@@ -4,18 +4,21 @@ use std::net::SocketAddr;
 
 use crossbeam_channel::Sender;
 
+use super::ice_path::IcePath;
 use super::job::Job;
 use super::message::PortId;
 use super::secured::Secured;
 use super::webrtc::{Heard, Web};
-use crate::session::Reason;
+use crate::session::{Description, Reason};
 use crate::srtp::SrtpKeys;
 use crate::time::Micros;
 use crate::webrtc::{Answer, Protection};
 
-/// SRTP, once there are keys, and ICE with DTLS for a browser.
+/// SRTP, once there are keys, and ICE, with DTLS for a browser.
 pub(super) struct Protected {
     secured: Option<Secured>,
+    /// ICE without DTLS.
+    path: Option<Box<IcePath>>,
     pub(super) web: Option<Box<Web>>,
 }
 
@@ -27,7 +30,7 @@ pub(super) enum Opened {
     Packet(usize),
     /// It is discarded.
     Refused(Reason),
-    /// It was passed on to the handshake.
+    /// It was passed on to the handshake, or kept the path open.
     Taken,
 }
 
@@ -35,23 +38,79 @@ impl Protected {
     /// The protection of a leg that had none.
     pub(super) fn new(port: PortId, protection: Protection, jobs: &Sender<Job>) -> Protected {
         match protection {
-            Protection::Sdes(keys) => Protected { secured: Some(Secured::new(keys)), web: None },
+            Protection::Ice(ice, keys) => Protected {
+                secured: keys.map(Secured::new),
+                path: Some(Box::new(IcePath::new(ice))),
+                web: None,
+            },
+            Protection::Sdes(keys) => Protected { secured: Some(Secured::new(keys)), path: None, web: None },
             Protection::Webrtc(terms) => {
-                Protected { secured: None, web: Some(Box::new(Web::new(port, terms, jobs.clone()))) }
+                let web = Box::new(Web::new(port, terms, jobs.clone()));
+                Protected { secured: None, path: None, web: Some(web) }
             }
         }
     }
 
-    /// Applies a new SDP result; a key or a handshake that stays the same continues.
+    /// Applies a new SDP result; a key, a path or a handshake that stays the same continues.
     pub(super) fn change(&mut self, now: Micros, port: PortId, protection: Protection, jobs: &Sender<Job>) {
         match (protection, &mut self.web) {
-            (Protection::Sdes(keys), None) => self.set_keys(now, keys),
+            (Protection::Sdes(keys), None) => {
+                self.path = None;
+                self.set_keys(now, keys);
+            }
+            (Protection::Ice(ice, keys), None) => {
+                match &mut self.path {
+                    Some(path) => path.change(ice),
+                    path => *path = Some(Box::new(IcePath::new(ice))),
+                }
+                match keys {
+                    Some(keys) => self.set_keys(now, keys),
+                    None => self.secured = None,
+                }
+            }
             (Protection::Webrtc(terms), Some(web)) => {
                 if web.change(terms) {
                     self.secured = None;
                 }
             }
             (protection, _) => *self = Protected::new(port, protection, jobs),
+        }
+    }
+
+    /// Stores an SDP result, and returns it with the addresses that ICE has found.
+    pub(super) fn describe(&mut self, description: Description) -> Description {
+        match (&mut self.path, &mut self.web) {
+            (Some(path), _) => path.describe(description),
+            (None, Some(web)) => web.describe(description),
+            (None, None) => description,
+        }
+    }
+
+    /// Whether ICE found another path since the last question.
+    #[inline]
+    pub(super) fn has_moved(&mut self) -> bool {
+        self.path.as_mut().is_some_and(|path| path.has_moved())
+            || self.web.as_mut().is_some_and(|web| web.has_moved())
+    }
+
+    /// Begins the handshake on a path that was found, and returns the last SDP result with the address of the path.
+    pub(super) fn relocate(&mut self) -> Option<Description> {
+        match (&self.path, &mut self.web) {
+            (Some(path), _) => path.relocate(),
+            (None, Some(web)) => {
+                web.begin();
+                web.relocate()
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Looks after ICE and the handshake once a second; returns whether the party's consent began or ended.
+    pub(super) fn look(&mut self, now: Micros) -> bool {
+        match (&mut self.path, &mut self.web) {
+            (Some(path), _) => path.look(now),
+            (None, Some(web)) => web.look(now),
+            (None, None) => false,
         }
     }
 
@@ -65,7 +124,10 @@ impl Protected {
 
     /// Whether packets may be sent to the party at all.
     pub(super) fn may_send(&self) -> bool {
-        self.secured.is_some() && self.web.as_ref().is_none_or(|web| web.may_send())
+        match &self.path {
+            Some(path) => path.may_send(),
+            None => self.secured.is_some() && self.web.as_ref().is_none_or(|web| web.may_send()),
+        }
     }
 
     /// Authenticates and decrypts a datagram in place, or handles it as ICE or DTLS.
@@ -76,33 +138,49 @@ impl Protected {
         on_rtcp: bool,
         datagram: &mut [u8],
     ) -> Opened {
-        if let Some(web) = &mut self.web {
-            // ICE has one component: RTCP comes to the RTP port.
-            if on_rtcp {
-                return Opened::Refused(Reason::Rtcp);
-            }
-            match web.hear(at, source, datagram) {
-                Heard::Check(answer) => return Opened::Check(answer),
-                Heard::Handshake => return Opened::Taken,
-                Heard::Media => {}
-                Heard::Refused(reason) => return Opened::Refused(reason),
-            }
+        let heard = match (&mut self.path, &mut self.web) {
+            (Some(path), _) => path.hear(at, source, on_rtcp, datagram),
+            // ICE of a browser has one component: RTCP comes to the RTP port.
+            (None, Some(_)) if on_rtcp => Heard::Refused(Reason::Rtcp),
+            (None, Some(web)) => web.hear(at, source, datagram),
+            (None, None) => Heard::Media,
+        };
+        match heard {
+            Heard::Check(answer) => return Opened::Check(answer),
+            Heard::Media => {}
+            Heard::Refused(reason) => return Opened::Refused(reason),
+            Heard::Taken => return Opened::Taken,
         }
-        // Without keys yet, the packet may be the party's.
-        let Some(secured) = &mut self.secured else { return Opened::Refused(Reason::Probation) };
-        match secured.open(at, on_rtcp, datagram) {
-            Ok(len) => Opened::Packet(len),
+        let opened = match &mut self.secured {
+            Some(secured) => secured.open(at, on_rtcp, datagram),
+            None if self.path.is_some() => Ok(datagram.len()),
+            // Without keys yet, the packet may be the party's.
+            None => Err(Reason::Probation),
+        };
+        match opened {
+            Ok(len) => {
+                if let Some(path) = &mut self.path {
+                    path.renew(at, source, on_rtcp);
+                }
+                Opened::Packet(len)
+            }
             Err(reason) => Opened::Refused(reason),
         }
     }
 
     /// Protects RTP of `len` bytes in place; returns its new length, or `None` when it cannot be sent.
     pub(super) fn seal(&mut self, buffer: &mut [u8], len: usize) -> Option<usize> {
-        self.secured.as_mut()?.seal(buffer, len)
+        match &mut self.secured {
+            Some(secured) => secured.seal(buffer, len),
+            None => self.path.is_some().then_some(len),
+        }
     }
 
     /// Like [`Protected::seal`], for RTCP.
     pub(super) fn seal_rtcp(&mut self, buffer: &mut [u8], len: usize) -> Option<usize> {
-        self.secured.as_mut()?.seal_rtcp(buffer, len)
+        match &mut self.secured {
+            Some(secured) => secured.seal_rtcp(buffer, len),
+            None => self.path.is_some().then_some(len),
+        }
     }
 }

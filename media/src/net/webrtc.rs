@@ -38,12 +38,12 @@ pub(super) struct Web {
 pub(super) enum Heard {
     /// A check, with its answer.
     Check(Box<Answer>),
-    /// A datagram of the handshake.
-    Handshake,
-    /// Neither; RTP or RTCP.
+    /// RTP or RTCP.
     Media,
     /// Nothing is done with it.
     Refused(Reason),
+    /// A datagram of the handshake, or one that keeps the path open.
+    Taken,
 }
 
 impl Web {
@@ -109,7 +109,7 @@ impl Web {
         self.begin();
         // A full queue loses it, as the network may; DTLS repeats it.
         let _ = self.jobs.try_send(Job::Datagram(self.port, datagram.into()));
-        Heard::Handshake
+        Heard::Taken
     }
 
     /// Whether the path changed since the last question.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn shakes(web: &mut Web, now: Micros, port: u16) -> bool {
-        matches!(web.hear(now, at(port), &HANDSHAKE), Heard::Handshake)
+        matches!(web.hear(now, at(port), &HANDSHAKE), Heard::Taken)
     }
 
     #[test]

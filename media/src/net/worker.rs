@@ -313,7 +313,8 @@ impl Worker {
             Command::Listen { mix, seat } => {
                 self.mixes.seat_listener(&mut self.io, &mut self.legs, id, mix, *seat);
             }
-            Command::Press(key) => leg.press(key, now),
+            Command::PlayKey(key) => leg.keys().play(key, now),
+            Command::Press(key) => leg.keys().press(key, now),
             Command::Secure(to) => leg.secure(now, to.map(|to| *to), &self.io.shared.jobs),
             Command::Shaken(shaken) => {
                 leg.take_shaken(&mut self.io.wire, now, *shaken, &self.io.shared.guard);
@@ -342,7 +343,7 @@ impl Worker {
                 transcode_by(&self.io, &mut self.legs, id, plan.map(|plan| *plan), seed)
             }
             Command::Unbridge => leg.forward = None,
-            Command::WatchKeys(events) => leg.watch_keys(events),
+            Command::WatchKeys(source) => leg.watch_keys(source),
         }
         self.take_outputs(id);
         self.io.current = None;

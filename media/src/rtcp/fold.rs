@@ -85,7 +85,7 @@ impl RtcpFold {
     pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
         let Some(state) = &mut self.state else { return ExtendedContent::default() };
         let (delay, summary) = (state.reception.take_delay(now), state.reception.summary());
-        ExtendedContent { reference_time: None, delay, summary }
+        ExtendedContent { delay, summary, ..ExtendedContent::default() }
     }
 
     /// The figures so far; `ssrc` is the party's SSRC.

@@ -16,6 +16,7 @@ mod reception;
 mod round_trip;
 mod sender;
 mod view;
+mod voip;
 mod write;
 
 pub use compound::{Block, Compound, Element, SenderInfo, Unreadable, is_plausible};

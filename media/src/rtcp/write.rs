@@ -3,6 +3,7 @@
 
 use super::compound::{Block, SenderInfo};
 use super::extended::Delay;
+use super::view::VoipMetrics;
 
 /// One compound datagram to write.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,8 @@ pub struct ExtendedContent {
     pub delay: Option<Delay>,
     /// The source, and what of it was lost since the last report (§4.6).
     pub summary: Option<(u32, LossSummary)>,
+    /// The source, and how it has arrived since its beginning (§4.7).
+    pub voip: Option<(u32, VoipMetrics)>,
 }
 
 /// What was lost of a source in a stretch of its sequence numbers.
@@ -46,8 +49,12 @@ pub struct LossSummary {
 impl ExtendedContent {
     /// Its length in words of 32 bits, without the header.
     fn words(&self) -> u32 {
-        let blocks =
-            [(self.reference_time.is_some(), 3), (self.delay.is_some(), 4), (self.summary.is_some(), 10)];
+        let blocks = [
+            (self.reference_time.is_some(), 3),
+            (self.delay.is_some(), 4),
+            (self.summary.is_some(), 10),
+            (self.voip.is_some(), 9),
+        ];
         blocks.into_iter().filter(|(has, _)| *has).map(|(_, words)| words).sum()
     }
 }
@@ -113,6 +120,11 @@ impl ReportWriter<'_> {
                 cursor.word(word);
             }
         }
+        if let Some((ssrc, voip)) = self.extended.voip {
+            for word in [0x0700_0008, ssrc].into_iter().chain(voip.words()) {
+                cursor.word(word);
+            }
+        }
     }
 }
 
@@ -138,4 +150,4 @@ impl Cursor<'_> {
 /// Length of our canonical names.
 pub const CNAME_BYTES: usize = 16;
 /// A sender report with one block, a chunk with a CNAME and its end, an extended report with all blocks, and a BYE.
-pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28 + 8 + 12 + 16 + 40 + 8;
+pub const REPORT_BYTES_MAX: usize = 28 + 24 + 28 + 8 + 12 + 16 + 40 + 36 + 8;

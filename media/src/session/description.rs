@@ -76,6 +76,8 @@ pub struct XrReports {
     pub round_trip: bool,
     /// A statistics summary of the party's stream (§4.6), with its loss.
     pub summary: bool,
+    /// VoIP metrics of the party's stream (§4.7).
+    pub voip: bool,
 }
 
 /// Which sources of RTP may become the party's.

@@ -1,22 +1,30 @@
 //! The extended RTCP reports (RFC 3611) that the party of a leg wants beside ours.
 
-use crate::rtcp::ExtendedContent;
+use crate::rtcp::{ExtendedContent, VoipMetrics};
 use crate::session::{Session, XrReports};
 use crate::time::Micros;
 
 impl Session {
     /// The extended report that the party wants beside the block that was asked for last.
     pub fn report_extended(&mut self, now: Micros) -> ExtendedContent {
-        let XrReports { round_trip, summary } = self.wanted_extended();
-        if !round_trip && !summary {
+        let XrReports { round_trip, summary, voip } = self.wanted_extended();
+        if !round_trip && !summary && !voip {
             return ExtendedContent::default();
         }
         let content = self.state.rtcp.report_extended(now);
         ExtendedContent {
             delay: content.delay.filter(|_| round_trip),
             summary: content.summary.filter(|_| summary),
+            // Computed every few seconds, and only for a party that asks.
+            voip: if voip { self.voip_metrics(now) } else { None },
             ..content
         }
+    }
+
+    fn voip_metrics(&self, now: Micros) -> Option<(u32, VoipMetrics)> {
+        let report = self.report(now);
+        let metrics = VoipMetrics::of(&report.figures, report.rtcp.round_trip);
+        report.ssrc.filter(|_| report.figures.received > 0).map(|ssrc| (ssrc, metrics))
     }
 
     /// Whether the party answers our reference times.
@@ -34,13 +42,14 @@ mod tests {
     use super::*;
     use crate::rtcp::{Delay, LossSummary};
     use crate::session::{Description, Disposition, Payload, PayloadKind, SessionConfig};
+    use crate::stats::Hundredths;
     use crate::time::ClockRate;
 
     /// A party that asked for it gets the answer to its reference time once, and the loss since the last report.
     #[test]
     fn what_the_party_wants_is_reported() {
         let source = ([192, 0, 2, 1], 4_000).into();
-        let wish = |round_trip, summary| Description {
+        let wish = |round_trip, summary, voip| Description {
             remote: Some(source),
             receive: true,
             send: true,
@@ -51,14 +60,15 @@ mod tests {
                 bytes_per_ms: Some(8),
                 name: "PCMU".into(),
             }],
-            xr: XrReports { round_trip, summary },
+            xr: XrReports { round_trip, summary, voip },
             ..Description::default()
         };
         let delay = Some(Delay { ssrc: 9, last_report: 0x0102_0304, delay: 32_768 });
         let lost = Some((9, LossSummary { begin: 1, end: 61, lost: 2 }));
-        for (round_trip, summary) in [(false, false), (true, false), (false, true), (true, true)] {
+        for wants in 0..8 {
+            let [round_trip, summary, voip] = [wants & 1 != 0, wants & 2 != 0, wants & 4 != 0];
             let mut session = Session::new(SessionConfig::default());
-            session.describe(Micros(0), wish(round_trip, summary));
+            session.describe(Micros(0), wish(round_trip, summary, voip));
             for sequence in (1..61_u16).filter(|sequence| ![20, 21].contains(sequence)) {
                 let mut datagram = vec![0x80, 0];
                 datagram.extend(sequence.to_be_bytes());
@@ -77,9 +87,13 @@ mod tests {
             let content = session.report_extended(Micros(2_000_000));
             assert_eq!(content.delay, delay.filter(|_| round_trip));
             assert_eq!(content.summary, lost.filter(|_| summary));
+            let metrics =
+                content.voip.map(|(ssrc, metrics)| (ssrc, metrics.loss_pct, metrics.r_factor.is_some()));
+            assert_eq!(metrics, voip.then_some((9, Hundredths(333), false)), "too little audio for R");
             assert_eq!(session.wants_reference_times(), round_trip);
             session.report_block(Micros(7_000_000));
-            assert_eq!(session.report_extended(Micros(7_000_000)), ExtendedContent::default());
+            let later = ExtendedContent { voip: None, ..session.report_extended(Micros(7_000_000)) };
+            assert_eq!(later, ExtendedContent::default());
         }
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         *udptl,
         xr.round_trip,
         xr.summary,
+        xr.voip,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -97,7 +98,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         signalling,
         own_advertised,
         strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
-        xr: XrReports { round_trip: flag(14), summary: flag(15) },
+        xr: XrReports { round_trip: flag(14), summary: flag(15), voip: flag(16) },
         udptl: flag(13),
     })
 }
@@ -154,7 +155,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 16;
+const FLAGS: u32 = 17;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -189,7 +190,7 @@ mod tests {
             signalling: "192.0.2.1".parse().ok(),
             own_advertised: "2001:db8::2".parse().ok(),
             strict_source: Some(StrictSource::Sdp),
-            xr: XrReports { round_trip: true, summary: true },
+            xr: XrReports { round_trip: true, summary: true, voip: true },
             udptl: true,
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];

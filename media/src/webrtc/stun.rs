@@ -85,8 +85,10 @@ impl Check {
                 _ if integrity.is_some() => {}
                 MESSAGE_INTEGRITY => {
                     let signed = datagram.get(..at).unwrap_or_default();
-                    integrity =
-                        Some(mac(signed, password).is_some_and(|mac| mac.verify_slice(value).is_ok()));
+                    // The digest is only worth its time for the right user name, which comes before it.
+                    let is_right =
+                        || mac(signed, password).is_some_and(|mac| mac.verify_slice(value).is_ok());
+                    integrity = Some(named && is_right());
                 }
                 USERNAME => named = value == username.as_bytes(),
                 PRIORITY => {
@@ -180,6 +182,16 @@ impl Response {
     }
 }
 
+/// Whether a datagram is a Binding indication, by which an agent keeps its path open (RFC 8445 §11); it has no integrity.
+pub fn is_indication(datagram: &[u8]) -> bool {
+    let Some([k0, k1, l0, l1, c0, c1, c2, c3, ..]) = datagram.first_chunk::<HEADER_BYTES>() else {
+        return false;
+    };
+    u16::from_be_bytes([*k0, *k1]) == BINDING_INDICATION
+        && u32::from_be_bytes([*c0, *c1, *c2, *c3]) == COOKIE
+        && usize::from(u16::from_be_bytes([*l0, *l1])) + HEADER_BYTES == datagram.len()
+}
+
 /// A Binding request with these attributes, sealed by `password`: what a party sends. For tests and clients.
 pub fn write_request(transaction: [u8; 12], attributes: &[(u16, &[u8])], password: &str) -> Vec<u8> {
     let mut message = Vec::new();
@@ -248,6 +260,7 @@ fn length_with(message: &[u8], more: usize) -> [u8; 2] {
     u16::try_from(length).unwrap_or_default().to_be_bytes()
 }
 
+const BINDING_INDICATION: u16 = 0x0011;
 const BINDING_REQUEST: u16 = 0x0001;
 const BINDING_SUCCESS: u16 = 0x0101;
 const BINDING_ERROR: u16 = 0x0111;

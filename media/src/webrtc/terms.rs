@@ -1,12 +1,14 @@
-//! What SDP settles about the protection of a leg's packets.
+//! What SDP settles about the protection and the path of a leg's packets.
 
 use std::fmt;
 
 use crate::srtp::SrtpKeys;
 
-/// How the packets of a leg are protected.
+/// How the packets of a leg are protected, and how their path is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protection {
+    /// By keys in SDP, or not at all, on the path that ICE finds.
+    Ice(IceTerms, Option<SrtpKeys>),
     /// By keys in SDP (RFC 4568).
     Sdes(SrtpKeys),
     /// By keys of a DTLS handshake, on the path that ICE found.

@@ -103,7 +103,7 @@ pub struct Media {
     pub xr: XrWish,
     /// The lines of `a=crypto` that we could accept, in order (RFC 4568).
     pub crypto: Vec<Crypto>,
-    /// ICE and DTLS. Boxed, because only browsers have them.
+    /// ICE, and DTLS of browsers. Boxed, because most phones have neither.
     pub webrtc: Option<Box<Webrtc>>,
     /// Its lines of T.38, of a section that is not refused. Boxed, because few calls are faxes.
     pub t38: Option<Box<T38>>,
@@ -159,8 +159,15 @@ impl Media {
     /// our candidate.
     pub fn is_webrtc(&self) -> bool {
         let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
-        let is_checked = transport.is_some_and(|transport| !transport.is_lite) && self.rtcp_mux;
-        self.kind == MediaKind::Audio && is_dtls(&self.protocol) && is_checked
+        let transport = transport.filter(|transport| !transport.is_lite && self.rtcp_mux);
+        self.kind == MediaKind::Audio && transport.is_some_and(|transport| transport.dtls.is_some())
+    }
+
+    /// Whether it is audio without DTLS of an agent that checks our candidates: a phone with ICE.
+    pub fn has_plain_ice(&self) -> bool {
+        let transport = self.webrtc.as_ref().and_then(|webrtc| webrtc.transport.as_ref());
+        let checks = transport.is_some_and(|transport| !transport.is_lite && transport.dtls.is_none());
+        checks && self.is_carried()
     }
 }
 
@@ -308,6 +315,11 @@ impl SessionDescription {
     pub fn wants_webrtc(&self) -> bool {
         let mut audio = self.media.iter().filter(|media| media.kind == MediaKind::Audio && media.port != 0);
         audio.next().is_some_and(Media::is_webrtc)
+    }
+
+    /// Whether the creator's audio has ICE without DTLS, see [`Media::has_plain_ice`].
+    pub fn wants_plain_ice(&self) -> bool {
+        self.carried_audio().is_some_and(|(_, audio)| audio.has_plain_ice())
     }
 
     /// The direction of `media`, where an address of `0.0.0.0` means that its creator receives nothing. With ICE it

@@ -27,9 +27,9 @@ pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, pa
 pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
-pub use srtp::{KeySeed, SrtpRule};
+pub use srtp::{IceRule, KeySeed, SrtpRule};
 pub use t38::T38;
-pub use webrtc::{DtlsTransport, Fingerprint, IceCredentials, Setup, Webrtc, WebrtcTerms};
+pub use webrtc::{Dtls, DtlsTerms, Fingerprint, IceCredentials, IceTerms, IceTransport, Setup, Webrtc};
 pub use xr::XrWish;
 
 #[cfg(test)]

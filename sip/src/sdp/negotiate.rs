@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
-use crate::sdp::{Codec, Direction, Media, SessionDescription, Setup, SrtpTerms, T38, WebrtcTerms, XrWish};
+use crate::sdp::{
+    Codec, Direction, DtlsTerms, IceTerms, Media, SessionDescription, Setup, SrtpTerms, T38, XrWish,
+};
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -63,8 +65,8 @@ pub struct Negotiated {
     pub own_maxptime_ms: Option<u32>,
     /// The keys of SRTP; `None` for plain RTP.
     pub srtp: Option<Box<SrtpTerms>>,
-    /// ICE and DTLS; the keys of SRTP follow from the handshake.
-    pub webrtc: Option<Box<WebrtcTerms>>,
+    /// ICE. With DTLS, the keys of SRTP follow from the handshake.
+    pub ice: Option<Box<IceTerms>>,
     /// The extended reports that the party wants.
     pub xr: XrWish,
     /// The party's lines of T.38, when the leg carries UDPTL in place of RTP; `payloads` is then empty.
@@ -122,7 +124,7 @@ impl Negotiated {
             own_ptime_ms: our_media.ptime_ms,
             own_maxptime_ms: our_media.maxptime_ms,
             srtp: srtp_terms(our_media, their_media, answered).map(Box::new),
-            webrtc: if rtcp_mux { webrtc_terms(our_media, their_media, role) } else { None },
+            ice: ice_terms(our_media, their_media, role, rtcp_mux).map(Box::new),
             xr: their_media.xr,
             t38: None,
         })
@@ -158,7 +160,7 @@ impl Negotiated {
             own_ptime_ms: None,
             own_maxptime_ms: None,
             srtp: None,
-            webrtc: None,
+            ice: None,
             xr: XrWish::default(),
             t38: their_media.t38.clone(),
         })
@@ -235,22 +237,29 @@ fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerm
     Some(SrtpTerms { receive: line(theirs)?, send: line(ours)? })
 }
 
-/// ICE and DTLS of both sides. An answerer that does not choose is the client, as RFC 5763 §5 recommends.
-fn webrtc_terms(ours: &Media, theirs: &Media, role: Role) -> Option<Box<WebrtcTerms>> {
+/// ICE of both sides, with DTLS where both have it. An answerer that does not choose is the client, as RFC 5763 §5
+/// recommends. DTLS needs one port for RTP and RTCP here; a party that checks nothing has no ICE without DTLS.
+fn ice_terms(ours: &Media, theirs: &Media, role: Role, rtcp_mux: bool) -> Option<IceTerms> {
     let own = ours.webrtc.as_ref()?;
     let (sent, received) = (own.transport.as_ref()?, theirs.webrtc.as_ref()?.transport.as_ref()?);
-    let is_client = match role {
-        Role::Answerer => sent.setup != Setup::Passive,
-        Role::Offerer => received.setup == Setup::Passive,
+    let dtls = match (sent.dtls, received.dtls) {
+        (Some(sent), Some(received)) if rtcp_mux => {
+            let is_client = match role {
+                Role::Answerer => sent.setup != Setup::Passive,
+                Role::Offerer => received.setup == Setup::Passive,
+            };
+            Some(DtlsTerms { fingerprint: received.fingerprint, is_client })
+        }
+        (None, None) if !received.is_lite => None,
+        _ => return None,
     };
-    Some(Box::new(WebrtcTerms {
+    Some(IceTerms {
         own: sent.ice.clone(),
         theirs: received.ice.clone(),
-        fingerprint: received.fingerprint,
-        is_client,
+        dtls,
         mid: own.mid.clone(),
         is_bundled: own.is_bundled,
-    }))
+    })
 }
 
 /// Maps the payload types received on leg `from` to those that leg `to` expects.

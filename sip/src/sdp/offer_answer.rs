@@ -6,7 +6,8 @@
 use crate::sdp::description::{is_dtls, is_secure};
 use crate::sdp::srtp::Srtp;
 use crate::sdp::{
-    Direction, KeySeed, Media, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule, audio_place,
+    Direction, IceRule, KeySeed, Media, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule,
+    audio_place,
 };
 
 /// One dialog's exchange of descriptions.
@@ -88,7 +89,13 @@ impl OfferAnswer {
     /// Offers of the party must have passed [`SrtpRule::admit`].
     #[must_use]
     pub fn with_srtp(self, rule: SrtpRule, seed: KeySeed) -> Self {
-        OfferAnswer { srtp: Srtp::new(rule, seed).map(Box::new), ..self }
+        self.with_ice(rule, IceRule::Never, seed)
+    }
+
+    /// The same with ICE by `ice` where the keys do not come from DTLS.
+    #[must_use]
+    pub fn with_ice(self, rule: SrtpRule, ice: IceRule, seed: KeySeed) -> Self {
+        OfferAnswer { srtp: Srtp::new(rule, ice, seed).map(Box::new), ..self }
     }
 
     /// Gives our next offer a new key of SRTP, in the suite that was agreed.

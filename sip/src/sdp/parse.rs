@@ -8,10 +8,10 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use crate::sdp::description::is_rtp;
+use crate::sdp::description::{is_dtls, is_rtp};
 use crate::sdp::{
-    Address, Codec, Crypto, Direction, DtlsTransport, Fingerprint, IceCredentials, Media, MediaKind, Origin,
-    Rtcp, SessionDescription, Setup, T38, Webrtc, XrWish,
+    Address, Codec, Crypto, Direction, Dtls, Fingerprint, IceCredentials, IceTransport, Media, MediaKind,
+    Origin, Rtcp, SessionDescription, Setup, T38, Webrtc, XrWish,
 };
 
 /// The longest body that is read, in bytes.
@@ -195,7 +195,11 @@ fn media(
         } else {
             Vec::new()
         },
-        webrtc: if is_rtp { webrtc(attributes, session) } else { mid_of(attributes, session).map(Box::new) },
+        webrtc: if is_rtp {
+            webrtc(&media.proto, attributes, session)
+        } else {
+            mid_of(attributes, session).map(Box::new)
+        },
         protocol: media.proto.into(),
         t38: None,
     };
@@ -206,18 +210,28 @@ fn media(
     Ok(section)
 }
 
-/// ICE and DTLS of a section. Lines of the session are valid for every section without its own (RFC 8839 §5.4).
-fn webrtc(media: &[sdp_types::Attribute], session: &[sdp_types::Attribute]) -> Option<Box<Webrtc>> {
+/// ICE of a section, and DTLS where the profile has it. Lines of the session are valid for every section without its own
+/// (RFC 8839 §5.4).
+fn webrtc(
+    protocol: &str,
+    media: &[sdp_types::Attribute],
+    session: &[sdp_types::Attribute],
+) -> Option<Box<Webrtc>> {
     let either = |name| value(media, name).or_else(|| value(session, name));
+    let dtls = || {
+        let mut prints = values(media, "fingerprint").chain(values(session, "fingerprint"));
+        let fingerprint = prints.find_map(Fingerprint::parse)?;
+        // The default of RFC 4145 §4.
+        let setup = either("setup").map_or(Some(Setup::Active), Setup::parse)?;
+        Some(Dtls { fingerprint, setup })
+    };
     let transport = || {
-        let prints = values(media, "fingerprint").chain(values(session, "fingerprint"));
-        Some(DtlsTransport {
+        Some(IceTransport {
             ice: IceCredentials::new(either("ice-ufrag")?.trim(), either("ice-pwd")?.trim())?,
             is_lite: session.iter().any(|a| a.attribute == "ice-lite"),
-            fingerprint: prints.filter_map(Fingerprint::parse).next()?,
-            // The default of RFC 4145 §4.
-            setup: either("setup").map_or(Some(Setup::Active), Setup::parse)?,
+            dtls: if is_dtls(protocol) { Some(dtls()?) } else { None },
             candidate: None,
+            rtcp_candidate: None,
         })
     };
     let transport = transport();

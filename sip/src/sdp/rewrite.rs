@@ -105,7 +105,7 @@ fn answer_with(
         direction: wish.direction.answering(offered.direction_of(audio)),
         rtcp_mux: audio.rtcp_mux,
         // Both sides take part in the measurement (RFC 3611 §5.2). We want no other report.
-        xr: XrWish { round_trip: audio.xr.round_trip, summary: false },
+        xr: XrWish { round_trip: audio.xr.round_trip, ..XrWish::default() },
         ..Media { codecs: Vec::new(), ..wish }
     };
     Ok(answer_at(offered, local, place, accepted))

@@ -1,4 +1,5 @@
-//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763): what is offered, and what is accepted.
+//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763), and ICE (RFC 8839): what is offered, and what is
+//! accepted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use crate::sdp::crypto::{Crypto, CryptoKey, CryptoSuite};
 use crate::sdp::description::{DTLS_SAVPF, RTP_SAVP, is_dtls, is_secure};
 use crate::sdp::webrtc::{OWN_PASSWORD, OWN_UFRAG};
 use crate::sdp::{
-    DtlsTransport, Fingerprint, IceCredentials, Negotiated, NegotiationError, SessionDescription, Setup,
-    Webrtc, WebrtcTerms,
+    Dtls, Fingerprint, IceCredentials, IceTerms, IceTransport, Negotiated, NegotiationError,
+    SessionDescription, Setup, Webrtc,
 };
 use crate::text::Text;
 
@@ -47,7 +48,7 @@ impl SrtpRule {
                 }
             }
             if let Some(webrtc) = media.webrtc.as_mut().filter(|_| self != SrtpRule::Webrtc) {
-                webrtc.transport = None;
+                webrtc.transport.take_if(|transport| transport.dtls.is_some());
             }
         }
         if matches!(self, SrtpRule::Required | SrtpRule::Webrtc) && offer.carried_audio().is_none() {
@@ -98,19 +99,33 @@ impl fmt::Debug for KeySeed {
     }
 }
 
-/// SRTP of one dialog: the rule, and our keys.
+/// Whether a party without DTLS has ICE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IceRule {
+    /// An offer with ICE is answered without it.
+    #[default]
+    Never,
+    /// We offer it at once, and accept an answer without it.
+    Offered,
+    /// An offer with ICE is answered with it.
+    WhenOffered,
+}
+
+/// SRTP and ICE of one dialog: the rules, and our keys.
 #[derive(Clone, Debug)]
 pub(super) struct Srtp {
     rule: SrtpRule,
+    ice: IceRule,
     seed: KeySeed,
     /// Whether our next offer has a new key.
     renews: bool,
 }
 
 impl Srtp {
-    /// `None` for a leg without SRTP.
-    pub(super) fn new(rule: SrtpRule, seed: KeySeed) -> Option<Srtp> {
-        (rule != SrtpRule::Off).then_some(Srtp { rule, seed, renews: false })
+    /// `None` for a leg with neither.
+    pub(super) fn new(rule: SrtpRule, ice: IceRule, seed: KeySeed) -> Option<Srtp> {
+        let has_any = rule != SrtpRule::Off || ice != IceRule::Never;
+        has_any.then_some(Srtp { rule, ice, seed, renews: false })
     }
 
     /// Gives our next offer a new key.
@@ -121,7 +136,11 @@ impl Srtp {
     /// Puts our lines into our offer. An exchange before keeps its suite, and our key unless it is to be new.
     pub(super) fn offer(&mut self, offer: &mut SessionDescription, before: Option<&Negotiated>) {
         if self.is_webrtc() {
-            return self.offer_webrtc(offer, before.and_then(|before| before.webrtc.as_deref()));
+            return self.offer_webrtc(offer, before.and_then(|before| before.ice.as_deref()));
+        }
+        self.offer_ice(offer, before.map(|before| before.ice.as_deref()));
+        if self.rule == SrtpRule::Off {
+            return;
         }
         let before = before.map(|before| before.srtp.as_deref());
         let renews = std::mem::take(&mut self.renews);
@@ -153,13 +172,9 @@ impl Srtp {
         before: Option<&Negotiated>,
     ) -> Result<(), NegotiationError> {
         if self.is_webrtc() {
-            return self.answer_webrtc(
-                offer,
-                answer,
-                place,
-                before.and_then(|before| before.webrtc.as_deref()),
-            );
+            return self.answer_webrtc(offer, answer, place, before.and_then(|before| before.ice.as_deref()));
         }
+        self.answer_ice(offer, answer, place, before.and_then(|before| before.ice.as_deref()));
         let before = before.and_then(|before| before.srtp.as_deref());
         let Some((offered, answered)) = offer.media.get(place).zip(answer.media.get_mut(place)) else {
             return Ok(());
@@ -196,11 +211,11 @@ impl Srtp {
 
     /// Whether an exchange settled no keys.
     pub(super) fn lacks_keys(&self, negotiated: &Negotiated) -> bool {
-        if self.is_webrtc() { negotiated.webrtc.is_none() } else { negotiated.srtp.is_none() }
+        if self.is_webrtc() { negotiated.ice.is_none() } else { negotiated.srtp.is_none() }
     }
 
     /// Puts ICE and DTLS into our offer; what was settled before stays.
-    fn offer_webrtc(&mut self, offer: &mut SessionDescription, before: Option<&WebrtcTerms>) {
+    fn offer_webrtc(&mut self, offer: &mut SessionDescription, before: Option<&IceTerms>) {
         let Some(fingerprint) = self.seed.certificate.clone() else { return };
         let ice = before.map_or_else(|| self.credentials(), |before| before.own.clone());
         let place = offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0);
@@ -210,8 +225,8 @@ impl Srtp {
             media.protocol = DTLS_SAVPF.into();
         }
         media.rtcp_mux = true;
-        let setup = Setup::ActPass;
-        let transport = DtlsTransport { ice, is_lite: true, fingerprint: *fingerprint, setup, candidate };
+        let dtls = Some(Dtls { fingerprint: *fingerprint, setup: Setup::ActPass });
+        let transport = IceTransport { ice, is_lite: true, dtls, candidate, rtcp_candidate: None };
         media.webrtc = Some(Box::new(Webrtc {
             mid: before.map_or_else(|| Some(Text::from("0")), |before| before.mid.clone()),
             is_bundled: before.is_none_or(|before| before.is_bundled),
@@ -226,27 +241,61 @@ impl Srtp {
         offer: &SessionDescription,
         answer: &mut SessionDescription,
         place: usize,
-        before: Option<&WebrtcTerms>,
+        before: Option<&IceTerms>,
     ) -> Result<(), NegotiationError> {
         let theirs =
             offer.media.get(place).filter(|media| media.is_webrtc()).and_then(|media| media.webrtc.as_ref());
         let (theirs, transport) = theirs
             .and_then(|theirs| Some((theirs, theirs.transport.as_ref()?)))
             .ok_or(NegotiationError::NoSrtp)?;
+        let offered = transport.dtls.ok_or(NegotiationError::NoSrtp)?;
         let fingerprint = self.seed.certificate.clone().ok_or(NegotiationError::NoSrtp)?;
         let ice = match before.filter(|before| before.theirs == transport.ice) {
             Some(before) => before.own.clone(),
             None => self.credentials(),
         };
-        let had = before.filter(|before| before.fingerprint == transport.fingerprint);
+        let had = before.and_then(|before| before.dtls);
+        let had = had.filter(|had| had.fingerprint == offered.fingerprint);
         let had = had.map(|had| if had.is_client { Setup::Active } else { Setup::Passive });
         let candidate = answer.media.get(place).and_then(|media| answer.rtp_address(media));
-        let setup = transport.setup.answer(had);
+        let setup = offered.setup.answer(had);
         let Some(media) = answer.media.get_mut(place) else { return Ok(()) };
         media.rtcp_mux = true;
-        let ours = DtlsTransport { ice, is_lite: true, fingerprint: *fingerprint, setup, candidate };
+        let dtls = Some(Dtls { fingerprint: *fingerprint, setup });
+        let ours = IceTransport { ice, is_lite: true, dtls, candidate, rtcp_candidate: None };
         media.webrtc = Some(Box::new(Webrtc { transport: Some(ours), ..Webrtc::clone(theirs) }));
         Ok(())
+    }
+
+    /// Puts ICE without DTLS into our offer: what was settled before, or a new credential where the leg offers ICE.
+    fn offer_ice(&mut self, offer: &mut SessionDescription, before: Option<Option<&IceTerms>>) {
+        let ice = match before {
+            Some(before) => before.map(|before| before.own.clone()),
+            None => (self.ice == IceRule::Offered).then(|| self.credentials()),
+        };
+        let place = offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0);
+        if let (Some(place), Some(ice)) = (place, ice) {
+            put_ice(offer, place, ice);
+        }
+    }
+
+    /// Puts ICE without DTLS into our answer to the section at `place`, if the section has it. A new credential of the
+    /// party restarts ICE, and gets a new one of ours (RFC 8445 §9).
+    fn answer_ice(
+        &mut self,
+        offer: &SessionDescription,
+        answer: &mut SessionDescription,
+        place: usize,
+        before: Option<&IceTerms>,
+    ) {
+        let offered = offer.media.get(place).filter(|media| media.has_plain_ice());
+        let transport = offered.and_then(|media| media.webrtc.as_ref()?.transport.as_ref());
+        let Some(theirs) = transport.filter(|_| self.ice != IceRule::Never) else { return };
+        let ice = match before.filter(|before| before.theirs == theirs.ice) {
+            Some(before) => before.own.clone(),
+            None => self.credentials(),
+        };
+        put_ice(answer, place, ice);
     }
 
     /// A new credential of ours.
@@ -264,6 +313,19 @@ impl Srtp {
     }
 }
 
+/// Puts ICE without DTLS into a section of our description, with a candidate for each of its ports.
+fn put_ice(description: &mut SessionDescription, place: usize, ice: IceCredentials) {
+    let addresses = description.media.get(place).map(|media| {
+        let rtcp = description.rtcp_address(media, false).filter(|_| !media.rtcp_mux);
+        (description.rtp_address(media), rtcp)
+    });
+    let Some((media, (candidate, rtcp_candidate))) = description.media.get_mut(place).zip(addresses) else {
+        return;
+    };
+    let transport = IceTransport { ice, is_lite: true, dtls: None, candidate, rtcp_candidate };
+    media.webrtc = Some(Box::new(Webrtc { mid: None, is_bundled: false, transport: Some(transport) }));
+}
+
 /// What we offer: first what every phone with SRTP has. More lines would make an INVITE too long for UDP.
 const OFFERED: [CryptoSuite; 2] = [CryptoSuite::AesCm128HmacSha1Tag80, CryptoSuite::AeadAes128Gcm];
 
@@ -274,8 +336,8 @@ mod tests {
     #[test]
     fn keys_differ_and_are_not_printed() {
         let mut seed = KeySeed::new([7; 32]);
-        let mut srtp = Srtp::new(SrtpRule::Optional, seed.split()).unwrap();
-        let mut other = Srtp::new(SrtpRule::Optional, seed.split()).unwrap();
+        let mut srtp = Srtp::new(SrtpRule::Optional, IceRule::Never, seed.split()).unwrap();
+        let mut other = Srtp::new(SrtpRule::Optional, IceRule::Never, seed.split()).unwrap();
         let lines: Vec<Crypto> = [&mut srtp, &mut other]
             .into_iter()
             .flat_map(|srtp| [1, 2, 3].map(|tag| srtp.line(tag, CryptoSuite::AeadAes256Gcm)))

@@ -1,37 +1,47 @@
-//! ICE and DTLS-SRTP of a section, as browsers have them (RFC 8839, RFC 8842, RFC 8843).
+//! ICE of a section (RFC 8839), and DTLS-SRTP and BUNDLE, as browsers have them beside it (RFC 8842, RFC 8843).
 //!
 //! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445
-//! §2.5).
+//! §2.5). For the same reason `a=ice-mismatch` (RFC 8839 §4.2.5) is never answered: where a router rewrote the address
+//! of the section, but not its candidates, the checks come all the same.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::text::Text;
 
-/// What a section has for browsers.
+/// What a section has for ICE and for browsers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webrtc {
     /// `a=mid` (RFC 5888 §4).
     pub mid: Option<Text>,
     /// Whether the section is in a group of `a=group:BUNDLE` (RFC 8843).
     pub is_bundled: bool,
-    /// ICE and DTLS; `None` for a section that is refused or has no such transport.
-    pub transport: Option<DtlsTransport>,
+    /// ICE; `None` for a section that is refused or has none, and for a DTLS profile without a certificate.
+    pub transport: Option<IceTransport>,
 }
 
-/// ICE and DTLS of a section, from its creator's view.
+/// ICE of a section, with or without DTLS, from its creator's view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DtlsTransport {
+pub struct IceTransport {
     /// `a=ice-ufrag` and `a=ice-pwd`.
     pub ice: IceCredentials,
     /// `a=ice-lite`.
     pub is_lite: bool,
+    /// The certificate, in a section with a DTLS profile.
+    pub dtls: Option<Dtls>,
+    /// Our only candidate for RTP; those of a party are not read.
+    pub candidate: Option<SocketAddr>,
+    /// Our only candidate for RTCP; `None` when it shares the port of RTP.
+    pub rtcp_candidate: Option<SocketAddr>,
+}
+
+/// DTLS of a section, from its creator's view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dtls {
     /// `a=fingerprint` of the certificate.
     pub fingerprint: Fingerprint,
     /// `a=setup`.
     pub setup: Setup,
-    /// Our only candidate; those of a party are not read.
-    pub candidate: Option<SocketAddr>,
 }
 
 /// The short-term credential of an agent (RFC 8839 §5.4); the password is never printed.
@@ -58,21 +68,28 @@ pub enum Setup {
     Passive,
 }
 
-/// ICE and DTLS of a leg after an exchange, from our view.
+/// ICE of a leg after an exchange, from our view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebrtcTerms {
+pub struct IceTerms {
     /// Our credential, with which the party checks.
     pub own: IceCredentials,
     /// The party's credential.
     pub theirs: IceCredentials,
-    /// The digest of the party's certificate.
-    pub fingerprint: Fingerprint,
-    /// Whether we are the DTLS client.
-    pub is_client: bool,
+    /// DTLS, when the keys come from its handshake.
+    pub dtls: Option<DtlsTerms>,
     /// Our `a=mid`.
     pub(super) mid: Option<Text>,
     /// Whether our section is in a BUNDLE group.
     pub(super) is_bundled: bool,
+}
+
+/// DTLS of a leg after an exchange, from our view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DtlsTerms {
+    /// The digest of the party's certificate.
+    pub fingerprint: Fingerprint,
+    /// Whether we are the DTLS client.
+    pub is_client: bool,
 }
 
 impl Webrtc {
@@ -179,12 +196,20 @@ impl fmt::Display for Webrtc {
             write!(f, "a=mid:{mid}\r\n")?;
         }
         let Some(transport) = &self.transport else { return Ok(()) };
-        let DtlsTransport { ice, fingerprint, setup, candidate, .. } = transport;
+        let IceTransport { ice, dtls, candidate, rtcp_candidate, .. } = transport;
         write!(f, "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\n", ice.ufrag, ice.password)?;
-        write!(f, "a=fingerprint:{fingerprint}\r\na=setup:{}\r\n", setup.as_str())?;
-        if let Some(address) = candidate {
-            let (ip, port) = (address.ip(), address.port());
-            write!(f, "a=candidate:1 1 udp {HOST_PRIORITY} {ip} {port} typ host\r\na=end-of-candidates\r\n")?;
+        if let Some(Dtls { fingerprint, setup }) = dtls {
+            write!(f, "a=fingerprint:{fingerprint}\r\na=setup:{}\r\n", setup.as_str())?;
+        }
+        let candidates = [(1, candidate), (2, rtcp_candidate)];
+        let candidates =
+            candidates.into_iter().filter_map(|(component, address)| Some((component, (*address)?)));
+        for (component, address) in candidates.clone() {
+            let (ip, port, priority) = (address.ip(), address.port(), HOST_PRIORITY + 1 - component);
+            write!(f, "a=candidate:1 {component} udp {priority} {ip} {port} typ host\r\n")?;
+        }
+        if candidates.count() > 0 {
+            f.write_str("a=end-of-candidates\r\n")?;
         }
         Ok(())
     }

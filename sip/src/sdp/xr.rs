@@ -7,6 +7,8 @@ pub struct XrWish {
     pub round_trip: bool,
     /// `stat-summary` with `loss`, or without a list of its parts.
     pub summary: bool,
+    /// `voip-metrics`.
+    pub voip: bool,
 }
 
 impl XrWish {
@@ -20,6 +22,7 @@ impl XrWish {
                 "stat-summary" => {
                     wish.summary = parts.is_empty() || parts.split(',').any(|part| part == "loss")
                 }
+                "voip-metrics" => wish.voip = true,
                 _ => {}
             }
         }
@@ -34,15 +37,15 @@ mod tests {
     #[test]
     fn what_we_can_send_is_read() {
         let table = [
-            ("voip-metrics", false, false),
-            ("rcvr-rtt=all:10 voip-metrics", true, false),
-            ("pkt-loss-rle stat-summary=dup,loss,jitt", false, true),
-            ("stat-summary rcvr-rtt=sender", true, true),
-            ("stat-summary=jitt", false, false),
-            ("", false, false),
+            ("voip-metrics", [false, false, true]),
+            ("rcvr-rtt=all:10 voip-metrics", [true, false, true]),
+            ("pkt-loss-rle stat-summary=dup,loss,jitt", [false, true, false]),
+            ("stat-summary rcvr-rtt=sender", [true, true, false]),
+            ("stat-summary=jitt", [false, false, false]),
+            ("", [false, false, false]),
         ];
-        for (value, round_trip, summary) in table {
-            assert_eq!(XrWish::parse(value), XrWish { round_trip, summary }, "{value}");
+        for (value, [round_trip, summary, voip]) in table {
+            assert_eq!(XrWish::parse(value), XrWish { round_trip, summary, voip }, "{value}");
         }
     }
 }

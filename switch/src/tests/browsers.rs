@@ -79,6 +79,50 @@ fn a_browser_calls_a_phone_whatever_the_setting_says() {
     }
 }
 
+/// A phone with ICE, with or without keys in SDP; the callee gets an offer without ICE.
+#[test]
+fn a_phone_with_ice_is_answered_by_a_lite_agent() {
+    let read = |text: &str| SessionDescription::parse(text.as_bytes()).unwrap();
+    let ice = "a=ice-ufrag:Sp8M\r\na=ice-pwd:yRbX7mPJO0YT7ZvWc4kBvR9c\r\n";
+    let key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj\r\n";
+    for (keys, has_keys) in [("", false), (key, true)] {
+        let plain = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n\
+                     m=audio 4000 RTP/AVP 0\r\n";
+        let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false };
+        let offer = read(&format!("{plain}{ice}{keys}"));
+        let mut setup = setup(Some(offer), Callees::AtOnce(vec![callee]));
+        if let Sides::Bridge { caller, .. } = &mut setup.sides {
+            caller.srtp = SrtpRule::Optional;
+        }
+        let now = any_instant();
+        let mut call = Call::new(now, setup);
+        let (mut ports, mut commands) = (Counting { next: 0, left: 2 }, Vec::new());
+        let (mut offered, mut answered) = (String::new(), String::new());
+        let text = |sdp: SessionDescription| String::from_utf8(sdp.to_bytes().to_vec()).unwrap();
+        while let Some(output) = call.poll_output() {
+            match output {
+                Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
+                Output::Invite(place, offer) => {
+                    offered = text(offer);
+                    call.handle_input(now, Input::Answered(place, Some(read(plain))));
+                }
+                Output::Journal(_) => call.handle_input(now, Input::Journalled),
+                Output::Answer(answer) => answered = text(answer.unwrap()),
+                Output::Media(_, command) => commands.push(command),
+                _ => {}
+            }
+        }
+        assert!(!offered.contains("a=ice") && !offered.contains("candidate"), "{offered}");
+        assert!(answered.contains("a=ice-lite\r\n") && answered.contains("m=audio "), "{answered}");
+        assert_eq!(answered.contains("a=crypto:1 "), has_keys, "{answered}");
+        let found = protections(&commands);
+        let [Protection::Ice(terms, srtp)] = found.as_slice() else { panic!("{found:?}") };
+        assert!(terms.username.ends_with(":Sp8M") && srtp.is_some() == has_keys, "{terms:?}");
+        assert!(answered.contains(&terms.password) && !format!("{commands:?}").contains(&terms.password));
+        assert_eq!(commands.iter().any(MediaCommand::has_readable_keys), has_keys);
+    }
+}
+
 #[test]
 fn a_browser_is_offered_dtls_where_the_extension_is_set_up_for_it() {
     let (commands, offer) = with_a_browser(false, SrtpRule::Webrtc, true);

@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 use crate::call::Call;
 use crate::io::{
-    Attempt, Awaited, CalleeAt, CalleeSide, Callees, CallerSide, Forwards, Input, Limits, MediaCommand,
-    Onward, Output, Party, Port, PortId, Setup, Sides,
+    Attempt, Awaited, CalleeAt, CalleeSide, Callees, CallerSide, Forwards, Input, KeyForm, Limits,
+    MediaCommand, Onward, Output, Party, Port, PortId, Setup, Sides,
 };
 use crate::mixing::MixOrder;
 
@@ -88,7 +88,7 @@ fn calling(offer: Option<SessionDescription>) -> CallerSide {
     CallerSide {
         offer,
         policy: CodecPolicy::ANY,
-        informs: false,
+        key_form: KeyForm::Unknown,
         user_agent: None,
         srtp: SrtpRule::Off,
         at: "192.0.2.1".parse().unwrap(),
@@ -268,8 +268,11 @@ fn write_output(log: &mut String, output: &Output) {
             ),
             MediaCommand::Left(left) => format!("media {} on the left: {left}", port.0),
             MediaCommand::Leave => format!("media {} leaves its mix", port.0),
+            MediaCommand::PlayKey(key) => {
+                format!("media {} hears key {} for {} ms", port.0, key.code, key.duration_ms)
+            }
             MediaCommand::Press(key) => format!("media {} is sent key {}", port.0, key.code),
-            MediaCommand::WatchKeys(events) => format!("media {} reports keys {events:?}", port.0),
+            MediaCommand::WatchKeys(source) => format!("media {} reports keys {source:?}", port.0),
             MediaCommand::Mute(muted) => {
                 format!("media {} {}", port.0, if *muted { "muted" } else { "unmuted" })
             }
@@ -283,6 +286,8 @@ fn write_output(log: &mut String, output: &Output) {
             MediaCommand::Secure(keys) => {
                 let suite = match keys.as_deref() {
                     None => "nothing",
+                    Some(Protection::Ice(_, None)) => "nothing, by ICE",
+                    Some(Protection::Ice(_, Some(keys))) => keys.receive.suite().as_str(),
                     Some(Protection::Sdes(keys)) => keys.receive.suite().as_str(),
                     Some(Protection::Webrtc(_)) => "DTLS",
                 };

@@ -254,7 +254,7 @@ fn a_party_in_a_mix_is_sent_reports_of_our_stream_and_its_own() {
 fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
     let relay = start();
     let mut member = Member::join(&relay, 1, 2);
-    let wish = XrReports { round_trip: true, summary: true };
+    let wish = XrReports { round_trip: true, summary: true, voip: true };
     describe(&relay, member.port, Description { xr: wish, ..description(&member.phone) });
     let ssrc = member.phone.ssrc.to_be_bytes();
     let rtcp = member.phone.rtcp.try_clone().unwrap();
@@ -279,7 +279,7 @@ fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
     let (report, _) = waiting.join().unwrap();
     // Sender report with a block, canonical name, then the extended report.
     let extended = &report[80..];
-    assert_eq!(extended[..4], [0x80, 207, 0, 15]);
+    assert_eq!(extended[..4], [0x80, 207, 0, 24]);
     assert_eq!(extended[4..8], report[4..8]);
     assert_eq!((&extended[8..12], &extended[12..16]), (&[5, 0, 0, 3][..], &ssrc[..]));
     assert_eq!(extended[16..20], [1, 2, 3, 4]);
@@ -287,7 +287,9 @@ fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
     assert!((1..65_536 * 90).contains(&delay), "{delay}");
     assert_eq!((&extended[24..28], &extended[28..32]), (&[6, 0x80, 0, 9][..], &ssrc[..]));
     assert_eq!(extended[36..40], [0, 0, 0, 3], "three were lost");
-    assert_eq!(extended.len(), 64);
+    assert_eq!((&extended[64..68], &extended[68..72]), (&[7, 0, 0, 8][..], &ssrc[..]));
+    assert!(extended[72] > 0, "what was lost counts");
+    assert_eq!(extended.len(), 100);
     let _ = close(&relay, member.port.id);
 }
 

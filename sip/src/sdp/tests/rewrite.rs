@@ -378,8 +378,12 @@ proptest! {
 #[test]
 fn an_answer_repeats_round_trips_and_no_other_extended_report() {
     for (value, echo, xr) in [
-        ("rcvr-rtt=all:100 stat-summary=loss,dup", true, XrWish { round_trip: true, summary: true }),
-        ("voip-metrics", false, XrWish::default()),
+        (
+            "rcvr-rtt=all:100 stat-summary=loss,dup",
+            true,
+            XrWish { round_trip: true, summary: true, voip: false },
+        ),
+        ("voip-metrics", false, XrWish { voip: true, ..XrWish::default() }),
     ] {
         let offered = parse(&format!("m=audio 4000 RTP/AVP 0\na=rtcp-xr:{value}"));
         let ours = answer(&offered, local(), &CodecPolicy::ANY, Direction::SendRecv).unwrap();

@@ -81,9 +81,10 @@ fn a_browser_is_answered_as_a_lite_agent_and_a_dtls_server() {
     assert_eq!((ufrag.len(), password.len()), (8, 24));
     assert!(!text.contains("trickle") && !text.contains("a=crypto"), "{text}");
     let negotiated = settled(&dialog);
-    let terms = negotiated.webrtc.as_ref().unwrap();
+    let terms = negotiated.ice.as_ref().unwrap();
+    let dtls = terms.dtls.unwrap();
     assert_eq!((&*terms.own.ufrag, &*terms.own.password, &*terms.theirs.ufrag), (ufrag, password, "Sp8M"));
-    assert_eq!((Some(terms.fingerprint), terms.is_client), (Fingerprint::parse(PRINT), false));
+    assert_eq!((Some(dtls.fingerprint), dtls.is_client), (Fingerprint::parse(PRINT), false));
     assert_eq!(
         (negotiated.direction, negotiated.rtcp_mux),
         (Direction::SendRecv, true),
@@ -105,7 +106,7 @@ fn roles_follow_the_setup_of_the_offer() {
         match answer {
             Some(answer) => {
                 assert_eq!(line(&text.unwrap(), "a=setup:"), Some(answer));
-                assert_eq!(settled(&dialog).webrtc.as_ref().unwrap().is_client, is_client);
+                assert_eq!(settled(&dialog).ice.as_ref().unwrap().dtls.unwrap().is_client, is_client);
             }
             None => assert_eq!(text, Err(NegotiationError::NoSrtp.into())),
         }
@@ -192,7 +193,7 @@ fn a_browser_is_offered_the_same_and_its_answer_decides_the_role() {
             .replace("111 63 0 110", "0")
             .replace("setup:actpass", &format!("setup:{setup}"));
         let negotiated = dialog.receive_answer(read(&answered)).unwrap();
-        assert_eq!(negotiated.webrtc.as_ref().unwrap().is_client, is_client, "{setup}");
+        assert_eq!(negotiated.ice.as_ref().unwrap().dtls.unwrap().is_client, is_client, "{setup}");
         for without in ["a=rtcp-mux\n", "a=fingerprint:PRINT\n"] {
             let refused = dialog.receive_answer(read(&answered.replacen(without, "", 1)));
             assert_eq!(refused.err(), Some(NegotiationError::NoSrtp.into()), "{without}");

@@ -1,0 +1,136 @@
+//! Session timers (RFC 4028) on real sockets: who refreshes, and what becomes of a call whose refresher is dead.
+//!
+//! The shortest interval of the standard is 90 seconds, so that this takes a minute; all calls of it run at the same time.
+
+use std::time::{Duration, Instant};
+
+use sidetone_sip::message::{Method, Response};
+
+use crate::by_hand::{HandCall, text};
+use crate::site::{PASSWORD, Site, directory};
+use crate::wire::Wire;
+
+const AUDIO: &str = "m=audio PORT RTP/AVP 0";
+const TIMER: &str = "Supported: timer";
+
+async fn site() -> Site {
+    Site::configured(&directory(), |config| config.sip.session_expires = Some(Duration::from_secs(90))).await
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    response.header(name).unwrap_or_else(|| panic!("no {name}: {}", text(&response.to_bytes())))
+}
+
+/// What the callee's responses say about the timer.
+fn settled(refresher: &str) -> Vec<(&'static str, String)> {
+    vec![("Session-Expires", format!("90;refresher={refresher}")), ("Require", "timer".to_owned())]
+}
+
+/// Waits for something that is due so many seconds after `since`, and not before.
+async fn due<T>(what: &str, since: Instant, seconds: u64, future: impl Future<Output = T>) -> T {
+    // A slow machine may need half a minute more.
+    let found = tokio::time::timeout(Duration::from_secs(seconds + 30), future).await;
+    let found = found.unwrap_or_else(|_| panic!("{what}: not within {seconds} s and 30 more"));
+    assert!(
+        since.elapsed() + Duration::from_millis(500) >= Duration::from_secs(seconds),
+        "{what} came early"
+    );
+    found
+}
+
+async fn cause(site: &Site) -> (String, String) {
+    let record = site.record().await;
+    let field = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+    (field("hangup_cause"), field("ended_by"))
+}
+
+/// We refresh the callee by UPDATE, and the call goes on.
+async fn we_refresh_by_update() {
+    let site = site().await;
+    let mut headers = settled("uac");
+    headers.push(("Allow", "INVITE, ACK, BYE, UPDATE".to_owned()));
+    let begun = Instant::now();
+    let mut call = HandCall::up_with(&site, (&[], headers), AUDIO).await;
+    let offered = call.called().header("Session-Expires").unwrap();
+    assert!(offered.starts_with("90"), "{offered}");
+    assert!(call.accepted().header("Session-Expires").is_none(), "the caller has no timer");
+    let update = due("the refresh", begun, 45, call.callee.request_some_time(&Method::Update)).await;
+    assert_eq!(update.header("Session-Expires"), Some("90;refresher=uac"));
+    assert!(update.body().is_empty());
+    call.callee.reply(&update, 200, "").await;
+    // Without the refresh the session would have expired by now.
+    tokio::time::sleep(Duration::from_secs(65).saturating_sub(begun.elapsed())).await;
+    call.ends().await;
+    assert_eq!(cause(&site).await, ("NORMAL_CLEARING".to_owned(), "caller".to_owned()));
+}
+
+/// The callee is to refresh, and is gone: both parties get a BYE.
+async fn the_callee_dies() {
+    let site = site().await;
+    let begun = Instant::now();
+    let mut call = HandCall::up_with(&site, (&[], settled("uas")), AUDIO).await;
+    due("the BYE of the callee", begun, 60, call.callee.request_some_time(&Method::Bye)).await;
+    let bye = call.caller.request("the BYE of the caller", "BYE").await;
+    call.caller_replies(&bye, 200, "").await;
+    let (cause, by) = cause(&site).await;
+    assert_eq!((cause.as_str(), by.as_str()), ("RECOVERY_ON_TIMER_EXPIRE", "system"));
+}
+
+/// The caller is to refresh, does so once, and is gone.
+async fn the_caller_refreshes_and_dies() {
+    let site = site().await;
+    let headers = [TIMER.to_owned(), "Session-Expires: 90;refresher=uac".to_owned()];
+    let mut call = HandCall::up_with(&site, (&headers, Vec::new()), AUDIO).await;
+    assert_eq!(header(call.accepted(), "Session-Expires"), "90;refresher=uac");
+    assert_eq!(header(call.accepted(), "Require"), "timer");
+    // An interval that is too short changes nothing.
+    let update = call.in_dialog("UPDATE", None).header(TIMER).header("Session-Expires: 60;refresher=uac");
+    let refused = call.caller.exchange(&update).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "Min-SE")), (422, "90"));
+    let refreshed = Instant::now();
+    let update = call.in_dialog("UPDATE", None).header(TIMER).header("Session-Expires: 90;refresher=uac");
+    let accepted = call.caller.exchange(&update).await;
+    assert_eq!(accepted.status().as_u16(), 200);
+    assert_eq!(header(&accepted, "Session-Expires"), "90;refresher=uac");
+    due("the BYE of the caller", refreshed, 60, call.caller.request_some_time("BYE")).await;
+    let bye = call.callee.request(&Method::Bye).await;
+    call.callee.reply(&bye, 200, "").await;
+    let (cause, by) = cause(&site).await;
+    assert_eq!((cause.as_str(), by.as_str()), ("RECOVERY_ON_TIMER_EXPIRE", "system"));
+}
+
+/// We are to refresh a caller without UPDATE, by a re-INVITE that it does not answer.
+async fn the_refreshed_caller_is_dead() {
+    let site = site().await;
+    let headers = [TIMER.to_owned(), "Session-Expires: 90;refresher=uas".to_owned()];
+    let begun = Instant::now();
+    let mut call = HandCall::up_with(&site, (&headers, Vec::new()), AUDIO).await;
+    assert_eq!(header(call.accepted(), "Session-Expires"), "90;refresher=uas");
+    let invite = due("the refresh", begun, 45, call.caller.request_some_time("INVITE")).await;
+    assert!(
+        invite.contains("Session-Expires: 90;refresher=uac\r\n") && invite.contains("m=audio "),
+        "{invite}"
+    );
+    due("the BYE of the callee", begun, 60, call.callee.request_some_time(&Method::Bye)).await;
+    site.record().await;
+}
+
+/// The first INVITE with an interval that is too short.
+async fn a_short_interval_is_refused() {
+    let site = site().await;
+    let mut caller = Wire::open(site.sip).await;
+    let ask = caller.invite("1001", "1002").header(TIMER).header("Session-Expires: 89");
+    let refused = caller.authorized(&ask, "1001", PASSWORD).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "Min-SE")), (422, "90"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_refreshed_and_end_when_they_are_not() {
+    tokio::join!(
+        we_refresh_by_update(),
+        the_callee_dies(),
+        the_caller_refreshes_and_dies(),
+        the_refreshed_caller_is_dead(),
+        a_short_interval_is_refused(),
+    );
+}

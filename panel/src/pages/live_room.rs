@@ -110,7 +110,7 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
             // Calls that were merged have no stored room, and no party can be called into them.
-            @if !text(room, "room_id").is_empty() && !visitor.me.is_of_team { (dial_form(visitor, path)) }
+            @if !text(room, "room_id").is_empty() { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
         }

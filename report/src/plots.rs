@@ -105,11 +105,18 @@ impl Plot<'_> {
             html.raw(" <em><i class=\"key ").text(class).raw("\"></i> ").text(name).raw("</em>");
         }
         if let Some((peak, at)) = self.peak(lines) {
-            html.raw(" <span>peak ").text(self.number(peak)).raw(" at ").text(clock(at * self.course.point_s));
+            html.raw(" <span>peak ")
+                .text(self.number(peak))
+                .raw(" at ")
+                .text(clock(at * self.course.point_s));
             html.raw("</span>");
         }
         html.raw("</figcaption><div class=\"frame\"><div class=\"y\"><i>").text(self.number(self.top));
-        html.raw("</i><i>").text(self.number(self.top / 2)).raw("</i><i>").text(self.number(0)).raw("</i></div>");
+        html.raw("</i><i>")
+            .text(self.number(self.top / 2))
+            .raw("</i><i>")
+            .text(self.number(0))
+            .raw("</i></div>");
         html.raw("<svg class=\"plot\" viewBox=\"0 0 ")
             .text(width)
             .raw(" 100\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");

@@ -44,6 +44,7 @@ mod guessing;
 mod hep;
 mod kept_signalling;
 mod lamps;
+mod levels;
 mod linked_calls;
 mod live_calls;
 mod live_equals_offline;

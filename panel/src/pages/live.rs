@@ -64,7 +64,7 @@ fn calls_part(visitor: &Visitor, calls: &Value) -> Markup {
     html! {
         h1 { "Live calls " small { (figure(&calls["total"])) } }
         @if items(calls).is_empty() { p class="empty" { "No call is up." } } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table class="stack" {
                 (columns(&["Started", "Direction", "From", "To", "State", "Parties and their audio", ""]))
                 tbody { @for call in items(calls) { (call_row(visitor, call)) } }
             } }

@@ -89,7 +89,7 @@ fn content(visitor: &Visitor, room: &Value) -> Markup {
             h1 { (or_dash(text(room, "room_name"))) " " small { "since " (time(&room["started_at"])) } }
             p { (states(room)) }
             @if may_control { (room_controls(visitor, room, &path)) }
-            div class="scroll" tabindex="0" role="region" aria-label="Members" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Members" { table class="stack" {
                 (columns(&["Member", "Role", "Joined", "State", ""]))
                 tbody { @for member in members { (member_row(visitor, member, may_control, &path)) } }
             } }

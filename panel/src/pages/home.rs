@@ -8,9 +8,9 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use sidetone_model::time::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
 
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::form::Fields;
 use crate::layout::Section;
@@ -132,7 +132,7 @@ fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup 
         @for part in compared().filter_map(|(_, found)| found.as_ref()) { (part) }
         @if !none.is_empty() {
             p class="soft" {
-                (none.join(", ")) ": none has a share of bad legs that is significantly above that of the others." }
+                (sentence(&none.join(", "))) " None has a share of bad legs that is significantly above that of the others." }
         }
     }
 }
@@ -241,31 +241,25 @@ fn per_mille(count: i64, total: i64) -> i64 {
     (count * 1_000 / total.max(1)).clamp(1, 1_000)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a page of the last day begins a day before it is asked for")]
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
-}
-
 /// What is compared.
 const COMPARED: [Compared; 4] = [
     Compared {
-        kind: "Trunks",
+        kind: "trunks",
         permission: "trunks:write",
         list: Some("trunks"),
         by: "trunk",
         filter: "trunk_id",
     },
     Compared {
-        kind: "Phones",
+        kind: "phones",
         permission: "directory:read",
         list: Some("extensions"),
         by: "extension",
         filter: "extension_id",
     },
-    Compared { kind: "Networks", permission: "directory:read", list: None, by: "network", filter: "network" },
+    Compared { kind: "networks", permission: "directory:read", list: None, by: "network", filter: "network" },
     Compared {
-        kind: "Devices",
+        kind: "devices",
         permission: "directory:read",
         list: None,
         by: "user_agent",
@@ -302,8 +296,8 @@ mod tests {
         ])
         .into_string();
         assert!(shown.contains("<caption>Phones</caption>"), "{shown}");
-        assert!(shown.contains(">Networks, Devices: none has a share"), "{shown}");
-        assert!(!shown.contains("Trunks"), "the user may not see them: {shown}");
+        assert!(shown.contains(">Networks, devices. None has a share"), "{shown}");
+        assert!(!shown.to_lowercase().contains("trunks"), "the user may not see them: {shown}");
         assert_eq!(worse_than_the_rest(&[(trunks, None)]).into_string(), "");
     }
 

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::assets;
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
@@ -45,6 +46,7 @@ fn after(visitor: &Visitor, done: Result<Value, Failure>) -> Response {
 }
 
 async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
+    let since = now();
     let calls = visitor.client.get(&format!("/calls?limit={LISTED_MAX}")).await?;
     let shows_rooms = visitor.me.may("conferences:read");
     let rooms = if shows_rooms {
@@ -55,7 +57,7 @@ async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
     let events = if shows_rooms { "call.*,conference.updated" } else { "call.*" };
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
-        div id="live-calls" data-live=(events) data-kinds=(KINDS) { (calls_part(visitor, &calls)) }
+        div id="live-calls" data-live=(events) data-since=(since) data-kinds=(KINDS) { (calls_part(visitor, &calls)) }
         @if shows_rooms { div id="live-rooms" data-live=(events) { (rooms_part(&rooms)) } }
     })
 }

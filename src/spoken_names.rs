@@ -141,13 +141,7 @@ pub(crate) async fn keep_names(keeper: &mut NameKeeper) {
                 None
             }
         };
-        let is_known = match (keeper.names.lock().get_mut(&leg), clip) {
-            (Some((_, place)), Some(clip)) => {
-                *place = Some(clip);
-                true
-            }
-            _ => false,
-        };
+        let is_known = keeper.keep(leg, clip);
         if !keeper.switch.send(Request::NameKnown(leg, is_known)).await {
             return;
         }
@@ -155,6 +149,18 @@ pub(crate) async fn keep_names(keeper: &mut NameKeeper) {
 }
 
 impl NameKeeper {
+    /// Keeps the name of a leg that still waits for it; returns whether there are both.
+    fn keep(&self, leg: LegId, clip: Option<Arc<Clip>>) -> bool {
+        let mut names = self.names.lock();
+        match (names.get_mut(&leg), clip) {
+            (Some((_, place)), Some(clip)) => {
+                *place = Some(clip);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Does one job; returns the name.
     async fn work(&self, job: Job) -> Option<Arc<Clip>> {
         match job.samples {

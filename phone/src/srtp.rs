@@ -43,7 +43,8 @@ impl Protection {
 
     /// Returns the length of the RTP packet in a datagram; `None` when it is not authentic.
     pub(super) fn open(&self, datagram: &mut [u8]) -> Option<usize> {
-        match self.0.lock().as_mut() {
+        let mut state = self.0.lock();
+        match state.as_mut() {
             Some(state) => state.receiver.unprotect(datagram).ok(),
             None => Some(datagram.len()),
         }

@@ -14,8 +14,7 @@ pub(crate) use certificates::{http_server, open_tls};
 pub use engine::{Engine, StartError};
 pub(crate) use engine::{HTTP_STOP_MAX, WRITER_STOP_MAX, journal_dir};
 pub use ports::panel;
-pub(crate) use ports::{directory_ports, rate_ports};
+pub(crate) use ports::{api_state, directory_ports, rate_ports};
 pub(crate) use senders::Senders;
-pub(crate) use start::api_state;
 
 pub(crate) use crate::clock::wall_clock;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::Rng;
 use rand::rngs::StdRng;
-use sidetone_api::{DirectoryPorts, Panel, RatePorts, RoomHistory, TokenKey};
+use sidetone_api::{ApiState, DirectoryPorts, Panel, Ports, RatePorts, RoomHistory, TokenKey};
 use sidetone_model::room::Rooms;
 use sidetone_store::Store;
 
@@ -57,4 +57,9 @@ pub(crate) fn rate_ports(store: &Store) -> RatePorts {
 pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
     let shared = Arc::new(store.clone());
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
+}
+
+/// The HTTP API over these ports, with the configured settings.
+pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
+    ApiState::new(ports, Arc::new(wall_clock)).with_settings(config.http.settings.clone())
 }

@@ -26,7 +26,7 @@ use super::clustering::ClusterPart;
 use super::edge::NodeEdge;
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
 use super::listeners::{Listeners, kept_registrations};
-use super::ports::{directory_ports, panel, rate_ports, room_history, rooms};
+use super::ports::{api_state, directory_ports, panel, rate_ports, room_history, rooms};
 use super::senders::Senders;
 use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
@@ -135,8 +135,16 @@ impl Engine {
     /// # Errors
     /// The first part that cannot start; everything started before is stopped.
     pub async fn start(config: &Config) -> Result<Engine, StartError> {
+        Engine::start_supervised(config, Supervisor::default()).await
+    }
+
+    /// Like [`Engine::start`], with the owner of its tasks.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn start_supervised(config: &Config, supervisor: Supervisor) -> Result<Engine, StartError> {
         let (stop, stopped) = watch::channel(false);
-        let mut base = Base::open(config, stopped).await?;
+        let mut base = Base::open(config, supervisor, stopped).await?;
         let idempotency = IdempotencyKeys::open(base.store.clone(), base.node).await?;
         let stored = Stored::read(&base.store).await?;
         let listeners = Listeners::bind(config, &base.tls).await?;
@@ -148,7 +156,8 @@ impl Engine {
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
         let (driver, writers) = Writers::start(&base, driver, &handle, reader, &outbound).await?;
         let senders = Senders::new(&base.store, base.node, &outbound, &mut base.rng);
-        let followed = caught_up(&base.store, &audio.library).await?;
+        let mut followed = Followed::default();
+        followed.catch_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
         let cluster = base.cluster(&handle, &reported, (&sip, &sip_connections, listeners.http_address));
         let playback = audio.playback(&base);
@@ -203,13 +212,6 @@ impl Engine {
     }
 }
 
-/// Reads the stored prompts.
-async fn caught_up(store: &Store, library: &Library) -> Result<Followed, StartError> {
-    let mut followed = Followed::default();
-    followed.catch_up(store, library).await?;
-    Ok(followed)
-}
-
 /// The HTTP server, and the settings that a reload changes.
 fn serving(
     config: &Config,
@@ -218,11 +220,6 @@ fn serving(
     state: ApiState,
 ) -> (SharedSettings, HttpServer) {
     (state.settings(), http_server(config, tls, listener, state))
-}
-
-/// The HTTP API over these ports, with the configured settings.
-pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
-    ApiState::new(ports, Arc::new(wall_clock)).with_settings(config.http.settings.clone())
 }
 
 /// Starts the tasks that the engine awaits at its end; the driver comes first, because it takes calls.
@@ -252,9 +249,12 @@ fn start_tasks(
 
 impl<'c> Base<'c> {
     /// Opens the database, under this node's name.
-    async fn open(config: &'c Config, stopped: watch::Receiver<bool>) -> Result<Self, StartError> {
+    async fn open(
+        config: &'c Config,
+        supervisor: Supervisor,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Self, StartError> {
         let rng = StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
-        let supervisor = Supervisor::default();
         let tls = open_tls(config)?;
         let store = Store::open(&config.database).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;

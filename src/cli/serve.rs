@@ -4,12 +4,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
 use crate::cli::{EXIT_FAILED, service_manager, task_failed, wrong_config};
 use crate::config::{Config, ConfigError};
 use crate::log::Log;
+use crate::supervise::Supervisor;
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -26,30 +28,37 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
         Err(error) => return wrong_config(&error),
     };
     log.set_level(config.log.level.as_deref());
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
+    // The switch waits for nothing that the background has on its threads: the system shares the processor between them.
+    let (runtime, background) = match (runtime("switch"), runtime("background")) {
+        (Ok(runtime), Ok(background)) => (runtime, background),
+        (Err(error), _) | (_, Err(error)) => {
             crate::cli::tell!("sidetone: cannot start the runtime ({error})");
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    let exit = runtime.block_on(serve(args, config, log));
+    let supervisor = Supervisor::new(Some(background.handle().clone()));
+    let exit = runtime.block_on(serve(args, config, log, supervisor));
     // A thread that hangs must not keep the process from ending.
     runtime.shutdown_timeout(RUNTIME_STOP_MAX);
+    background.shutdown_timeout(RUNTIME_STOP_MAX);
     exit
+}
+
+fn runtime(threads: &str) -> io::Result<Runtime> {
+    Builder::new_multi_thread().enable_all().thread_name(threads).build()
 }
 
 fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
     Config::load(args.config.as_deref(), std::env::vars())
 }
 
-async fn serve(args: &ServeArgs, mut config: Config, log: &Log) -> ExitCode {
+async fn serve(args: &ServeArgs, mut config: Config, log: &Log, supervisor: Supervisor) -> ExitCode {
     // The signal handlers are installed first, so that a signal during the start is not lost.
     let Ok(mut signals) = Signals::listen() else {
         crate::cli::tell!("sidetone: cannot listen for SIGTERM");
         return ExitCode::from(EXIT_FAILED);
     };
-    let engine = match Engine::start(&config).await {
+    let engine = match Engine::start_supervised(&config, supervisor).await {
         Ok(engine) => engine,
         Err(error) => {
             crate::cli::tell!("sidetone: cannot start: {error}");

@@ -65,7 +65,8 @@ impl Queue {
     /// Returns the next item. May be dropped and called again.
     pub(super) async fn take(&self) -> Taken {
         loop {
-            if let Some(taken) = self.held.lock().take() {
+            let taken = self.held.lock().take();
+            if let Some(taken) = taken {
                 return taken;
             }
             self.changed.notified().await;

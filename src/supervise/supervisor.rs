@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone_model::metrics::Family;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -40,6 +41,8 @@ struct Shared {
     places: [Place; Task::ALL.len()],
     failed: watch::Sender<Option<Task>>,
     stopping: watch::Sender<bool>,
+    /// Where the tasks run that no call waits for; without one, beside the others.
+    background: Option<Handle>,
 }
 
 /// The state of one task.
@@ -58,15 +61,33 @@ struct Panicked;
 
 impl Default for Supervisor {
     fn default() -> Self {
-        Supervisor(Arc::new(Shared {
-            places: std::array::from_fn(|_| Place::default()),
-            failed: watch::Sender::new(None),
-            stopping: watch::Sender::new(false),
-        }))
+        Supervisor::new(None)
     }
 }
 
 impl Supervisor {
+    /// A supervisor without tasks. Those that no call waits for run on `background`, if there is one, which must not end
+    /// before the engine has stopped.
+    pub fn new(background: Option<Handle>) -> Self {
+        Supervisor(Arc::new(Shared {
+            places: std::array::from_fn(|_| Place::default()),
+            failed: watch::Sender::new(None),
+            stopping: watch::Sender::new(false),
+            background,
+        }))
+    }
+
+    fn spawn<T: Send + 'static>(
+        &self,
+        task: Task,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.0.background {
+            Some(background) if task.is_background() => background.spawn(future),
+            _ => tokio::spawn(future),
+        }
+    }
+
     /// Runs a task that is started again after a panic, with the state that survived. `run` must leave
     /// `state` usable at every await: work in hand stays in `state` until it is done.
     pub fn keep<S, F>(&self, task: Task, state: S, run: F) -> Running
@@ -75,7 +96,7 @@ impl Supervisor {
         F: for<'a> Fn(&'a mut S) -> Run<'a> + Send + 'static,
     {
         let supervisor = self.clone();
-        tokio::spawn(async move { drop(supervisor.kept(task, state, run).await) })
+        self.spawn(task, async move { drop(supervisor.kept(task, state, run).await) })
     }
 
     /// Like [`Supervisor::keep`]; completes with the final state of the task.
@@ -85,7 +106,7 @@ impl Supervisor {
         F: for<'a> Fn(&'a mut S) -> Run<'a> + Send + 'static,
     {
         let supervisor = self.clone();
-        tokio::spawn(async move { supervisor.kept(task, state, run).await })
+        self.spawn(task, async move { supervisor.kept(task, state, run).await })
     }
 
     async fn kept<S, F>(self, task: Task, mut state: S, run: F) -> S
@@ -288,7 +309,8 @@ impl Supervisor {
     pub fn inject(&self, task: Task) {
         let place = self.place(task);
         place.due.store(true, Ordering::SeqCst);
-        if let Some(waker) = place.waker.lock().take() {
+        let waker = place.waker.lock().take();
+        if let Some(waker) = waker {
             waker.wake();
         }
     }

@@ -119,6 +119,29 @@ pub enum Condition {
 }
 
 impl Task {
+    /// Whether the task has long turns that no call waits for: it stores, reads and sends what has happened, or answers
+    /// over HTTP. Beside the switch in one thread, a turn of many milliseconds would delay the SIP messages that come
+    /// meanwhile.
+    pub(super) fn is_background(self) -> bool {
+        matches!(
+            self,
+            Task::CallCallbacks
+                | Task::CallLogTexts
+                | Task::ConferenceHistory
+                | Task::Events
+                | Task::Http
+                | Task::LostCalls
+                | Task::NoteSweep
+                | Task::RecordWriter
+                | Task::Retention
+                | Task::RoomSweep
+                | Task::SignallingWriter
+                | Task::SpokenNames
+                | Task::Sweep
+                | Task::Webhooks
+        )
+    }
+
     /// Every task, each at the index of its discriminant.
     pub const ALL: [Task; 44] = [
         Task::Bindings,

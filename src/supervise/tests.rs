@@ -16,6 +16,35 @@ fn every_task_has_its_own_place_and_name() {
     }
 }
 
+/// The name of the thread that a task runs on.
+async fn thread_of(supervisor: &Supervisor, task: Task) -> Option<String> {
+    let named = supervisor.keep_state(task, None, |name| {
+        Box::pin(async move { *name = std::thread::current().name().map(str::to_owned) })
+    });
+    named.await.unwrap()
+}
+
+#[test]
+fn what_no_call_waits_for_runs_on_threads_of_its_own() {
+    let runtime = |name: &str| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name(name).build().unwrap()
+    };
+    let (switch, background) = (runtime("switch"), runtime("background"));
+    let supervisor = Supervisor::new(Some(background.handle().clone()));
+    for (task, expected) in [
+        (Task::RecordWriter, "background"),
+        (Task::Http, "background"),
+        (Task::Names, "switch"),
+        (Task::Sip, "switch"),
+    ] {
+        let name = switch.block_on(thread_of(&supervisor, task));
+        assert_eq!(name.as_deref(), Some(expected), "{task:?}");
+    }
+    // Without such threads all share the same ones.
+    let name = switch.block_on(thread_of(&Supervisor::default(), Task::RecordWriter));
+    assert_eq!(name.as_deref(), Some("switch"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_task_that_panics_goes_on_with_what_waited() {
     let supervisor = Supervisor::default();

@@ -214,6 +214,15 @@ pub async fn declare_in(store: &Store, text: &str) {
     apply(store, &[declaration], false, at(0), &mut rng).await.unwrap();
 }
 
+/// Whether this system offers io_uring; prints a notice where it does not.
+pub fn has_io_uring() -> bool {
+    let tried = sidetone_wire::Wire::try_io_uring();
+    if let Err(error) = &tried {
+        eprintln!("SKIPPED: this system does not offer io_uring: {error}");
+    }
+    tried.is_ok()
+}
+
 /// Ports of the system's choosing; RTP below the range that it chooses from.
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::default();

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use sidetone::config::MediaIo;
 use sidetone_capture as capture;
 use sidetone_phone::{Answering, CallPlan, Tap};
 use tokio::task::JoinSet;
 
-use crate::site::{DOMAIN, PASSWORD, Site, directory, records_at_least, talk, within};
+use crate::site::{DOMAIN, PASSWORD, Site, directory, has_io_uring, records_at_least, talk, within};
 
 /// What is said, what the caller hears, and the verdicts where the machine's own timing cannot change them.
 struct Case {
@@ -203,10 +204,21 @@ fn differences(live: &Value, offline: &Value, equal: &[&str], close: &[(&str, f6
     differences
 }
 
-/// A capture notes when a packet is handed to the system, the engine when the kernel delivers it. On a machine
-/// that has other work to do a sender may be interrupted between the two, so a call may be tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_call_and_its_capture_give_the_same_verdict_and_figures() {
+    compare(MediaIo::Epoll).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_call_over_io_uring_and_its_capture_give_the_same_verdict_and_figures() {
+    if has_io_uring() {
+        compare(MediaIo::IoUring).await;
+    }
+}
+
+/// A capture notes when a packet is handed to the system, the engine when the kernel delivers it. On a machine
+/// that has other work to do a sender may be interrupted between the two, so a call may be tried again.
+async fn compare(io: MediaIo) {
     let mut text = directory();
     for (side, attempt, place) in (2..=3)
         .flat_map(|side| (0..ATTEMPTS).map(move |attempt| (side, attempt)))
@@ -216,7 +228,8 @@ async fn a_live_call_and_its_capture_give_the_same_verdict_and_figures() {
         text += &format!("[[organisations.extensions]]\nnumber = \"{number}\"\npassword = \"{PASSWORD}\"\n");
     }
     assert!(text.contains(DOMAIN));
-    let site = Arc::new(Site::configured(&text, |config| config.media.trace = true).await);
+    let site =
+        Arc::new(Site::configured(&text, |config| (config.media.trace, config.media.io) = (true, io)).await);
     let mut open: Vec<usize> = (0..CASES.len()).collect();
     let mut log = Vec::new();
     for attempt in 0..ATTEMPTS {

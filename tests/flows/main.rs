@@ -14,6 +14,7 @@ mod both_directions;
 #[path = "../common/browser.rs"]
 mod browser;
 mod browsers;
+mod busy_machine;
 mod by_hand;
 mod call_events;
 mod call_parking;

@@ -138,9 +138,11 @@ impl RateLimits {
 
     /// Ends a reservation of [`RateLimits::place`].
     pub(super) fn settle(&self, bucket: Bucket) {
-        if let Some(window) = self.table.lock().windows.get_mut(&bucket) {
+        let mut table = self.table.lock();
+        if let Some(window) = table.windows.get_mut(&bucket) {
             window.pending = window.pending.saturating_sub(1);
         }
+        drop(table);
         self.settled.notify_waiters();
     }
 

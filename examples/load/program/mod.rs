@@ -9,6 +9,7 @@ mod carrier;
 mod clock;
 mod crash;
 mod digest;
+mod drops;
 mod error;
 mod latency;
 mod ng;

@@ -5,6 +5,7 @@ use std::fs;
 
 use nix::unistd::{SysconfVar, sysconf};
 
+use crate::program::drops::dropped_datagrams;
 use crate::program::error::LoadError;
 use crate::program::report::Report;
 
@@ -24,6 +25,8 @@ pub(crate) struct Usage {
     rss_kib: f64,
     voluntary: u64,
     involuntary: u64,
+    /// Datagrams that came when the buffer of a socket was full.
+    dropped: u64,
 }
 
 impl Watch {
@@ -59,7 +62,7 @@ impl Watch {
 
     /// Reads what the processes have used until now. One that has ended counts as nothing.
     pub(crate) fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
+        let mut usage = Usage { dropped: dropped_datagrams(&self.pids), ..Usage::default() };
         for pid in &self.pids {
             let ms = |ticks: u64| ticks as f64 * 1_000.0 / self.ticks_per_second;
             usage.cpu_ms += read(*pid, "stat").and_then(|stat| Some(ms(stat_of(&stat)?.1))).unwrap_or(0.0);
@@ -107,6 +110,7 @@ impl Usage {
         }
         report.number("resident memory before", before.rss_kib / 1_024.0, "MiB");
         report.number("resident memory after", self.rss_kib / 1_024.0, "MiB");
+        report.count("datagrams dropped at its sockets", self.dropped.saturating_sub(before.dropped));
         report.count("context switches, voluntary", self.voluntary.saturating_sub(before.voluntary));
         report.count("context switches, involuntary", self.involuntary.saturating_sub(before.involuntary));
     }
@@ -194,6 +198,7 @@ mod tests {
             rss_kib: 2_048.0,
             voluntary,
             involuntary: 1,
+            dropped: 0,
         };
         let mut report = Report::new("calls");
         let per = Per { unit: "call", count: 100, scale: 1.0, shown: "ms" };

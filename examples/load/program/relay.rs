@@ -1,6 +1,7 @@
 //! The mode `relay`: calls are set up, then packets go through them at a fixed rate.
 
 use crate::program::clock::{MILLISECOND, Nanos, SECOND, nanos};
+use crate::program::drops::dropped_datagrams;
 use crate::program::error::LoadError;
 use crate::program::ng::Control;
 use crate::program::options::{RelayOptions, Through};
@@ -30,7 +31,10 @@ pub(crate) fn run(options: &RelayOptions) -> Result<Report, LoadError> {
         None => sip(&mut board, options, calls)?,
     };
     let standing = watch.usage();
+    let own = [std::process::id()];
+    let dropped = dropped_datagrams(&own);
     let measured = measure(&mut board, &paths, options, (&watch, interval));
+    let dropped = dropped_datagrams(&own).saturating_sub(dropped);
     match &control {
         Some(control) => control.tear_down()?,
         None => hang_up(&mut board)?,
@@ -43,6 +47,7 @@ pub(crate) fn run(options: &RelayOptions) -> Result<Report, LoadError> {
     board.streams.report(&mut report, lasted);
     report.failed("no packet arrived", u64::from(board.streams.received() == 0));
     report.count("datagrams refused by the system", board.refused());
+    report.count("datagrams dropped at sockets of this program", dropped);
     if !watch.is_empty() {
         let per = Per { unit: "packet", count: board.streams.sent(), scale: 1_000.0, shown: "µs" };
         after.report_since(&started, &mut report, &per);

@@ -36,6 +36,14 @@ struct Leg {
     sent: u32,
     until: Nanos,
     window: Window,
+    /// Since the figures began.
+    figures: LegFigures,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LegFigures {
+    sent: u64,
+    received: u64,
 }
 
 /// The numbers that arrived last, to tell what was overtaken from what came twice.
@@ -79,7 +87,8 @@ impl Streams {
         first: Nanos,
         until: Nanos,
     ) {
-        let new = Leg { socket, to, sent: 0, until, window: Window::default() };
+        let new =
+            Leg { socket, to, sent: 0, until, window: Window::default(), figures: LegFigures::default() };
         self.legs.entry(leg).or_insert(new).until = until;
         self.ring.push_back((first, leg));
     }
@@ -88,6 +97,7 @@ impl Streams {
     pub(crate) fn forget_figures(&mut self) {
         self.counts = Counts::default();
         self.delay = Latency::new();
+        self.legs.values_mut().for_each(|leg| leg.figures = LegFigures::default());
     }
 
     /// Sends no more packets of a leg.
@@ -107,6 +117,7 @@ impl Streams {
             let Some(leg) = self.legs.get_mut(&number).filter(|leg| due < leg.until) else { continue };
             outbox.push(leg.socket, leg.to, |to| write_packet(to, number, leg.sent, now));
             leg.sent += 1;
+            leg.figures.sent += 1;
             self.counts.sent += 1;
             self.ring.push_back((due + self.interval, number));
         }
@@ -136,6 +147,7 @@ impl Streams {
             Arrival::InOrder => {}
         }
         self.counts.received += 1;
+        leg.figures.received += 1;
         self.delay.add(now.saturating_sub(packet.sent));
     }
 
@@ -155,6 +167,15 @@ impl Streams {
         report.count("packets sent", counts.sent);
         report.count("packets received", counts.received);
         report.count("packets lost", counts.sent.saturating_sub(counts.received));
+        let figures = || self.legs.values().map(|leg| leg.figures).filter(|leg| leg.sent > 0);
+        report.count(
+            "streams with lost packets",
+            figures().filter(|leg| leg.received < leg.sent).count() as u64,
+        );
+        report.count(
+            "streams of which nothing arrived",
+            figures().filter(|leg| leg.received == 0).count() as u64,
+        );
         report.count("packets received twice", counts.duplicates);
         report.count("packets overtaken", counts.reordered);
         report.count("datagrams of others", counts.foreign);

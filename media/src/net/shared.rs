@@ -54,11 +54,10 @@ impl Shared {
             return Err(RelayError::NoPorts(config.ports));
         }
         let (channel, notices) = NoticeChannel::new(wake);
-        let mut own = config.session.own_addresses.clone();
-        own.push(config.bind);
+        let own = config.session.own_addresses.clone();
         let shared = Shared {
             clock: Clock::start(),
-            guard: Guard::new(config.ports, own),
+            guard: Guard::new(config.ports, config.bind, own),
             snapshot_us: AtomicI64::new(0),
             warns: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -84,7 +83,7 @@ impl Shared {
             let port = taken?;
             match Pair::bind(ip, port) {
                 Ok(pair) => {
-                    self.guard.opened(port);
+                    self.guard.opened(ip, port);
                     return Ok(pair);
                 }
                 Err(source) => {

@@ -6,7 +6,7 @@ use sidetone_sip::message::Method;
 
 use crate::device::{Device, SDP};
 use crate::name_server::{NameServer, Record};
-use crate::site::{Site, answering, calls, directory, found, open_end, within};
+use crate::site::{Site, answering, calls, directory, open_end, within};
 
 fn declared(trunk: &str) -> String {
     let text = directory().replacen("currency = \"EUR\"\n", "currency = \"EUR\"\ncountry_code = \"44\"\n", 1);
@@ -105,7 +105,7 @@ async fn a_registration_goes_on_to_the_next_server() {
             let refused = full.request(&Method::Register).await;
             full.reply(&refused, 503, "").await;
             let register = free.request(&Method::Register).await;
-            assert_eq!(register.to().unwrap().uri.to_string(), refused.to().unwrap().uri.to_string());
+            assert_eq!(register.to().unwrap().uri.to_string(), format!("sip:acme@{}", free.local));
             free.reply(&register, 200, "").await;
         },
         async {
@@ -116,27 +116,6 @@ async fn a_registration_goes_on_to_the_next_server() {
             alive.reply(&register, 200, "").await;
         }
     );
-    let registered = [free.local, alive.local].map(|address| address.to_string());
-    let trunks = site.get("/trunks").await.1;
-    let ids: Vec<String> = trunks["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|trunk| trunk["id"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(ids.len(), 2, "{trunks:#}");
-    found("both registrations", async || {
-        let mut at = Vec::new();
-        for id in &ids {
-            let (_, status) = site.get(&format!("/trunks/{id}/status")).await;
-            at.extend(status["registration"]["address"].as_str().map(str::to_owned));
-        }
-        at.sort();
-        let mut wanted = registered.to_vec();
-        wanted.sort();
-        (at == wanted).then_some(())
-    })
-    .await;
 }
 
 /// Every request of the trunk goes to its proxy, with the carrier in the Request-URI.

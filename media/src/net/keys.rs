@@ -21,7 +21,7 @@ pub(super) struct Keys {
 /// What finds the keys that a party sends.
 enum Heard {
     Audio(Box<KeyEar>),
-    Events(KeyWatch),
+    Events(Box<KeyWatch>),
 }
 
 impl Keys {
@@ -62,7 +62,7 @@ impl Keys {
         self.heard = source.map(|source| match source {
             KeySource::Audio => Heard::Audio(Box::new(KeyEar::new())),
             KeySource::Events { payload_type, clock_hz } => {
-                Heard::Events(KeyWatch::new(payload_type, clock_hz))
+                Heard::Events(Box::new(KeyWatch::new(payload_type, clock_hz)))
             }
         });
     }

@@ -178,8 +178,8 @@ impl Calls {
         let mut cdr = self.maker.record(self.organisation, 0, place);
         let made = YEAR_START_US + (place * YEAR_US as f64) as i64;
         let shift = now_us() - ((1.0 - place) * self.period_us as f64) as i64 - made;
+        cdr.started_at = cdr.started_at.plus_micros(shift);
         let moved = |at: Timestamp| at.plus_micros(shift);
-        cdr.started_at = moved(cdr.started_at);
         cdr.answered_at = cdr.answered_at.map(moved);
         cdr.ended_at = cdr.ended_at.map(moved);
         cdr.device_a = self.device();

@@ -14,7 +14,12 @@ const AUDIO: &str = "m=audio PORT RTP/AVP 0";
 const TIMER: &str = "Supported: timer";
 
 async fn site() -> Site {
-    Site::configured(&directory(), |config| config.sip.session_expires = Some(Duration::from_secs(90))).await
+    Site::configured(&directory(), |config| {
+        config.sip.session_expires = Some(Duration::from_secs(90));
+        // Nothing is said in these calls, which would end them after a minute too.
+        config.media.timeout = None;
+    })
+    .await
 }
 
 fn header<'a>(response: &'a Response, name: &str) -> &'a str {
@@ -38,10 +43,8 @@ async fn due<T>(what: &str, since: Instant, seconds: u64, future: impl Future<Ou
     found
 }
 
-async fn cause(site: &Site) -> (String, String) {
-    let record = site.record().await;
-    let field = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
-    (field("hangup_cause"), field("ended_by"))
+async fn cause(site: &Site) -> String {
+    site.record().await["hangup_cause"].as_str().unwrap_or_default().to_owned()
 }
 
 /// We refresh the callee by UPDATE, and the call goes on.
@@ -61,7 +64,7 @@ async fn we_refresh_by_update() {
     // Without the refresh the session would have expired by now.
     tokio::time::sleep(Duration::from_secs(65).saturating_sub(begun.elapsed())).await;
     call.ends().await;
-    assert_eq!(cause(&site).await, ("NORMAL_CLEARING".to_owned(), "caller".to_owned()));
+    assert_eq!(cause(&site).await, "NORMAL_CLEARING");
 }
 
 /// The callee is to refresh, and is gone: both parties get a BYE.
@@ -72,8 +75,7 @@ async fn the_callee_dies() {
     due("the BYE of the callee", begun, 60, call.callee.request_some_time(&Method::Bye)).await;
     let bye = call.caller.request("the BYE of the caller", "BYE").await;
     call.caller_replies(&bye, 200, "").await;
-    let (cause, by) = cause(&site).await;
-    assert_eq!((cause.as_str(), by.as_str()), ("RECOVERY_ON_TIMER_EXPIRE", "system"));
+    assert_eq!(cause(&site).await, "RECOVERY_ON_TIMER_EXPIRE");
 }
 
 /// The caller is to refresh, does so once, and is gone.
@@ -95,8 +97,7 @@ async fn the_caller_refreshes_and_dies() {
     due("the BYE of the caller", refreshed, 60, call.caller.request_some_time("BYE")).await;
     let bye = call.callee.request(&Method::Bye).await;
     call.callee.reply(&bye, 200, "").await;
-    let (cause, by) = cause(&site).await;
-    assert_eq!((cause.as_str(), by.as_str()), ("RECOVERY_ON_TIMER_EXPIRE", "system"));
+    assert_eq!(cause(&site).await, "RECOVERY_ON_TIMER_EXPIRE");
 }
 
 /// We are to refresh a caller without UPDATE, by a re-INVITE that it does not answer.

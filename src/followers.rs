@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
-use crate::cluster::{CopyWriter, LostCalls, SplitRoomWatch};
+use crate::cluster::{BindingTask, CopyWriter, LostCalls, SplitRoomWatch};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -66,13 +66,20 @@ pub struct ClusterTasks {
     pub split_rooms: SplitRoomWatch,
     /// Answers other nodes.
     pub peers: PeerListener,
+    /// Shares the bindings of phones; `None` without `[cluster] listen`.
+    pub bindings: Option<BindingTask>,
 }
 
 impl ClusterTasks {
-    fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> [Running; 5] {
-        let ClusterTasks { member, copies, lost_calls, split_rooms, peers } = self;
+    fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
+        let ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings } = self;
         let stop = || stopped.clone();
-        [
+        let bindings = bindings.map(|bindings| {
+            supervisor.keep(Task::Bindings, (bindings, stop()), |(bindings, stop)| {
+                Box::pin(bindings.run(stop.clone()))
+            })
+        });
+        let tasks = [
             supervisor
                 .keep(Task::Cluster, (member, stop()), |(member, stop)| Box::pin(member.run(stop.clone()))),
             supervisor.keep(Task::CallCopies, (copies, stop()), |(copies, stop)| {
@@ -85,7 +92,8 @@ impl ClusterTasks {
                 Box::pin(split_rooms.run(stop.clone()))
             }),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
-        ]
+        ];
+        tasks.into_iter().chain(bindings).collect()
     }
 }
 

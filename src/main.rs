@@ -3,13 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use mimalloc::MiMalloc;
 use sidetone::cli;
 use sidetone::log::{Format, Log};
-
-/// A call is some 430 allocations in the switch alone (`switch/tests/costs.rs`), many of which another thread frees.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A SIP switch and RTP media analyser with an embedded HTTP API.
 #[derive(Debug, Parser)]

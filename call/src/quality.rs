@@ -312,6 +312,7 @@ fn second(second: &Second) -> QualitySecond {
         audio_expected: second.is_audio_expected(),
         silence_announced: second.has_silence(),
         event: second.has_events(),
+        level_dbov: second.level_dbov().map(|level| Hundredths(i64::from(level) * 100)),
     }
 }
 

@@ -151,6 +151,7 @@ mod tests {
             started_at: Timestamp::default(),
             version: String::new(),
             sip: Vec::new(),
+            edge: None,
             http: String::new(),
         };
         let at = Timestamp::from_micros(i64::try_from(run).unwrap());

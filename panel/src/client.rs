@@ -57,6 +57,17 @@ impl Client {
         }
     }
 
+    /// What `/readyz` says of the engine.
+    ///
+    /// # Errors
+    /// Why it is not ready, or that this process has no engine.
+    pub(crate) async fn readiness(&self) -> Result<Value, Failure> {
+        let request = Request::builder().uri("/readyz").body(Body::empty());
+        let request = request.map_err(|_| Failure::nothing_here())?;
+        let Ok(response) = self.api.clone().oneshot(request).await;
+        read(response.into_response()).await
+    }
+
     /// A page of a list, at the cursor in the visitor's query; an empty cursor asks for the first page.
     ///
     /// # Errors
@@ -94,14 +105,7 @@ impl Client {
         path: &str,
         body: Option<(&'static str, Body)>,
     ) -> Result<Value, Failure> {
-        let response = self.request(method, path, body, &HeaderMap::new()).await?;
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), ANSWER_LEN_MAX).await;
-        let bytes =
-            bytes.map_err(|_| Failure::new(StatusCode::BAD_GATEWAY, "the answer was not complete"))?;
-        // An answer without a body has nothing to show.
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        if status.is_success() { Ok(body) } else { Err(Failure::of(status, &body)) }
+        read(self.request(method, path, body, &HeaderMap::new()).await?).await
     }
 
     /// The answer to `GET path` as it is: a file, or a stream. `asked` are the headers of the visitor's request.
@@ -150,6 +154,16 @@ impl Client {
         let Ok(response) = self.api.clone().oneshot(request).await;
         Ok(response.into_response())
     }
+}
+
+/// Reads an answer of JSON.
+async fn read(response: Response) -> Result<Value, Failure> {
+    let status = response.status();
+    let bytes = to_bytes(response.into_body(), ANSWER_LEN_MAX).await;
+    let bytes = bytes.map_err(|_| Failure::new(StatusCode::BAD_GATEWAY, "the answer was not complete"))?;
+    // An answer without a body has nothing to show.
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    if status.is_success() { Ok(body) } else { Err(Failure::of(status, &body)) }
 }
 
 /// Headers of the visitor that the API uses in any request.

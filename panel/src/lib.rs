@@ -10,6 +10,7 @@
 
 mod assets;
 mod client;
+mod clock;
 mod failure;
 mod form;
 mod layout;

@@ -175,8 +175,9 @@ async fn listen(
         if let Some(recorder) = &ear.recorder {
             recorder.hear(bytes);
         }
-        if let (Some(heard), Some(format)) = (&ear.keeps, *format.borrow()) {
-            heard.hear(bytes, format);
+        let known = *format.borrow();
+        if let (Some(heard), Some(known)) = (&ear.keeps, known) {
+            heard.hear(bytes, known);
         }
     }
 }

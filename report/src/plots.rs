@@ -8,7 +8,7 @@ use crate::markup::Html;
 use crate::number::grouped;
 use crate::timeline::{Course, Point};
 
-/// Draws what happened over time: jitter, loss, intervals and lateness.
+/// Draws what happened over time: jitter, loss, intervals, lateness, and the level of the audio where it is known.
 pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
     html.raw("<div class=\"plots\">");
     let lost = |point: &Point| point.measured.then_some(i64::from(point.lost) * 100);
@@ -24,6 +24,7 @@ pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
         title,
         unit: unit.to_owned(),
         top: top(course, lines, limit, least),
+        bottom: 0,
         limit,
     };
     let lines: [Line<'_>; 1] = [("line", "", &jitter)];
@@ -36,9 +37,26 @@ pub fn plots(html: &mut Html, course: &Course, limits: Limits) {
     let lines: [Line<'_>; 1] = [("line", "", &lateness)];
     let lateness_plot = plot("Lateness of the latest packet", "ms", &lines, limits.late, 2_000);
     lateness_plot.draw(html, &lines);
+    if course.has_level() {
+        level(html, course);
+    }
     html.raw("</div>");
     let has_limit = [jitter_plot, lateness_plot].iter().any(|plot| plot.shown_limit().is_some());
     legend(html, course, has_limit);
+}
+
+/// Draws the level of the audio; what is quieter than the lower edge is drawn on it.
+fn level(html: &mut Html, course: &Course) {
+    let level = |point: &Point| point.level.map(|level| (level.0 - LEVEL_BOTTOM).max(0));
+    let plot = Plot {
+        course,
+        title: "Level of the audio",
+        unit: "dBov; silence is below the dashed line".to_owned(),
+        top: -LEVEL_BOTTOM,
+        bottom: LEVEL_BOTTOM,
+        limit: Some(Hundredths(SILENCE_DBOV - LEVEL_BOTTOM)),
+    };
+    plot.draw(html, &[("line", "", &level)]);
 }
 
 /// Explains the shading and the dashed lines.
@@ -72,8 +90,10 @@ struct Plot<'a> {
     course: &'a Course,
     title: &'static str,
     unit: String,
-    /// The value at the upper edge.
+    /// The value at the upper edge, counted from the lower one.
     top: i64,
+    /// The value at the lower edge; those that are drawn count from it.
+    bottom: i64,
     limit: Option<Hundredths>,
 }
 
@@ -85,15 +105,22 @@ impl Plot<'_> {
             html.raw(" <em><i class=\"key ").text(class).raw("\"></i> ").text(name).raw("</em>");
         }
         if let Some((peak, at)) = self.peak(lines) {
-            html.raw(" <span>peak ").text(number(peak)).raw(" at ").text(clock(at * self.course.point_s));
+            html.raw(" <span>peak ")
+                .text(self.number(peak))
+                .raw(" at ")
+                .text(clock(at * self.course.point_s));
             html.raw("</span>");
         }
-        html.raw("</figcaption><div class=\"frame\"><div class=\"y\"><i>").text(number(self.top));
-        html.raw("</i><i>").text(number(self.top / 2)).raw("</i><i>0</i></div>");
+        html.raw("</figcaption><div class=\"frame\"><div class=\"y\"><i>").text(self.number(self.top));
+        html.raw("</i><i>")
+            .text(self.number(self.top / 2))
+            .raw("</i><i>")
+            .text(self.number(0))
+            .raw("</i></div>");
         html.raw("<svg class=\"plot\" viewBox=\"0 0 ")
             .text(width)
             .raw(" 100\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
-        html.text(self.title).raw("\">");
+        html.text(self.in_words(lines)).raw("\">");
         for (first, last) in self.course.silences() {
             self.shade(html, "dead", (first, last), "no packets came");
         }
@@ -104,7 +131,7 @@ impl Plot<'_> {
         if let Some(limit) = self.shown_limit() {
             html.raw("<path class=\"limit\" d=\"M0,").text(self.height(limit.0)).raw("H").text(width);
             html.raw("\"><title>limit ")
-                .text(number(limit.0))
+                .text(self.number(limit.0))
                 .raw(" ")
                 .text(&self.unit)
                 .raw("</title></path>");
@@ -122,6 +149,32 @@ impl Plot<'_> {
             html.raw(if at == 0 { ">" } else { " class=\"mid\">" }).text(clock(at)).raw("</text>");
         }
         html.raw("</svg></figure>");
+    }
+
+    /// What the drawing shows, for those who do not see it.
+    fn in_words(&self, lines: &[Line<'_>]) -> String {
+        let mut words = format!("{}, {}", self.title, self.unit);
+        for (_, name, value) in lines {
+            let values = || self.course.points.iter().filter_map(value);
+            let name = if name.is_empty() { String::new() } else { format!("{name} ") };
+            match (values().min(), values().max()) {
+                (Some(least), Some(most)) => {
+                    words += &format!(": {name}{} to {}", self.number(least), self.number(most));
+                }
+                _ => words += &format!(": {name}not measured"),
+            }
+        }
+        if let Some((peak, at)) = self.peak(lines) {
+            words += &format!("; the peak, {}, at {}", self.number(peak), clock(at * self.course.point_s));
+        }
+        words
+    }
+
+    /// A value as it is shown.
+    fn number(&self, value: i64) -> String {
+        let value = value + self.bottom;
+        let sign = if value < 0 { "\u{2212}" } else { "" };
+        sign.to_owned() + &number(value.saturating_abs())
     }
 
     /// The limit of a rule, unless it is above the plot.
@@ -220,6 +273,10 @@ fn ticks(duration_s: u64) -> impl Iterator<Item = u64> {
         .filter(move |at| *at == 0 || *at * 20 <= duration_s * 19)
 }
 
+/// The lower edge of the plot of the level, in hundredths of dBov: below are rooms without noise, and digital silence.
+const LEVEL_BOTTOM: i64 = -8_000;
+/// Below this packets count as silent.
+const SILENCE_DBOV: i64 = -6_000;
 const STEPS_S: [u64; 15] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 10_800, 21_600];
 const TICKS_MAX: u64 = 6;
 const DAY_S: u64 = 86_400;
@@ -238,6 +295,9 @@ fn each(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sidetone_model::media_quality::{QualitySecond, QualityTimeline};
+    use sidetone_model::time::Timestamp;
+
     use super::*;
 
     #[test]
@@ -247,6 +307,37 @@ mod tests {
             assert_eq!(number(value), expected);
         }
         assert_eq!((clock(59), clock(125), clock(3_725)), ("0:59".into(), "2:05".into(), "1:02:05".into()));
+    }
+
+    #[test]
+    fn the_level_is_drawn_where_it_is_known() {
+        let row = |level: Option<i64>| QualitySecond {
+            received: 50,
+            level_dbov: level.map(|level| Hundredths(level * 100)),
+            ..QualitySecond::default()
+        };
+        let drawn = |rows: Vec<QualitySecond>| {
+            let timeline = QualityTimeline::new(Timestamp::from_micros(0), 1, rows);
+            let course = Course::new(&timeline, None, None, 600).unwrap();
+            let mut html = Html::default();
+            plots(&mut html, &course, Limits { jitter: None, late: None });
+            html.into_string()
+        };
+        assert!(!drawn(vec![row(None); 3]).contains("Level of the audio"));
+        let page = drawn(vec![row(Some(-40)), row(Some(-127)), row(None), row(Some(-20))]);
+        let level = page.split("<figure>").last().unwrap();
+        for expected in [
+            "<b>Level of the audio</b> dBov; silence is below the dashed line <span>peak \u{2212}20 at 0:03</span>",
+            "<i>0</i><i>\u{2212}40</i><i>\u{2212}80</i>",
+            "aria-label=\"Level of the audio, dBov; silence is below the dashed line: \u{2212}80 to \u{2212}20; \
+             the peak, \u{2212}20, at 0:03\"",
+            // Half of the height, the lower edge, a gap, and a quarter below the upper edge.
+            "d=\"M0,50h1V100h1M3,25h1\"",
+            // Silence: 60 of 80 dB.
+            "class=\"limit\" d=\"M0,75H4\"",
+        ] {
+            assert!(level.contains(expected), "{expected} is missing:\n{level}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) struct Point {
     pub(crate) interval_mean: Option<Hundredths>,
     pub(crate) interval_max: Option<Hundredths>,
     pub(crate) lateness: Option<Hundredths>,
+    pub(crate) level: Option<Hundredths>,
     /// Whether there is a row for it.
     pub(crate) measured: bool,
     /// Whether packets were due and none came.
@@ -80,6 +81,11 @@ impl Course {
         stretches
     }
 
+    /// Whether the level of the audio is known of any row.
+    pub(crate) fn has_level(&self) -> bool {
+        self.points.iter().any(|point| point.level.is_some())
+    }
+
     /// From the first row to the end of the last.
     pub(crate) fn duration_s(&self) -> u64 {
         self.point_s * self.points.len() as u64
@@ -104,6 +110,7 @@ impl Point {
             interval_mean: mean,
             interval_max: self.interval_max.max(row.interval_max_ms),
             lateness: self.lateness.max(row.lateness_max_ms),
+            level: self.level.max(row.level_dbov),
             measured: true,
             silent: self.silent && row.received == 0 && row.audio_expected && !row.silence_announced,
         }

@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod auth;
 pub mod dialog;
+pub mod edge;
 pub mod flow;
 pub mod message;
 mod reach;

@@ -11,10 +11,11 @@ use sidetone_sip::flow::Protocol;
 use sidetone_store::Store;
 use tokio::sync::Notify;
 
+use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
-    ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, FigureSource, Joining, LostCalls,
-    SplitRoomWatch, ThisNode, answering, identity, start_member,
+    BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, FigureSource,
+    Joining, LostCalls, SplitRoomWatch, ThisNode, answering, identity, start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -28,7 +29,16 @@ pub(super) struct ClusterPart {
     pub(super) nodes: Arc<dyn Nodes>,
     /// The nodes that the API asks; `None` for a node on its own.
     pub(super) peers: Option<Arc<dyn Peers>>,
-    tasks: Option<(Member, CopyWriter, LostCalls, SplitRoomWatch)>,
+    tasks: Option<MemberTasks>,
+}
+
+/// The tasks of a member that do not run yet.
+struct MemberTasks {
+    member: Member,
+    copies: CopyWriter,
+    lost_calls: LostCalls,
+    split_rooms: SplitRoomWatch,
+    bindings: Option<BindingTask>,
 }
 
 impl ClusterPart {
@@ -36,11 +46,12 @@ impl ClusterPart {
     pub(super) fn new(
         config: &Config,
         (node, store, switch): (NodeId, &Store, &Handle),
-        joining: Option<Joining>,
+        (joining, edge): (Option<Joining>, Option<NodeEdge>),
         figures: FigureSource,
         addresses: (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
     ) -> Self {
-        let identity = identity(config, node, addresses, &our_addresses(config));
+        let edge_address = edge.as_ref().map(|edge| edge.address);
+        let identity = identity(config, node, addresses, edge_address, &our_addresses(config));
         let (Some(joining), Some(settings)) = (joining, &config.cluster) else {
             let nodes: Arc<dyn Nodes> = Arc::new(ThisNode::new(identity, figures));
             return ClusterPart { member: None, nodes, peers: None, tasks: None };
@@ -52,12 +63,17 @@ impl ClusterPart {
         let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
         let peers = ClusterPeers(handle.clone());
         let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
-        let counters = ClusterCounters { copies, lost, split };
+        let bindings = edge.map(|NodeEdge { edge, listener, address }| {
+            BindingTask::new(handle.clone(), switch.clone(), node, (edge, listener, address))
+        });
+        let (bindings, binding_counters) = bindings.unzip();
+        let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
+        let counters = ClusterCounters { copies, lost, split, bindings: binding_counters };
         ClusterPart {
             nodes: Arc::new(ClusterNodes(handle.clone())),
             peers: Some(Arc::new(peers)),
             member: Some(ClusterMember { handle, counters }),
-            tasks: Some((task, writer, lost_calls, split_rooms)),
+            tasks: Some(MemberTasks { member: task, copies: writer, lost_calls, split_rooms, bindings }),
         }
     }
 
@@ -68,10 +84,10 @@ impl ClusterPart {
         state: &ApiState,
         drain: &Arc<Notify>,
     ) -> Option<ClusterTasks> {
-        let (member, copies, lost_calls, split_rooms) = self.tasks?;
+        let MemberTasks { member, copies, lost_calls, split_rooms, bindings } = self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
         let connection = self.member?.handle.connection().clone();
         let (peers, _) = PeerListener::new(connection, node, answering);
-        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers })
+        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings })
     }
 }

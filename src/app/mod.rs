@@ -2,7 +2,9 @@
 
 mod certificates;
 mod clustering;
+mod edge;
 mod engine;
+mod listeners;
 mod ports;
 mod senders;
 mod start;

@@ -13,7 +13,7 @@ use sidetone_model::rating::Account;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Protocol;
 use sidetone_sip::sdp::Fingerprint;
-use sidetone_sip::transport::{Sender, Sockets, TcpConfig, TcpLimits, TcpSender};
+use sidetone_sip::transport::{Sender, Sockets, TcpSender};
 use sidetone_store::{IdempotencyKeys, Store};
 use sidetone_switch::rating::{Tariffs, settle};
 use sidetone_switch::routing::Directory;
@@ -23,7 +23,9 @@ use tokio::task::JoinHandle;
 
 use super::certificates::{http_server, open_tls};
 use super::clustering::ClusterPart;
+use super::edge::NodeEdge;
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
+use super::listeners::{Listeners, kept_registrations};
 use super::ports::{api_state, directory_ports, panel, rate_ports, room_history, rooms};
 use super::senders::Senders;
 use super::switching::{our_addresses, start_relay, switch};
@@ -38,10 +40,10 @@ use crate::clock::{Clock, ClockCounts, instant, steady_clock, wall_clock};
 use crate::cluster::{FigureSource, Joining};
 use crate::conference_audio::{ENDED_LEN_MAX, NodeAudio, pass_on_recordings};
 use crate::conference_history::HistoryTasks;
-use crate::config::{Config, Transport};
+use crate::config::Config;
 use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
-use crate::driver::{Driver, Handle};
+use crate::driver::{Driver, EdgeTraffic, Handle};
 use crate::events::call_events::{CallEventCounters, call_events};
 use crate::followers::{Followers, serve_http};
 use crate::hep::{HepSender, LiveFigures};
@@ -53,7 +55,6 @@ use crate::process;
 use crate::prompts::{Followed, Library, PromptService};
 use crate::readiness::EngineReadiness;
 use crate::recorder::{DataDisk, Playback, Recorder, channels_of, recover};
-use crate::registrations::KeptRegistrations;
 use crate::signalling::{KeptSignalling, SignallingNode, SignallingTap};
 use crate::spoken_names::{SpokenNames, keep_names};
 use crate::supervise::{Running, Supervisor, Task};
@@ -73,6 +74,8 @@ struct Base<'c> {
     letters: DeadLetters,
     load: Arc<Load>,
     joining: Option<Joining>,
+    /// The edge for other nodes, once the sockets are open.
+    edge: Option<NodeEdge>,
     tls: TlsStore,
     stopped: watch::Receiver<bool>,
 }
@@ -83,13 +86,6 @@ struct Stored {
     tariffs: Arc<Tariffs>,
     accounts: Vec<Account>,
     revisions: Heard,
-}
-
-/// The bound addresses.
-struct Listeners {
-    sip: Sockets,
-    http: TcpListener,
-    http_address: SocketAddr,
 }
 
 /// The switch with its driver, before it runs.
@@ -153,7 +149,7 @@ impl Engine {
         let stored = Stored::read(&base.store).await?;
         let listeners = Listeners::bind(config, &base.tls).await?;
         let (journal, reader) = open_journal(&base, &stored.tariffs)?;
-        let (sip, sip_connections) = listeners.sip_addresses();
+        let (sip, sip_connections) = listeners.sip_addresses(config);
         let signalling = Signalling::new(&mut base, listeners.sip, stored, (journal, reader))?;
         let Signalling { driver, handle, relay, journal, reader, revisions, tcp, kept } = signalling;
         let (driver, audio) = Audio::start(&mut base, driver, &handle)?;
@@ -226,11 +222,6 @@ fn serving(
     (state.settings(), http_server(config, tls, listener, state))
 }
 
-/// The registrations of before the start, at the UDP sockets that are configured now.
-fn kept_registrations(config: &Config) -> KeptRegistrations {
-    KeptRegistrations::new(&config.node.data_dir, config.sip.listeners(Transport::Udp).collect())
-}
-
 /// Starts the tasks that the engine awaits at its end; the driver comes first, because it takes calls.
 fn start_tasks(
     base: &Base<'_>,
@@ -278,7 +269,7 @@ impl<'c> Base<'c> {
         }
         let letters = DeadLetters::below(&config.node.data_dir);
         let load = Load::new(config.node.busy, instant());
-        Ok(Self { config, rng, supervisor, store, node, letters, load, joining, tls, stopped })
+        Ok(Self { config, rng, supervisor, store, node, letters, load, joining, edge: None, tls, stopped })
     }
 
     /// Where the journal and the writer of records send what other nodes of a cluster need; `None` without a cluster.
@@ -295,8 +286,8 @@ impl<'c> Base<'c> {
     ) -> ClusterPart {
         let figures =
             FigureSource::new(switch.clone(), Arc::clone(&self.load), Arc::clone(&reported.draining));
-        let joining = self.joining.take();
-        ClusterPart::new(self.config, (self.node, &self.store, switch), joining, figures, addresses)
+        let joined = (self.joining.take(), self.edge.take());
+        ClusterPart::new(self.config, (self.node, &self.store, switch), joined, figures, addresses)
     }
 
     /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and
@@ -321,31 +312,6 @@ impl Stored {
         let revisions =
             Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
         Ok(Self { directory, tariffs: Arc::new(Tariffs::new(rates)), accounts, revisions })
-    }
-}
-
-impl Listeners {
-    /// Binds the SIP and HTTP addresses.
-    async fn bind(config: &Config, tls: &TlsStore) -> Result<Self, StartError> {
-        let datagrams: Vec<SocketAddr> = config.sip.listeners(Transport::Udp).collect();
-        let connections: Vec<(Protocol, SocketAddr)> = config.sip.connection_listeners().collect();
-        let tcp = TcpConfig {
-            limits: TcpLimits::default(),
-            tls: Some(Arc::new(tls.clone())),
-            origins: config.sip.websocket_origins.clone(),
-        };
-        let sip = Sockets::bind(&datagrams, &connections, tcp)?;
-        let failed = |source| StartError::Http { address: config.http.listen, source };
-        let http = TcpListener::bind(config.http.listen).await.map_err(failed)?;
-        let http_address = http.local_addr().map_err(failed)?;
-        Ok(Self { sip, http, http_address })
-    }
-
-    /// The addresses for SIP over UDP and over connections, with the ports that were actually bound.
-    fn sip_addresses(&self) -> (Vec<SocketAddr>, Vec<(Protocol, SocketAddr)>) {
-        let sender = self.sip.sender();
-        let udp = sender.udp().listeners().map(|(_, local)| local).collect();
-        (udp, sender.tcp().listeners().collect())
     }
 }
 
@@ -389,6 +355,9 @@ impl Signalling {
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
         let local = sender.clone();
+        base.edge = NodeEdge::of(config, base.node, &sender);
+        let edge =
+            base.edge.as_ref().map(|edge| EdgeTraffic::new(edge.edge.clone(), instant(), &mut base.rng));
         let mut switch = switch(config, base.node, directory, sender, relay.workers(), &mut base.rng);
         switch.certify(Fingerprint(relay.fingerprint()));
         switch.bill_by(instant(), tariffs, accounts, reader.take_undrawn());
@@ -403,7 +372,8 @@ impl Signalling {
         );
         let extensions = directory_ports(&base.store, StdRng::from_rng(&mut base.rng)).extensions;
         let (kept, tap, tasks) = kept_signalling(base, local, &handle);
-        let driver = driver.supervised(base.supervisor.clone()).changing(extensions).tapped(tap);
+        let driver =
+            driver.supervised(base.supervisor.clone()).changing(extensions).tapped(tap).relaying(edge);
         Ok(Self { driver, handle, relay, journal, reader, revisions, tcp, kept: (kept, tasks) })
     }
 }

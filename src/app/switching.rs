@@ -12,7 +12,7 @@ use sidetone_model::ids::NodeId;
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::dialog::SessionTimerConfig;
-use sidetone_sip::flow::{Flow, Protocol};
+use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
 use sidetone_sip::transport::{Sender, local_address_towards};
@@ -102,12 +102,12 @@ pub(super) fn switch(
     media_workers: usize,
     rng: &mut StdRng,
 ) -> Switch {
-    let external = config.sip.external_address;
+    let addresses = (config.sip.external_address, config.internal_listener());
     let reach = {
         let sender = sender.clone();
-        Reach::new(move |server, address| flow_to(&sender, external, server, address))
+        Reach::new(move |server, address| flow_to(&sender, addresses, server, address))
     };
-    let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, external, flow)));
+    let layer = LayerConfig::new(Local::new(move |flow| local_towards(&sender, addresses, flow)));
     let session_timer = config.sip.session_expires.map(|expires| SessionTimerConfig {
         expires_s: u32::try_from(expires.as_secs()).unwrap_or(u32::MAX),
         min_se_s: u32::try_from(config.sip.min_se.as_secs()).unwrap_or(u32::MAX),
@@ -154,7 +154,7 @@ pub(super) fn limits(config: &Config) -> Limits {
 /// When it cannot be reached, or is one of this node's listeners.
 fn flow_to(
     sender: &Sender,
-    external: Option<IpAddr>,
+    (external, internal): (Option<IpAddr>, Option<ListenerId>),
     server: &TrunkAddress,
     address: SocketAddr,
 ) -> Result<Flow, Unreachable> {
@@ -166,7 +166,9 @@ fn flow_to(
     let over = |protocol| sender.tcp().listeners().filter(move |(own, _)| *own == protocol);
     match server.transport {
         TrunkTransport::Preferred | TrunkTransport::Udp => {
-            let listener = sender.listener_towards(address.ip()).ok_or(Unreachable::NoRoute)?;
+            // The listener for other nodes is the last, and is found only where there is no other.
+            let listener = sender.listener_towards(address.ip()).filter(|found| Some(*found) != internal);
+            let listener = listener.ok_or(Unreachable::NoRoute)?;
             if sender.udp().listeners().any(|(_, listener)| is_ours(listener)) {
                 return Err(Unreachable::Ourselves);
             }
@@ -183,12 +185,18 @@ fn flow_to(
     }
 }
 
-/// The address in Via and Contact towards the far end of `flow`.
-fn local_towards(sender: &Sender, external: Option<IpAddr>, flow: &Flow) -> HostPort {
+/// The address in Via and Contact towards the far end of `flow`; other nodes know this one by the address of its internal
+/// listener.
+pub(super) fn local_towards(
+    sender: &Sender,
+    (external, internal): (Option<IpAddr>, Option<ListenerId>),
+    flow: &Flow,
+) -> HostPort {
     let local = sender.local_address(flow).ok();
     let port = local.map(|local| local.port());
+    let is_internal = flow.protocol == Protocol::Udp && Some(flow.listener) == internal;
     let ip = external
-        .filter(|_| !flow.remote.ip().is_loopback())
+        .filter(|_| !flow.remote.ip().is_loopback() && !is_internal)
         .or(local.map(|local| local.ip()))
         // There is no route back to the source of a message, so the address in it does not matter.
         .unwrap_or(IpAddr::from([0, 0, 0, 0]));

@@ -158,6 +158,7 @@ mod tests {
             started_at: Timestamp::default(),
             version: "0.1.0".to_owned(),
             sip: vec!["udp://192.0.2.1:5060".to_owned()],
+            edge: None,
             http: "http://192.0.2.1:8080".to_owned(),
         };
         let at = Timestamp::default();

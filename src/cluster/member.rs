@@ -14,6 +14,7 @@ use sidetone_sip::flow::Protocol;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::bindings::BindingCounters;
 use super::call_copies::CopyCounters;
 use super::figures::FigureSource;
 use super::lost_calls::LostCallCounters;
@@ -21,6 +22,7 @@ use super::split_rooms::SplitRooms;
 use crate::cdr::copies::{CallCopies, CallCopy};
 use crate::clock::{instant, wall_clock};
 use crate::config::Config;
+use crate::driver::Handle;
 
 /// The connection of a node that has not joined yet.
 pub struct Joining {
@@ -63,6 +65,8 @@ pub struct ClusterCounters {
     pub lost: Arc<LostCallCounters>,
     /// The rooms that are live at other nodes too.
     pub split: SplitRooms,
+    /// The shared bindings, and the switch whose edge is counted; `None` without `[cluster] listen`.
+    pub bindings: Option<(Arc<BindingCounters>, Handle)>,
 }
 
 impl Joining {
@@ -86,6 +90,7 @@ pub(crate) fn identity(
     config: &Config,
     node: NodeId,
     (udp, connections, http): (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
+    edge: Option<SocketAddr>,
     own: &[IpAddr],
 ) -> Identity {
     let reachable = |address: SocketAddr| reachable(address, config.sip.external_address, own);
@@ -100,6 +105,7 @@ pub(crate) fn identity(
         started_at: wall_clock(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         sip: udp.chain(connections).take(LISTENERS_MAX).collect(),
+        edge,
         http: format!("{}://{}", config.http.scheme(), reachable(http)),
     }
 }
@@ -212,6 +218,17 @@ impl ClusterMember {
         families.extend(self.counters.copies.families());
         families.push(self.counters.lost.family());
         families.push(self.counters.split.family());
+        if let Some((bindings, switch)) = &self.counters.bindings {
+            families.extend(bindings.families());
+            let family = Family::counter(
+                "sidetone_edge_messages_total",
+                "SIP messages between phones of this node and other nodes, by what became of them.",
+            );
+            let messages = switch.edge_messages().into_iter();
+            families.push(
+                messages.fold(family, |family, (result, count)| family.with([("result", result)], count)),
+            );
+        }
         families
     }
 

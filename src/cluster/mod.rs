@@ -2,6 +2,7 @@
 //!
 //! Without `[cluster]` the same port answers for this node alone.
 
+mod bindings;
 mod call_copies;
 mod figures;
 mod lost_calls;
@@ -10,6 +11,7 @@ mod nodes;
 mod peers;
 mod split_rooms;
 
+pub use bindings::{BindingCounters, BindingTask};
 pub use call_copies::{CopyCounters, CopyWriter};
 pub use figures::FigureSource;
 pub use lost_calls::{LostCallCounters, LostCalls};

@@ -1,9 +1,10 @@
 //! `[cluster]`: the NATS servers that this node shares with others.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sidetone_cluster::nats::ClusterSettings;
+use sidetone_cluster::nats::{ClusterSettings, EdgeSettings};
 use sidetone_store::Location;
 
 use crate::fields::Fields;
@@ -15,7 +16,9 @@ pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Optio
     let replicas = fields.integer("replicas", 1..=REPLICAS_MAX);
     let lost_after = fields.integer("lost_after_seconds", 5..=3_600);
     let extra_ca = fields.text("extra_ca").filter(|file| !file.is_empty());
-    let has_more = name.is_some() || replicas.is_some() || lost_after.is_some() || extra_ca.is_some();
+    let edge = read_edge(&mut fields);
+    let has_more =
+        name.is_some() || replicas.is_some() || lost_after.is_some() || extra_ca.is_some() || edge.is_some();
     let settings = match servers.filter(|servers| !servers.is_empty()) {
         Some(servers) => match ClusterSettings::new(&servers) {
             Ok(settings) => Some(settings),
@@ -45,9 +48,35 @@ pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Optio
         settings.lost_after = Duration::from_secs(seconds.unsigned_abs());
     }
     settings.extra_ca = extra_ca.map(PathBuf::from);
+    settings.edge = edge;
     Some(settings)
+}
+
+/// Reads `listen` and `key`, which belong together.
+fn read_edge(fields: &mut Fields<'_>) -> Option<EdgeSettings> {
+    let listen = fields.text("listen").filter(|text| !text.is_empty());
+    let key = fields.text("key").filter(|key| !key.is_empty());
+    let (listen, key) = match (listen, key) {
+        (None, None) => return None,
+        (Some(_), None) => return fields.refuse("key", "is missing: listen needs it"),
+        (None, Some(_)) => return fields.refuse("listen", "is missing: key is of use with it alone"),
+        (Some(listen), Some(key)) => (listen, key),
+    };
+    // The key is not repeated.
+    if key.len() < KEY_LEN_MIN {
+        return fields.refuse("key", "must have 32 characters or more, the same at every node");
+    }
+    match listen.parse::<SocketAddr>() {
+        Ok(listen) if !listen.ip().is_unspecified() => Some(EdgeSettings { listen, key }),
+        _ => fields.refuse(
+            "listen",
+            "must be the address and port by which other nodes reach this one, such as 10.0.0.11:5070",
+        ),
+    }
 }
 
 /// More servers keep no copy of a stream in NATS.
 const REPLICAS_MAX: i64 = 5;
 const NAME_LEN_MAX: usize = 32;
+/// Shorter keys could be guessed.
+const KEY_LEN_MIN: usize = 32;

@@ -164,7 +164,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 43] = [
+const KEYS: [(&str, &str, Kind); 45] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -208,6 +208,8 @@ const KEYS: [(&str, &str, Kind); 43] = [
     ("cluster", "name", Kind::Text),
     ("cluster", "replicas", Kind::Integer),
     ("cluster", "lost_after_seconds", Kind::Integer),
+    ("cluster", "listen", Kind::Text),
+    ("cluster", "key", Kind::Text),
 ];
 
 const DEFAULT_FILE: &str = "sidetone.toml";

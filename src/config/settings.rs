@@ -12,7 +12,7 @@ use sidetone_media::verdict::Thresholds;
 use sidetone_model::directory::{Network, StrictSource};
 use sidetone_sip::admission::AdmissionConfig;
 use sidetone_sip::auth::Algorithm;
-use sidetone_sip::flow::Protocol;
+use sidetone_sip::flow::{ListenerId, Protocol};
 use sidetone_store::Database;
 
 use crate::hep::HepSettings;
@@ -172,6 +172,20 @@ impl Sip {
             .iter()
             .filter(of_connections)
             .map(|listener| (listener.transport.protocol(), listener.address))
+    }
+}
+
+impl Config {
+    /// The addresses to listen on over UDP: those for phones and trunks, then the one for other nodes.
+    pub fn datagram_listeners(&self) -> Vec<SocketAddr> {
+        let internal = self.cluster.iter().filter_map(|cluster| Some(cluster.edge.as_ref()?.listen));
+        self.sip.listeners(Transport::Udp).chain(internal).collect()
+    }
+
+    /// The UDP listener for the other nodes of the cluster.
+    pub fn internal_listener(&self) -> Option<ListenerId> {
+        self.cluster.as_ref()?.edge.as_ref()?;
+        u32::try_from(self.sip.listeners(Transport::Udp).count()).ok().map(ListenerId)
     }
 }
 

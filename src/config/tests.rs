@@ -266,6 +266,23 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "cluster.name: must be 1 to 32 letters, digits, '-' or '_'",
         ),
         (
+            "listener for nodes everywhere",
+            "[database]\nurl = \"postgres://db/sidetone\"\n[cluster]\nnats = \"nats://x\"\nlisten = \"0.0.0.0:5070\"\n\
+             key = \"0123456789012345678901234567890123456789\"\n",
+            "cluster.listen: must be the address and port by which other nodes reach this one, such as 10.0.0.11:5070",
+        ),
+        (
+            "short key",
+            "[database]\nurl = \"postgres://db/sidetone\"\n[cluster]\nnats = \"nats://x\"\nlisten = \"10.0.0.1:5070\"\n\
+             key = \"hunter2\"\n",
+            "cluster.key: must have 32 characters or more, the same at every node",
+        ),
+        (
+            "listener without key",
+            "[database]\nurl = \"postgres://db/sidetone\"\n[cluster]\nnats = \"nats://x\"\nlisten = \"10.0.0.1:5070\"\n",
+            "cluster.key: is missing: listen needs it",
+        ),
+        (
             "http",
             "[http]\nlisten = \"localhost\"\n",
             "http.listen: \"localhost\" must be an IP address and a port, such as 127.0.0.1:8080",

@@ -1,14 +1,16 @@
 //! Handle of the running switch for the engine's other tasks: requests, questions with answers, and figures
 //! that can be read at any time.
 
+use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sidetone_model::ids::{ConferenceSessionId, LegId};
 use sidetone_model::problem::Problem;
 use sidetone_switch::counters::Counters;
-use sidetone_switch::machine::{Input, Settings};
+use sidetone_switch::machine::{Input, Settings, Switch};
 use sidetone_switch::mixing::Recording;
 use sidetone_switch::queries::{Answer, Query, Question};
 use sidetone_switch::routing::Directory;
@@ -22,6 +24,8 @@ pub enum Request {
     Billing(Input),
     /// The stored directory changed.
     Directory(Arc<Directory>),
+    /// The addresses of the other nodes of the cluster.
+    Members(HashSet<IpAddr>),
     /// The name of a caller was looked for or recorded; whether it is known.
     NameKnown(LegId, bool),
     /// The recording of a conference session is closed.
@@ -85,6 +89,8 @@ pub(super) struct Gauges {
     pub(super) orders: AtomicUsize,
     pub(super) intake: AtomicUsize,
     pub(super) unwritten: AtomicUsize,
+    /// Messages that the edge relayed, refused and dropped.
+    pub(super) edge: [AtomicU64; 3],
     pub(super) counters: Counters,
 }
 
@@ -173,6 +179,13 @@ impl Handle {
         ]
     }
 
+    /// Returns how many messages the edge for other nodes relayed, refused and dropped.
+    pub fn edge_messages(&self) -> [(&'static str, u64); 3] {
+        let [relayed, refused, dropped] = &self.gauges.edge;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [("relayed", read(relayed)), ("refused", read(refused)), ("dropped", read(dropped))]
+    }
+
     /// Returns the counters of the switch.
     pub fn counters(&self) -> &Counters {
         &self.gauges.counters
@@ -181,6 +194,28 @@ impl Handle {
     /// Whether the switch still runs.
     pub fn is_running(&self) -> bool {
         !self.requests.is_closed()
+    }
+}
+
+impl Gauges {
+    /// Notes the figures of the switch, the ports and orders of the relay, and the lengths of the driver's queues.
+    pub(super) fn note(
+        &self,
+        switch: &Switch,
+        (ports, orders): (usize, usize),
+        (intake, unwritten): (usize, usize),
+    ) {
+        self.live_calls.store(switch.live_calls(), Ordering::Relaxed);
+        self.bindings.store(switch.bindings(), Ordering::Relaxed);
+        self.rooms.store(switch.live_rooms(), Ordering::Relaxed);
+        let (clients, servers) = switch.transactions();
+        self.client_transactions.store(clients, Ordering::Relaxed);
+        self.server_transactions.store(servers, Ordering::Relaxed);
+        self.legs.store(switch.legs(), Ordering::Relaxed);
+        self.ports.store(ports, Ordering::Relaxed);
+        self.orders.store(orders, Ordering::Relaxed);
+        self.intake.store(intake, Ordering::Relaxed);
+        self.unwritten.store(unwritten, Ordering::Relaxed);
     }
 }
 

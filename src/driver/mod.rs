@@ -2,6 +2,7 @@
 //!
 //! [`task`] is the loop, [`handle`] the interface for other tasks, `media` the relay as the switch uses it.
 
+mod edge;
 pub mod handle;
 mod intake;
 mod media;
@@ -13,6 +14,7 @@ mod signalling;
 mod star_codes;
 pub mod task;
 
+pub use edge::EdgeTraffic;
 pub use handle::{AskError, Handle, Request};
 pub use media::{ConferenceAudio, Tracing};
 pub use task::Driver;

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -31,6 +30,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::cdr::journal::{DETAILED_LEN_MAX, Journal, JournalFull};
 use crate::dns::Resolver;
+use crate::driver::edge::{self, EdgeTraffic};
 use crate::driver::handle::{self, Gauges, Handle, Request, WaitingQuery};
 use crate::driver::intake::Intake;
 use crate::driver::media::{ConferenceAudio, Media, Tracing};
@@ -78,6 +78,8 @@ pub struct Driver {
     room_notes: Option<Box<dyn Fn(RoomNote) + Send>>,
     refusals: RefusalLog,
     tapped: Tapped,
+    /// Relays between phones of this node and other nodes of its cluster.
+    edge: Option<EdgeTraffic>,
     gauges: Arc<Gauges>,
     /// Admitted datagrams that wait.
     intake: Intake,
@@ -128,6 +130,7 @@ impl Driver {
             room_notes: None,
             refusals: RefusalLog::default(),
             tapped: Tapped::default(),
+            edge: None,
             gauges,
             intake: Intake::default(),
             log: NoticeLog::default(),
@@ -186,6 +189,13 @@ impl Driver {
     #[must_use]
     pub fn tapped(mut self, tap: Option<SignallingTap>) -> Self {
         self.tapped = tap.map(|tap| Tapped::by(tap, &mut self.switch)).unwrap_or_default();
+        self
+    }
+
+    /// Relays between phones of this node and other nodes of its cluster.
+    #[must_use]
+    pub fn relaying(mut self, edge: Option<EdgeTraffic>) -> Self {
+        self.edge = edge;
         self
     }
 
@@ -251,17 +261,8 @@ impl Driver {
             self.media.flush();
             self.flush_records();
             self.follow_journal();
-            self.gauges.live_calls.store(self.switch.live_calls(), Ordering::Relaxed);
-            self.gauges.bindings.store(self.switch.bindings(), Ordering::Relaxed);
-            self.gauges.rooms.store(self.switch.live_rooms(), Ordering::Relaxed);
-            let (clients, servers) = self.switch.transactions();
-            self.gauges.client_transactions.store(clients, Ordering::Relaxed);
-            self.gauges.server_transactions.store(servers, Ordering::Relaxed);
-            self.gauges.legs.store(self.switch.legs(), Ordering::Relaxed);
-            self.gauges.ports.store(self.media.ports(), Ordering::Relaxed);
-            self.gauges.orders.store(self.media.orders(), Ordering::Relaxed);
-            self.gauges.intake.store(self.intake.len(), Ordering::Relaxed);
-            self.gauges.unwritten.store(self.unwritten.len(), Ordering::Relaxed);
+            let media = (self.media.ports(), self.media.orders());
+            self.gauges.note(&self.switch, media, (self.intake.len(), self.unwritten.len()));
             if self.is_drained() {
                 return;
             }
@@ -324,7 +325,14 @@ impl Driver {
             }
             Arrival::Message { flow, message } => {
                 self.gauges.counters.received().note_message(&message);
-                self.feed(Input::Message { flow, message });
+                match edge::of_message(&mut self.edge, self.clock.instant, &flow, message) {
+                    Ok(relayed) => edge::send(relayed, &self.sender, &self.gauges),
+                    Err(message) => self.feed(Input::Message { flow, message }),
+                }
+            }
+            // A phone that another node called is gone.
+            Arrival::Refused { flow, bytes } if edge::has_sent(&self.edge, &flow, &bytes) => {
+                self.feed(Input::Closed(flow));
             }
             Arrival::Refused { flow, bytes } => self.feed(Input::Refused(flow, bytes)),
             Arrival::Rejected { flow, reason } => {
@@ -337,6 +345,9 @@ impl Driver {
     fn knocked(&mut self, flow: Flow, bytes: Bytes) {
         self.gauges.counters.received().note(&bytes);
         let now = self.clock;
+        if let Some(relayed) = edge::of_datagram(&mut self.edge, now.instant, &flow, &bytes) {
+            return edge::send(relayed, &self.sender, &self.gauges);
+        }
         let unread = self.tapped.datagram(flow, &bytes);
         let admitted = self
             .switch
@@ -592,6 +603,7 @@ impl Driver {
                 tracing::info!(revision = directory.revision(), "directory changed");
                 self.feed(Input::Directory(directory));
             }
+            Request::Members(members) => edge::replace_members(&mut self.edge, members),
             Request::NameKnown(leg, is_known) => self.feed(Input::Name(leg, is_known)),
             Request::Recorded(session, recording) => self.feed(Input::Recorded(session, recording)),
             Request::Settings(settings) => self.feed(Input::Settings(settings)),

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Task {
+    /// Shares the registrations of phones with the other nodes.
+    Bindings,
     /// Sends the callbacks of requested calls.
     CallCallbacks,
     /// Writes to NATS what other nodes need to record the calls of this one.
@@ -141,7 +143,8 @@ impl Task {
     }
 
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 43] = [
+    pub const ALL: [Task; 44] = [
+        Task::Bindings,
         Task::CallCallbacks,
         Task::CallCopies,
         Task::CallInfo,
@@ -190,6 +193,7 @@ impl Task {
     /// The name in the log, in `/metrics` and in `/readyz`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Task::Bindings => "bindings",
             Task::CallCallbacks => "call_callbacks",
             Task::CallCopies => "call_copies",
             Task::CallInfo => "call_info",

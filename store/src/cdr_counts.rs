@@ -1,13 +1,14 @@
 //! How many records each filter finds. The counts are stored with the records, so that a total is read and
 //! not counted.
 //!
-//! A count is for one organisation, one value of one filter and 28 days. For a list with a single filter,
-//! with or without time bounds, the counts are added up, and only the cut-off ends are counted in the
-//! records. There are no counts for filters whose values each have few records (agent, campaign, extension,
+//! A count is for one organisation, one value of one filter and 28 days, and of all records also for an hour. For a
+//! list with a single filter, with or without time bounds, the counts are added up, and only the cut-off ends are
+//! counted in the records. There are no counts for filters whose values each have few records (agent, campaign, extension,
 //! reference, room), for devices and networks, `mos_max`, several filters at once, and for searches: those records
 //! are counted with an index.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use sidetone_model::access::Scope;
 use sidetone_model::call::{BillingMode, Direction, Transport};
@@ -23,6 +24,7 @@ use crate::scope::narrowed;
 use crate::search::fits_an_index;
 use crate::sql::{Connection, sql};
 use crate::statement::Statement;
+use crate::verdict_hours::HOUR_US;
 
 /// What new records add to the counts; in a fixed order, so that two writers cannot deadlock.
 #[derive(Debug, Default)]
@@ -58,6 +60,7 @@ impl Additions {
             }
         };
         add(ALL, Some(String::new()), period);
+        add(HOUR, Some(String::new()), cdr.started_at.as_micros().div_euclid(HOUR_US));
         add("billing_mode", Some(cdr.billing_mode.as_str().to_owned()), period);
         add("direction", Some(cdr.direction.as_str().to_owned()), period);
         add("hangup_cause", cdr.hangup_cause.map(|cause| cause.as_str().to_owned()), period);
@@ -193,8 +196,35 @@ impl Counted {
             statement.bind(" AND period >= ", first, "");
             statement.bind(" AND period < ", end, "");
         }
-        let row = statement.query().fetch_one(connection).await?;
-        Ok((number(&row, "total")?, rest))
+        let row = statement.query().fetch_one(&mut *connection).await?;
+        let mut total: u64 = number(&row, "total")?;
+        if self.dimension != ALL {
+            return Ok((total, rest));
+        }
+        let mut ends = Vec::new();
+        for part in rest {
+            let Rest::Started(from_us, to_us) = part else { continue };
+            let (hours, cut) = whole_hours(from_us, to_us);
+            total = total.saturating_add(self.read_hours(hours, connection).await?);
+            ends.extend(cut.into_iter().flatten().map(|(from_us, to_us)| Rest::Started(from_us, to_us)));
+        }
+        Ok((total, ends))
+    }
+
+    /// The records of some hours.
+    async fn read_hours(&self, hours: Range<i64>, connection: &mut Connection) -> Result<u64, StoreError> {
+        if hours.is_empty() {
+            return Ok(0);
+        }
+        let mut statement =
+            Statement::new("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts");
+        match self.organisation {
+            Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
+            None => statement.push(" WHERE TRUE"),
+        }
+        statement.bind(" AND dimension = 'hour' AND value = '' AND period >= ", hours.start, "");
+        statement.bind(" AND period < ", hours.end, "");
+        number(&statement.query().fetch_one(connection).await?, "total")
     }
 }
 
@@ -230,12 +260,26 @@ fn periods(from_us: i64, to_us: i64) -> (i64, i64, [Option<(i64, i64)>; 2]) {
     (first, end, [before, behind])
 }
 
+/// The whole hours from `from_us` up to `to_us`, and the remaining ranges before and after.
+fn whole_hours(from_us: i64, to_us: i64) -> (Range<i64>, [Option<(i64, i64)>; 2]) {
+    let first = from_us.saturating_add(HOUR_US - 1).div_euclid(HOUR_US);
+    let end = to_us.div_euclid(HOUR_US);
+    if first >= end {
+        return (0..0, [(from_us < to_us).then_some((from_us, to_us)), None]);
+    }
+    let part = |from: i64, to: i64| (from < to).then_some((from, to));
+    let (before, behind) =
+        (part(from_us, first.saturating_mul(HOUR_US)), part(end.saturating_mul(HOUR_US), to_us));
+    (first..end, [before, behind])
+}
+
 /// Ten digits, so that texts compare as the numbers do; no call has more minutes.
 fn minute_text(minutes: u64) -> String {
     format!("{:010}", minutes.min(9_999_999_999))
 }
 
 const ALL: &str = "all";
+const HOUR: &str = "hour";
 const BILLSEC: &str = "billsec";
 const LONG_SEARCH: &str = "long_search";
 /// The period of counts that are not split by time.
@@ -283,6 +327,19 @@ mod tests {
         for (name, from, to, expected) in cases {
             assert_eq!(periods(from, to), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn hours_are_whole_and_the_ends_are_left_over() {
+        let hour = HOUR_US;
+        assert_eq!(whole_hours(2 * hour, 5 * hour), (2..5, [None, None]));
+        let cut = [Some((hour + 1, 2 * hour)), Some((3 * hour, 3 * hour + 2))];
+        assert_eq!(whole_hours(hour + 1, 3 * hour + 2), (2..3, cut));
+        assert_eq!(whole_hours(hour + 1, hour + 9), (0..0, [Some((hour + 1, hour + 9)), None]));
+        assert_eq!(whole_hours(hour + 1, 2 * hour + 9), (0..0, [Some((hour + 1, 2 * hour + 9)), None]));
+        assert_eq!(whole_hours(5, 5), (0..0, [None, None]));
+        // A period is a whole number of hours.
+        assert_eq!(PERIOD_US % hour, 0);
     }
 
     #[test]

@@ -105,14 +105,18 @@ impl Shares {
         self.grant();
     }
 
-    /// Gives free connections to waiting requests. A share whose receiver is gone returns when it is dropped.
+    /// Gives free connections to waiting requests.
     fn grant(&self) {
-        while let Some((granted, organisation)) = self.0.lock().next() {
-            let share = Share { shares: self.clone(), organisation };
-            if let Err(share) = granted.send(share) {
-                drop(share);
-            }
+        while let Some((granted, organisation)) = self.next() {
+            // The share of a request that has stopped waiting since returns here, as it is dropped.
+            let _ = granted.send(Share { shares: self.clone(), organisation });
         }
+    }
+
+    /// The next request that may continue. Its share is sent when nothing is locked any more: one that comes back at
+    /// once, because the request has just stopped waiting, locks again.
+    fn next(&self) -> Option<(oneshot::Sender<Share>, OrganisationId)> {
+        self.0.lock().next()
     }
 }
 
@@ -163,6 +167,9 @@ const WAITING_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::task::{Context, Wake, Waker};
+
     use uuid::Uuid;
 
     use super::*;
@@ -193,6 +200,33 @@ mod tests {
         assert_eq!(shares(4, 3).await, [2, 1, 1]);
         assert_eq!(shares(8, 4).await, [4, 2, 1, 1]);
         assert_eq!(shares(16, 3).await, [8, 4, 2]);
+    }
+
+    /// Whether the shares were locked when a waiting request was woken.
+    struct Woken {
+        shares: Shares,
+        was_locked: Mutex<Option<bool>>,
+    }
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            *self.was_locked.lock() = Some(self.shares.0.try_lock().is_none());
+        }
+    }
+
+    /// A request that stops waiting as it is served gives its share back from within the sending.
+    #[tokio::test(start_paused = true)]
+    async fn a_share_is_granted_with_nothing_locked() {
+        let shares = Shares::new(1);
+        let held = shares.take(organisation(1)).await.unwrap();
+        let woken = Arc::new(Woken { shares: shares.clone(), was_locked: Mutex::new(None) });
+        let mut waiting = Box::pin(shares.take(organisation(1)));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(held);
+        assert_eq!(*woken.was_locked.lock(), Some(false));
+        drop(waiting);
+        assert_eq!(shares.0.lock().free, 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -24,6 +24,7 @@ use crate::planner_statistics;
 use crate::probe::{self, Schema, SrtpParties};
 use crate::sql::{Connections, Pool, sql};
 use crate::text_blocks::{TextCache, Unmerged};
+use crate::verdict_hours::VerdictHours;
 use crate::webhook_place::HandOut;
 use crate::write::WriteTransaction;
 
@@ -39,6 +40,7 @@ pub struct Store {
     hand_out: HandOut,
     text_cache: TextCache,
     unmerged: Unmerged,
+    verdict_hours: VerdictHours,
     /// The file of SQLite to which every commit is written first.
     wal: Option<Arc<Path>>,
 }
@@ -257,6 +259,7 @@ impl Store {
             hand_out: HandOut::default(),
             text_cache: TextCache::default(),
             unmerged: Unmerged::default(),
+            verdict_hours: VerdictHours::default(),
             wal: None,
         }
     }
@@ -316,6 +319,11 @@ impl Store {
     pub async fn close(&self) {
         tokio::join!(self.readers.close(), self.own_readers.close());
         self.writer.close().await;
+    }
+
+    /// The verdicts of whole hours.
+    pub(super) fn verdict_hours(&self) -> &VerdictHours {
+        &self.verdict_hours
     }
 
     /// The connections that write.

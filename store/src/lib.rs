@@ -78,6 +78,7 @@ mod transaction;
 mod trunks;
 mod users;
 mod verdict_counts;
+mod verdict_hours;
 mod webhook_place;
 mod webhooks;
 mod write;

@@ -1,10 +1,10 @@
 //! The verdicts of the records that a filter selects, counted in the database by leg and group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::CdrFilter;
-use sidetone_model::ids::TeamId;
+use sidetone_model::ids::{OrganisationId, TeamId};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
@@ -12,8 +12,10 @@ use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
 
 use crate::call_log_query::{Reading, matching};
 use crate::columns::{number, word_opt};
-use crate::sql::Row;
+use crate::scope::{narrowed, within_organisation};
+use crate::sql::{Connection, Row};
 use crate::statement::Statement;
+use crate::verdict_hours::{Counted, HOUR_US, HOURS_MAX, Question};
 use crate::{Store, StoreError};
 
 impl Store {
@@ -23,32 +25,157 @@ impl Store {
         filter: &CdrFilter,
         by: CountBy,
     ) -> Result<Vec<VerdictGroup>, StoreError> {
-        let (caller, callee) = legs(by);
-        // A call within a team has a leg of another team's extension where it was called by one.
-        let team = match (by, scope) {
-            (CountBy::Extension, Scope::Team { team: Some(team), .. }) => Some(team),
-            _ => None,
-        };
-        let mut statement = Statement::new("SELECT ");
-        value(&mut statement, caller, team);
-        statement.push(" AS value_a, ");
-        value(&mut statement, callee, team);
-        // Both legs at once, so that each record is read once.
-        statement.push(" AS value_b, media_verdict, media_verdict_b, COUNT(*) AS calls FROM cdrs");
+        if let Some((question, first)) = Question::of(scope, filter, by)
+            && let Some(groups) = self.verdicts_of_hours(question, first, (scope, filter, by)).await?
+        {
+            return Ok(groups);
+        }
+        let mut groups = Groups::new(by);
         let mut transaction = self.readers().begin_read().await?;
         let searched = self.search_calls(scope, filter, &mut transaction).await?;
-        matching(&mut statement, &Reading { calls: searched.calls(), ..Reading::whole(scope, filter) });
-        statement.push(" GROUP BY 1, 2, 3, 4");
-        if by == CountBy::UserAgent {
-            // The other party chooses this text, as many different ones as it likes.
-            statement.bind(" ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT ", USER_AGENT_COUNTS_MAX, "");
+        let reading = Reading { calls: searched.calls(), ..Reading::whole(scope, filter) };
+        // A call within a team has a leg of another team's extension where it was called by one.
+        let team = team_of_legs(scope, by);
+        for row in counts(&reading, by, (false, team), &mut transaction).await? {
+            for (value, leg, verdict, legs) in legs(&row)? {
+                groups.add(value, leg, verdict, legs);
+            }
         }
-        let mut groups = BTreeMap::new();
-        for row in statement.query().fetch_all(&mut *transaction).await? {
-            add(&mut groups, by, &row)?;
-        }
-        Ok(groups.into_values().collect())
+        Ok(groups.into_vec())
     }
+
+    /// The same from the hours that were counted before and those that have changed since; `None` when that is not
+    /// possible.
+    async fn verdicts_of_hours(
+        &self,
+        question: Question,
+        first: i64,
+        (scope, filter, by): (Scope, &CdrFilter, CountBy),
+    ) -> Result<Option<Vec<VerdictGroup>>, StoreError> {
+        // Before the transaction begins: whoever waits here holds no connection, and sees what is newer.
+        let answer = self.verdict_hours().answer(question);
+        let mut kept = answer.lock().await;
+        let mut transaction = self.readers().begin_read().await?;
+        let Some((organisation, _)) = narrowed(scope, filter.organisation_id, filter.team_id) else {
+            return Ok(None);
+        };
+        let now = records_by_hour(organisation, first, &mut transaction).await?;
+        let newest = now.last_key_value().map_or(first, |(hour, _)| *hour);
+        if newest.saturating_sub(first) > HOURS_MAX {
+            return Ok(None);
+        }
+        for range in kept.stale(&now) {
+            let part =
+                between(filter, range.start.saturating_mul(HOUR_US), range.end.saturating_mul(HOUR_US));
+            let rows = counts(&Reading::whole(scope, &part), by, (true, None), &mut transaction).await?;
+            if is_cut(by, rows.len()) {
+                return Ok(None);
+            }
+            let mut counted = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let hour = number(row, "hour")?;
+                let legs =
+                    legs(row)?.map(|(value, leg, verdict, legs)| Counted { hour, value, leg, verdict, legs });
+                counted.extend(legs);
+            }
+            kept.put(&range, &now, counted.into_iter());
+        }
+        let mut groups = Groups::new(by);
+        kept.each(first, |value, leg, verdict, legs| groups.add(value, leg, verdict, legs));
+        kept.trim();
+        drop(kept);
+        let from_us = filter.from.map_or(0, Timestamp::as_micros);
+        let part = between(filter, from_us, first.saturating_mul(HOUR_US));
+        let rows = counts(&Reading::whole(scope, &part), by, (false, None), &mut transaction).await?;
+        if is_cut(by, rows.len()) {
+            return Ok(None);
+        }
+        for row in &rows {
+            for (value, leg, verdict, legs) in legs(row)? {
+                groups.add(value, leg, verdict, legs);
+            }
+        }
+        if let Some(team) = team_of_legs(scope, by) {
+            // The hours are kept with all extensions: who belongs to the team may change.
+            let own = extensions_of(team, scope, &mut transaction).await?;
+            groups.groups.retain(|extension, _| own.contains(extension));
+        }
+        Ok(Some(groups.into_vec()))
+    }
+}
+
+/// How many records there are in each hour from `first` on, of an organisation or of all.
+async fn records_by_hour(
+    organisation: Option<OrganisationId>,
+    first: i64,
+    on: &mut Connection,
+) -> Result<BTreeMap<i64, u64>, StoreError> {
+    let mut statement =
+        Statement::new("SELECT period, CAST(SUM(records) AS BIGINT) AS records FROM cdr_counts");
+    match organisation {
+        Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
+        None => statement.push(" WHERE TRUE"),
+    }
+    statement.bind(" AND dimension = 'hour' AND value = '' AND period >= ", first, " GROUP BY period");
+    let rows = statement.query().fetch_all(on).await?;
+    rows.iter().map(|row| Ok((number(row, "period")?, number(row, "records")?))).collect()
+}
+
+/// The filter for the records that started from the first time on and before the second, in microseconds.
+fn between(filter: &CdrFilter, from_us: i64, to_us: i64) -> CdrFilter {
+    let (from, to) = (Timestamp::from_micros(from_us), Timestamp::from_micros(to_us));
+    CdrFilter { from: Some(from), to: Some(to), ..filter.clone() }
+}
+
+/// Whether counts of User-Agents may have been left out.
+fn is_cut(by: CountBy, rows: usize) -> bool {
+    by == CountBy::UserAgent && rows as u64 >= USER_AGENT_COUNTS_MAX.unsigned_abs()
+}
+
+/// The team to whose extensions the legs are limited.
+fn team_of_legs(scope: Scope, by: CountBy) -> Option<TeamId> {
+    match (by, scope) {
+        (CountBy::Extension, Scope::Team { team, .. }) => team,
+        _ => None,
+    }
+}
+
+/// The extensions of a team.
+async fn extensions_of(
+    team: TeamId,
+    scope: Scope,
+    on: &mut Connection,
+) -> Result<BTreeSet<String>, StoreError> {
+    let mut statement = Statement::new("SELECT id FROM extensions");
+    within_organisation(&mut statement, scope);
+    statement.bind(" AND team_id = ", team.to_string(), "");
+    let rows = statement.query().fetch_all(on).await?;
+    rows.iter().map(|row| Ok(row.try_get("id")?)).collect()
+}
+
+/// The records counted by groups and verdicts, and by the hour in which they started; with a team, only the legs of its
+/// extensions.
+async fn counts(
+    reading: &Reading<'_>,
+    by: CountBy,
+    (by_hour, team): (bool, Option<TeamId>),
+    on: &mut Connection,
+) -> Result<Vec<Row>, StoreError> {
+    let (caller, callee) = values(by);
+    let mut statement = Statement::new("SELECT ");
+    value(&mut statement, caller, team);
+    statement.push(" AS value_a, ");
+    value(&mut statement, callee, team);
+    // Both legs at once, so that each record is read once.
+    statement.push(" AS value_b, media_verdict, media_verdict_b, COUNT(*) AS calls");
+    statement.push(if by_hour { ", started_at_us / 3600000000 AS hour FROM cdrs" } else { " FROM cdrs" });
+    matching(&mut statement, reading);
+    statement.push(if by_hour { " GROUP BY 1, 2, 3, 4, 6" } else { " GROUP BY 1, 2, 3, 4" });
+    if by == CountBy::UserAgent {
+        // The other party chooses this text, as many different ones as it likes.
+        statement.bind(" ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT ", USER_AGENT_COUNTS_MAX, "");
+    }
+    Ok(statement.query().fetch_all(on).await?)
 }
 
 /// Adds the expression of a group; with a team, only of its extensions.
@@ -62,7 +189,7 @@ fn value(statement: &mut Statement, expression: &'static str, team: Option<TeamI
 }
 
 /// The expressions of the group of the caller's leg and of the called party's.
-fn legs(by: CountBy) -> (&'static str, &'static str) {
+fn values(by: CountBy) -> (&'static str, &'static str) {
     match by {
         CountBy::Day => {
             ("CAST(started_at_us / 86400000000 AS TEXT)", "CAST(started_at_us / 86400000000 AS TEXT)")
@@ -83,28 +210,47 @@ fn legs(by: CountBy) -> (&'static str, &'static str) {
     }
 }
 
-/// Adds both legs of the calls of a row, as far as they were judged and belong to a group.
-fn add(groups: &mut BTreeMap<String, VerdictGroup>, by: CountBy, row: &Row) -> Result<(), StoreError> {
+/// The legs of the calls of a row, as far as they were judged and belong to a group: value, leg, verdict, number.
+fn legs(row: &Row) -> Result<impl Iterator<Item = (&str, LegSide, MediaVerdict, u64)>, StoreError> {
     let calls = number(row, "calls")?;
-    for (leg, of, verdict) in
-        [(LegSide::A, "value_a", "media_verdict"), (LegSide::B, "value_b", "media_verdict_b")]
-    {
+    let side = |leg, of, verdict| -> Result<_, StoreError> {
         let value = row.try_get::<Option<&str>>(of)?;
-        let Some((value, verdict)) = value.zip(word_opt(row, verdict, MediaVerdict::from_name)?) else {
-            continue;
-        };
-        let group = match groups.get_mut(value) {
+        let judged = value.zip(word_opt(row, verdict, MediaVerdict::from_name)?);
+        Ok(judged.map(|(value, verdict)| (value, leg, verdict, calls)))
+    };
+    let sides =
+        [side(LegSide::A, "value_a", "media_verdict")?, side(LegSide::B, "value_b", "media_verdict_b")?];
+    Ok(sides.into_iter().flatten())
+}
+
+/// The groups while they are added up.
+struct Groups {
+    by: CountBy,
+    groups: BTreeMap<String, VerdictGroup>,
+}
+
+impl Groups {
+    fn new(by: CountBy) -> Self {
+        Self { by, groups: BTreeMap::new() }
+    }
+
+    fn add(&mut self, value: &str, leg: LegSide, verdict: MediaVerdict, legs: u64) {
+        let group = match self.groups.get_mut(value) {
             Some(group) => group,
             None => {
-                groups.entry(value.to_owned()).or_insert_with_key(|value| VerdictGroup::new(named(by, value)))
+                let named = VerdictGroup::new(named(self.by, value));
+                self.groups.entry(value.to_owned()).or_insert(named)
             }
         };
         match leg {
-            LegSide::A => group.caller.add(verdict, calls),
-            LegSide::B => group.callee.add(verdict, calls),
+            LegSide::A => group.caller.add(verdict, legs),
+            LegSide::B => group.callee.add(verdict, legs),
         }
     }
-    Ok(())
+
+    fn into_vec(self) -> Vec<VerdictGroup> {
+        self.groups.into_values().collect()
+    }
 }
 
 /// The value of a group as the model has it: of an hour or day, the instant with which it begins.

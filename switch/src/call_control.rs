@@ -181,6 +181,20 @@ impl CallControl {
         }
     }
 
+    /// Ends forks of a binding at another node that is gone there: those that no response has come from, and if the node is
+    /// lost, all that ring, because no answer can come.
+    pub(super) fn lose(&mut self, now: Now, binding: BindingId, is_node_lost: bool, shared: &mut Shared) {
+        for leg in self.calls.legs_of(binding) {
+            let Some((id, Party::Callee(fork))) = self.calls.party_of(leg) else { continue };
+            let is_ringing = self.calls.get(id).is_some_and(|live| live.call.is_ringing());
+            if is_ringing && (is_node_lost || !shared.ua.is_heard(leg)) {
+                self.calls.remove_leg(leg);
+                shared.ua.hang_up(now.instant, leg);
+                self.feed(now, id, io::Input::Unreached(fork, UNAVAILABLE), shared);
+            }
+        }
+    }
+
     /// Finds the way back to trunks whose TLS connection has closed during their calls: by the names of their servers,
     /// which the user agent does not know. It opens connections over TCP by itself.
     pub(super) fn reopen(&mut self, closed: &Flow, shared: &mut Shared) {
@@ -635,3 +649,6 @@ impl CallControl {
         true
     }
 }
+
+/// 480, for a phone that cannot be reached any more.
+const UNAVAILABLE: u16 = 480;

@@ -19,7 +19,7 @@ use crate::call_limits::limits_of;
 use crate::conference::{Dial, DialEnd, Goal};
 use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
-use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Setup, Sides};
+use crate::io::{CalleeSide, Callees, Forwards, Limits, Setup, Sides};
 use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS, NewCall};
 use crate::placement::{Dialled, Onward, Placement, PlacementContext};
 use crate::routing::{Reason, outside};
@@ -51,7 +51,7 @@ impl Dialler<'_> {
         let room = dial.room;
         let rung = match hunt {
             Some(_) => Callees::InTurn,
-            None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
+            None => Callees::AtOnce(callees.iter().map(|callee| callee.at).collect()),
         };
         let session_id = self.0.ids.session();
         let group = self.0.conferences.group_of(&Goal::Room(room)).unwrap_or(session_id);

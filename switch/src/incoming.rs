@@ -21,7 +21,7 @@ use crate::converted_keys::key_form;
 use crate::denied::{Denial, Denied};
 use crate::gruus::Gruus;
 use crate::ids::Ids;
-use crate::io::{CalleeAt, CalleeSide, Callees, CallerSide, KeyForm, Limits, Setup, Sides};
+use crate::io::{CalleeSide, Callees, CallerSide, KeyForm, Limits, Setup, Sides};
 use crate::kept_bindings::bindings_max_of;
 use crate::live::{Caller, NewCall};
 use crate::message_parts::{SDP, allow, description, dialled, sdp_part, unresolved};
@@ -261,7 +261,7 @@ pub(super) fn call_of(
     };
     let (sides, callees, hunt, goal) = match onward {
         Onward::Bindings(callees) => {
-            let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
+            let at_once = callees.iter().map(|callee| callee.at).collect();
             (bridge(side, Callees::AtOnce(at_once)), callees, None, None)
         }
         Onward::Room(goal) => (Sides::IntoRoom { caller: side }, Vec::new(), None, Some(goal)),

@@ -2,32 +2,44 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use sidetone_model::directory::Extension;
 use sidetone_model::registration::{KeptBinding, KeptExtension};
-use sidetone_model::time::{Now, Timestamp};
+use sidetone_model::time::Now;
 use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::registrar::{self, Binding, Registrar, SavedBinding};
 
+use crate::node_bindings::SharedBindings;
 use crate::routing::Directory;
+use crate::shared::Shared;
+use crate::shared_binding::NodeBindings;
+use crate::wall_time::{instant, wall};
 
 /// The addresses of record whose bindings changed since they were last taken.
 #[derive(Debug, Default)]
-pub(super) struct ChangedBindings(HashSet<Arc<str>>);
+pub(super) struct ChangedBindings {
+    kept: HashSet<Arc<str>>,
+    /// For the other nodes of a cluster.
+    shared: SharedBindings,
+}
 
 impl ChangedBindings {
     /// Notes what an output of the registrar says of a binding.
     pub(super) fn note(&mut self, output: &registrar::Output) {
         match output {
             registrar::Output::Registered { aor, .. } | registrar::Output::Removed { aor, .. } => {
-                self.0.insert(Arc::clone(aor));
+                self.kept.insert(Arc::clone(aor));
+                self.shared.changed(aor);
             }
-            registrar::Output::KeepAlive { .. }
-            | registrar::Output::Moved { .. }
-            | registrar::Output::Reachability { .. } => {}
+            registrar::Output::Reachability { aor, .. } => self.shared.changed(aor),
+            registrar::Output::KeepAlive { .. } | registrar::Output::Moved { .. } => {}
         }
+    }
+
+    /// Takes what other nodes have to know, of up to `max` addresses of record.
+    pub(super) fn take_shared(&mut self, now: Now, max: usize, shared: &Shared) -> Vec<NodeBindings> {
+        self.shared.take(now, max, &shared.directory, &shared.registrar)
     }
 
     /// Takes the bindings of up to `max` addresses of record that changed. Those of an extension that is gone have no
@@ -41,13 +53,10 @@ impl ChangedBindings {
     ) -> Vec<KeptExtension> {
         let mut taken = Vec::new();
         while taken.len() < max
-            && let Some(aor) = self.0.iter().next().cloned()
+            && let Some(aor) = self.kept.iter().next().cloned()
         {
-            self.0.remove(&aor);
-            let extension = aor.split_once('@').and_then(|(number, domain)| {
-                directory.line(directory.organisation_of_domain(domain)?.id, number)
-            });
-            if let Some(extension) = extension {
+            self.kept.remove(&aor);
+            if let Some(extension) = directory.line_of(&aor) {
                 taken.push(KeptExtension {
                     extension_id: extension.id,
                     credential: digest(extension),
@@ -62,12 +71,8 @@ impl ChangedBindings {
 
 /// Restores the bindings of extensions that still have the same address of record and the same credential; returns
 /// how many bindings.
-pub(super) fn restore(
-    now: Now,
-    kept: Vec<KeptExtension>,
-    directory: &Directory,
-    registrar: &mut Registrar,
-) -> usize {
+pub(super) fn restore(now: Now, kept: Vec<KeptExtension>, shared: &mut Shared) -> usize {
+    let Shared { directory, registrar, .. } = shared;
     let mut restored = 0;
     for KeptExtension { extension_id, aor, credential, bindings } in kept {
         let Some(extension) = directory.extension(extension_id) else { continue };
@@ -126,26 +131,6 @@ fn saved(now: Now, kept: KeptBinding) -> Option<SavedBinding> {
         refreshed_at: instant(now, kept.registered_at)?,
         expires_at: instant(now, kept.expires_at)?,
     })
-}
-
-/// The wall time of an instant near `now`.
-pub(super) fn wall(now: Now, at: Instant) -> Timestamp {
-    let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    match at.checked_duration_since(now.instant) {
-        Some(ahead) => now.wall.plus_micros(micros(ahead)),
-        None => now.wall.plus_micros(-micros(now.instant.saturating_duration_since(at))),
-    }
-}
-
-/// The instant of a wall time near `now`; one further back than the machine runs is `now`.
-fn instant(now: Now, at: Timestamp) -> Option<Instant> {
-    let ahead = at.as_micros().checked_sub(now.wall.as_micros())?;
-    let distance = Duration::from_micros(ahead.unsigned_abs());
-    if ahead >= 0 {
-        now.instant.checked_add(distance)
-    } else {
-        Some(now.instant.checked_sub(distance).unwrap_or(now.instant))
-    }
 }
 
 /// Bytes of the digest that are kept.

@@ -7,6 +7,8 @@
 pub mod admitting;
 mod authentication;
 mod billing;
+mod binding_queries;
+mod bindings_elsewhere;
 pub mod call;
 mod call_control;
 mod call_limits;
@@ -48,6 +50,7 @@ mod message_parts;
 mod messaging;
 pub mod mixing;
 mod negotiation;
+mod node_bindings;
 mod notes;
 mod operations;
 mod outbound;
@@ -75,6 +78,7 @@ mod ringing;
 pub mod routing;
 mod senders;
 mod shared;
+pub mod shared_binding;
 mod sip_to_call;
 mod star_codes;
 mod star_dialling;
@@ -92,6 +96,7 @@ mod trunk_health;
 mod trunk_queries;
 mod trunk_servers;
 mod trunks;
+mod wall_time;
 pub mod watched_legs;
 
 #[cfg(test)]

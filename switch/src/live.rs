@@ -20,7 +20,7 @@ use sidetone_sip::ua::{Invite, LegKey};
 use crate::call::Call;
 use crate::conference::Goal;
 use crate::hunt::Hunt;
-use crate::io::{Party, PortId, Setup};
+use crate::io::{CalleeAt, Party, PortId, Setup};
 use crate::leg::Leg;
 use crate::routing::Directory;
 
@@ -132,7 +132,10 @@ pub(super) struct Caller {
 
 /// One fork: its INVITE without the offer and, once invited, its leg.
 pub(super) struct Callee {
+    /// Where its INVITE goes: to the phone, to the node of the phone, or to a trunk.
     pub(super) flow: Flow,
+    /// Where it is.
+    pub(super) at: CalleeAt,
     pub(super) invite: Invite,
     pub(super) identity: LegIdentity,
     pub(super) leg: Option<LegKey>,
@@ -359,7 +362,8 @@ impl Callee {
         for route in &binding.path {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
-        Callee { flow: binding.way(), invite, identity, leg: None, binding: Some(binding.id) }
+        let at = CalleeAt::of(&binding.seen_at());
+        Callee { flow: binding.way(), at, invite, identity, leg: None, binding: Some(binding.id) }
     }
 }
 

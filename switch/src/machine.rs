@@ -14,7 +14,7 @@ use sidetone_model::call_request::{PlaceRefused, Placeable};
 use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
 use sidetone_model::rating::{Account, Undrawn};
-use sidetone_model::registration::{KeptExtension, RegistrationRecord};
+use sidetone_model::registration::RegistrationRecord;
 pub use sidetone_model::time::Now;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_model::trunk_status::TrunkStatus;
@@ -28,6 +28,7 @@ use sidetone_sip::ua::{self, Event, LegKey, Receipt, Reply, Ua};
 
 use crate::admitting::Rank;
 use crate::billing::Billing;
+use crate::binding_queries;
 use crate::call_control::CallControl;
 use crate::call_queries;
 use crate::call_table::CallTable;
@@ -40,7 +41,7 @@ use crate::dtmf::DtmfSource;
 use crate::ids::Ids;
 use crate::incoming::{self, Invitation, PartyHeaders, Requests};
 use crate::io::{self, PortId};
-use crate::kept_bindings::{self, ChangedBindings};
+use crate::kept_bindings::ChangedBindings;
 use crate::live_media::{self, MediaQueries};
 use crate::messaging;
 use crate::notes::{self, NoteContext, NotesInFlight};
@@ -49,9 +50,9 @@ use crate::outbound::Hunts;
 use crate::played;
 use crate::qualifying::{self, Probes};
 use crate::queries::{
-    Answer, AnswerMessage, CallQuality, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
-    ListRegistrations, MembersOfRooms, Operate, PhonesOnCall, Query, ReplyToken, RestoreBindings, RoomOfCall,
-    SendNotes, StatusOfTrunk, TakeChangedBindings,
+    Answer, AnswerMessage, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
+    ListRegistrations, MembersOfRooms, Operate, PhonesOnCall, Query, ReplyToken, RoomOfCall, SendNotes,
+    StatusOfTrunk,
 };
 use crate::rating::Tariffs;
 use crate::referring;
@@ -522,10 +523,6 @@ impl Switch {
         star_parking::refer(now, (leg, key), request, &mut self.control, &mut self.shared);
     }
 
-    fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {
-        self.control.check(now, *from, requested, &mut self.shared)
-    }
-
     /// Answers a query.
     fn query(&mut self, now: Now, token: ReplyToken, query: Query) {
         let answer = match query {
@@ -533,10 +530,7 @@ impl Switch {
                 self.shared.respond(now, &key, messaging::reply(status));
                 Answer::AnswerMessage(())
             }
-            Query::CallQuality(CallQuality(call)) => {
-                let (calls, outputs) = (&self.control.calls, &mut self.shared.outputs);
-                return self.media_queries.ask(now, token, call, calls, outputs);
-            }
+            Query::CallQuality(query) => return self.ask_quality(now, token, query.0),
             Query::CancelCall(query) => {
                 Answer::CancelCall(self.control.cancel(now, query.0, &mut self.shared))
             }
@@ -577,7 +571,6 @@ impl Switch {
                 Answer::PhonesOnCall(call_queries::phones_on(&self.control.calls, call))
             }
             Query::PlaceCall(query) => Answer::PlaceCall(self.control.place(now, &query.0, &mut self.shared)),
-            Query::RestoreBindings(query) => Answer::RestoreBindings(self.restore_bindings(now, query)),
             Query::RoomOfCall(RoomOfCall(call)) => {
                 Answer::RoomOfCall(conference_commands::of_call(&self.control.conferences, now, call))
             }
@@ -587,9 +580,13 @@ impl Switch {
                 Answer::SendNotes(())
             }
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
-            Query::TakeChangedBindings(TakeChangedBindings(max)) => {
-                Answer::TakeChangedBindings(self.take_changed_bindings(now, max))
-            }
+            query @ (Query::ReplaceElsewhere(_)
+            | Query::RestoreBindings(_)
+            | Query::TakeChangedBindings(_)
+            | Query::TakeNodeBindings(_)) => match self.about_bindings(now, query) {
+                Some(answer) => answer,
+                None => return,
+            },
             Query::WrongFields(query) => {
                 Answer::WrongFields(operations::judge(now, query.0, &mut self.control, &mut self.shared))
             }
@@ -607,13 +604,17 @@ impl Switch {
         trunk_queries::status(now, *trunk, calls, registrations, &self.shared)
     }
 
-    fn restore_bindings(&mut self, now: Now, RestoreBindings(kept): RestoreBindings) -> usize {
-        kept_bindings::restore(now, kept, &self.shared.directory, &mut self.shared.registrar)
+    fn ask_quality(&mut self, now: Now, token: ReplyToken, call: CallId) {
+        let (calls, outputs) = (&self.control.calls, &mut self.shared.outputs);
+        self.media_queries.ask(now, token, call, calls, outputs);
     }
 
-    fn take_changed_bindings(&mut self, now: Now, max: usize) -> Vec<KeptExtension> {
-        let (directory, registrar) = (&self.shared.directory, &self.shared.registrar);
-        self.changed_bindings.take(now, max, directory, registrar)
+    fn about_bindings(&mut self, now: Now, query: Query) -> Option<Answer> {
+        binding_queries::answer(now, query, &mut self.changed_bindings, &mut self.control, &mut self.shared)
+    }
+
+    fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {
+        self.control.check(now, *from, requested, &mut self.shared)
     }
 
     fn registrar_output(&mut self, now: Now, output: registrar::Output) {

@@ -16,7 +16,7 @@ use crate::billing::Billing;
 use crate::call_limits::limit_of_trunk;
 use crate::call_table::CallTable;
 use crate::hunt::{HuntContext, HuntTimeout, Step};
-use crate::io::{Attempt, Input};
+use crate::io::{Attempt, CalleeAt, Input};
 use crate::live::{Callee, LegIdentity};
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::{TrunkAccess, retry_after};
@@ -110,7 +110,8 @@ pub(super) fn step(
             let rules = context.directory.trunk(trunk);
             let progress = rules.map_or(PROGRESS_SECONDS_DEFAULT, |trunk| trunk.interop.progress_seconds);
             hunt.called(now.instant, fork, flow.remote, Duration::from_secs(progress.into()));
-            live.callees.push(Callee { flow, invite: *invite, identity, leg: None, binding: None });
+            let at = CalleeAt::of(&flow);
+            live.callees.push(Callee { flow, at, invite: *invite, identity, leg: None, binding: None });
             let facts = live.call.facts();
             let number = facts.destination_number.as_deref().unwrap_or_default();
             let cost = facts.tariff.and_then(|_| billing.cost(trunk, number, facts.started_at));

@@ -14,7 +14,7 @@ use sidetone_model::time::Now;
 
 use crate::call_control::CallControl;
 use crate::call_limits::limits_of;
-use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
+use crate::io::{Awaited, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
 use crate::leg::Leg;
 use crate::link::peer_of;
 use crate::live::{LegIdentity, LiveCall, NewCall};
@@ -179,7 +179,7 @@ fn call_for(
         placed.filter(|(_, callees, ..)| !callees.is_empty()).ok_or_else(|| {
             OperationRefused::Conflict("from: the extension has no registered phone".to_owned())
         })?;
-    let rung = Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect());
+    let rung = Callees::AtOnce(callees.iter().map(|callee| callee.at).collect());
     let callee = CalleeSide { policy, srtp, callees: rung, forwards: Forwards::default() };
     let sides = Sides::ForPeer { awaited: Box::new(awaited), callee };
     let mut limits = limits_of(control.limits, &shared.directory, &facts);

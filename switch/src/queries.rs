@@ -27,6 +27,8 @@ use sidetone_model::trunk_status::TrunkStatus;
 use sidetone_sip::transaction::ServerKey;
 use uuid::Uuid;
 
+use crate::shared_binding::{BindingsElsewhere, NodeBindings};
+
 /// Identifies a query and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplyToken(pub u64);
@@ -135,6 +137,10 @@ pub struct PhonesOnCall(pub CallId);
 #[derive(Debug)]
 pub struct PlaceCall(pub CallOrder);
 
+/// Replaces the bindings that these extensions have at other nodes; the answer are those that the directory does not have yet.
+#[derive(Debug)]
+pub struct ReplaceElsewhere(pub Vec<BindingsElsewhere>);
+
 /// Restores bindings of an earlier process; the answer is their number.
 #[derive(Debug)]
 pub struct RestoreBindings(pub Vec<KeptExtension>);
@@ -154,6 +160,10 @@ pub struct StatusOfTrunk(pub TrunkId);
 /// The bindings of up to that many extensions whose bindings changed since they were last taken.
 #[derive(Debug)]
 pub struct TakeChangedBindings(pub usize);
+
+/// The bindings of up to that many extensions for the other nodes: of all at first, then of those that changed.
+#[derive(Debug)]
+pub struct TakeNodeBindings(pub usize);
 
 /// What is wrong with these fields; nothing is done.
 #[derive(Debug)]
@@ -220,10 +230,12 @@ questions! {
     Operate => Result<CallId, OperationRefused>,
     PhonesOnCall => Option<CallPhones>,
     PlaceCall => Result<(), PlaceRefused>,
+    ReplaceElsewhere => Vec<ExtensionId>,
     RestoreBindings => usize,
     RoomOfCall => Option<LiveRoom>,
     SendNotes => (),
     StatusOfTrunk => Option<TrunkStatus>,
     TakeChangedBindings => Vec<KeptExtension>,
+    TakeNodeBindings => Vec<NodeBindings>,
     WrongFields => Vec<FieldProblem>,
 }

@@ -5,7 +5,7 @@ use sidetone_model::ids::CallId;
 use crate::call_table::CallTable;
 use crate::diverting;
 use crate::ids::Ids;
-use crate::io::{self, CalleeAt, CalleeSide, Callees, Diverted, Input};
+use crate::io::{self, CalleeSide, Callees, Diverted, Input};
 use crate::live::{LegIdentity, LiveCall};
 use crate::placement::{Onward, Placement};
 
@@ -30,7 +30,7 @@ pub(super) fn redirect(calls: &mut CallTable, id: CallId, placed: Placement) -> 
     live.diverted = diverted;
     let callees = match onward {
         Onward::Bindings(callees) => {
-            let at_once = callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect();
+            let at_once = callees.iter().map(|callee| callee.at).collect();
             live.callees.extend(callees);
             Callees::AtOnce(at_once)
         }

@@ -17,7 +17,7 @@ use crate::call_limits::limits_of;
 use crate::call_table::CallTable;
 use crate::conference::Goal;
 use crate::diverting;
-use crate::io::{Awaited, CalleeAt, CalleeSide, Callees, Input, Party, Setup, Sides};
+use crate::io::{Awaited, CalleeSide, Callees, Input, Party, Setup, Sides};
 use crate::link::peer_of;
 use crate::live::{Asked, NewCall};
 use crate::message_parts::dialled;
@@ -294,7 +294,7 @@ pub(super) fn blind_to(
     let callees = diverting::mark(callees, &Vec::from_iter(referrer));
     let rung = match &hunt {
         Some(_) => Callees::InTurn,
-        None => Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect()),
+        None => Callees::AtOnce(callees.iter().map(|callee| callee.at).collect()),
     };
     let callee = CalleeSide { policy: callee_policy, srtp, callees: rung, forwards };
     let awaited = Awaited { settled: peer.settled, policy: peer.policy, from: transfer.transferee.0 };

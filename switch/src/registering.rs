@@ -17,7 +17,6 @@ use sidetone_sip::transaction::ClientKey;
 use sidetone_sip::ua::{Draft, Retried, Ua};
 
 use crate::ids::Ids;
-use crate::kept_bindings::wall;
 use crate::registrant::{self, Registrant};
 use crate::routing::Directory;
 use crate::switch_io::{Notice, Output, Outputs};
@@ -26,6 +25,7 @@ use crate::trunk_dns::Waiter;
 use crate::trunk_health::TrunkProbes;
 use crate::trunk_servers::{named_server, next_hops, proxy_route, server_uri};
 use crate::trunks::Challenge;
+use crate::wall_time::wall;
 
 /// Our registrations with trunks.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use sidetone_model::registration::{RegistrationQuery, RegistrationRecord, Regist
 use sidetone_model::time::Now;
 use sidetone_sip::registrar::{Binding, BindingState, Registrar};
 
-use crate::kept_bindings::wall;
 use crate::routing::Directory;
+use crate::wall_time::wall;
 
 /// Returns the registrations of `scope` that match `query`, by organisation, number and age.
 ///

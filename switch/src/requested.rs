@@ -23,7 +23,7 @@ use crate::call_limits::limits_of;
 use crate::conference::Goal;
 use crate::diverting;
 use crate::hunt::{CallerId, Hunt};
-use crate::io::{CalleeAt, CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
+use crate::io::{CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
 use crate::live::{Asked, Callee, LegIdentity, LiveCall, MAX_FORWARDS, NewCall, Requested, RequestedTarget};
 use crate::placement::{Dialled, Placement, PlacementContext};
 use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension};
@@ -265,11 +265,11 @@ impl<'a> Requester<'a> {
             if !auto_answer {
                 return fork;
             }
-            let Callee { flow, invite, identity, leg, binding } = fork;
+            let Callee { invite, .. } = fork;
             let invite = invite
                 .header("Call-Info", format!("<sip:{domain}>;answer-after=0"))
                 .header("Alert-Info", format!("<http://{domain}>;info=alert-autoanswer;delay=0"));
-            Callee { flow, invite, identity, leg, binding }
+            Callee { invite, ..fork }
         });
         forks.collect()
     }
@@ -358,7 +358,7 @@ fn policy_of(extension: &Extension) -> CodecPolicy {
 }
 
 fn at_once(callees: &[Callee]) -> Callees {
-    Callees::AtOnce(callees.iter().map(|callee| CalleeAt::of(&callee.flow)).collect())
+    Callees::AtOnce(callees.iter().map(|callee| callee.at).collect())
 }
 
 fn domain_of(aor: &str) -> &str {

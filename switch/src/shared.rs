@@ -68,10 +68,7 @@ impl Shared {
         if self.subscriptions.is_empty() {
             return;
         }
-        let line = aor.rsplit_once('@').and_then(|(number, domain)| {
-            self.directory.line(self.directory.organisation_of_domain(domain)?.id, number)
-        });
-        if let Some(line) = line {
+        if let Some(line) = self.directory.line_of(aor) {
             self.subscriptions.touch(line.id);
         }
     }

@@ -17,6 +17,7 @@ export async function live(browser, engine, world, findings) {
   await admin.open(`/live/rooms/${world.room}`);
   await muting(supervisor, admin, world, findings);
   await wholeRoom(supervisor, admin, engine, world, findings);
+  await dial(supervisor, admin, world, findings);
   await kick(supervisor, admin, world, findings);
   await note(supervisor, world, findings);
   await hangUp(supervisor, world, findings);
@@ -103,6 +104,30 @@ async function wholeRoom(supervisor, admin, engine, world, findings) {
   await until("admin, the live room: shows no state", async () => (await states()).length === 0);
   await supervisor.inspect();
   late.close();
+}
+
+/** A party is called into the room: by the admin, and by the supervisor of a team with members in it. */
+async function dial(supervisor, admin, world, findings) {
+  const { cleo } = world.phones;
+  const call = async (visitor, target) => {
+    await visitor.page.getByText("Call a party", { exact: true }).click();
+    await visitor.page.getByLabel("Extension, or number").fill(target);
+    await visitor.press("Call");
+  };
+  for (const visitor of [admin, supervisor]) {
+    const at = Date.now();
+    await call(visitor, "1003");
+    const answered = await until(`${visitor.who}: the phone that is called answers`, () => [...cleo.calls.values()][0]);
+    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: shows who was called`, async () => (await row(seen, "1003").count()) === 1);
+    console.log(`  a click on Call, until the phone has answered and both pages show it: ${Date.now() - at} ms`);
+    findings.same(await row(visitor, "1003").locator("td").nth(1).innerText(), "participant", `${visitor.who}, the live room: the role of who was called`);
+    await until(`${visitor.who}: the phone that was called hears the room`, () => answered.audio.isLoud(at));
+    await cleo.hangUp(answered);
+    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: who was called is gone`, async () => (await row(seen, "1003").count()) === 0);
+  }
+  await call(admin, "1999");
+  findings.expect((await admin.page.locator("main").innerText()).includes("no extension 1999"), "admin, the live room: says that there is no such extension");
+  await admin.open(`/live/rooms/${world.room}`);
 }
 
 async function kick(supervisor, admin, world, findings) {

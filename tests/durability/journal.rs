@@ -93,6 +93,7 @@ fn the_media_of_a_call_comes_with_its_record() {
         interval_mean_ms: Some(Hundredths(104_855)),
         interval_max_ms: Some(Hundredths(429_496_729)),
         lateness_max_ms: Some(Hundredths(429_496_729)),
+        level_dbov: Some(Hundredths(-12_700)),
         audio_expected: true,
         silence_announced: true,
         event: true,

@@ -46,6 +46,7 @@ mod hep;
 mod ice;
 mod kept_signalling;
 mod lamps;
+mod levels;
 mod linked_calls;
 mod live_calls;
 mod live_equals_offline;

@@ -520,5 +520,27 @@ fn a_team_reads_the_stored_room_that_it_sees_live() {
     assert_eq!(desk.patch(As::Supervisor, &path, json!({"name": "Mine"})).status, 403);
 }
 
+/// A supervisor runs the rooms with somebody of the team, and calls parties into them; who only reads them does not.
+#[test]
+fn a_supervisor_dials_into_the_rooms_that_it_sees_live() {
+    let desk = Desk::start();
+    let made = |number: &str| {
+        let made = desk.post(As::Acme, "/conference-rooms", json!({"name": number, "number": number}));
+        made.body["id"].as_str().unwrap().to_owned()
+    };
+    let (own, other) = (made("200"), made("300"));
+    let dial = |who: As, room: &str| {
+        let target = json!({"kind": "extension", "target": "1001", "role": "participant"});
+        desk.post(who, &format!("/conference-rooms/{room}/dial"), target).status
+    };
+    assert_eq!(dial(As::Supervisor, &own), 403, "it is not live");
+    let room = |id: &str| RoomName::Stored(id.parse::<Uuid>().unwrap().into());
+    desk.party().open(&desk, "Acme", room(&own), Some(desk.team()));
+    desk.party().open(&desk, "Acme", room(&other), None);
+    assert_eq!(dial(As::Supervisor, &own), 202);
+    assert_eq!(dial(As::Supervisor, &other), 403, "nobody of the team is in it");
+    assert_eq!([dial(As::Listener, &own), dial(As::Bolt, &own)], [403, 403]);
+}
+
 /// The call that is dialled.
 const CALL: &str = "00000000-0000-0000-0000-000000000007";

@@ -126,10 +126,7 @@ pub(crate) async fn find(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesRead)?;
-    let room = match visible(&caller, &state, &id).await {
-        Err(refused) if refused.is_forbidden() => live(&caller, &state, &id).await?.ok_or(refused)?,
-        room => room?,
-    };
+    let room = stored_or_live(&caller, &state, &id).await?;
     shown(&state, &room).await
 }
 
@@ -228,6 +225,8 @@ pub(crate) async fn delete(
 /// that answers joins in the given role without a PIN; with `confirm`, once it has pressed 1. The response is sent while the call is ringing; the live room
 /// shows whether it was answered. The room may be empty before. A party that does not join is the event
 /// `conference.dial_failed` with its `call_uuid` and the cause.
+///
+/// Callers with the role `team_supervisor` dial into the rooms that they see live.
 #[utoipa::path(
     post,
     path = "/conference-rooms/{id}/dial",
@@ -255,7 +254,7 @@ pub(crate) async fn dial(
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Permission::ConferencesControl)?;
-    let room = visible(&caller, &state, &id).await?;
+    let room = stored_or_live(&caller, &state, &id).await?;
     let request = dialled(&state, &room, body).await?.into();
     let RoomDialled { target, call } = state.live_rooms()?.dial(room.id, request).await?;
     Ok((StatusCode::ACCEPTED, Json(Dialling { dialling: target, call_uuid: call })).into_response())
@@ -279,6 +278,14 @@ pub(crate) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Resu
     let id: RoomId = page::path_id("id", id)?;
     let found = state.rooms()?.find(id).await?;
     seen(found, "conference room", |found| caller.scope().covers(found.organisation_id, None))
+}
+
+/// Returns the room in the path if the caller may see it, and without its PINs while the caller only sees it live.
+async fn stored_or_live(caller: &Caller, state: &ApiState, id: &str) -> Result<Room, ApiError> {
+    match visible(caller, state, id).await {
+        Err(refused) if refused.is_forbidden() => live(caller, state, id).await?.ok_or(refused),
+        room => room,
+    }
 }
 
 /// Returns the room without its PINs if the caller sees it live.

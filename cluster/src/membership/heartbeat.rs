@@ -1,5 +1,7 @@
 //! The heartbeat of a member: versioned JSON in the key-value store, under the node's id.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 use sidetone_model::ids::NodeId;
 use sidetone_model::time::Timestamp;
@@ -33,6 +35,9 @@ pub struct Identity {
     /// Its SIP listeners, such as `udp://192.0.2.10:5060`.
     #[serde(default)]
     pub sip: Vec<String>,
+    /// Where other nodes send SIP for its phones: its internal UDP listener.
+    #[serde(default)]
+    pub edge: Option<SocketAddr>,
     /// The URL of its HTTP API.
     #[serde(default)]
     pub http: String,

@@ -88,6 +88,7 @@ impl World {
             started_at: self.now().wall,
             version: "0.1.0".to_owned(),
             sip: Vec::new(),
+            edge: None,
             http: String::new(),
         };
         Membership::new(identity, self.now().instant)

@@ -97,6 +97,7 @@ fn identity(node: u128, run: u128, started_s: i64) -> Identity {
         started_at: Timestamp::from_micros(started_s * 1_000_000),
         version: "0.1.0".to_owned(),
         sip: vec!["udp://192.0.2.1:5060".to_owned()],
+        edge: None,
         http: "http://192.0.2.1:8080".to_owned(),
     }
 }

@@ -14,6 +14,8 @@ use super::connection::{Connection, chain};
 pub(super) struct Bucket {
     pub(super) store: Store,
     reader: Ordered,
+    /// Entries that were there when the reader began and were not read yet.
+    pub(super) stored_left: u64,
 }
 
 impl Bucket {
@@ -44,8 +46,9 @@ impl Bucket {
             })
             .await
             .map_err(|error| chain(&error))?;
+        let stored_left = consumer.cached_info().num_pending;
         let reader = consumer.messages().await.map_err(|error| chain(&error))?;
-        Ok(Bucket { store, reader })
+        Ok(Bucket { store, reader, stored_left })
     }
 
     /// The next value that was written; a deletion has an empty one.
@@ -56,7 +59,9 @@ impl Bucket {
         match self.reader.next().await {
             Some(Ok(message)) => {
                 let key = message.subject.as_str().strip_prefix(&self.store.prefix).unwrap_or_default();
-                Ok(Change { key: key.to_owned(), value: message.payload.clone() })
+                let revision = message.info().map_err(|error| error.to_string())?.stream_sequence;
+                self.stored_left = self.stored_left.saturating_sub(1);
+                Ok(Change { key: key.to_owned(), value: message.payload.clone(), revision })
             }
             Some(Err(error)) => Err(chain(&error)),
             None => Err("the reader of NATS has ended".to_owned()),
@@ -103,6 +108,8 @@ pub(super) struct Change {
     pub(super) key: String,
     /// Its value; empty when it was deleted.
     pub(super) value: bytes::Bytes,
+    /// The place of the change in the bucket.
+    pub(super) revision: u64,
 }
 
 /// How long opening may take: four requests, each with its own deadline.

@@ -3,6 +3,7 @@
 //! Every wait has a deadline. A connection that fails is opened again by the client without end; a reader that returns
 //! nothing is opened again when the machine asks for it.
 
+mod binding_bucket;
 mod bucket;
 mod call_bucket;
 mod connection;
@@ -12,9 +13,10 @@ mod observe;
 mod peers;
 mod settings;
 
+pub use binding_bucket::{BindingBucket, BindingStore};
 pub use call_bucket::{CallBucket, StoredCall};
 pub use connection::{ConnectError, Connection, probe};
 pub use member::{Member, MemberCounters, MemberHandle, Notice};
 pub use observe::Observed;
 pub use peers::{Answering, PeerCounters, PeerListener};
-pub use settings::{ClusterSettings, ServersError};
+pub use settings::{ClusterSettings, EdgeSettings, ServersError};

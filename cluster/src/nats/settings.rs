@@ -1,6 +1,7 @@
 //! How a node reaches NATS.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,18 @@ pub struct ClusterSettings {
     pub extra_ca: Option<PathBuf>,
     /// How long a node must be silent before another one records its calls.
     pub lost_after: Duration,
+    /// Where this node takes SIP of the other nodes, over UDP, and the key that they share; without them no node calls
+    /// the phones of another one.
+    pub edge: Option<EdgeSettings>,
+}
+
+/// The listener for other nodes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EdgeSettings {
+    /// Its address, as the other nodes reach it.
+    pub listen: SocketAddr,
+    /// The key that signs flow tokens, the same at every node.
+    pub key: String,
 }
 
 /// Why a list of servers cannot be used; the text never repeats a password.
@@ -58,6 +71,7 @@ impl ClusterSettings {
             replicas: 1,
             extra_ca: None,
             lost_after: LOST_AFTER,
+            edge: None,
         })
     }
 

@@ -105,7 +105,7 @@ impl Session {
             return self.receive_undue(now, &source, datagram);
         }
         if self.packets.is_full() || (self.packets.listens() && AudioSample::may_be_due(datagram)) {
-            return self.go_on_after(datagram);
+            return self.go_on_after(now, datagram);
         }
         Disposition::Relay
     }
@@ -113,7 +113,7 @@ impl Session {
     #[inline(never)]
     fn receive_v6(&mut self, now: Micros, source: &SocketAddr, datagram: &[u8]) -> Disposition {
         if self.packets.take_v6(now, source, datagram) {
-            self.go_on_after(datagram)
+            self.go_on_after(now, datagram)
         } else {
             self.receive_undue(now, source, datagram)
         }
@@ -121,12 +121,12 @@ impl Session {
 
     /// Rare work after an expected packet.
     #[inline(never)]
-    fn go_on_after(&mut self, datagram: &[u8]) -> Disposition {
+    fn go_on_after(&mut self, now: Micros, datagram: &[u8]) -> Disposition {
         if self.packets.is_full() {
             self.packets.go_on();
         }
         if self.packets.listens() && AudioSample::may_be_due(datagram) {
-            self.listen_to(datagram);
+            self.listen_to(now, datagram);
         }
         Disposition::Relay
     }
@@ -193,7 +193,7 @@ impl Session {
     ) -> Disposition {
         let disposition = self.take(now, source, packet);
         if self.packets.listens() && disposition == Disposition::Relay && AudioSample::is_due(packet) {
-            self.listen(packet, datagram);
+            self.listen(now, packet, datagram);
         }
         disposition
     }
@@ -276,7 +276,7 @@ impl Session {
         if let Some(sample) = sample
             && disposition == Disposition::Relay
         {
-            self.hear(packet, sample);
+            self.hear(now, packet, sample);
         }
         disposition
     }
@@ -547,25 +547,31 @@ impl Session {
     }
 
     /// Decodes the payload of an expected packet, if that packet is selected; its source is confirmed.
-    fn listen_to(&mut self, datagram: &[u8]) {
+    fn listen_to(&mut self, now: Micros, datagram: &[u8]) {
         let Some(packet) = Packet::parse_frequent(datagram).filter(AudioSample::is_due) else { return };
         if let Some(sample) = AudioSample::of(packet.payload_in(datagram, datagram.len())) {
-            self.state.audio.get_or_insert_default().push(&packet, &sample);
+            self.add_heard(now, &packet, &sample);
         }
     }
 
     /// Decodes the payload of an accepted packet.
     #[inline(never)]
-    fn listen(&mut self, packet: &Packet, datagram: &[u8]) {
+    fn listen(&mut self, now: Micros, packet: &Packet, datagram: &[u8]) {
         if let Some(sample) = AudioSample::of(packet.payload_in(datagram, datagram.len())) {
-            self.hear(packet, &sample);
+            self.hear(now, packet, &sample);
         }
     }
 
     /// Records a decoded payload when the SSRC is confirmed; packets of other SSRCs may be from any sender.
-    fn hear(&mut self, packet: &Packet, sample: &AudioSample) {
+    fn hear(&mut self, now: Micros, packet: &Packet, sample: &AudioSample) {
         if self.packets.gate().current() == Some(packet.ssrc) {
-            self.state.audio.get_or_insert_default().push(packet, sample);
+            self.add_heard(now, packet, sample);
+        }
+    }
+
+    fn add_heard(&mut self, now: Micros, packet: &Packet, sample: &AudioSample) {
+        if let Some(power) = self.state.audio.get_or_insert_default().push(packet, sample) {
+            self.packets.hear(now, power);
         }
     }
 

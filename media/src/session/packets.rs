@@ -124,6 +124,16 @@ impl Packets {
         }
     }
 
+    /// Adds the mean square of the decoded samples of a packet that arrived at `now`, which was folded or waits.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Micros, power: u64) {
+        // Folding the waiting packets opens the row of the timeline that holds the last of them.
+        if self.settled.stream.is_row_over(now) && !self.run.is_empty() {
+            self.go_on();
+        }
+        self.settled.stream.hear(power);
+    }
+
     /// Packets of the party.
     pub(super) fn received(&self) -> u64 {
         self.settled.stream.received().wrapping_add(self.run.len().into())

@@ -77,15 +77,15 @@ pub(crate) struct AudioFold {
 }
 
 impl AudioFold {
-    /// Adds the samples of `packet`.
-    pub(crate) fn push(&mut self, packet: &Packet, sample: &AudioSample) {
+    /// Adds the samples of `packet`, and returns their mean square; `None` for a packet that was added before.
+    pub(crate) fn push(&mut self, packet: &Packet, sample: &AudioSample) -> Option<u64> {
         if self.last == Some(packet.sequence) {
-            return;
+            return None;
         }
         let (table, full_scale) = match packet.payload_type {
             PCMU => (&PCMU_TO_PCM, PCMU_FULL_SCALE),
             PCMA => (&PCMA_TO_PCM, PCMA_FULL_SCALE),
-            _ => return,
+            _ => return None,
         };
         self.last = Some(packet.sequence);
         let (mut power, mut peak, mut at_full_scale) = (0_u64, 0, 0);
@@ -113,6 +113,7 @@ impl AudioFold {
             self.silent_octets = 0;
             self.clipped_packets += u64::from(at_full_scale >= CLIPPED_SAMPLES_MIN);
         }
+        Some(power / SAMPLES as u64)
     }
 
     /// The evidence; `None` when no packet was decoded.

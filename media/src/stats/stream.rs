@@ -202,6 +202,18 @@ impl Stream {
         Some((Steps { gaps, ..*steps }, self.rows.left_us(steps.first.after)))
     }
 
+    /// Whether `now` is after the open row of the timeline.
+    #[inline]
+    pub(crate) fn is_row_over(&self, now: Micros) -> bool {
+        self.rows.is_over(now)
+    }
+
+    /// Adds the mean square of the decoded samples of a packet that was folded; for the timeline.
+    #[inline]
+    pub(crate) fn hear(&mut self, power: u64) {
+        self.rows.hear(power);
+    }
+
     /// Makes the next packet open a segment, because signalling changed address, codec or direction.
     pub fn begin_segment(&mut self) {
         if self.restart == Restart::No && self.window.totals().segments > 0 {

@@ -5,6 +5,7 @@
 //! later. It is counted in the row in which it was missing; that row is found by the newest sequence number
 //! of each row.
 
+use crate::audio::level::{dbov, power_at_dbov};
 use crate::rtp::PayloadKind;
 use crate::time::Micros;
 
@@ -53,6 +54,8 @@ pub struct Second {
     /// The newest sequence number at the row's end.
     pub(super) newest: u16,
     pub(super) flags: u8,
+    /// Level of the decoded audio: 0 when none was decoded, else 1 plus the dB below the largest level.
+    pub(super) level: u8,
 }
 
 impl Second {
@@ -87,6 +90,12 @@ impl Second {
         self.flags & RESTART != 0
     }
 
+    /// Level of the audio that was decoded during the row, in whole dBov; −127 is digital silence (RFC 6465 §3).
+    /// `None` when none was decoded.
+    pub fn level_dbov(&self) -> Option<i8> {
+        self.level.checked_sub(1).and_then(|below| i8::try_from(below).ok()).map(|below| -below)
+    }
+
     /// Resolution of the two packed durations.
     pub const RESOLUTION_US: u32 = 16;
 
@@ -107,8 +116,28 @@ impl Second {
             interval_mean: u16::try_from(interval_mean).unwrap_or(u16::MAX),
             newest: next.newest,
             flags: self.flags | next.flags,
+            level: match (self.level_dbov(), next.level_dbov()) {
+                (Some(one), Some(other)) => {
+                    let (weight, next_weight) = (u64::from(self.received), u64::from(next.received));
+                    let sum = power(one) * weight + power(other) * next_weight;
+                    level_of(sum.checked_div(weight + next_weight).unwrap_or(0))
+                }
+                _ => self.level.max(next.level),
+            },
         }
     }
+}
+
+/// The mean square at a level in whole dBov; digital silence has none.
+fn power(level_dbov: i8) -> u64 {
+    if level_dbov == i8::MIN + 1 { 0 } else { power_at_dbov(level_dbov.into()) }
+}
+
+/// A mean square as [`Second::level`] holds it.
+fn level_of(power: u64) -> u8 {
+    let below = dbov(power).map_or(BELOW_MAX, |level| (-level).round().clamp(0.0, BELOW_MAX));
+    // Between 1 and 128.
+    below as u8 + 1
 }
 
 /// What the timing counters contribute to a row that is over.
@@ -157,6 +186,9 @@ struct Book {
     /// Whether audio is expected now.
     is_expected: bool,
     reserve: u16,
+    /// Mean squares of the packets that were decoded in the open row, and their number.
+    heard_power: u64,
+    heard_packets: u32,
 }
 
 /// The highest values of all rows that are over.
@@ -182,6 +214,8 @@ impl Rows {
             segment: 0,
             is_expected: false,
             reserve,
+            heard_power: 0,
+            heard_packets: 0,
         };
         Rows { end: Micros(i64::MIN), book: Box::new(book) }
     }
@@ -273,6 +307,14 @@ impl Rows {
             PayloadKind::ComfortNoise => SILENCE,
             PayloadKind::Event | PayloadKind::Other => EVENT,
         };
+    }
+
+    /// Adds the mean square of a decoded packet, which arrived in the open row.
+    #[inline]
+    pub(crate) fn hear(&mut self, power: u64) {
+        let book = &mut *self.book;
+        book.heard_power = book.heard_power.saturating_add(power);
+        book.heard_packets = book.heard_packets.saturating_add(1);
     }
 
     /// Counts a duplicate.
@@ -369,10 +411,12 @@ impl Book {
             jitter_max: pack(turn.jitter_max_us.into()),
             interval_mean: pack(gap_us.checked_div(samples.into()).unwrap_or(0)),
             newest: turn.newest,
+            level: self.heard_power.checked_div(self.heard_packets.into()).map_or(0, level_of),
             ..Second::default()
         };
         self.seconds.push(self.open.and(row));
         self.open = Second::default();
+        (self.heard_power, self.heard_packets) = (0, 0);
         self.samples = turn.samples;
         self.gap_us = -i64::from(turn.window_gap_us);
         self.ptime_us = turn.ptime_us;
@@ -475,6 +519,8 @@ fn pack(us: i64) -> u16 {
     u16::try_from(us.max(0) / i64::from(Second::RESOLUTION_US)).unwrap_or(u16::MAX)
 }
 
+/// Digital silence is this many dB below the largest level (RFC 6465 §3).
+const BELOW_MAX: f64 = 127.0;
 const EXPECTED: u8 = 1;
 const SILENCE: u8 = 2;
 const EVENT: u8 = 4;

@@ -75,6 +75,81 @@ fn flags_and_sentences_say_what_is_heard() {
     assert!(listens.flags.is_empty(), "{:?}", listens.flags);
 }
 
+/// The level of each row of the timeline up to the last one with packets.
+fn levels(report: &Report) -> Vec<Option<i8>> {
+    let seconds = &report.timeline.seconds;
+    let heard = seconds.iter().rposition(|second| second.received > 0).unwrap();
+    seconds.iter().take(heard + 1).map(|second| second.level_dbov()).collect()
+}
+
+#[test]
+fn each_second_has_its_level() {
+    let loud = played(|_| LOUD);
+    let level = i8::try_from((loud.audio.unwrap().level_dbov.0 as f64 / 100.0).round() as i64).unwrap();
+    assert!((-20..0).contains(&level), "{level}");
+    assert_eq!(levels(&loud), [Some(level); 15]);
+    // Every second second is silent.
+    let turns = played(|n| if n / 50 % 2 == 0 { LOUD } else { SILENT });
+    let wanted: Vec<_> = (0..15).map(|n| Some(if n % 2 == 0 { level } else { -127 })).collect();
+    assert_eq!(levels(&turns), wanted);
+    // A second of which half is loud has half the power.
+    let halves = played(|n| if n / 8 % 2 == 0 { LOUD } else { SILENT });
+    assert!(
+        levels(&halves).iter().all(|found| found.unwrap().abs_diff(level - 3) <= 1),
+        "{:?}",
+        levels(&halves)
+    );
+}
+
+#[test]
+fn a_second_without_decoded_audio_has_no_level() {
+    let mut session = listening();
+    for n in (0..50).chain(100..150) {
+        receive(&mut session, n, &datagram(&packet(n), SILENT.0, SILENT.1));
+    }
+    // G.722, which is not decoded here.
+    for n in 150..200 {
+        receive(&mut session, n, &datagram(&Packet { payload_type: 9, ..packet(n) }, 0x20, 0xa0));
+    }
+    let report = session.close(at(200));
+    assert_eq!(levels(&report).get(..3).unwrap(), [Some(-127), None, Some(-127)]);
+    assert!(levels(&report).get(3..).unwrap().iter().all(Option::is_none));
+    let mut deaf = Session::new(SessionConfig::default());
+    deaf.describe(Micros(0), support::pcmu());
+    deaf.answer(Micros(0));
+    (0..100).for_each(|n| receive(&mut deaf, n, &datagram(&packet(n), LOUD.0, LOUD.1)));
+    assert!(levels(&deaf.close(at(100))).iter().all(Option::is_none));
+}
+
+/// Beyond an hour rows are merged, and their levels as powers.
+#[test]
+fn rows_that_are_merged_have_the_mean_of_their_powers() {
+    let mut session = listening();
+    for n in 0..4_000 * 50 {
+        let (byte, second) = if n / 50 % 2 == 0 { LOUD } else { SILENT };
+        receive(&mut session, n, &datagram(&packet(n), byte, second));
+    }
+    let loud = levels(&played(|_| LOUD))[0].unwrap();
+    let report = session.close(at(4_000 * 50));
+    assert_eq!(report.timeline.step_s, 2);
+    let found = levels(&report);
+    assert!(found.iter().all(|level| level.unwrap().abs_diff(loud - 3) <= 1), "{:?}", found.first());
+}
+
+/// A driver that keeps headers and samples, as the analysis of a capture does, finds the same levels.
+#[test]
+fn headers_with_samples_give_the_levels_of_datagrams() {
+    let (mut live, mut offline) = (listening(), listening());
+    for n in 0..500 {
+        let (byte, second) = if n / 70 % 2 == 0 { LOUD } else { SILENT };
+        let (packet, whole) = (packet(n), datagram(&packet(n), byte, second));
+        receive(&mut live, n, &whole);
+        let sample = AudioSample::is_due(&packet).then(|| AudioSample::of(&whole[12..])).flatten();
+        offline.receive_heard(at(n), support::party(), &packet, sample.as_ref());
+    }
+    assert_eq!(live.close(at(500)), offline.close(at(500)));
+}
+
 #[test]
 fn announced_silence_and_a_short_call_are_nothing_to_flag() {
     let mut session = listening();

@@ -20,6 +20,7 @@ pub struct QualityTimeline {
     /// Seconds in a row: 1, or a power of two where the leg lasted too long for rows of a second.
     pub step_s: u32,
     /// The names of the columns.
+    #[serde(deserialize_with = "own_columns")]
     pub columns: Vec<Cow<'static, str>>,
     /// The rows, each with one number per column; null where nothing was measured.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<Option<f64>>>))]
@@ -51,6 +52,9 @@ pub struct QualitySecond {
     pub silence_announced: bool,
     /// Whether keys were pressed.
     pub event: bool,
+    /// Mean level of the audio that was decoded, in whole dBov; −127 is digital silence (RFC 6465 §3). `None` when none
+    /// was decoded.
+    pub level_dbov: Option<Hundredths>,
 }
 
 impl QualityTimeline {
@@ -67,6 +71,7 @@ impl QualityTimeline {
         "audio_expected",
         "silence_announced",
         "event",
+        "level_dbov",
     ];
 
     /// Makes the timeline of these rows.
@@ -92,6 +97,7 @@ impl QualitySecond {
             mark(self.audio_expected),
             mark(self.silence_announced),
             mark(self.event),
+            self.level_dbov,
         ]
     }
 
@@ -99,8 +105,20 @@ impl QualitySecond {
         let count =
             |cell: Option<Hundredths>| u32::try_from(cell.map_or(0, |cell| cell.0 / 100)).unwrap_or_default();
         let mark = |cell: Option<Hundredths>| cell.is_some_and(|cell| cell.0 != 0);
-        let [received, lost, late, duplicates, jitter, mean, interval, lateness, expected, silence, event] =
-            cells;
+        let [
+            received,
+            lost,
+            late,
+            duplicates,
+            jitter,
+            mean,
+            interval,
+            lateness,
+            expected,
+            silence,
+            event,
+            level,
+        ] = cells;
         QualitySecond {
             received: count(received),
             lost: count(lost),
@@ -113,6 +131,7 @@ impl QualitySecond {
             audio_expected: mark(expected),
             silence_announced: mark(silence),
             event: mark(event),
+            level_dbov: level,
         }
     }
 }
@@ -133,14 +152,24 @@ impl Serialize for QualitySecond {
 
 impl<'de> Deserialize<'de> for QualitySecond {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let cells = Vec::<Option<Hundredths>>::deserialize(deserializer)?;
+        let mut cells = Vec::<Option<Hundredths>>::deserialize(deserializer)?;
+        // Rows that were stored before there was a level.
+        if cells.len() == COLUMNS - 1 {
+            cells.push(None);
+        }
         let cells =
             cells.try_into().map_err(|_| D::Error::custom("a row of a timeline has other columns"))?;
         Ok(QualitySecond::of_cells(cells))
     }
 }
 
-const COLUMNS: usize = 11;
+/// The columns that rows are written with, whatever the text has: it may be of a version with fewer.
+fn own_columns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cow<'static, str>>, D::Error> {
+    Vec::<String>::deserialize(deserializer)?;
+    Ok(QualityTimeline::COLUMNS.map(Cow::Borrowed).to_vec())
+}
+
+const COLUMNS: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -154,12 +183,30 @@ mod tests {
             jitter_max_ms: Some(Hundredths(1234)),
             interval_mean_ms: Some(Hundredths(2000)),
             audio_expected: true,
+            level_dbov: Some(Hundredths(-2600)),
             ..QualitySecond::default()
         };
         let json = serde_json::to_string(&row).unwrap();
-        assert_eq!(json, "[49,1,0,0,12.34,20,null,null,1,0,0]");
+        assert_eq!(json, "[49,1,0,0,12.34,20,null,null,1,0,0,-26]");
         assert_eq!(serde_json::from_str::<QualitySecond>(&json).unwrap(), row);
         assert!(serde_json::from_str::<QualitySecond>("[1,2]").is_err());
         assert_eq!(QualityTimeline::COLUMNS.len(), COLUMNS);
+    }
+
+    #[test]
+    fn a_timeline_from_before_the_level_is_read_with_the_columns_of_now() {
+        let mut old = serde_json::to_value(QualityTimeline::new(
+            Timestamp::from_micros(0),
+            1,
+            vec![QualitySecond { received: 50, event: true, ..QualitySecond::default() }],
+        ))
+        .unwrap();
+        let without = |cells: &mut serde_json::Value| cells.as_array_mut().unwrap().pop();
+        without(&mut old["columns"]);
+        without(&mut old["seconds"][0]);
+        let read: QualityTimeline = serde_json::from_value(old).unwrap();
+        assert_eq!(read.columns, QualityTimeline::COLUMNS);
+        assert_eq!((read.seconds[0].received, read.seconds[0].event), (50, true));
+        assert_eq!(read.seconds[0].level_dbov, None);
     }
 }

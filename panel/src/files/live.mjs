@@ -66,7 +66,9 @@ function readSoon() {
 
 const first = parts()[0];
 if (first) {
-  const source = new EventSource(`/panel/events?events=${encodeURIComponent(first.dataset.live)}`);
+  // What happened while the page was on its way is in no event that comes later.
+  const { live, since } = first.dataset;
+  const source = new EventSource(`/panel/events?events=${encodeURIComponent(live)}&since=${encodeURIComponent(since)}`);
   for (const kind of first.dataset.kinds.split(" ")) source.addEventListener(kind, readSoon);
   setInterval(readSoon, AT_LEAST_EVERY_MS);
 }

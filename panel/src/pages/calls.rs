@@ -72,7 +72,7 @@ fn table(visitor: &Visitor, asked: &Fields, found: &Value) -> Markup {
             p class="empty" { "No call matches." }
         } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Call records" {
-                table class="rows" {
+                table class="rows stack" {
                     thead { tr {
                         (column(asked, "started_at", "Started", ""))
                         (column(asked, "direction", "Direction", ""))

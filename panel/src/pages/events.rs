@@ -15,7 +15,7 @@ pub(crate) async fn stream(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let asked = Fields::of_query(query.as_deref()).only(|name| name == "events");
+    let asked = Fields::of_query(query.as_deref()).only(|name| name == "events" || name == "since");
     let answer = match visitor {
         Ok(visitor) => visitor.file(None, &format!("/events?{}", asked.to_query()), &headers).await,
         Err(refused) => refused,

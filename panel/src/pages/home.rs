@@ -2,19 +2,20 @@
 
 use axum::extract::{MatchedPath, RawQuery, State};
 use axum::http::Request;
+use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use sidetone_model::time::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
 
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::form::Fields;
 use crate::layout::Section;
 use crate::pages::worst::{self, Compared};
-use crate::show::{columns, figure, items, or_dash, percent, text, verdict};
+use crate::show::{columns, figure, items, or_dash, percent, sentence, text, verdict};
 use crate::state::Panel;
 use crate::visitor::Visitor;
 
@@ -52,7 +53,19 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
         format!("/cdrs/verdicts?by=hour&from={from}&max_groups={HOURS_MAX}"),
     );
     // Each waits for the database by itself.
-    let (calls, hours, live, rooms, trunks, worst_trunks, worst_phones, worst_networks, worst_devices) = tokio::try_join!(
+    let (
+        engine,
+        calls,
+        hours,
+        live,
+        rooms,
+        trunks,
+        worst_trunks,
+        worst_phones,
+        worst_networks,
+        worst_devices,
+    ) = tokio::try_join!(
+        engine(visitor),
         client.get(&calls),
         client.get(&hours),
         client.find("/calls?limit=1"),
@@ -64,7 +77,8 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
         worst_of(visitor, device, from),
     )?;
     let total = calls["total"].as_i64().unwrap_or_default();
-    let worst = [worst_trunks, worst_phones, worst_networks, worst_devices];
+    let worst =
+        [(trunk, worst_trunks), (phone, worst_phones), (network, worst_networks), (device, worst_devices)];
     let period = if days == 7 { "7 days" } else { "24 hours" };
     Ok(html! {
         h1 { "Last " (period) }
@@ -80,16 +94,66 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
                 @let label = if down.is_partial { format!("Trunks down, of the first {TRUNKS_MAX}") } else { "Trunks down".to_owned() };
                 (tile(&label, &json!(down.names.len()), "/trunks"))
             }
+            @if engine.is_known {
+                div class="card" { "Engine, disk, database"
+                    b { @if engine.troubles.is_empty() { "in order" } @else { "impaired" } } }
+            }
+        }
+        (alerts(&engine, trunks.as_ref()))
+        @if total > 0 {
+            (worst::over_time(&hours, from, days * 24))
+            div class="pair" {
+                (table("Audio from the caller", "media_verdict", from, &worst::sums(&hours, "caller"), total))
+                (table("Audio from the called party", "media_verdict_b", from, &worst::sums(&hours, "callee"), total))
+            }
+            (worse_than_the_rest(&worst))
+        }
+    })
+}
+
+/// What somebody should look at now.
+fn alerts(engine: &EngineState, trunks: Option<&TrunksDown>) -> Markup {
+    html! {
+        @if !engine.troubles.is_empty() {
+            div class="alert" { @for trouble in &engine.troubles { p { (sentence(trouble)) } } }
         }
         @if let Some(down) = trunks.filter(|down| !down.names.is_empty()) {
             div class="alert" { p { "Not reachable: " (down.names.join(", ")) "." } }
         }
-        @if total > 0 {
-            (worst::over_time(&hours, from, days * 24))
-            (table("Audio from the caller", "media_verdict", from, &worst::sums(&hours, "caller"), total))
-            (table("Audio from the called party", "media_verdict_b", from, &worst::sums(&hours, "callee"), total))
-            @for part in worst.iter().flatten() { (part) }
+    }
+}
+
+/// What is worse than the rest, by kind; the kinds of which none is in one sentence.
+fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup {
+    let compared = || worst.iter().filter_map(|(compared, found)| Some((compared.kind, found.as_ref()?)));
+    let none: Vec<&str> = compared().filter(|(_, found)| found.is_none()).map(|(kind, _)| kind).collect();
+    html! {
+        @if compared().next().is_some() { h2 { "Worse than the rest" } }
+        @for part in compared().filter_map(|(_, found)| found.as_ref()) { (part) }
+        @if !none.is_empty() {
+            p class="soft" {
+                (sentence(&none.join(", "))) " None has a share of bad legs that is significantly above that of the others." }
         }
+    }
+}
+
+/// What the engine reports of itself, in `/readyz`.
+#[derive(Default)]
+struct EngineState {
+    /// Whether this process has an engine.
+    is_known: bool,
+    /// What keeps it from working, or what it works around.
+    troubles: Vec<String>,
+}
+
+async fn engine(visitor: &Visitor) -> Result<EngineState, Failure> {
+    Ok(match visitor.client.readiness().await {
+        Ok(ready) => {
+            let degraded = ready["degraded"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            EngineState { is_known: true, troubles: degraded.map(str::to_owned).collect() }
+        }
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => EngineState::default(),
+        Err(failure) => EngineState { is_known: true, troubles: vec![failure.message] },
     })
 }
 
@@ -109,12 +173,12 @@ async fn live_rooms(visitor: &Visitor) -> Result<Value, Failure> {
     }
 }
 
-/// What is worse than the rest; `None` for users who may not see such groups.
+/// What is worse than the rest, if anything is; `None` for users who may not see such groups.
 async fn worst_of(
     visitor: &Visitor,
     compared: &Compared,
     from: Timestamp,
-) -> Result<Option<Markup>, Failure> {
+) -> Result<Option<Option<Markup>>, Failure> {
     match visitor.me.may(compared.permission) {
         true => worst::table(&visitor.client, compared, from).await.map(Some),
         false => Ok(None),
@@ -153,7 +217,7 @@ fn tile(label: &str, value: &Value, link: &str) -> Markup {
 
 fn table(title: &str, filter: &str, from: Timestamp, found: &[(&str, i64)], total: i64) -> Markup {
     html! {
-        @if !found.is_empty() {
+        @if !found.is_empty() { section {
             h2 { (title) }
             div class="scroll" { table class="figures" {
                 (columns(&["Verdict", "#Calls", "#Share", ""]))
@@ -169,7 +233,7 @@ fn table(title: &str, filter: &str, from: Timestamp, found: &[(&str, i64)], tota
                     }
                 } }
             } }
-        }
+        } }
     }
 }
 
@@ -177,37 +241,25 @@ fn per_mille(count: i64, total: i64) -> i64 {
     (count * 1_000 / total.max(1)).clamp(1, 1_000)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a page of the last day begins a day before it is asked for")]
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
-}
-
 /// What is compared.
 const COMPARED: [Compared; 4] = [
     Compared {
-        title: "Trunks worse than the rest",
+        kind: "trunks",
         permission: "trunks:write",
         list: Some("trunks"),
         by: "trunk",
         filter: "trunk_id",
     },
     Compared {
-        title: "Phones worse than the rest",
+        kind: "phones",
         permission: "directory:read",
         list: Some("extensions"),
         by: "extension",
         filter: "extension_id",
     },
+    Compared { kind: "networks", permission: "directory:read", list: None, by: "network", filter: "network" },
     Compared {
-        title: "Networks worse than the rest",
-        permission: "directory:read",
-        list: None,
-        by: "network",
-        filter: "network",
-    },
-    Compared {
-        title: "Devices worse than the rest",
+        kind: "devices",
         permission: "directory:read",
         list: None,
         by: "user_agent",
@@ -230,6 +282,23 @@ mod tests {
         assert!(is_down(&address("unreachable")));
         assert!(!is_down(&address("unknown")) && !is_down(&address("reachable")) && !is_down(&Value::Null));
         assert!(is_down(&json!({"addresses": [], "registration": {"state": "failed"}})));
+    }
+
+    #[test]
+    fn kinds_without_a_difference_are_one_sentence() {
+        let [trunks, phones, networks, devices] = &COMPARED;
+        let table = html! { table { caption { "Phones" } } };
+        let shown = worse_than_the_rest(&[
+            (trunks, None),
+            (phones, Some(Some(table))),
+            (networks, Some(None)),
+            (devices, Some(None)),
+        ])
+        .into_string();
+        assert!(shown.contains("<caption>Phones</caption>"), "{shown}");
+        assert!(shown.contains(">Networks, devices. None has a share"), "{shown}");
+        assert!(!shown.to_lowercase().contains("trunks"), "the user may not see them: {shown}");
+        assert_eq!(worse_than_the_rest(&[(trunks, None)]).into_string(), "");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::assets;
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
@@ -45,6 +46,7 @@ fn after(visitor: &Visitor, done: Result<Value, Failure>) -> Response {
 }
 
 async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
+    let since = now();
     let calls = visitor.client.get(&format!("/calls?limit={LISTED_MAX}")).await?;
     let shows_rooms = visitor.me.may("conferences:read");
     let rooms = if shows_rooms {
@@ -55,7 +57,7 @@ async fn content(visitor: &Visitor) -> Result<Markup, Failure> {
     let events = if shows_rooms { "call.*,conference.updated" } else { "call.*" };
     Ok(html! {
         script type="module" src=(assets::address("live.mjs")) {}
-        div id="live-calls" data-live=(events) data-kinds=(KINDS) { (calls_part(visitor, &calls)) }
+        div id="live-calls" data-live=(events) data-since=(since) data-kinds=(KINDS) { (calls_part(visitor, &calls)) }
         @if shows_rooms { div id="live-rooms" data-live=(events) { (rooms_part(&rooms)) } }
     })
 }
@@ -64,7 +66,7 @@ fn calls_part(visitor: &Visitor, calls: &Value) -> Markup {
     html! {
         h1 { "Live calls " small { (figure(&calls["total"])) } }
         @if items(calls).is_empty() { p class="empty" { "No call is up." } } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Live calls" { table class="stack" {
                 (columns(&["Started", "Direction", "From", "To", "State", "Parties and their audio", ""]))
                 tbody { @for call in items(calls) { (call_row(visitor, call)) } }
             } }

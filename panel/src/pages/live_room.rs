@@ -5,8 +5,10 @@ use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use sidetone_model::time::Timestamp;
 
 use crate::assets;
+use crate::clock::now;
 use crate::failure::Failure;
 use crate::form::segment;
 use crate::layout::Section;
@@ -16,8 +18,9 @@ use crate::visitor::{Change, Visitor, see};
 
 /// The page of a live room.
 pub(crate) async fn page(visitor: Visitor, Path(room): Path<String>) -> Response {
+    let since = now();
     let body = visitor.client.get(&format!("/conferences/{}", segment(&room))).await;
-    visitor.page(Section::Live, "Live room", body.map(|room| content(&visitor, &room)))
+    visitor.page(Section::Live, "Live room", body.map(|room| content(&visitor, &room, since)))
 }
 
 /// Changes the room.
@@ -78,18 +81,18 @@ fn after(visitor: &Visitor, done: Result<Value, Failure>, next: &str) -> Respons
     }
 }
 
-fn content(visitor: &Visitor, room: &Value) -> Markup {
+fn content(visitor: &Visitor, room: &Value, since: Timestamp) -> Markup {
     let members = room["members"].as_array().map_or(&[][..], Vec::as_slice);
     let may_control = flag(room, "can_control");
     let path = format!("/live/rooms/{}", segment(text(room, "room")));
     html! {
         script type="module" src=(assets::address("live.mjs")) {}
         p class="crumbs" { a href="/live" { "Live" } }
-        div id="live-room" data-live="conference.updated" data-kinds=(KINDS) {
+        div id="live-room" data-live="conference.updated" data-since=(since) data-kinds=(KINDS) {
             h1 { (or_dash(text(room, "room_name"))) " " small { "since " (time(&room["started_at"])) } }
             p { (states(room)) }
             @if may_control { (room_controls(visitor, room, &path)) }
-            div class="scroll" tabindex="0" role="region" aria-label="Members" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Members" { table class="stack" {
                 (columns(&["Member", "Role", "Joined", "State", ""]))
                 tbody { @for member in members { (member_row(visitor, member, may_control, &path)) } }
             } }
@@ -110,7 +113,7 @@ fn room_controls(visitor: &Visitor, room: &Value, path: &str) -> Markup {
         div class="controls" {
             @for (what, label) in buttons { (button(visitor, &format!("{path}/{what}"), label, "plain")) }
             // Calls that were merged have no stored room, and no party can be called into them.
-            @if !text(room, "room_id").is_empty() && !visitor.me.is_of_team { (dial_form(visitor, path)) }
+            @if !text(room, "room_id").is_empty() { (dial_form(visitor, path)) }
             details class="ask" { summary { "End the room" }
                 (button(visitor, &format!("{path}/end"), "End it now", "danger")) }
         }

@@ -28,7 +28,7 @@ fn phones(found: &Value) -> Markup {
     html! {
         h1 { "Registered phones " small { (figure(&found["total"])) } }
         @if items(found).is_empty() { p class="empty" { "No phone is registered." } } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Registered phones" { table class="rows" {
+            div class="scroll" tabindex="0" role="region" aria-label="Registered phones" { table class="rows stack" {
                 (columns(&PHONE_COLUMNS))
                 tbody { @for phone in items(found) { tr data-row {
                     td { a href={ "/calls?extension_id=" (segment(text(phone, "extension_id"))) } {

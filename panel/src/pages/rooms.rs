@@ -15,7 +15,7 @@ use crate::visitor::Visitor;
 /// The rooms.
 pub(crate) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Response {
     let found = visitor.client.list("/conference-rooms", ROOMS_MAX, query.as_deref()).await;
-    visitor.page(Section::Rooms, "Rooms", found.map(|found| rooms(&found)))
+    visitor.page(Section::Rooms, "Rooms", found.map(|found| rooms(&found, visitor.me.is_of_team)))
 }
 
 /// A room with its sessions.
@@ -34,10 +34,14 @@ pub(crate) async fn recording(
     visitor.file(Some(Section::Rooms), &path, &headers).await
 }
 
-fn rooms(found: &Value) -> Markup {
+fn rooms(found: &Value, is_of_team: bool) -> Markup {
     html! {
         h1 { "Rooms " small { (figure(&found["total"])) } }
-        @if items(found).is_empty() { p class="empty" { "There is no room." } } @else {
+        @if is_of_team {
+            p class="empty" {
+                "Rooms belong to the organisation. Those in which somebody of your team sits are on "
+                a href="/live" { "Live" } "." }
+        } @else if items(found).is_empty() { p class="empty" { "There is no room." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Rooms" { table {
                 (columns(&["Room", "Number", "#Members now", "PIN", "Recorded"]))
                 tbody { @for room in items(found) { tr data-row {

@@ -74,8 +74,43 @@ const LISTS: [List; 13] = [
 
 /// The lists that the visitor may read.
 pub(crate) async fn overview(visitor: Visitor) -> Response {
-    let body = html! { h1 { "Settings" } (tabs(&visitor.me, "")) p class="soft" { "Choose a list." } };
+    let body = html! {
+        h1 { "Settings" }
+        (tabs(&visitor.me, ""))
+        div class="tiles" {
+            @for (path, title, permission) in lists() {
+                @if visitor.me.may(permission) { div class="card" {
+                    a href={ "/settings/" (path) } { (title) } p class="soft" { (about(path)) } } }
+            }
+        }
+    };
     visitor.page(Section::Settings, "Settings", Ok(body))
+}
+
+/// The address, title and permission of every list.
+fn lists() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    LISTS.iter().map(|(path, title, permission, _)| (*path, *title, *permission)).chain([PROMPTS])
+}
+
+/// What a list is for, in a few words.
+fn about(path: &str) -> &'static str {
+    match path {
+        "agents" => "Who takes calls, on which extension",
+        "ai-prices" => "What virtual agents cost by token",
+        "api-keys" => "What programs may do, and from where",
+        "conference-rooms" => "Numbers, PINs and recording of rooms",
+        "cost-rates" => "What carriers charge by the minute",
+        "extensions" => "Phones, their names, forwarding and passwords",
+        "fx-rates" => "From the currencies of carriers to those of customers",
+        "numbers" => "Where calls from outside go",
+        "organisations" => "SIP domain, currency, credit, how long recordings are kept",
+        "prompts" => "What callers hear, as WAV files",
+        "sell-rates" => "What calls cost by the minute",
+        "teams" => "Who sees whose calls",
+        "users" => "Who logs in, and their roles",
+        "webhooks" => "Where events are sent, and what came of it",
+        _ => "",
+    }
 }
 
 /// One list.
@@ -96,11 +131,9 @@ pub(crate) async fn list(visitor: Visitor, Path(name): Path<String>, RawQuery(qu
 
 /// The lists that the visitor may read, as links; `here` is the one that is shown.
 pub(crate) fn tabs(me: &Me, here: &str) -> Markup {
-    let lists = LISTS.iter().map(|(path, title, permission, _)| (*path, *title, *permission));
-    let lists = lists.chain([PROMPTS]);
     html! {
         nav class="controls" aria-label="Lists" {
-            @for (path, title, permission) in lists {
+            @for (path, title, permission) in lists() {
                 @if me.may(permission) {
                     a href={ "/settings/" (path) } aria-current=[(here == path).then_some("page")] { (title) }
                 }
@@ -159,3 +192,15 @@ fn cell(field: &str, value: &Value) -> Markup {
 const PROMPTS: (&str, &str, &str) = ("prompts", "Prompts", "conferences:write");
 /// Entries on a page.
 const LISTED_MAX: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_says_what_it_is_for() {
+        for (path, ..) in lists() {
+            assert_ne!(about(path), "", "{path}");
+        }
+    }
+}

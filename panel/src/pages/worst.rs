@@ -46,9 +46,9 @@ pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
     }
 }
 
-/// A kind of group that is compared: its title, and its names in the API.
+/// A kind of group that is compared: its name in the plural, and its names in the API.
 pub(crate) struct Compared {
-    pub(crate) title: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) permission: &'static str,
     /// The list with the groups' names; `None` when the value of a group is its name.
     pub(crate) list: Option<&'static str>,
@@ -90,27 +90,28 @@ async fn named(client: &Client, compared: &Compared, counts: &Value) -> Result<V
     Ok(found)
 }
 
-/// The table of the groups that are worse than the rest; a sentence when none is.
+/// The table of the groups that are worse than the rest; `None` when none is.
 ///
 /// # Errors
 /// What the API answers.
-pub(crate) async fn table(client: &Client, compared: &Compared, from: Timestamp) -> Result<Markup, Failure> {
-    let Compared { title, by, .. } = compared;
+pub(crate) async fn table(
+    client: &Client,
+    compared: &Compared,
+    from: Timestamp,
+) -> Result<Option<Markup>, Failure> {
+    let Compared { kind, by, .. } = compared;
     let counts = client.get(&format!("/cdrs/verdicts?by={by}&from={from}&max_groups={LISTED_MAX}")).await?;
     let found = named(client, compared, &counts).await?;
-    Ok(html! {
-        h2 { (title) }
-        @if found.is_empty() {
-            p class="soft" {
-                "None has a share of bad legs that is significantly above that of the others."
-            }
-        } @else {
+    let shown = || {
+        html! {
             div class="scroll" { table class="figures" {
+                caption { (kind) }
                 (columns(&["Name", "#Bad legs", "#Judged", "#Share", "#The others", ""]))
                 tbody { @for worse in &found { (row(worse, from)) } }
             } }
         }
-    })
+    };
+    Ok((!found.is_empty()).then(shown))
 }
 
 fn row(worse: &Worse, from: Timestamp) -> Markup {

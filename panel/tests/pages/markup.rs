@@ -33,7 +33,7 @@ pub(crate) fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
 }
 
 /// Tags that pages consist of.
-const TAGS: &str = "!DOCTYPE a audio b body br button code dd details div dl dt em figcaption figure form h1 h2 h3 head \
+const TAGS: &str = "!DOCTYPE a audio b body br button caption code dd details div dl dt em figcaption figure form h1 h2 h3 head \
                     header html i input kbd label legend fieldset li link main meta meter nav ol option p path \
                     pre rect script section select small span summary svg table tbody td text \
                     textarea th thead time title tr ul";

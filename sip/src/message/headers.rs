@@ -221,6 +221,20 @@ impl Headers {
         self.lines.retain(|line| !line.is(raw, own, name));
     }
 
+    /// Removes the first element of the list of this name, over its lines: the top Via, the top Route.
+    pub(crate) fn pop_first(&mut self, name: Name<'_>) -> Result<(), InvalidValue> {
+        let Some(at) = self.place_of(name) else { return Ok(()) };
+        let mut elements = List::new(self.header(name).ok_or(InvalidValue::Control)?);
+        elements.next();
+        match elements.rest().map(str::to_owned) {
+            Some(rest) => self.set_first(name, rest),
+            None => {
+                self.lines.remove(at);
+                Ok(())
+            }
+        }
+    }
+
     /// Appends every line of this name of another message, bytes unchanged.
     pub fn copy_from<'a>(&mut self, other: &Self, name: impl Into<Name<'a>>) {
         let name = name.into();

@@ -160,6 +160,11 @@ impl<'a> List<'a> {
         let text = text.trim_matches([' ', '\t']);
         Self { rest: (!text.is_empty()).then_some(text) }
     }
+
+    /// What follows the elements that were taken.
+    pub(crate) fn rest(&self) -> Option<&'a str> {
+        self.rest
+    }
 }
 
 impl<'a> Iterator for List<'a> {

@@ -42,6 +42,8 @@ pub struct Binding {
     pub expires_at: Instant,
     /// What its probes have shown.
     pub reachability: Reachability,
+    /// The flow of its phone at the other node where it registered; `flow` then leads to that node.
+    pub device_flow: Option<Flow>,
     /// When its next probe is due; `None` also while one waits to be sent.
     pub(super) probe_at: Option<Instant>,
 }
@@ -52,6 +54,16 @@ impl Binding {
         let mut target = self.contact.clone();
         target.clear_headers();
         target
+    }
+
+    /// Whether its phone is registered at another node.
+    pub fn is_elsewhere(&self) -> bool {
+        self.device_flow.is_some()
+    }
+
+    /// The flow on which its phone registered, here or at another node.
+    pub fn seen_at(&self) -> Flow {
+        self.device_flow.unwrap_or(self.flow)
     }
 
     /// Remaining time until it expires.
@@ -72,7 +84,11 @@ impl Binding {
         let wants_tcp =
             self.contact.param("transport").is_some_and(|wanted| wanted.eq_ignore_ascii_case("tcp"));
         let seen = self.flow.remote.ip();
-        if self.flow.protocol.is_reliable() || !wants_tcp || device_ip(&self.contact) != Some(seen) {
+        if self.is_elsewhere()
+            || self.flow.protocol.is_reliable()
+            || !wants_tcp
+            || device_ip(&self.contact) != Some(seen)
+        {
             return self.flow;
         }
         let port = self.contact.port().unwrap_or(Protocol::Tcp.default_port());

@@ -133,6 +133,7 @@ mod tests {
             refreshed_at: now,
             expires_at: now + Duration::from_secs(60),
             reachability: Reachability::default(),
+            device_flow: None,
             probe_at: None,
         }
     }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use crate::flow::{Flow, source_of};
 use crate::message::{NameAddr, Uri};
 use crate::registrar::binding::{needs_keep_alive, seconds_up};
+use crate::registrar::elsewhere::Elsewhere;
 use crate::registrar::lost::Lost;
-use crate::registrar::pace::Pace;
+use crate::registrar::pace::{Pace, first_wait};
 use crate::registrar::saved::SavedBinding;
 use crate::registrar::{
-    Binding, BindingId, BindingState, ContactUpdate, Contacts, ProbeResult, Reachability, RegisterError,
-    Registration,
+    Binding, BindingElsewhere, BindingId, BindingState, ContactUpdate, Contacts, ProbeResult, Reachability,
+    RegisterError, Registration,
 };
 
 /// Limits of a registrar.
@@ -179,6 +180,7 @@ pub struct Registrar {
     wakes: BTreeMap<(Instant, BindingId), Arc<str>>,
     pace: Pace,
     lost: Lost,
+    elsewhere: Elsewhere,
     next_id: u64,
     outputs: VecDeque<Output>,
 }
@@ -192,6 +194,7 @@ impl Registrar {
             aors: HashMap::new(),
             wakes: BTreeMap::new(),
             lost: Lost::default(),
+            elsewhere: Elsewhere::default(),
             next_id: 0,
             outputs: VecDeque::new(),
         }
@@ -308,11 +311,37 @@ impl Registrar {
     }
 
     /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Those
-    /// of phones that do not answer are left out.
+    /// of phones that do not answer are left out, and those at other nodes are among them.
     pub fn lookup(&self, aor: &str, now: Instant) -> Vec<Binding> {
-        // They are stored in this order.
+        let here = self.bindings_of(aor);
         let is_there = |b: &&Binding| b.expires_at > now && b.reachability.is_callable();
-        self.bindings_of(aor).iter().filter(is_there).cloned().collect()
+        let mut found: Vec<Binding> = here.iter().filter(is_there).cloned().collect();
+        // Those here are stored in this order.
+        let here_len = found.len();
+        found.extend(self.elsewhere.beside(aor, now, here).cloned());
+        if found.len() > here_len {
+            sort(&mut found);
+        }
+        found
+    }
+
+    /// Replaces the bindings that an address of record has at other nodes; returns those that are gone.
+    pub fn replace_elsewhere(&mut self, aor: &str, bindings: Vec<BindingElsewhere>) -> Vec<BindingId> {
+        self.elsewhere.replace(aor, bindings, &mut self.next_id)
+    }
+
+    /// Removes the bindings to these contacts, because their devices have registered at another node.
+    pub fn displace(&mut self, aor: &str, contacts: &[Uri]) {
+        let Some((key, mut bindings)) = self.aors.remove_entry(aor) else { return };
+        let is_displaced = |b: &Binding| contacts.iter().any(|contact| b.contact.is_equivalent(contact));
+        bindings
+            .iter()
+            .filter(|b| is_displaced(b))
+            .for_each(|b| drop(self.wakes.remove(&(b.wakes_at(), b.id))));
+        self.remove(&key, &mut bindings, RemovalReason::Displaced, is_displaced);
+        if !bindings.is_empty() {
+            self.aors.insert(key, bindings);
+        }
     }
 
     /// Every binding of an address of record, also of phones that do not answer.
@@ -328,7 +357,8 @@ impl Registrar {
     /// A connection that the device at `contact`, reached by `flow`, has also registered; for requests that
     /// are too long for a datagram.
     pub fn connection_of(&self, aor: &str, now: Instant, contact: &Uri, flow: &Flow) -> Option<Flow> {
-        let bindings = self.lookup(aor, now);
+        let mut bindings = self.lookup(aor, now);
+        bindings.retain(|binding| !binding.is_elsewhere());
         let instance = bindings
             .iter()
             .find(|binding| binding.flow == *flow && binding.contact.is_equivalent(contact))
@@ -525,6 +555,7 @@ impl Registrar {
             refreshed_at: common.now,
             expires_at: common.now + life,
             reachability,
+            device_flow: None,
             probe_at: interval.map(|interval| common.now + first_wait(id, interval)),
         }
     }
@@ -662,17 +693,6 @@ fn probe_interval(config: &RegistrarConfig, contact: &Uri, flow: &Flow) -> Optio
     [keep_alive, config.qualify].into_iter().flatten().min()
 }
 
-/// The time to the first probe of a registration: in the second half of the interval, at a place that depends on the
-/// binding, so that phones that register at once are not probed at once.
-fn first_wait(id: BindingId, interval: Duration) -> Duration {
-    let place = u32::try_from(id.0.wrapping_mul(GOLDEN) >> (64 - PLACES_BITS)).unwrap_or_default();
-    interval - interval / 2 * place / (1 << PLACES_BITS)
-}
-
-/// 2⁶⁴ divided by the golden ratio: its multiples are spread evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The number of places is two to the power of this.
-const PLACES_BITS: u32 = 16;
 /// Due bindings processed by one [`Input::Timeout`], so that a long pause does not cause many outputs at
 /// once.
 const WAKES_AT_ONCE: usize = 1_024;

@@ -7,6 +7,7 @@
 //! Not here: whether the sender may register this address; the switch authenticates first.
 
 mod binding;
+mod elsewhere;
 mod gruu;
 mod lost;
 mod machine;
@@ -16,6 +17,7 @@ mod request;
 mod saved;
 
 pub use binding::{Binding, BindingId};
+pub use elsewhere::BindingElsewhere;
 pub use gruu::{Device, GruuKey};
 pub use machine::{Input, Output, Registrar, RegistrarConfig, RemovalReason};
 pub use reachability::{BindingState, ProbeResult, Reachability};

@@ -63,3 +63,15 @@ impl Pace {
 
 /// Groups of probes in a second.
 const BURSTS_PER_SECOND: u32 = 100;
+
+/// The time to the first probe of a registration: in the second half of the interval, at a place that depends on the
+/// binding, so that phones that register at once are not probed at once.
+pub(super) fn first_wait(id: BindingId, interval: Duration) -> Duration {
+    let place = u32::try_from(id.0.wrapping_mul(GOLDEN) >> (64 - PLACES_BITS)).unwrap_or_default();
+    interval - interval / 2 * place / (1 << PLACES_BITS)
+}
+
+/// 2⁶⁴ divided by the golden ratio: its multiples are spread evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The number of places is two to the power of this.
+const PLACES_BITS: u32 = 16;

@@ -41,6 +41,7 @@ impl SavedBinding {
             refreshed_at: self.refreshed_at,
             expires_at: self.expires_at,
             reachability: Reachability::default(),
+            device_flow: None,
             probe_at,
         }
     }

@@ -99,6 +99,12 @@ impl Directory {
         self.lines.get(&organisation)?.get(number).and_then(|at| self.snapshot.extensions.get(*at))
     }
 
+    /// Returns the extension with this address of record.
+    pub fn line_of(&self, aor: &str) -> Option<&Extension> {
+        let (number, domain) = aor.rsplit_once('@')?;
+        self.line(self.organisation_of_domain(domain)?.id, number)
+    }
+
     /// Returns the extensions of an organisation.
     pub fn lines_of(&self, organisation: OrganisationId) -> impl Iterator<Item = &Extension> {
         let lines = self.lines.get(&organisation).into_iter().flat_map(HashMap::values);

@@ -29,7 +29,9 @@ pub(in super::super) fn mailboxes_changed(now: Now, after: &Directory, shared: &
         }
         if let Some(aor) = after.aor(line) {
             let bindings = shared.registrar.lookup(&aor, now.instant);
-            bindings.iter().for_each(|binding| notify_phone(now, (line, &aor), binding, &mut shared.ua));
+            // The node of a phone notifies it: it follows the same directory.
+            let here = bindings.iter().filter(|binding| !binding.is_elsewhere());
+            here.for_each(|binding| notify_phone(now, (line, &aor), binding, &mut shared.ua));
         }
     }
 }

@@ -45,6 +45,7 @@ mod requested;
 mod room_chaos;
 mod room_texts;
 mod rooms_soak;
+mod shared_bindings;
 mod srtp;
 mod star_codes;
 mod star_pickup;

@@ -5,4 +5,5 @@ mod calls;
 mod membership;
 mod nats;
 mod operation;
+mod phones;
 mod site;

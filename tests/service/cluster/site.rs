@@ -66,10 +66,11 @@ impl Cluster {
 
     pub fn config(&self, name: &str, host: u8, data: &TempDir) -> String {
         format!(
-            "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\"]\n\
+            "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
              [node]\nname = \"{name}\"\ndata_dir = \"{}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n\
-             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n",
+             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n\
+             listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n",
             self.database.url(),
             data.path().display(),
             self.nats_url,
@@ -117,6 +118,9 @@ impl Node {
         .await;
     }
 }
+
+/// The key that the nodes share.
+pub const KEY: &str = "a key that all nodes of the tests share";
 
 /// The token of the operator; every node accepts it.
 pub async fn operator(http: SocketAddr) -> String {

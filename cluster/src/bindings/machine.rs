@@ -1,0 +1,293 @@
+//! The bindings that one node shares with the others, as a machine: what it writes, reads and tells its switch.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sidetone_model::ids::NodeId;
+use sidetone_model::time::Timestamp;
+
+use crate::bindings::entry::{BindingKey, ENTRY_BYTES_MAX, Entry, SharedContact};
+
+/// Events.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The contacts that an extension has at this node now, and how many it may have at all nodes together.
+    Own(BindingKey, Vec<SharedContact>, usize),
+    /// An entry as it is in the store, with its revision; an empty value is a deletion.
+    Seen(BindingKey, u64, Vec<u8>),
+    /// The entry of a key is not in the store.
+    Absent(BindingKey),
+    /// The reader begins again from the beginning; nothing is under way any more.
+    Reopened,
+    /// Every entry that was stored when the reader began has been seen.
+    Replayed,
+    /// A write has this revision.
+    Written(BindingKey, u64),
+    /// A write was refused, because the entry has another revision: read it, and feed it.
+    Conflict(BindingKey),
+    /// A write has no result: it is made again after [`Input::Retry`].
+    Failed(BindingKey),
+    /// Try again what failed.
+    Retry,
+}
+
+/// Actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Write an entry if the stored one has this revision; 0: if there is none.
+    Write(BindingKey, Vec<u8>, u64),
+    /// Read an entry.
+    Read(BindingKey),
+    /// The contacts at other nodes have changed; those contacts of this node are displaced.
+    Changed(BindingKey, Vec<String>),
+}
+
+/// The shared bindings as one node sees them.
+#[derive(Debug)]
+pub struct SharedBindings {
+    node: NodeId,
+    entries: BTreeMap<BindingKey, State>,
+    generation: u64,
+    failed: BTreeSet<BindingKey>,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The contacts of this node, each with whether a REGISTER of it waits to be written.
+    own: Vec<(SharedContact, bool)>,
+    bindings_max: usize,
+    /// The entry as it was seen last.
+    seen: Vec<SharedContact>,
+    revision: u64,
+    /// The pass of the reader that has seen it.
+    generation: u64,
+    under_way: Option<Work>,
+}
+
+/// What is under way with the store.
+#[derive(Debug)]
+enum Work {
+    Reading,
+    Writing(Vec<SharedContact>),
+}
+
+impl SharedBindings {
+    /// Nothing is known yet; `node` is this one.
+    pub fn new(node: NodeId) -> Self {
+        SharedBindings {
+            node,
+            entries: BTreeMap::new(),
+            generation: 0,
+            failed: BTreeSet::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes an event; drain [`SharedBindings::poll_output`] afterwards. `now` is the wall clock of this node.
+    pub fn handle_input(&mut self, now: Timestamp, input: Input) {
+        match input {
+            Input::Own(key, contacts, bindings_max) => self.own(now, key, contacts, bindings_max),
+            Input::Seen(key, revision, value) => self.seen(now, key, revision, &value),
+            Input::Absent(key) => self.absent(now, key),
+            Input::Reopened => {
+                self.generation += 1;
+                // A store that has lost its memory counts from the beginning.
+                for state in self.entries.values_mut() {
+                    (state.revision, state.under_way) = (0, None);
+                }
+                self.failed.clear();
+            }
+            Input::Replayed => self.replayed(now),
+            Input::Written(key, revision) => self.written(now, key, revision),
+            Input::Conflict(key) => self.read(key),
+            Input::Failed(key) => {
+                self.failed.insert(key);
+            }
+            Input::Retry => {
+                // A write may have been carried out, so that the entry is read first.
+                for key in std::mem::take(&mut self.failed) {
+                    self.read(key);
+                }
+            }
+        }
+    }
+
+    /// The next action.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The valid contacts of an extension at other nodes.
+    pub fn elsewhere(&self, now: Timestamp, key: BindingKey) -> impl Iterator<Item = &SharedContact> {
+        let seen = self.entries.get(&key).map(|state| state.seen.as_slice()).unwrap_or_default();
+        seen.iter().filter(move |contact| contact.node != self.node && contact.expires_at > now)
+    }
+
+    /// The extensions with a contact at a node.
+    pub fn at_node(&self, node: NodeId) -> impl Iterator<Item = BindingKey> {
+        let has = move |state: &State| state.seen.iter().any(|contact| contact.node == node);
+        self.entries.iter().filter(move |(_, state)| has(state)).map(|(key, _)| *key)
+    }
+
+    /// Forgets entries without valid contacts, and returns the number of the others.
+    pub fn sweep(&mut self, now: Timestamp) -> usize {
+        self.entries.retain(|_, state| {
+            state.under_way.is_some()
+                || !state.own.is_empty()
+                || state.seen.iter().any(|contact| contact.expires_at > now)
+        });
+        self.entries.len()
+    }
+
+    fn read(&mut self, key: BindingKey) {
+        if let Some(state) = self.entries.get_mut(&key) {
+            state.under_way = Some(Work::Reading);
+            self.outputs.push_back(Output::Read(key));
+        }
+    }
+
+    fn own(&mut self, now: Timestamp, key: BindingKey, contacts: Vec<SharedContact>, bindings_max: usize) {
+        let state = self.entries.entry(key).or_default();
+        let before = std::mem::take(&mut state.own);
+        let is_new = |contact: &SharedContact| {
+            let same = before.iter().find(|(old, _)| old.contact == contact.contact);
+            same.is_none_or(|(old, waits)| *waits || old.registered_at != contact.registered_at)
+        };
+        state.own = contacts
+            .into_iter()
+            .map(|contact| {
+                let waits = is_new(&contact);
+                (contact, waits)
+            })
+            .collect();
+        state.bindings_max = bindings_max.max(1);
+        self.write(now, key);
+    }
+
+    fn seen(&mut self, now: Timestamp, key: BindingKey, revision: u64, value: &[u8]) {
+        let generation = self.generation;
+        let contacts = match value {
+            [] => Some(Vec::new()),
+            value => Entry::read(value),
+        };
+        // An entry of a later version is left alone.
+        let Some(contacts) = contacts else { return };
+        let state = self.entries.entry(key).or_default();
+        state.generation = generation;
+        if revision < state.revision {
+            return;
+        }
+        state.revision = revision;
+        for (own, waits) in &mut state.own {
+            *waits &= !contacts.contains(own);
+        }
+        let before = std::mem::replace(&mut state.seen, contacts);
+        if !others(&before, self.node).eq(others(&state.seen, self.node)) {
+            self.outputs.push_back(Output::Changed(key, Vec::new()));
+        }
+        if matches!(state.under_way, Some(Work::Reading)) {
+            state.under_way = None;
+        }
+        self.write(now, key);
+    }
+
+    fn absent(&mut self, now: Timestamp, key: BindingKey) {
+        let Some(state) = self.entries.get_mut(&key) else { return };
+        state.revision = 0;
+        state.under_way = None;
+        // What the others had is written by them; until then it is better than nothing.
+        state.seen.retain(|contact| contact.node != self.node);
+        self.write(now, key);
+    }
+
+    /// What the reader has not seen is not in the store any more.
+    fn replayed(&mut self, now: Timestamp) {
+        let gone = self.entries.iter().filter(|(_, state)| state.generation < self.generation);
+        let gone: Vec<BindingKey> = gone.map(|(key, _)| *key).collect();
+        for key in gone {
+            if let Some(state) = self.entries.get_mut(&key) {
+                state.generation = self.generation;
+            }
+            self.absent(now, key);
+        }
+    }
+
+    fn written(&mut self, now: Timestamp, key: BindingKey, revision: u64) {
+        let Some(state) = self.entries.get_mut(&key) else { return };
+        let Some(Work::Writing(written)) = state.under_way.take() else { return };
+        for (own, waits) in &mut state.own {
+            *waits &= !written.contains(own);
+        }
+        // The reader may have been faster, and may have seen what another node wrote since.
+        if revision > state.revision {
+            if !others(&state.seen, self.node).eq(others(&written, self.node)) {
+                self.outputs.push_back(Output::Changed(key, Vec::new()));
+            }
+            (state.seen, state.revision) = (written, revision);
+        }
+        self.write(now, key);
+    }
+
+    /// Writes the entry of a key, unless it is as it should be or work on it is under way.
+    fn write(&mut self, now: Timestamp, key: BindingKey) {
+        let node = self.node;
+        let Some(state) = self.entries.get_mut(&key).filter(|state| state.under_way.is_none()) else {
+            return;
+        };
+        let (contacts, displaced) = state.merged(now, node);
+        if !displaced.is_empty() {
+            state.own.retain(|(own, _)| !displaced.contains(&own.contact));
+            self.outputs.push_back(Output::Changed(key, displaced));
+        }
+        // Contacts of others that have ended alone are no reason to write.
+        let is_written = own(&contacts, node).eq(own(&state.seen, node));
+        if is_written {
+            return;
+        }
+        let entry = Entry { v: Entry::FORMAT, contacts };
+        // Its fields are numbers and texts, which JSON can always express.
+        let value = serde_json::to_vec(&entry).unwrap_or_default();
+        if value.len() <= ENTRY_BYTES_MAX {
+            state.under_way = Some(Work::Writing(entry.contacts));
+            self.outputs.push_back(Output::Write(key, value, state.revision));
+        }
+    }
+}
+
+impl State {
+    /// The entry as it should be, and the contacts of this node that have no place in it.
+    fn merged(&self, now: Timestamp, node: NodeId) -> (Vec<SharedContact>, Vec<String>) {
+        let mut displaced = Vec::new();
+        let mut contacts: Vec<(&SharedContact, bool)> =
+            others(&self.seen, node).filter(|c| c.expires_at > now).map(|contact| (contact, false)).collect();
+        for (contact, waits) in &self.own {
+            let is_twin =
+                |(other, _): &(&SharedContact, bool)| other.node != node && other.is_same_device(contact);
+            if *waits {
+                // The device registered here after what is stored.
+                contacts.retain(|other| !is_twin(other));
+            } else if contacts.iter().any(is_twin) {
+                displaced.push(contact.contact.clone());
+                continue;
+            }
+            contacts.push((contact, *waits));
+        }
+        while self.bindings_max > 0 && contacts.len() > self.bindings_max {
+            let old = contacts.iter().enumerate().filter(|(_, (_, waits))| !waits);
+            let Some((at, _)) = old.min_by_key(|(_, (contact, _))| contact.registered_at) else { break };
+            let (contact, _) = contacts.remove(at);
+            if contact.node == node {
+                displaced.push(contact.contact.clone());
+            }
+        }
+        (contacts.into_iter().map(|(contact, _)| contact.clone()).collect(), displaced)
+    }
+}
+
+fn others(contacts: &[SharedContact], node: NodeId) -> impl Iterator<Item = &SharedContact> {
+    contacts.iter().filter(move |contact| contact.node != node)
+}
+
+fn own(contacts: &[SharedContact], node: NodeId) -> impl Iterator<Item = &SharedContact> {
+    contacts.iter().filter(move |contact| contact.node == node)
+}

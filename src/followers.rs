@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
-use crate::cluster::{BindingTask, CopyWriter, LostCalls, SplitRoomWatch};
+use crate::cluster::{BindingTask, CopyWriter, LostCalls, RoomTask, SplitRoomWatch};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -68,16 +68,22 @@ pub struct ClusterTasks {
     pub peers: PeerListener,
     /// Shares the bindings of phones; `None` without `[cluster] listen`.
     pub bindings: Option<BindingTask>,
+    /// Claims rooms; `None` without `[cluster] listen`.
+    pub rooms: Option<RoomTask>,
 }
 
 impl ClusterTasks {
     fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
-        let ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings } = self;
+        let ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings, rooms } = self;
         let stop = || stopped.clone();
         let bindings = bindings.map(|bindings| {
             supervisor.keep(Task::Bindings, (bindings, stop()), |(bindings, stop)| {
                 Box::pin(bindings.run(stop.clone()))
             })
+        });
+        let rooms = rooms.map(|rooms| {
+            supervisor
+                .keep(Task::RoomOwners, (rooms, stop()), |(rooms, stop)| Box::pin(rooms.run(stop.clone())))
         });
         let tasks = [
             supervisor
@@ -93,7 +99,7 @@ impl ClusterTasks {
             }),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
         ];
-        tasks.into_iter().chain(bindings).collect()
+        tasks.into_iter().chain(bindings).chain(rooms).collect()
     }
 }
 

@@ -321,7 +321,7 @@ fn the_message_names_every_wrong_field_in_the_order_of_the_request() {
         ("offset=x&limit=x", "offset: must be a whole number, 0 or more; limit: must be between 1 and 500"),
         ("limit=1&limit=2", "limit: is given more than once"),
         ("direction=Inbound", "direction: must be one of inbound, outbound, internal"),
-        ("transport=", "transport: must be one of sip, whatsapp"),
+        ("transport=", "transport: must be one of node, sip, whatsapp"),
         ("transcoded=1", "transcoded: must be true or false"),
         ("min_billsec=-1", "min_billsec: must be a whole number, 0 or more"),
         ("order=down", "order: must be asc or desc"),

@@ -31,6 +31,8 @@ pub struct Facts {
     pub trunk: Option<TrunkId>,
     /// The direction.
     pub direction: Direction,
+    /// Its transport.
+    pub transport: Transport,
     /// The node that carries it.
     pub node: NodeId,
     /// Wall clock time when the INVITE arrived.
@@ -105,7 +107,7 @@ pub fn build(facts: &Facts, outcome: Outcome) -> Cdr {
         extension_id: facts.extension,
         trunk_id: facts.trunk,
         direction: facts.direction,
-        transport: Transport::Sip,
+        transport: facts.transport,
         started_at: facts.started_at,
         answered_at: at(outcome.answered_after_us),
         ended_at: at(outcome.ended_after_us),
@@ -163,6 +165,7 @@ mod tests {
             called: None,
             trunk: None,
             direction: Direction::Internal,
+            transport: Transport::Sip,
             node: NodeId(Uuid::from_u128(3)),
             started_at: Timestamp::from_micros(1_000_000),
             caller_number: Some("1001".into()),

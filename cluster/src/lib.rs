@@ -5,6 +5,7 @@
 
 pub mod bindings;
 pub mod copies;
+pub mod leases;
 pub mod membership;
 #[cfg(feature = "nats")]
 pub mod nats;

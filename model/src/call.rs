@@ -47,6 +47,9 @@ words! {
 words! {
     /// The transport of the call.
     Transport {
+        /// SIP between two nodes: a caller who is joined to a room at another node. The node of the caller has the
+        /// record of the call itself.
+        Node = "node",
         /// SIP.
         Sip = "sip",
         /// WhatsApp calling.

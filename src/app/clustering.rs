@@ -15,7 +15,7 @@ use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
     BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, FigureSource,
-    Joining, LostCalls, SplitRoomWatch, ThisNode, answering, identity, start_member,
+    Joining, LostCalls, RoomTask, SplitRoomWatch, ThisNode, answering, identity, start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -39,6 +39,7 @@ struct MemberTasks {
     lost_calls: LostCalls,
     split_rooms: SplitRoomWatch,
     bindings: Option<BindingTask>,
+    rooms: Option<RoomTask>,
 }
 
 impl ClusterPart {
@@ -63,17 +64,29 @@ impl ClusterPart {
         let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
         let peers = ClusterPeers(handle.clone());
         let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
+        let rooms = edge
+            .as_ref()
+            .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener));
+        let (rooms, room_counters) = rooms.unzip();
         let bindings = edge.map(|NodeEdge { edge, listener, address }| {
             BindingTask::new(handle.clone(), switch.clone(), node, (edge, listener, address))
         });
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
-        let counters = ClusterCounters { copies, lost, split, bindings: binding_counters };
+        let counters =
+            ClusterCounters { copies, lost, split, bindings: binding_counters, rooms: room_counters };
         ClusterPart {
             nodes: Arc::new(ClusterNodes(handle.clone())),
             peers: Some(Arc::new(peers)),
             member: Some(ClusterMember { handle, counters }),
-            tasks: Some(MemberTasks { member: task, copies: writer, lost_calls, split_rooms, bindings }),
+            tasks: Some(MemberTasks {
+                member: task,
+                copies: writer,
+                lost_calls,
+                split_rooms,
+                bindings,
+                rooms,
+            }),
         }
     }
 
@@ -84,10 +97,10 @@ impl ClusterPart {
         state: &ApiState,
         drain: &Arc<Notify>,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, bindings } = self.tasks?;
+        let MemberTasks { member, copies, lost_calls, split_rooms, bindings, rooms } = self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
         let connection = self.member?.handle.connection().clone();
         let (peers, _) = PeerListener::new(connection, node, answering);
-        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings })
+        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings, rooms })
     }
 }

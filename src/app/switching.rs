@@ -12,6 +12,7 @@ use sidetone_model::ids::NodeId;
 use sidetone_model::trunk_address::{TrunkAddress, TrunkTransport};
 use sidetone_sip::auth::Authenticator;
 use sidetone_sip::dialog::SessionTimerConfig;
+use sidetone_sip::edge::NodePass;
 use sidetone_sip::flow::{Flow, ListenerId, Protocol};
 use sidetone_sip::message::Host;
 use sidetone_sip::transaction::{HostPort, LayerConfig, Local};
@@ -21,6 +22,7 @@ use sidetone_switch::carriers::AddressPolicy;
 use sidetone_switch::conference::RoomsConfig;
 use sidetone_switch::io::{Limits, Reach, Unreachable};
 use sidetone_switch::machine::{Switch, SwitchConfig};
+use sidetone_switch::node_entry::NodeEntries;
 use sidetone_switch::routing::Directory;
 use tokio::sync::Notify;
 
@@ -133,9 +135,16 @@ pub(super) fn switch(
         rooms: RoomsConfig::default(),
         media_workers,
         admission: config.sip.admission,
+        nodes: node_entries(config),
         epoch: instant(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))
+}
+
+/// What calls of other nodes need; `None` without `[cluster] listen`.
+fn node_entries(config: &Config) -> Option<NodeEntries> {
+    let key = &config.cluster.as_ref()?.edge.as_ref()?.key;
+    Some(NodeEntries { pass: NodePass::new(key.as_bytes()), internal: config.internal_listener()? })
 }
 
 /// The timeouts of calls.

@@ -74,6 +74,8 @@ struct Work {
     bucket: Option<BindingBucket>,
     opening: Option<BoxFuture<'static, Result<BindingBucket, String>>>,
     operations: FuturesUnordered<BoxFuture<'static, Input>>,
+    /// Operations in a row without a result.
+    failures: u32,
 }
 
 impl BindingTask {
@@ -206,6 +208,11 @@ impl BindingTask {
         };
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+        work.failures = if matches!(result, Input::Failed(_)) { work.failures + 1 } else { 0 };
+        if work.failures >= FAILURES_MAX {
+            // The servers may have lost the bucket with their memory: it is opened again.
+            (work.bucket, work.failures) = (None, 0);
         }
         self.feed(work, result);
     }
@@ -357,5 +364,7 @@ const TICK_EVERY: Duration = Duration::from_millis(50);
 const RETRY_TICKS: u32 = 20;
 /// Entries without phones are forgotten twice a minute.
 const SWEEP_TICKS: u32 = 600;
+/// Failures in a row after which the bucket is opened again.
+const FAILURES_MAX: u32 = 3;
 /// Extensions of one question to the switch: each is short work for the task that serves SIP.
 const AT_ONCE: usize = 200;

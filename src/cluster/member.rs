@@ -18,6 +18,7 @@ use super::bindings::BindingCounters;
 use super::call_copies::CopyCounters;
 use super::figures::FigureSource;
 use super::lost_calls::LostCallCounters;
+use super::rooms::RoomCounters;
 use super::split_rooms::SplitRooms;
 use crate::cdr::copies::{CallCopies, CallCopy};
 use crate::clock::{instant, wall_clock};
@@ -67,6 +68,8 @@ pub struct ClusterCounters {
     pub split: SplitRooms,
     /// The shared bindings, and the switch whose edge is counted; `None` without `[cluster] listen`.
     pub bindings: Option<(Arc<BindingCounters>, Handle)>,
+    /// The owners of rooms; `None` without `[cluster] listen`.
+    pub rooms: Option<Arc<RoomCounters>>,
 }
 
 impl Joining {
@@ -218,6 +221,7 @@ impl ClusterMember {
         families.extend(self.counters.copies.families());
         families.push(self.counters.lost.family());
         families.push(self.counters.split.family());
+        families.extend(self.counters.rooms.iter().flat_map(|rooms| rooms.families()));
         if let Some((bindings, switch)) = &self.counters.bindings {
             families.extend(bindings.families());
             let family = Family::counter(

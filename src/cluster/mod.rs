@@ -9,6 +9,7 @@ mod lost_calls;
 mod member;
 mod nodes;
 mod peers;
+mod rooms;
 mod split_rooms;
 
 pub use bindings::{BindingCounters, BindingTask};
@@ -19,4 +20,5 @@ pub(crate) use member::identity;
 pub use member::{ClusterCounters, ClusterMember, ClusterStart, Joining, start_member};
 pub use nodes::{ClusterNodes, ThisNode};
 pub use peers::{ClusterPeers, answering, ask_to_drain};
+pub use rooms::{RoomCounters, RoomTask};
 pub use split_rooms::{SplitRoomWatch, SplitRooms};

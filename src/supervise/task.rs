@@ -62,6 +62,8 @@ pub enum Task {
     Relay,
     /// Deletes old recordings.
     Retention,
+    /// Claims the rooms that are live at this node, and follows who owns the others.
+    RoomOwners,
     /// Stores sessions and events of rooms.
     ConferenceHistory,
     /// Closes the sessions of crashed nodes.
@@ -143,7 +145,7 @@ impl Task {
     }
 
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 44] = [
+    pub const ALL: [Task; 45] = [
         Task::Bindings,
         Task::CallCallbacks,
         Task::CallCopies,
@@ -173,6 +175,7 @@ impl Task {
         Task::Registrations,
         Task::Relay,
         Task::Retention,
+        Task::RoomOwners,
         Task::ConferenceHistory,
         Task::RoomSweep,
         Task::Signalling,
@@ -221,6 +224,7 @@ impl Task {
             Task::Recordings => "recordings",
             Task::Registrations => "registrations",
             Task::Relay => "relay",
+            Task::RoomOwners => "room_owners",
             Task::Retention => "retention",
             Task::ConferenceHistory => "room_news",
             Task::RoomSweep => "room_sweep",

@@ -7,7 +7,7 @@ use sidetone_call::quality::{WallClock, call as call_of_legs, figures as quality
 use sidetone_call::record::{Facts, Outcome, build};
 use sidetone_capture::CallReport;
 use sidetone_media::session::Report;
-use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{DirectorySnapshot, Extension, Organisation};
 use sidetone_model::ids::{CallId, NodeId, OrganisationId};
@@ -113,6 +113,7 @@ impl CdrMapper {
             called: None,
             trunk: None,
             direction: direction(caller.is_some(), called.is_some()),
+            transport: Transport::Sip,
             node: self.node,
             started_at: call.started_at,
             caller_number: Some(call.from.clone()).filter(|number| !number.is_empty()),

@@ -4,7 +4,7 @@
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
-use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::cdr::Called;
 use sidetone_model::directory::Extension;
 use sidetone_model::forwarding::ForwardReason;
@@ -200,6 +200,7 @@ impl Dialler<'_> {
             called: None,
             trunk: None,
             direction: Direction::Internal,
+            transport: Transport::Sip,
             node: self.0.node,
             started_at: now.wall,
             caller_number: None,

@@ -48,6 +48,19 @@ pub(super) struct RepeatContext<'a> {
     pub(super) outputs: &'a mut Outputs,
 }
 
+/// Repeats a BYE of ours that a trunk has challenged.
+pub(super) fn repeat_bye(
+    now: Instant,
+    answer: (&Flow, &Response),
+    bye: Request,
+    recent: &RecentByes,
+    context: RepeatContext<'_>,
+) {
+    if let Some(trunk) = recent.trunk_of(&bye) {
+        repeat(now, trunk, answer, bye, context);
+    }
+}
+
 /// Answers the challenge of a trunk to a request inside a dialog; returns whether credentials were sent.
 pub(super) fn repeat(
     now: Instant,

@@ -40,6 +40,11 @@ impl Ids {
         LegId(uuid::Builder::from_random_bytes(self.rng.random()).into_uuid())
     }
 
+    /// Creates a random token for a Call-ID.
+    pub(super) fn token(&mut self) -> String {
+        format!("{:032x}", self.rng.random::<u128>())
+    }
+
     /// Creates an SDP session id and media group for a call: below 2⁶², so that a few may be added (RFC 8866
     /// §5.2).
     pub(super) fn session(&mut self) -> u64 {

@@ -9,9 +9,8 @@ use std::time::Instant;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use sidetone_media::session::Report;
 use sidetone_model::call_request::{PlaceRefused, Placeable};
-use sidetone_model::ids::CallId;
+use sidetone_model::ids::{CallId, RoomId};
 use sidetone_model::page::Page;
 use sidetone_model::rating::{Account, Undrawn};
 use sidetone_model::registration::RegistrationRecord;
@@ -37,17 +36,16 @@ use crate::conference_adapter::Conferences;
 use crate::conference_commands;
 use crate::denied::{Denial, Denied};
 use crate::dialog_credentials::{self, RecentByes, RepeatContext};
-use crate::dtmf::DtmfSource;
 use crate::ids::Ids;
 use crate::incoming::{self, Invitation, PartyHeaders, Requests};
-use crate::io::{self, PortId};
+use crate::io;
 use crate::kept_bindings::ChangedBindings;
-use crate::live_media::{self, MediaQueries};
+use crate::live_media::MediaQueries;
 use crate::messaging;
 use crate::notes::{self, NoteContext, NotesInFlight};
 use crate::operations;
 use crate::outbound::Hunts;
-use crate::played;
+use crate::port_inputs;
 use crate::qualifying::{self, Probes};
 use crate::queries::{
     Answer, AnswerMessage, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
@@ -59,6 +57,8 @@ use crate::referring;
 use crate::registering::{RegisterContext, Registrations};
 use crate::registration_queries;
 use crate::replacing;
+use crate::room_owner::{RoomOwner, WantedRooms};
+use crate::room_owners::{self, RoomCaller, RoomOwners};
 use crate::routing::Directory;
 use crate::senders::{SenderContext, Senders};
 use crate::shared::Shared;
@@ -84,6 +84,7 @@ pub struct Switch {
     notes: NotesInFlight,
     media_queries: MediaQueries,
     probes: Probes,
+    pub(super) room_owners: RoomOwners,
 }
 
 impl Switch {
@@ -99,7 +100,8 @@ impl Switch {
         // Responses before authentication leave no state, because the number of unknown senders has no bound.
         ua.forget_strangers();
         let admission = (config.admission, config.epoch);
-        let senders = Senders::new(authenticator, admission, config.md5_only, &directory, rng.random());
+        let known = (&*directory, config.nodes.clone());
+        let senders = Senders::new(authenticator, admission, config.md5_only, known, rng.random());
         let conferences = Conferences::new(config.rooms, rng.random());
         Switch {
             control: CallControl {
@@ -122,6 +124,7 @@ impl Switch {
             notes: NotesInFlight::default(),
             media_queries: MediaQueries::default(),
             probes: Probes::default(),
+            room_owners: RoomOwners::new(config.nodes),
         }
     }
 
@@ -216,7 +219,10 @@ impl Switch {
             | Input::Silent(..)
             | Input::Snapshot(..)
             | Input::Talking(..)
-            | Input::Warning(..) => self.port_input(now, input),
+            | Input::Warning(..) => {
+                let (control, shared) = (&mut self.control, &mut self.shared);
+                port_inputs::handle(now, input, control, shared, &mut self.media_queries);
+            }
         }
         self.settle(now);
     }
@@ -237,6 +243,7 @@ impl Switch {
             self.control.conferences.next_timeout(),
             self.shared.subscriptions.next_timeout(),
             self.shared.messages.next_timeout(),
+            self.room_owners.next_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -276,65 +283,6 @@ impl Switch {
     /// Returns the number of registrations with trunks, including those that are being removed.
     pub fn registrations(&self) -> usize {
         self.registrations.len()
-    }
-
-    /// Routes an input about a media port to its call or its seat.
-    fn port_input(&mut self, now: Now, input: Input) {
-        match input {
-            Input::Digit(port, digit) => {
-                if let Some(leg) = self.control.calls.leg_at(port) {
-                    self.control.conferences.keyed(now, leg, digit, DtmfSource::Media);
-                }
-            }
-            Input::Key(port, digit, duration_ms) => {
-                let io = (&mut self.shared.ua, &mut self.shared.outputs);
-                messaging::keyed(now, port, (digit, duration_ms), &self.control.calls, io);
-            }
-            Input::Played(port, token) => {
-                played::played(now, port, token, &mut self.control, &mut self.shared);
-            }
-            Input::Talking(port, talks) => {
-                self.seat_input(now, port, |leg| conference::Input::Talking(leg, talks));
-            }
-            Input::Report(port, report) => {
-                if let Some(call) = self.control.calls.remove_port(port) {
-                    self.media_reported(now, call, port, &report);
-                    self.control.feed(now, call, io::Input::Report(port, report), &mut self.shared);
-                }
-            }
-            Input::Silent(port, silent_for) => {
-                self.seat_input(now, port, |leg| conference::Input::Silent(leg, silent_for.is_some()));
-                if let Some(call) = self.control.calls.call_at(port) {
-                    self.control.feed(now, call, io::Input::Silent(port, silent_for), &mut self.shared);
-                }
-            }
-            Input::Snapshot(port, report) => {
-                if let Some(call) = self.control.calls.call_at(port) {
-                    self.media_reported(now, call, port, &report);
-                }
-            }
-            Input::Warning(port, warning) => {
-                let event = live_media::warning_event(now, port, &warning, &mut self.control.calls);
-                self.shared.outputs.extend(event.map(|event| Output::News(Box::new(event.into()))));
-            }
-            _ => {} // The caller passes only the inputs above.
-        }
-    }
-
-    fn media_reported(&mut self, now: Now, call: CallId, port: PortId, report: &Report) {
-        self.media_queries.reported(now, (call, port), report, &self.control.calls, &mut self.shared.outputs);
-    }
-
-    /// Feeds an event of a port to the rooms, if its leg belongs to them.
-    fn seat_input(
-        &mut self,
-        now: Now,
-        port: PortId,
-        input: impl FnOnce(sidetone_model::ids::LegId) -> conference::Input,
-    ) {
-        if let Some(leg) = self.control.calls.leg_at(port).filter(|leg| self.control.conferences.has(*leg)) {
-            self.control.conferences.handle_input(now, input(leg));
-        }
     }
 
     /// Carries out the outputs of all parts until none has any.
@@ -409,12 +357,10 @@ impl Switch {
                 if self.probes.unanswered(now.instant, key, unreachable, &mut self.shared.registrar) => {}
             Event::Response { leg: None, key, flow, response, request } => match request {
                 Some(bye) if *bye.method() == Method::Bye => {
-                    if let Some(trunk) = self.control.recent_byes.trunk_of(&bye) {
-                        let (ua, trunks, outputs) =
-                            (&mut self.shared.ua, &mut self.shared.trunks, &mut self.shared.outputs);
-                        let context = RepeatContext { ua, trunks, outputs };
-                        dialog_credentials::repeat(now.instant, trunk, (&flow, &response), bye, context);
-                    }
+                    let Shared { ua, trunks, outputs, .. } = &mut self.shared;
+                    let context = RepeatContext { ua, trunks, outputs };
+                    let (answer, recent) = ((&flow, &response), &self.control.recent_byes);
+                    dialog_credentials::repeat_bye(now.instant, answer, bye, recent, context);
                 }
                 request => {
                     let (registrations, mut context) = self.registering();
@@ -495,11 +441,9 @@ impl Switch {
                 return self.control.refuse(now, &key, refused, &mut self.shared);
             }
         };
-        let session = (self.shared.ids.session(), self.shared.ids.keys());
-        let (limits, directory) = (self.control.limits, &self.shared.directory);
-        let new =
-            incoming::call_of(invitation, placement, session, limits, directory, &self.control.conferences);
-        self.control.begin(now, new, &mut self.shared);
+        let entry = self.room_owners.entry_of(flow, request);
+        let caller = RoomCaller { sender, dialled, entry, invitation, placement };
+        room_owners::begin(now, caller, &mut self.room_owners, &mut self.control, &mut self.shared);
     }
 
     /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
@@ -554,9 +498,7 @@ impl Switch {
             Query::ListCalls(ListCalls(scope, query)) => {
                 Answer::ListCalls(call_queries::list(&self.control.calls, scope, &query))
             }
-            Query::ListRegistrations(query) => {
-                Answer::ListRegistrations(self.list_registrations(now, &query))
-            }
+            Query::ListRegistrations(query) => Answer::ListRegistrations(self.registered(now, &query)),
             Query::ListRooms(query) => {
                 Answer::ListRooms(conference_commands::list(&self.control.conferences, now, &query))
             }
@@ -580,6 +522,8 @@ impl Switch {
                 Answer::SendNotes(())
             }
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
+            Query::ReplaceRoomOwners(query) => Answer::ReplaceRoomOwners(self.own_rooms(now, query.0)),
+            Query::TakeWantedRooms(_) => Answer::TakeWantedRooms(self.wanted_rooms()),
             query @ (Query::ReplaceElsewhere(_)
             | Query::RestoreBindings(_)
             | Query::TakeChangedBindings(_)
@@ -594,7 +538,7 @@ impl Switch {
         self.shared.outputs.push_back(Output::Reply(token, answer));
     }
 
-    fn list_registrations(&self, now: Now, query: &ListRegistrations) -> Page<RegistrationRecord> {
+    fn registered(&self, now: Now, query: &ListRegistrations) -> Page<RegistrationRecord> {
         let ListRegistrations(scope, query) = query;
         registration_queries::list(now, *scope, query, &self.shared.directory, &self.shared.registrar)
     }
@@ -602,6 +546,14 @@ impl Switch {
     fn status_of_trunk(&self, now: Now, StatusOfTrunk(trunk): &StatusOfTrunk) -> Option<TrunkStatus> {
         let (calls, registrations) = (&self.control.calls, &self.registrations);
         trunk_queries::status(now, *trunk, calls, registrations, &self.shared)
+    }
+
+    fn own_rooms(&mut self, now: Now, changes: Vec<(RoomId, RoomOwner)>) -> usize {
+        room_owners::replace(now, changes, &mut self.room_owners, &mut self.control, &mut self.shared)
+    }
+
+    fn wanted_rooms(&mut self) -> WantedRooms {
+        room_owners::wanted(&mut self.room_owners, &self.control, &self.shared.directory)
     }
 
     fn ask_quality(&mut self, now: Now, token: ReplyToken, call: CallId) {
@@ -645,6 +597,7 @@ impl Switch {
         let (registrations, mut context) = self.registering();
         registrations.timeout(now, &mut context);
         self.control.timeout(now, &mut self.shared);
+        room_owners::timeout(now, &mut self.room_owners, &mut self.control, &mut self.shared);
     }
 
     fn follow_registrations(&mut self, now: Now, directory: &Directory) {

@@ -2,7 +2,7 @@
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
-use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::cdr::Called;
 use sidetone_model::directory::{Extension, Trunk};
 use sidetone_model::forwarding::ForwardReason;
@@ -431,6 +431,7 @@ impl PlacementContext<'_> {
             called: None,
             trunk: caller.trunk.map(|trunk| trunk.id),
             direction: if caller.trunk.is_some() { Direction::Inbound } else { Direction::Internal },
+            transport: Transport::Sip,
             node: self.node,
             started_at: now.wall,
             caller_number: caller.number.clone(),

@@ -27,6 +27,7 @@ use sidetone_model::trunk_status::TrunkStatus;
 use sidetone_sip::transaction::ServerKey;
 use uuid::Uuid;
 
+use crate::room_owner::{RoomOwner, WantedRooms};
 use crate::shared_binding::{BindingsElsewhere, NodeBindings};
 
 /// Identifies a query and its answer.
@@ -141,6 +142,10 @@ pub struct PlaceCall(pub CallOrder);
 #[derive(Debug)]
 pub struct ReplaceElsewhere(pub Vec<BindingsElsewhere>);
 
+/// Replaces the owners of these rooms; the answer is how many of them this node had and has no longer.
+#[derive(Debug)]
+pub struct ReplaceRoomOwners(pub Vec<(RoomId, RoomOwner)>);
+
 /// Restores bindings of an earlier process; the answer is their number.
 #[derive(Debug)]
 pub struct RestoreBindings(pub Vec<KeptExtension>);
@@ -164,6 +169,10 @@ pub struct TakeChangedBindings(pub usize);
 /// The bindings of up to that many extensions for the other nodes: of all at first, then of those that changed.
 #[derive(Debug)]
 pub struct TakeNodeBindings(pub usize);
+
+/// The rooms that are live or wanted here, which need an owner.
+#[derive(Debug)]
+pub struct TakeWantedRooms;
 
 /// What is wrong with these fields; nothing is done.
 #[derive(Debug)]
@@ -231,11 +240,13 @@ questions! {
     PhonesOnCall => Option<CallPhones>,
     PlaceCall => Result<(), PlaceRefused>,
     ReplaceElsewhere => Vec<ExtensionId>,
+    ReplaceRoomOwners => usize,
     RestoreBindings => usize,
     RoomOfCall => Option<LiveRoom>,
     SendNotes => (),
     StatusOfTrunk => Option<TrunkStatus>,
     TakeChangedBindings => Vec<KeptExtension>,
     TakeNodeBindings => Vec<NodeBindings>,
+    TakeWantedRooms => WantedRooms,
     WrongFields => Vec<FieldProblem>,
 }

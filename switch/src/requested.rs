@@ -2,7 +2,7 @@
 
 use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
-use sidetone_model::call::{Direction, HangupCause};
+use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::call_request::{
     CallOrder, PlaceRefused, Placeable, RequestChange, RequestState, RequestedCall, RouteKind, WouldCall,
     WouldReach, WouldRing, reason_of,
@@ -287,6 +287,7 @@ impl<'a> Requester<'a> {
             called: None,
             trunk: None,
             direction: Direction::Internal,
+            transport: Transport::Sip,
             node: self.0.node,
             started_at: now.wall,
             caller_number: Some(plan.from.number.clone()),

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use sidetone_model::directory::Trunk;
 use sidetone_model::ids::ExtensionId;
 use sidetone_model::time::Now;
-use sidetone_sip::admission::{Admission, AdmissionConfig, Dropped};
+use sidetone_sip::admission::{Admission, AdmissionConfig, Dropped, Grant};
 use sidetone_sip::auth::{Algorithm, Authenticator, Refusal as AuthRefusal, fitting_challenges};
 use sidetone_sip::flow::Flow;
 use sidetone_sip::message::{Name, Request, StatusCode, glance};
@@ -22,6 +22,7 @@ use crate::admitting::{Rank, TrunkAddresses};
 use crate::authentication::{Gate, Registered, Sender};
 use crate::denied::{Denial, Denied};
 use crate::guess_alerts::GuessAlerts;
+use crate::node_entry::NodeEntries;
 use crate::registering::Registrations;
 use crate::routing::Directory;
 use crate::shared::Shared;
@@ -40,6 +41,8 @@ pub(super) struct Senders {
     ///
     /// *Bounds*: the number of connections.
     proven_names: HashMap<Flow, Vec<String>>,
+    /// What other nodes assert; `None` for a node on its own.
+    entries: Option<NodeEntries>,
 }
 
 /// The lower parts that identify a sender and answer it.
@@ -55,7 +58,7 @@ impl Senders {
         authenticator: Authenticator,
         admission: (AdmissionConfig, Instant),
         md5_only: Vec<String>,
-        directory: &Directory,
+        (directory, entries): (&Directory, Option<NodeEntries>),
         seed: u64,
     ) -> Self {
         let (config, epoch) = admission;
@@ -66,6 +69,7 @@ impl Senders {
             trunk_addresses: TrunkAddresses::of(directory),
             md5_only,
             proven_names: HashMap::new(),
+            entries,
         }
     }
 
@@ -124,6 +128,10 @@ impl Senders {
             Standing::Live(number) => self.admission.admit_live(now, number).map(|()| Rank::Urgent),
             Standing::NotSip => Err(Dropped::NotSip),
             Standing::Stray => Err(Dropped::Stray),
+            // The driver passes on what comes from members only.
+            Standing::New if self.entries.as_ref().is_some_and(|entries| entries.is_internal(flow)) => {
+                Ok(Rank::New(Grant::Known))
+            }
             Standing::New => {
                 let source = flow.remote.ip();
                 if self.trunk_addresses.is_old(now) {
@@ -150,6 +158,10 @@ impl Senders {
         context: SenderContext<'_>,
     ) -> Option<Sender> {
         let source = flow.remote.ip();
+        if let Some(entry) = self.entries.as_ref().and_then(|entries| entries.read(flow, request)) {
+            context.ua.prove(key);
+            return Some(entry.sender);
+        }
         let registrar = context.registrar;
         let names = self.proven_names.get(flow).map(Vec::as_slice).unwrap_or_default();
         let is_named = |trunk: &Trunk| {

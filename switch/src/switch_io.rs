@@ -34,6 +34,7 @@ use crate::denied::Denied;
 use crate::incoming_message::IncomingMessage;
 use crate::io::{LegName, Limits, MediaCommand, Port, PortId, Reach};
 use crate::mixing::{MixOrder, Recording};
+use crate::node_entry::NodeEntries;
 use crate::queries::{Answer, Query, ReplyToken};
 use crate::rating::Tariffs;
 use crate::routing::Directory;
@@ -246,6 +247,8 @@ pub struct SwitchConfig {
     pub media_workers: usize,
     /// The limits of reading messages from unknown senders.
     pub admission: AdmissionConfig,
+    /// What calls of other nodes need; `None` for a node on its own.
+    pub nodes: Option<NodeEntries>,
     /// Any instant not after the first input.
     pub epoch: Instant,
 }

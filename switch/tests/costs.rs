@@ -191,6 +191,7 @@ impl Bench {
             rooms: RoomsConfig::default(),
             media_workers: 4,
             admission,
+            nodes: None,
             epoch: start,
         };
         let switch = Switch::new(

@@ -182,7 +182,7 @@ fn direction() {
 #[test]
 fn transport() {
     check(&[("transport=whatsapp", &[1]), ("transport=sip", &[4, 3, 2])]);
-    refuse(&[("transport=pigeon", "transport: must be one of sip, whatsapp")]);
+    refuse(&[("transport=pigeon", "transport: must be one of node, sip, whatsapp")]);
 }
 
 #[test]

@@ -34,4 +34,6 @@ mod service_manager;
 #[path = "../common/site.rs"]
 mod site;
 mod tasks;
+#[path = "../common/tones.rs"]
+mod tones;
 mod two_nodes;

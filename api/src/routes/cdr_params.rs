@@ -201,7 +201,7 @@ fn network(value: &str) -> Result<Network, Wrong> {
 }
 
 fn transport(value: &str) -> Result<Transport, Wrong> {
-    Transport::from_name(value).ok_or_else(|| "must be one of sip, whatsapp".to_owned())
+    Transport::from_name(value).ok_or_else(|| "must be one of node, sip, whatsapp".to_owned())
 }
 
 fn verdict(value: &str) -> Result<MediaVerdict, Wrong> {

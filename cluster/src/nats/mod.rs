@@ -11,6 +11,7 @@ mod double;
 mod member;
 mod observe;
 mod peers;
+mod room_bucket;
 mod settings;
 
 pub use binding_bucket::{BindingBucket, BindingStore};
@@ -19,4 +20,5 @@ pub use connection::{ConnectError, Connection, probe};
 pub use member::{Member, MemberCounters, MemberHandle, Notice};
 pub use observe::Observed;
 pub use peers::{Answering, PeerCounters, PeerListener};
+pub use room_bucket::{RoomBucket, RoomStore};
 pub use settings::{ClusterSettings, EdgeSettings, ServersError};

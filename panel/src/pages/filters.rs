@@ -53,7 +53,7 @@ const MORE: [Filter; 17] = [
     ("node_id", "Node", Entry::Text("id")),
     ("min_billsec", "Billed seconds at least", Entry::Text("60")),
     ("billing_mode", "Billing", Entry::Choice(&["rated", "free"])),
-    ("transport", "Transport", Entry::Choice(&["sip", "whatsapp"])),
+    ("transport", "Transport", Entry::Choice(&["sip", "whatsapp", "node"])),
     ("transcoded", "Transcoded", Entry::Choice(&["true", "false"])),
 ];
 

@@ -5,9 +5,11 @@
 //! adds a Via whose branch names the way back, and for requests that begin a dialog two Record-Routes, one for each side
 //! (RFC 5658). All that it knows of a way is in tokens that it has signed itself.
 
+mod pass;
 mod relay;
 mod token;
 
+pub use pass::NodePass;
 pub use relay::{Edge, Relayed};
 
 #[cfg(test)]

@@ -214,6 +214,11 @@ impl Rooms {
         self.live.iter().map(move |room| room.view(now))
     }
 
+    /// Returns the stored rooms that are live.
+    pub fn live_ids(&self) -> impl Iterator<Item = RoomId> {
+        self.live.iter().filter_map(|room| room.name.room_id())
+    }
+
     /// Returns the number of live rooms.
     pub fn live_len(&self) -> usize {
         self.live.iter().count()

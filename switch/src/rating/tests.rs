@@ -110,6 +110,7 @@ fn facts(organisation: OrganisationId, at: Timestamp, tariff: Option<Tariff>) ->
         called: None,
         trunk: None,
         direction: sidetone_model::call::Direction::Outbound,
+        transport: sidetone_model::call::Transport::Sip,
         node: sidetone_model::ids::NodeId(Uuid::nil()),
         started_at: at,
         caller_number: None,

@@ -59,6 +59,7 @@ fn facts() -> Facts {
         called: None,
         trunk: None,
         direction: Direction::Internal,
+        transport: sidetone_model::call::Transport::Sip,
         node: NodeId(Uuid::from_u128(3)),
         started_at: Timestamp::from_micros(0),
         caller_number: Some("1001".into()),

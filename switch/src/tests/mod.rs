@@ -44,6 +44,7 @@ mod reliable;
 mod requested;
 mod room_chaos;
 mod room_texts;
+mod room_owners;
 mod rooms_soak;
 mod shared_bindings;
 mod srtp;

@@ -195,6 +195,7 @@ impl Net {
             rooms: RoomsConfig::default(),
             media_workers: 4,
             admission: AdmissionConfig::default(),
+            nodes: None,
             epoch: start,
         };
         let layer = LayerConfig {

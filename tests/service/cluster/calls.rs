@@ -57,6 +57,8 @@ async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_shows_and_controls_the_calls_and_rooms_of_all() {
     let Some(mut cluster) = Cluster::start().await else { return };
+    // A room without NATS goes on, because it has no owner.
+    cluster.has_edge = false;
     let first = cluster.node("first", 1).await;
     let line = Line::to(cluster.nats.address).await;
     cluster.nats_url = format!("nats://{}", line.address);

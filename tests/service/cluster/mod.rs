@@ -6,4 +6,5 @@ mod membership;
 mod nats;
 mod operation;
 mod phones;
+mod rooms;
 mod site;

@@ -22,6 +22,8 @@ pub struct Cluster {
     pub nats_url: String,
     /// How long a node must be silent before another one records its calls.
     pub lost_after_s: u64,
+    /// Whether nodes take SIP of each other.
+    pub has_edge: bool,
     dir: TempDir,
 }
 
@@ -49,7 +51,7 @@ impl Cluster {
         store.close().await;
         let nats = Nats::start(&program, None).await;
         let nats_url = nats.url();
-        Some(Cluster { nats, database, nats_url, lost_after_s: 60, dir })
+        Some(Cluster { nats, database, nats_url, lost_after_s: 60, has_edge: true, dir })
     }
 
     /// Starts a node at `127.0.0.HOST`.
@@ -65,12 +67,13 @@ impl Cluster {
     }
 
     pub fn config(&self, name: &str, host: u8, data: &TempDir) -> String {
+        let edge = format!("listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n");
+        let edge = if self.has_edge { edge } else { String::new() };
         format!(
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
              [node]\nname = \"{name}\"\ndata_dir = \"{}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n\
-             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n\
-             listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n",
+             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n{edge}",
             self.database.url(),
             data.path().display(),
             self.nats_url,

@@ -1,0 +1,234 @@
+//! The owners of rooms: this node claims those that are live here or that its callers want, and tells its switch who owns
+//! each. `sidetone_cluster::leases` decides; this task carries its messages, and follows the clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use sidetone_cluster::leases::{Input, Outcome, Output, Owner, RoomKey, RoomLeases};
+use sidetone_cluster::membership::RunId;
+use sidetone_cluster::nats::{MemberHandle, RoomBucket};
+use sidetone_model::ids::NodeId;
+use sidetone_model::metrics::Family;
+use sidetone_sip::flow::{Flow, ListenerId};
+use sidetone_switch::queries::{ReplaceRoomOwners, TakeWantedRooms};
+use sidetone_switch::room_owner::RoomOwner;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+use crate::driver::Handle;
+
+/// The task, before it runs.
+pub struct RoomTask {
+    member: MemberHandle,
+    switch: Handle,
+    /// Our listener for the other nodes.
+    listener: ListenerId,
+    machine: RoomLeases,
+    /// What the switch has to learn.
+    changed: BTreeMap<RoomKey, Owner>,
+    counters: Arc<RoomCounters>,
+}
+
+/// The counters of the owners of rooms.
+#[derive(Debug, Default)]
+pub struct RoomCounters {
+    /// Rooms that this node became the owner of.
+    pub claimed: AtomicU64,
+    /// Rooms that this node owned and had to end, because it could not renew its lease in time.
+    pub lost: AtomicU64,
+    /// Rooms that this node owns now.
+    pub owned: AtomicU64,
+}
+
+/// What is under way with NATS.
+#[derive(Default)]
+struct Work {
+    bucket: Option<RoomBucket>,
+    opening: Option<BoxFuture<'static, Result<RoomBucket, String>>>,
+    operations: FuturesUnordered<BoxFuture<'static, Input>>,
+    /// Operations in a row without a result.
+    failures: u32,
+}
+
+impl RoomTask {
+    /// Claims rooms for a run of `node`, whose switch this is.
+    pub fn new(
+        member: MemberHandle,
+        switch: Handle,
+        (node, run): (NodeId, RunId),
+        listener: ListenerId,
+    ) -> (Self, Arc<RoomCounters>) {
+        let counters = Arc::new(RoomCounters::default());
+        let machine = RoomLeases::new(node, run);
+        let changed = BTreeMap::new();
+        (RoomTask { member, switch, listener, machine, changed, counters: Arc::clone(&counters) }, counters)
+    }
+
+    /// Runs until `stop` turns true. The leases run out by themselves, or are left when the rooms close.
+    pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
+        // What an earlier run of the task left unfinished is begun again.
+        let mut work = Work::default();
+        let mut tick = interval(TICK_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let now = self.member.now().instant;
+            let due = self.machine.next_timeout().unwrap_or(now + TICK_EVERY);
+            tokio::select! {
+                () = stopped(&mut stop) => return,
+                opened = under_way(&mut work.opening) => {
+                    work.opening = None;
+                    work.bucket = opened.ok();
+                    work.operations = FuturesUnordered::new();
+                    self.feed(&mut work, Input::Reopened);
+                }
+                change = next_change(&mut work.bucket) => match change {
+                    Ok(Some(input)) => self.feed(&mut work, input),
+                    Ok(None) => {}
+                    Err(reason) => {
+                        tracing::debug!(reason, "the owners of rooms are read again");
+                        work.bucket = None;
+                    }
+                },
+                Some(result) = work.operations.next() => {
+                    note_failures(&mut work, &result);
+                    self.feed(&mut work, result);
+                }
+                () = sleep_until(due.into()) => self.feed(&mut work, Input::Timeout),
+                _ = tick.tick() => self.tick(&mut work).await,
+            }
+            self.tell_switch().await;
+        }
+    }
+
+    async fn tick(&mut self, work: &mut Work) {
+        if work.bucket.is_none() && work.opening.is_none() && self.member.view().is_linked {
+            let connection = self.member.connection().clone();
+            work.opening = Some(async move { RoomBucket::open(&connection).await }.boxed());
+        }
+        // A switch that is busy is asked at the next tick.
+        let Ok(wanted) = self.switch.ask(TakeWantedRooms).await else { return };
+        for (organisation, room) in wanted.0 {
+            self.feed(work, Input::Wanted(RoomKey { organisation, room }));
+        }
+    }
+
+    /// Feeds the machine and carries out what it says.
+    fn feed(&mut self, work: &mut Work, input: Input) {
+        let now = self.member.now().instant;
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            self.machine.handle_input(now, input);
+            while let Some(output) = self.machine.poll_output() {
+                let store = work.bucket.as_ref().map(RoomBucket::store);
+                match (output, store) {
+                    (Output::Owner(key, owner), _) => {
+                        if matches!(owner, Owner::Here { .. }) {
+                            self.counters.claimed.fetch_add(1, Ordering::Relaxed);
+                        }
+                        self.changed.insert(key, owner);
+                    }
+                    (Output::Write(key, id, value, revision), Some(store)) => {
+                        let write = async move { store.write(key, id, value, revision).await };
+                        work.operations.push(write.boxed());
+                    }
+                    (Output::Read(key, id), Some(store)) => {
+                        work.operations.push(async move { store.read(key, id).await }.boxed());
+                    }
+                    (Output::Write(key, id, ..) | Output::Read(key, id), None) => {
+                        inputs.push(Input::Done(key, id, Outcome::Failed));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the switch the new owners.
+    async fn tell_switch(&mut self) {
+        if self.changed.is_empty() {
+            return;
+        }
+        let changes = self.changed.iter().map(|(key, owner)| (key.room, self.owner(*owner))).collect();
+        // A switch that is busy is told in the next turn.
+        if let Ok(lost) = self.switch.ask(ReplaceRoomOwners(changes)).await {
+            self.changed.clear();
+            self.counters.lost.fetch_add(lost as u64, Ordering::Relaxed);
+            self.counters.owned.store(self.machine.owned() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn owner(&self, owner: Owner) -> RoomOwner {
+        match owner {
+            Owner::Here { fence } => RoomOwner::Here(fence),
+            Owner::Lost => RoomOwner::Lost,
+            Owner::Nobody => RoomOwner::Nobody,
+            Owner::There { node, fence } => {
+                let view = self.member.view();
+                let member = view.members.iter().find(|member| member.last.identity.node == node);
+                match member.and_then(|member| member.last.identity.edge) {
+                    Some(address) => {
+                        RoomOwner::There { fence, way: Flow::udp(self.listener, address), address }
+                    }
+                    // A node without a listener for others: its lease runs out, or its heartbeat comes.
+                    None => RoomOwner::Nobody,
+                }
+            }
+        }
+    }
+}
+
+/// The servers may have lost the bucket with their memory: after failures in a row it is opened again.
+fn note_failures(work: &mut Work, result: &Input) {
+    work.failures = if matches!(result, Input::Done(_, _, Outcome::Failed)) { work.failures + 1 } else { 0 };
+    if work.failures >= FAILURES_MAX {
+        (work.bucket, work.failures) = (None, 0);
+    }
+}
+
+/// Waits until the engine stops, and keeps nothing of the channel.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the sender was dropped, which stops this task too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Waits for what is under way; for ever if there is nothing.
+async fn under_way<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_change(bucket: &mut Option<RoomBucket>) -> Result<Option<Input>, String> {
+    match bucket {
+        Some(bucket) => bucket.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl RoomCounters {
+    /// The metrics.
+    pub fn families(&self) -> [Family; 2] {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [
+            Family::gauge("sidetone_cluster_owned_rooms", "Rooms that live at this node, or are about to.")
+                .is(read(&self.owned)),
+            Family::counter(
+                "sidetone_cluster_room_leases_total",
+                "Leases of rooms: claimed, and lost, because NATS did not take them in time: the room was ended.",
+            )
+            .with([("result", "claimed")], read(&self.claimed))
+            .with([("result", "lost")], read(&self.lost)),
+        ]
+    }
+}
+
+/// Failures in a row after which the bucket is opened again.
+const FAILURES_MAX: u32 = 3;
+/// How often the switch is asked.
+const TICK_EVERY: Duration = Duration::from_millis(50);

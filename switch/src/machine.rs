@@ -164,12 +164,7 @@ impl Switch {
                 self.follow_registrations(now, &directory);
                 self.control.conferences.replace_directory(now, &directory);
             }
-            Input::Closed(flow) => {
-                self.senders.closed(&flow);
-                self.shared.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
-                self.control.reopen(&flow, &mut self.shared);
-                self.shared.ua.handle_input(now.instant, ua::Input::FlowClosed { flow });
-            }
+            Input::Closed(flow) => self.closed(now, flow),
             Input::Unopened(flow) => {
                 self.shared.ua.handle_input(now.instant, ua::Input::FlowUnopened { flow });
             }
@@ -225,6 +220,14 @@ impl Switch {
             }
         }
         self.settle(now);
+    }
+
+    /// Forgets a connection; what waits for its peer is sent over another one.
+    fn closed(&mut self, now: Now, flow: Flow) {
+        self.senders.closed(&flow);
+        self.shared.registrar.handle_input(now.instant, registrar::Input::FlowFailed(&flow));
+        self.control.reopen(&flow, &mut self.shared);
+        self.shared.ua.handle_input(now.instant, ua::Input::FlowClosed { flow });
     }
 
     /// Returns the next action; drain to `None` after every input.

@@ -27,11 +27,13 @@ fn place(caller: &Arc<Phone>, number: &str) -> JoinHandle<()> {
 /// none to prepare it is over at once. Those of a cluster need NATS.
 fn restarted() -> impl Iterator<Item = Task> {
     let elsewhere = [
+        Task::Bindings,
         Task::CallCopies,
         Task::CallLogTexts,
         Task::Cluster,
         Task::LostCalls,
         Task::Peers,
+        Task::RoomOwners,
         Task::SplitRooms,
         Task::TapWriter,
     ];

@@ -46,7 +46,7 @@ fn wanted(net: &mut Net) -> Vec<RoomId> {
 }
 
 fn has(net: &Net, status: &str) -> bool {
-    net.heard.iter().any(|heard| heard == status)
+    net.heard.iter().any(|heard| heard.starts_with(status))
 }
 
 /// The INVITE to the other node.

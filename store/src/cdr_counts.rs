@@ -1,11 +1,11 @@
 //! How many records each filter finds. The counts are stored with the records, so that a total is read and
 //! not counted.
 //!
-//! A count is for one organisation, one value of one filter and 28 days, and of all records also for an hour. For a
-//! list with a single filter, with or without time bounds, the counts are added up, and only the cut-off ends are
-//! counted in the records. There are no counts for filters whose values each have few records (agent, campaign, extension,
-//! reference, room), for devices and networks, `mos_max`, several filters at once, and for searches: those records
-//! are counted with an index.
+//! A count is for one organisation, one value of one filter and 28 days; all records also have a count for each hour.
+//! For a list with a single filter, with or without time bounds, the counts are added up, and only the cut-off ends
+//! are counted in the records. There are no counts for filters whose values each have few records (agent, campaign,
+//! extension, reference, room), for devices and networks, `mos_max`, several filters at once, and for searches: those
+//! records are counted with an index.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use sidetone_model::time::Timestamp;
 
 use crate::StoreError;
 use crate::columns::number;
-use crate::scope::narrowed;
+use crate::scope::{narrowed, of_organisation};
 use crate::search::fits_an_index;
 use crate::sql::{Connection, sql};
 use crate::statement::Statement;
@@ -185,10 +185,7 @@ impl Counted {
         };
         let mut statement =
             Statement::new("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts");
-        match self.organisation {
-            Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
-            None => statement.push(" WHERE TRUE"),
-        }
+        of_organisation(&mut statement, self.organisation);
         statement.bind(" AND dimension = ", self.dimension.to_owned(), "");
         let compared = if self.dimension == BILLSEC { " AND value >= " } else { " AND value = " };
         statement.bind(compared, self.value.clone(), "");
@@ -205,27 +202,45 @@ impl Counted {
         for part in rest {
             let Rest::Started(from_us, to_us) = part else { continue };
             let (hours, cut) = whole_hours(from_us, to_us);
-            total = total.saturating_add(self.read_hours(hours, connection).await?);
+            if hours.is_empty() || !are_hours_counted(self.organisation, &hours, connection).await? {
+                ends.push(Rest::Started(from_us, to_us));
+                continue;
+            }
+            total = total.saturating_add(sum(self.organisation, HOUR, &hours, connection).await?);
             ends.extend(cut.into_iter().flatten().map(|(from_us, to_us)| Rest::Started(from_us, to_us)));
         }
         Ok((total, ends))
     }
+}
 
-    /// The records of some hours.
-    async fn read_hours(&self, hours: Range<i64>, connection: &mut Connection) -> Result<u64, StoreError> {
-        if hours.is_empty() {
-            return Ok(0);
-        }
-        let mut statement =
-            Statement::new("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts");
-        match self.organisation {
-            Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
-            None => statement.push(" WHERE TRUE"),
-        }
-        statement.bind(" AND dimension = 'hour' AND value = '' AND period >= ", hours.start, "");
-        statement.bind(" AND period < ", hours.end, "");
-        number(&statement.query().fetch_one(connection).await?, "total")
-    }
+/// Whether every record of the 28 days that these hours belong to is counted by its hour too: a node of a version before
+/// migration 0380 counts none by the hour.
+pub(super) async fn are_hours_counted(
+    organisation: Option<OrganisationId>,
+    hours: &Range<i64>,
+    connection: &mut Connection,
+) -> Result<bool, StoreError> {
+    let first = hours.start.div_euclid(PERIOD_HOURS);
+    let end = hours.end.saturating_sub(1).div_euclid(PERIOD_HOURS).saturating_add(1);
+    let whole = first.saturating_mul(PERIOD_HOURS)..end.saturating_mul(PERIOD_HOURS);
+    let all = sum(organisation, ALL, &(first..end), connection).await?;
+    Ok(all == sum(organisation, HOUR, &whole, connection).await?)
+}
+
+/// The records of some periods of a dimension without values, of an organisation or of all.
+async fn sum(
+    organisation: Option<OrganisationId>,
+    dimension: &'static str,
+    periods: &Range<i64>,
+    connection: &mut Connection,
+) -> Result<u64, StoreError> {
+    let mut statement =
+        Statement::new("SELECT CAST(COALESCE(SUM(records), 0) AS BIGINT) AS total FROM cdr_counts");
+    of_organisation(&mut statement, organisation);
+    statement.bind(" AND dimension = ", dimension.to_owned(), " AND value = ''");
+    statement.bind(" AND period >= ", periods.start, "");
+    statement.bind(" AND period < ", periods.end, "");
+    number(&statement.query().fetch_one(connection).await?, "total")
 }
 
 /// Whether any record of the organisation has texts that are too long for the search index.
@@ -289,6 +304,8 @@ const ROWS_PER_STATEMENT: usize = 64;
 const MINUTE: u64 = 60;
 /// 28 days; the migration that counted the existing records divides by the same number.
 const PERIOD_US: i64 = 2_419_200_000_000;
+/// A period is a whole number of hours.
+const PERIOD_HOURS: i64 = PERIOD_US / HOUR_US;
 
 #[cfg(test)]
 mod tests {
@@ -338,8 +355,7 @@ mod tests {
         assert_eq!(whole_hours(hour + 1, hour + 9), (0..0, [Some((hour + 1, hour + 9)), None]));
         assert_eq!(whole_hours(hour + 1, 2 * hour + 9), (0..0, [Some((hour + 1, 2 * hour + 9)), None]));
         assert_eq!(whole_hours(5, 5), (0..0, [None, None]));
-        // A period is a whole number of hours.
-        assert_eq!(PERIOD_US % hour, 0);
+        assert_eq!(PERIOD_HOURS * hour, PERIOD_US);
     }
 
     #[test]

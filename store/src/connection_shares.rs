@@ -108,13 +108,13 @@ impl Shares {
     /// Gives free connections to waiting requests.
     fn grant(&self) {
         while let Some((granted, organisation)) = self.next() {
-            // The share of a request that has stopped waiting since returns here, as it is dropped.
+            // If the request has stopped waiting, the share comes back, and is returned by being dropped here.
             let _ = granted.send(Share { shares: self.clone(), organisation });
         }
     }
 
-    /// The next request that may continue. Its share is sent when nothing is locked any more: one that comes back at
-    /// once, because the request has just stopped waiting, locks again.
+    /// The next request that may continue. The lock is released before its share is sent: a share that comes back at
+    /// once, because the request has just stopped waiting, takes the lock again.
     fn next(&self) -> Option<(oneshot::Sender<Share>, OrganisationId)> {
         self.0.lock().next()
     }

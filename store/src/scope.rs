@@ -46,7 +46,12 @@ pub(super) fn narrowed(
 
 /// Adds ` WHERE …`: all rows of the caller's organisation, whatever their team.
 pub(super) fn within_organisation(statement: &mut Statement, scope: Scope) {
-    match scope.organisation() {
+    of_organisation(statement, scope.organisation());
+}
+
+/// Adds ` WHERE …`: all rows of one organisation, or of all.
+pub(super) fn of_organisation(statement: &mut Statement, organisation: Option<OrganisationId>) {
+    match organisation {
         Some(own) => statement.bind(" WHERE organisation_id = ", own.to_string(), ""),
         None => statement.push(" WHERE TRUE"),
     }

@@ -1,6 +1,7 @@
 //! The verdicts of the records that a filter selects, counted in the database by leg and group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use sidetone_model::access::Scope;
 use sidetone_model::call_log::CdrFilter;
@@ -9,10 +10,12 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::time::Timestamp;
 use sidetone_model::verdict_counts::{CountBy, VerdictGroup};
+use tokio::time::timeout;
 
 use crate::call_log_query::{Reading, matching};
+use crate::cdr_counts::are_hours_counted;
 use crate::columns::{number, word_opt};
-use crate::scope::{narrowed, within_organisation};
+use crate::scope::{narrowed, of_organisation, within_organisation};
 use crate::sql::{Connection, Row};
 use crate::statement::Statement;
 use crate::verdict_hours::{Counted, HOUR_US, HOURS_MAX, Question};
@@ -44,26 +47,30 @@ impl Store {
         Ok(groups.into_vec())
     }
 
-    /// The same from the hours that were counted before and those that have changed since; `None` when that is not
-    /// possible.
+    /// The same groups, from the hours that were counted before and those that have changed since; `None` when they are
+    /// to be counted in the records.
     async fn verdicts_of_hours(
         &self,
         question: Question,
         first: i64,
         (scope, filter, by): (Scope, &CdrFilter, CountBy),
     ) -> Result<Option<Vec<VerdictGroup>>, StoreError> {
-        // Before the transaction begins: whoever waits here holds no connection, and sees what is newer.
-        let answer = self.verdict_hours().answer(question);
-        let mut kept = answer.lock().await;
-        let mut transaction = self.readers().begin_read().await?;
         let Some((organisation, _)) = narrowed(scope, filter.organisation_id, filter.team_id) else {
             return Ok(None);
         };
-        let now = records_by_hour(organisation, first, &mut transaction).await?;
-        let newest = now.last_key_value().map_or(first, |(hour, _)| *hour);
-        if newest.saturating_sub(first) > HOURS_MAX {
+        // Locked before the transaction begins: a request that waits holds no connection, and then reads the newest
+        // records. A request that has waited for too long counts without what is kept.
+        let answer = self.verdict_hours().answer(question);
+        let Ok(mut kept) = timeout(KEPT_TIME, answer.lock()).await else { return Ok(None) };
+        // An earlier request may have ended before it trimmed what it put.
+        kept.trim();
+        let mut transaction = self.readers().begin_read().await?;
+        let newest = newest_hour(organisation, &mut transaction).await?.unwrap_or(first);
+        let is_long = newest.saturating_sub(first) > HOURS_MAX;
+        if is_long || !are_hours_counted(organisation, &(first..i64::MAX), &mut transaction).await? {
             return Ok(None);
         }
+        let now = records_by_hour(organisation, first, &mut transaction).await?;
         for range in kept.stale(&now) {
             let part =
                 between(filter, range.start.saturating_mul(HOUR_US), range.end.saturating_mul(HOUR_US));
@@ -96,12 +103,23 @@ impl Store {
             }
         }
         if let Some(team) = team_of_legs(scope, by) {
-            // The hours are kept with all extensions: who belongs to the team may change.
+            // The hours are kept with all extensions, because the extensions of a team may change.
             let own = extensions_of(team, scope, &mut transaction).await?;
             groups.groups.retain(|extension, _| own.contains(extension));
         }
         Ok(Some(groups.into_vec()))
     }
+}
+
+/// The last hour with a record, of an organisation or of all.
+async fn newest_hour(
+    organisation: Option<OrganisationId>,
+    on: &mut Connection,
+) -> Result<Option<i64>, StoreError> {
+    let mut statement = Statement::new("SELECT MAX(period) AS newest FROM cdr_counts");
+    of_organisation(&mut statement, organisation);
+    statement.push(" AND dimension = 'hour' AND value = ''");
+    Ok(statement.query().fetch_one(on).await?.try_get("newest")?)
 }
 
 /// How many records there are in each hour from `first` on, of an organisation or of all.
@@ -112,10 +130,7 @@ async fn records_by_hour(
 ) -> Result<BTreeMap<i64, u64>, StoreError> {
     let mut statement =
         Statement::new("SELECT period, CAST(SUM(records) AS BIGINT) AS records FROM cdr_counts");
-    match organisation {
-        Some(organisation) => statement.bind(" WHERE organisation_id = ", organisation.to_string(), ""),
-        None => statement.push(" WHERE TRUE"),
-    }
+    of_organisation(&mut statement, organisation);
     statement.bind(" AND dimension = 'hour' AND value = '' AND period >= ", first, " GROUP BY period");
     let rows = statement.query().fetch_all(on).await?;
     rows.iter().map(|row| Ok((number(row, "period")?, number(row, "records")?))).collect()
@@ -261,10 +276,12 @@ fn named(by: CountBy, value: &str) -> String {
     };
     match by {
         CountBy::Day => begins(86_400_000_000),
-        CountBy::Hour => begins(3_600_000_000),
+        CountBy::Hour => begins(HOUR_US),
         CountBy::Extension | CountBy::Network | CountBy::Trunk | CountBy::UserAgent => value.to_owned(),
     }
 }
 
 /// Counts of User-Agents that are read: the largest. Each is the calls of one text and verdict on both sides.
 const USER_AGENT_COUNTS_MAX: i64 = 20_000;
+/// How long a request waits for another one with the same question.
+const KEPT_TIME: Duration = Duration::from_secs(10);

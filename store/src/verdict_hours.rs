@@ -1,9 +1,9 @@
-//! Verdicts of whole hours, kept in memory: the panel asks for the last 24 hours and the last 7 days again and again, and
-//! all hours but the newest are as they were.
+//! Verdicts of whole hours, kept in memory: the panel requests the last 24 hours and the last 7 days again and
+//! again, and only the newest hours change.
 //!
-//! An hour is kept with the number of its records. `cdr_counts` has the number of now, which every node's records change;
-//! an hour with another number is counted again. Nothing that is counted here changes in a stored record, and no record is
-//! removed.
+//! An hour is kept with the number of its records. `cdr_counts` has the current number, with the records of all
+//! nodes; an hour whose number differs is counted again. The columns that are counted here never change in a stored
+//! record, and no record is removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use sidetone_model::media_quality::LegSide;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_model::verdict_counts::CountBy;
 
-/// What was counted, by what was asked; clones share it.
+/// The counts of each question; clones share them.
 ///
 /// *Bounds*: [`QUESTIONS_MAX`] in all, [`OWN_QUESTIONS_MAX`] of one organisation; of each [`COUNTS_MAX`] counts.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub(super) struct VerdictHours(Arc<Mutex<Vec<(Question, Answer)>>>);
 /// The counts of one question; locked while they are brought up to date.
 pub(super) type Answer = Arc<tokio::sync::Mutex<Kept>>;
 
-/// Who asks, and for what.
+/// The scope of the caller, and what is counted for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
     scope: Scope,
@@ -69,8 +69,8 @@ pub(super) struct Counted<'a> {
 }
 
 impl Question {
-    /// The question, and the first whole hour; `None` when it is not one of those that are kept: it has other conditions
-    /// than a beginning, or none.
+    /// The question, and the first whole hour; `None` when its counts are not kept: the filter has no beginning, or
+    /// conditions besides it, an organisation and a team.
     pub(super) fn of(scope: Scope, filter: &CdrFilter, by: CountBy) -> Option<(Self, i64)> {
         let CdrFilter { from, organisation_id, team_id, .. } = *filter;
         let plain = CdrFilter { from, organisation_id, team_id, ..CdrFilter::default() };
@@ -82,13 +82,14 @@ impl Question {
         Some((question, from_us.saturating_add(HOUR_US - 1) / HOUR_US))
     }
 
-    fn asker(&self) -> Option<OrganisationId> {
+    /// The organisation of the caller; `None` for an operator.
+    fn tenant(&self) -> Option<OrganisationId> {
         self.scope.organisation()
     }
 }
 
 impl VerdictHours {
-    /// What was counted for the question; nothing yet when it is a new one.
+    /// The counts of the question; empty when it is new.
     pub(super) fn answer(&self, question: Question) -> Answer {
         let mut answers = self.0.lock();
         let known = answers.iter().position(|(known, _)| *known == question);
@@ -96,9 +97,9 @@ impl VerdictHours {
             Some(place) => answers.remove(place).1,
             None => Answer::default(),
         };
-        // Those asked last are at the end.
-        let own = answers.iter().filter(|(known, _)| known.asker() == question.asker()).count();
-        let is_own = |(known, _): &(Question, Answer)| known.asker() == question.asker();
+        // The latest questions are at the end.
+        let own = answers.iter().filter(|(known, _)| known.tenant() == question.tenant()).count();
+        let is_own = |(known, _): &(Question, Answer)| known.tenant() == question.tenant();
         let oldest = match (own >= OWN_QUESTIONS_MAX, answers.len() >= QUESTIONS_MAX) {
             (true, _) => answers.iter().position(is_own),
             (false, true) => Some(0),
@@ -166,7 +167,7 @@ impl Kept {
         }
     }
 
-    /// Forgets hours long before the newest, and everything when it is too much.
+    /// Drops hours more than [`HOURS_MAX`] before the newest, and everything when there is too much.
     pub(super) fn trim(&mut self) {
         let newest = self.hours.last_key_value().map_or(0, |(hour, _)| *hour);
         self.hours = self.hours.split_off(&newest.saturating_sub(HOURS_MAX));

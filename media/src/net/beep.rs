@@ -1,7 +1,7 @@
 //! A short beep written over audio that is relayed anyway: no separate stream, no allocation, no additional
 //! packet.
 
-use super::payload::payload;
+use super::payload::{PCMA, PCMU, payload};
 
 /// The rest of a beep.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +42,6 @@ impl Beep {
     }
 }
 
-/// The static payload types of G.711 (RFC 3551 §6), which every party understands.
-const PCMU: u8 = 0;
-const PCMA: u8 = 8;
 /// 600 ms at 8 kHz.
 const SAMPLES: usize = 4_800;
 /// Seven periods of 1,400 Hz at 8 kHz and -12 dBm0: the table repeats without a click.

@@ -131,7 +131,7 @@ mod tests {
         assert!(allows(party, 10_050) && allows(party, 10_051));
         assert!(!allows(bind, 10_050) && !allows(bind, 10_051));
 
-        // Where a port is bound to another address than usual, which one is not kept: none is a target.
+        // The address of a port that is bound elsewhere is not stored, so that no own address is a target.
         guard.opened(second, 10_060);
         assert!(!allows(second, 10_060) && !allows(party, 10_060));
         guard.closed(10_060);

@@ -1,11 +1,12 @@
 //! ICE of one leg without DTLS on the wire: the paths of RTP and, on its own port, of RTCP (RFC 8445).
 //!
-//! A phone with ICE has an address in SDP too. Until it has proven a path by a check, its leg is like one without ICE, so
-//! that a phone is heard whose checks never arrive. From then on, packets go to the path, and are taken from there alone.
+//! A phone with ICE has an address in SDP too. Until the phone has proven a path by a check, its leg is like one
+//! without ICE, so that a phone is heard whose checks never arrive. From then on, packets are sent to the path, and
+//! accepted from the path alone.
 //!
-//! Most phones have ICE of RFC 5245 and send no checks after the nomination, only indications, and none of those while they
-//! send media (§10 there). So whatever comes from a proven path renews the consent to be sent to (RFC 7675): checks,
-//! indications, RTP and RTCP; with SRTP, only what is authentic.
+//! Most phones have ICE of RFC 5245: after the nomination they send no checks, only indications, and no indications
+//! while they send media (§10 there). So every datagram from a proven path renews the consent to be sent to (RFC 7675):
+//! checks, indications, RTP and RTCP; with SRTP, only authentic packets.
 
 use std::net::SocketAddr;
 
@@ -18,11 +19,9 @@ use crate::webrtc::{Agent, IceTerms, is_indication};
 pub(super) struct IcePath {
     rtp: Agent,
     rtcp: Agent,
-    /// The last SDP result.
-    description: Option<Box<Description>>,
     /// Whether the path changed since [`IcePath::has_moved`] was asked.
     has_moved: bool,
-    /// When something came from a proven path for the last time.
+    /// When the last datagram from a proven path arrived.
     heard_at: Micros,
     may_send: bool,
 }
@@ -33,7 +32,6 @@ impl IcePath {
         IcePath {
             rtp: Agent::new(terms.clone()),
             rtcp: Agent::new(terms),
-            description: None,
             has_moved: false,
             heard_at: Micros::default(),
             may_send: true,
@@ -71,7 +69,7 @@ impl IcePath {
         }
     }
 
-    /// Renews the consent, if `source` is that of the path.
+    /// Renews the consent, if `source` is the address of the path.
     pub(super) fn renew(&mut self, at: Micros, source: SocketAddr, on_rtcp: bool) {
         let agent = if on_rtcp { &self.rtcp } else { &self.rtp };
         if agent.checked() == Some(source) {
@@ -85,19 +83,8 @@ impl IcePath {
         std::mem::take(&mut self.has_moved)
     }
 
-    /// Stores an SDP result, and returns it with the addresses of the paths.
-    pub(super) fn describe(&mut self, description: Description) -> Description {
-        let located = self.located(&description);
-        self.description = Some(Box::new(description));
-        located
-    }
-
-    /// The last SDP result with the addresses of the paths; `None` before the first.
-    pub(super) fn relocate(&self) -> Option<Description> {
-        self.description.as_ref().map(|description| self.located(description))
-    }
-
-    fn located(&self, description: &Description) -> Description {
+    /// An SDP result with the addresses of the paths.
+    pub(super) fn located(&self, description: &Description) -> Description {
         let Some(remote) = self.rtp.checked() else { return description.clone() };
         let remote_rtcp = if description.rtcp_mux { Some(remote) } else { self.rtcp.checked() };
         Description {
@@ -158,29 +145,28 @@ mod tests {
     }
 
     fn remotes(path: &IcePath) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        let described = path.relocate().unwrap();
-        (described.remote, described.remote_rtcp)
+        let located = path.located(&described());
+        (located.remote, located.remote_rtcp)
     }
 
     #[test]
     fn the_address_of_sdp_is_used_until_a_path_is_proven() {
         let mut path = path();
-        assert_eq!(path.describe(described()), described());
+        assert_eq!(path.located(&described()), described());
         assert!(path.may_send() && !path.look(seconds(100)), "no check was needed so far");
         assert!(check(&mut path, seconds(100), 1, false, PASSWORD) && path.has_moved());
         assert_eq!(remotes(&path), (Some(at(1)), None), "RTCP has a path of its own");
         assert!(check(&mut path, seconds(100), 2, true, PASSWORD) && path.has_moved());
         assert_eq!(remotes(&path), (Some(at(1)), Some(at(2))));
-        assert_eq!(path.relocate().unwrap().strict_source, Some(StrictSource::Sdp));
+        assert_eq!(path.located(&described()).strict_source, Some(StrictSource::Sdp));
         // With one port for both, the path of RTP is that of RTCP.
-        let shared = path.describe(Description { rtcp_mux: true, ..described() });
+        let shared = path.located(&Description { rtcp_mux: true, ..described() });
         assert_eq!((shared.remote, shared.remote_rtcp), (Some(at(1)), Some(at(1))));
     }
 
     #[test]
     fn whatever_comes_from_the_path_is_consent_and_nothing_else_is() {
         let mut path = path();
-        path.describe(described());
         check(&mut path, seconds(0), 1, false, PASSWORD);
         check(&mut path, seconds(0), 2, true, PASSWORD);
         path.has_moved();
@@ -204,7 +190,6 @@ mod tests {
     #[test]
     fn a_flood_of_what_is_no_check_of_the_party_changes_nothing() {
         let mut path = path();
-        path.describe(described());
         for proven in [false, true] {
             let before = (remotes(&path), path.may_send());
             for number in 0..10_000_u32 {
@@ -226,7 +211,6 @@ mod tests {
     #[test]
     fn a_restart_needs_the_new_password_and_keeps_the_path_meanwhile() {
         let mut path = path();
-        path.describe(described());
         check(&mut path, seconds(0), 1, false, PASSWORD);
         path.change(IceTerms::new("ours", PASSWORD, "them"));
         assert!(check(&mut path, seconds(1), 1, false, PASSWORD), "nothing changed");

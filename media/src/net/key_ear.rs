@@ -1,10 +1,11 @@
-//! Keys that a leg's party presses as tones in its audio, because it has neither telephone events nor INFO, and that its peer
-//! gets in another form.
+//! Keys that a leg's party presses as tones in its audio, because the party has neither telephone events nor INFO, and
+//! that its peer gets in another form.
 //!
-//! Only G.711 is read: tones survive no other codec of phones for sure. A key is reported as soon as its press is certain, after some 50
-//! ms; from then on until its end the party's audio is silence, so that the peer does not get it twice.
+//! Only G.711 is read: tones survive no other codec of phones for sure. A key is reported as soon as its press is
+//! certain, after about 50 ms. From then on until its end the party's audio is silence, so that the peer does not get
+//! the key twice.
 
-use super::payload::payload;
+use super::payload::{PCMA, PCMU, payload};
 use crate::codec::g711::{PCMA_SILENCE, PCMA_TO_PCM, PCMU_SILENCE, PCMU_TO_PCM};
 use crate::dtmf_audio::DtmfDetector;
 
@@ -16,6 +17,8 @@ pub(super) struct KeyEar {
     filled: usize,
     /// SSRC and sequence number of the packet that follows the last one.
     next: Option<(u32, u16)>,
+    /// The sequence number after that of a packet from far behind: a second one in sequence is a restart of the sender.
+    restart: Option<u16>,
     found: [Option<char>; FOUND_MAX],
 }
 
@@ -23,14 +26,14 @@ impl KeyEar {
     /// An ear before the first packet.
     pub(super) fn new() -> KeyEar {
         let detector = DtmfDetector::new();
-        KeyEar { detector, frame: [0; FRAME], filled: 0, next: None, found: [None; FOUND_MAX] }
+        KeyEar { detector, frame: [0; FRAME], filled: 0, next: None, restart: None, found: [None; FOUND_MAX] }
     }
 
     /// Reads an accepted RTP packet of the party, and silences it while a key is pressed. Late packets are not read.
     pub(super) fn hear(&mut self, datagram: &mut [u8]) {
         let (table, silence) = match datagram.get(1).map(|octet| octet & 0x7f) {
-            Some(0) => (&PCMU_TO_PCM, PCMU_SILENCE),
-            Some(8) => (&PCMA_TO_PCM, PCMA_SILENCE),
+            Some(PCMU) => (&PCMU_TO_PCM, PCMU_SILENCE),
+            Some(PCMA) => (&PCMA_TO_PCM, PCMA_SILENCE),
             _ => return,
         };
         let Some([_, _, q0, q1, _, _, _, _, s0, s1, s2, s3]) = datagram.first_chunk::<12>() else { return };
@@ -40,8 +43,12 @@ impl KeyEar {
             Some((of, next)) if of == ssrc => sequence.wrapping_sub(next),
             _ => 0,
         };
-        if missing < LATE {
-            // Packets that are missing have most likely what the one before them had.
+        // RFC 3550 appendix A.1.
+        let is_far_behind = missing >= LATE && missing.wrapping_neg() > MISORDER_MAX;
+        let restarts = is_far_behind && self.restart == Some(sequence);
+        self.restart = is_far_behind.then(|| sequence.wrapping_add(1));
+        if missing < LATE || restarts {
+            // One or two missing packets most likely have the content of the packet before them.
             if missing > 2 {
                 self.detector.silence();
             }
@@ -77,10 +84,13 @@ impl KeyEar {
 
 /// 20 ms at 8 kHz.
 const FRAME: usize = 160;
-/// Keys between two calls of [`KeyEar::take`], which follows each batch of packets: more than 64 packets of 60 ms can have.
+/// Keys between two calls of [`KeyEar::take`], which follows each batch of packets: more than 64 packets of 60 ms can
+/// have.
 const FOUND_MAX: usize = 64;
 /// A sequence number this far ahead is one from behind.
 const LATE: u16 = 1 << 15;
+/// A packet this far behind is most likely late (RFC 3550 appendix A.1).
+const MISORDER_MAX: u16 = 100;
 /// The duration of a key for the peer: it is reported before its end.
 const DURATION_MS: u32 = 120;
 
@@ -102,7 +112,8 @@ mod tests {
         packet
     }
 
-    /// What is found in the packets that the tones of `keys` make, in noise, of which some are left out; and how many packets came out silent.
+    /// The keys that are found in packets with the tones of `keys` in noise, some of which are lost; and how many packets
+    /// came out silent.
     fn found(
         payload_type: u8,
         samples: usize,
@@ -146,6 +157,28 @@ mod tests {
             assert_eq!(count('1') + count('5'), text.len(), "{text}");
             assert!(count('1') <= 2 && count('5') <= 2, "one key for each press: {text}");
         }
+    }
+
+    #[test]
+    fn a_sender_that_restarts_within_a_key_is_heard_again() {
+        let (mut ear, mut tones) = (KeyEar::new(), KeyTones::default());
+        assert!(tones.press(KeyTone { code: 5, duration_ms: 1_000 }, Micros(0)));
+        for n in 30_000..30_010 {
+            let mut packet = packet(0, n, 160, || PCMU_SILENCE);
+            tones.write_over(&mut packet, Micros(0));
+            ear.hear(&mut packet);
+        }
+        assert!(ear.detector.is_pressed());
+        let is_silenced = |ear: &mut KeyEar, n| {
+            let mut packet = packet(0, n, 160, || 0x33);
+            ear.hear(&mut packet);
+            packet[12..].iter().all(|byte| *byte == PCMU_SILENCE)
+        };
+        assert!(is_silenced(&mut ear, 29_995), "a late packet ends no key");
+        assert!(is_silenced(&mut ear, 29_996), "nor do two");
+        assert!(is_silenced(&mut ear, 7), "one from far behind may be late");
+        assert!(!is_silenced(&mut ear, 8));
+        assert!(!is_silenced(&mut ear, 9));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Keys that reach a leg's party as tones in the audio (ITU-T Q.23), because it has neither telephone events nor INFO: they are
-//! written over G.711 that is sent to the party anyway.
+//! Keys that reach a leg's party as tones in the audio (ITU-T Q.23), because the party has neither telephone events nor
+//! INFO. The tones are written over G.711 that is sent to the party anyway.
 //!
-//! Like events ([`KeyPresses`](super::key_presses::KeyPresses)), tones need a running stream, and wait for it only so long.
+//! Like events ([`KeyPresses`](super::key_presses::KeyPresses)), tones need a running stream, and wait for it for a
+//! limited time.
 
 use std::f32::consts::TAU;
 
-use super::payload::payload;
+use super::payload::{PCMA, PCMU, payload};
 use crate::codec::g711::{PCMA_SILENCE, PCMU_SILENCE, pcm_to_pcma, pcm_to_pcmu};
 use crate::dtmf::KeyTone;
 use crate::time::Micros;
@@ -20,8 +21,9 @@ pub(super) struct KeyTones {
 /// The key that is being played.
 #[derive(Clone, Copy, Debug)]
 struct Playing {
-    /// Turns of both tones with each sample.
+    /// By how many turns each tone advances with a sample.
     steps: [f32; 2],
+    /// The phases of the tones, in turns.
     turns: [f32; 2],
     /// Samples of the tones, then of the pause after them, that are still to be written.
     tone: usize,
@@ -40,15 +42,14 @@ impl KeyTones {
         self.now.is_none() && self.waiting.iter().all(Option::is_none)
     }
 
-    /// Writes tones, and the pause between two keys, over the payload of a G.711 packet; leaves other packets unchanged.
+    /// Writes tones, and the pause between two keys, over the payload of a G.711 packet; leaves other packets
+    /// unchanged.
     pub(super) fn write_over(&mut self, datagram: &mut [u8], now: Micros) {
-        let encode: fn(i16) -> u8 = match datagram.get(1).map(|octet| octet & 0x7f) {
-            Some(0) => pcm_to_pcmu,
-            Some(8) => pcm_to_pcma,
+        let (encode, silence): (fn(i16) -> u8, u8) = match datagram.get(1).map(|octet| octet & 0x7f) {
+            Some(PCMU) => (pcm_to_pcmu, PCMU_SILENCE),
+            Some(PCMA) => (pcm_to_pcma, PCMA_SILENCE),
             _ => return,
         };
-        let silence =
-            if datagram.get(1).is_some_and(|octet| octet & 0x7f == 0) { PCMU_SILENCE } else { PCMA_SILENCE };
         let Some(audio) = payload(datagram).and_then(|range| datagram.get_mut(range)) else { return };
         for byte in audio {
             let Some(playing) = self.playing(now) else { return };

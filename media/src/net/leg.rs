@@ -272,7 +272,7 @@ impl Leg {
             self.presence.heard(at);
             if is_rtcp {
                 self.tap_received(sample, at, (arrival.source, on_rtcp), datagram);
-            } else if let Some(keys) = &mut self.keys {
+            } else if let Some(keys) = self.keys.as_mut().filter(|_| !self.session.carries_fax()) {
                 keys.hear(at, datagram);
             }
             let stale = sample.now.since(at) > STALE_US;

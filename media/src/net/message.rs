@@ -187,7 +187,8 @@ pub enum Command {
         /// Seed of the stream's SSRC, first sequence number and first timestamp.
         seed: u64,
     },
-    /// Reports the party's keys of this source by [`Notice::Key`], or ends that. Keys found in audio are silenced there.
+    /// Reports the party's keys of this source by [`Notice::Key`], or ends that. Keys that are found in audio are
+    /// silenced there.
     WatchKeys(Option<KeySource>),
     /// Stops relaying what this leg receives; it is still measured.
     Unbridge,

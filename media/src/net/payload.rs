@@ -1,4 +1,4 @@
-//! Where the payload of an RTP packet is, for what is written over audio.
+//! The place of the payload in an RTP packet, and the payload types of G.711, for code that reads or overwrites audio.
 
 use std::ops::Range;
 
@@ -14,3 +14,7 @@ pub(super) fn payload(datagram: &[u8]) -> Option<Range<usize>> {
     let end = datagram.len().checked_sub(padding)?;
     (begin <= end).then_some(begin..end)
 }
+
+/// The static payload types of G.711 (RFC 3551 §6), which every party understands.
+pub(super) const PCMU: u8 = 0;
+pub(super) const PCMA: u8 = 8;

@@ -20,6 +20,8 @@ pub(super) struct Protected {
     /// ICE without DTLS.
     path: Option<Box<IcePath>>,
     pub(super) web: Option<Box<Web>>,
+    /// The last SDP result of a leg with ICE.
+    description: Option<Box<Description>>,
 }
 
 /// What became of a received datagram.
@@ -42,11 +44,14 @@ impl Protected {
                 secured: keys.map(Secured::new),
                 path: Some(Box::new(IcePath::new(ice))),
                 web: None,
+                description: None,
             },
-            Protection::Sdes(keys) => Protected { secured: Some(Secured::new(keys)), path: None, web: None },
+            Protection::Sdes(keys) => {
+                Protected { secured: Some(Secured::new(keys)), path: None, web: None, description: None }
+            }
             Protection::Webrtc(terms) => {
                 let web = Box::new(Web::new(port, terms, jobs.clone()));
-                Protected { secured: None, path: None, web: Some(web) }
+                Protected { secured: None, path: None, web: Some(web), description: None }
             }
         }
     }
@@ -55,7 +60,7 @@ impl Protected {
     pub(super) fn change(&mut self, now: Micros, port: PortId, protection: Protection, jobs: &Sender<Job>) {
         match (protection, &mut self.web) {
             (Protection::Sdes(keys), None) => {
-                self.path = None;
+                (self.path, self.description) = (None, None);
                 self.set_keys(now, keys);
             }
             (Protection::Ice(ice, keys), None) => {
@@ -79,11 +84,9 @@ impl Protected {
 
     /// Stores an SDP result, and returns it with the addresses that ICE has found.
     pub(super) fn describe(&mut self, description: Description) -> Description {
-        match (&mut self.path, &mut self.web) {
-            (Some(path), _) => path.describe(description),
-            (None, Some(web)) => web.describe(description),
-            (None, None) => description,
-        }
+        let Some(located) = self.located(&description) else { return description };
+        self.description = Some(Box::new(description));
+        located
     }
 
     /// Whether ICE found another path since the last question.
@@ -95,12 +98,17 @@ impl Protected {
 
     /// Begins the handshake on a path that was found, and returns the last SDP result with the address of the path.
     pub(super) fn relocate(&mut self) -> Option<Description> {
-        match (&self.path, &mut self.web) {
-            (Some(path), _) => path.relocate(),
-            (None, Some(web)) => {
-                web.begin();
-                web.relocate()
-            }
+        if let Some(web) = &mut self.web {
+            web.begin();
+        }
+        self.located(self.description.as_ref()?)
+    }
+
+    /// An SDP result with the addresses that ICE has found; `None` for a leg without ICE.
+    fn located(&self, description: &Description) -> Option<Description> {
+        match (&self.path, &self.web) {
+            (Some(path), _) => Some(path.located(description)),
+            (None, Some(web)) => Some(web.located(description)),
             (None, None) => None,
         }
     }

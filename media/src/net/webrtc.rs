@@ -24,8 +24,6 @@ pub(super) struct Web {
     /// Whether the handshake of this round was begun.
     has_begun: bool,
     jobs: Sender<Job>,
-    /// The last SDP result.
-    description: Option<Box<Description>>,
     /// Where packets may be sent: the path of ICE, while the party consents.
     remote: Option<SocketAddr>,
     /// Whether the path changed since [`Web::has_moved`] was asked.
@@ -57,7 +55,6 @@ impl Web {
             round: 0,
             has_begun: false,
             jobs,
-            description: None,
             remote: None,
             has_moved: false,
             allowance: (0, Micros::default()),
@@ -125,19 +122,8 @@ impl Web {
         self.has_begun = self.jobs.try_send(Job::Begin(port, begin)).is_ok();
     }
 
-    /// Stores an SDP result, and returns it with the address of the path.
-    pub(super) fn describe(&mut self, description: Description) -> Description {
-        let located = self.located(&description);
-        self.description = Some(Box::new(description));
-        located
-    }
-
-    /// The last SDP result with the address of the path; `None` before the first.
-    pub(super) fn relocate(&self) -> Option<Description> {
-        self.description.as_ref().map(|description| self.located(description))
-    }
-
-    fn located(&self, description: &Description) -> Description {
+    /// An SDP result with the address of the path.
+    pub(super) fn located(&self, description: &Description) -> Description {
         Description {
             remote: self.remote,
             remote_rtcp: self.remote,
@@ -275,10 +261,10 @@ mod tests {
     fn packets_go_to_the_nominated_pair_while_the_party_consents() {
         let (mut web, _queue) = web();
         let described = Description { remote: Some(at(9)), strict_source: None, ..Description::default() };
-        assert_eq!(web.describe(described).remote, None, "the address of SDP is not used");
+        assert_eq!(web.located(&described).remote, None, "the address of SDP is not used");
         assert!(!web.may_send());
         check(&mut web, seconds(0), 1, PASSWORD);
-        let located = web.relocate().unwrap();
+        let located = web.located(&described);
         assert_eq!((located.remote, located.remote_rtcp), (Some(at(1)), Some(at(1))));
         assert_eq!((located.strict_source, located.rtcp_mux), (Some(StrictSource::Sdp), true));
         assert!(web.may_send() && !web.look(seconds(29)));

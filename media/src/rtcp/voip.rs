@@ -1,4 +1,5 @@
-//! The VoIP metrics block of our extended reports (RFC 3611 §4.7): how the party's stream has arrived since its beginning.
+//! The VoIP metrics block of our extended reports (RFC 3611 §4.7): how the party's stream has arrived since its
+//! beginning.
 
 use super::view::{RoundTrip, VoipMetrics};
 use crate::stats::{Figures, Hundredths};
@@ -6,8 +7,9 @@ use crate::stats::{Figures, Hundredths};
 impl VoipMetrics {
     /// The metrics of a stream with these figures.
     ///
-    /// We have no jitter buffer of our own for a stream that is relayed: discarded are the packets that a phone with a
-    /// buffer of 200 ms would have discarded, and R and MOS are those of such a phone. Levels and echo are not measured.
+    /// A relayed stream has no jitter buffer here. The discarded packets are those that a phone with a buffer of 200 ms
+    /// would have discarded, and R is that of such a phone. MOS-LQ is the score of the stream alone, MOS-CQ that of
+    /// the E-model for both model phones. Levels and echo are not measured.
     pub fn of(figures: &Figures, round_trip: Option<RoundTrip>) -> VoipMetrics {
         let expected = i128::from(figures.expected);
         let share = |count: u64| Hundredths::ratio(i128::from(count) * 100, expected).unwrap_or_default();
@@ -71,7 +73,7 @@ impl VoipMetrics {
 
 /// Received packets in a row that end a burst (§4.7.2), as in our figures.
 const GMIN: u8 = 16;
-/// The buffer of the phone that the metrics are those of.
+/// The buffer of the phone that the metrics assume.
 const BUFFER_MS: u32 = 200;
 /// What was not measured (§4.7.4, §4.7.5).
 const UNKNOWN: u8 = 127;

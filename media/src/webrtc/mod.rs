@@ -1,5 +1,5 @@
-//! What a leg of a browser has besides RTP: an ICE-lite agent (RFC 8445 §2.5), which phones may have too, and DTLS-SRTP
-//! (RFC 5764).
+//! What a leg of a browser has besides RTP: an ICE-lite agent (RFC 8445 §2.5), which legs of phones may have too, and
+//! DTLS-SRTP (RFC 5764).
 //!
 //! [`Agent`] answers the party's connectivity checks and learns its address from them; [`Handshake`] agrees on the keys
 //! of SRTP with the certificate whose fingerprint SDP has. Both are machines without I/O; [`net`](crate::net) drives

@@ -182,7 +182,8 @@ impl Response {
     }
 }
 
-/// Whether a datagram is a Binding indication, by which an agent keeps its path open (RFC 8445 §11); it has no integrity.
+/// Whether a datagram is a Binding indication, by which an agent keeps its path open (RFC 8445 §11); it has no
+/// integrity.
 pub fn is_indication(datagram: &[u8]) -> bool {
     let Some([k0, k1, l0, l1, c0, c1, c2, c3, ..]) = datagram.first_chunk::<HEADER_BYTES>() else {
         return false;

@@ -88,7 +88,7 @@ fn each_second_has_its_level() {
     let level = i8::try_from((loud.audio.unwrap().level_dbov.0 as f64 / 100.0).round() as i64).unwrap();
     assert!((-20..0).contains(&level), "{level}");
     assert_eq!(levels(&loud), [Some(level); 15]);
-    // Every second second is silent.
+    // Every other second is silent.
     let turns = played(|n| if n / 50 % 2 == 0 { LOUD } else { SILENT });
     let wanted: Vec<_> = (0..15).map(|n| Some(if n % 2 == 0 { level } else { -127 })).collect();
     assert_eq!(levels(&turns), wanted);

@@ -31,7 +31,7 @@ pub struct Facts {
     pub trunk: Option<TrunkId>,
     /// The direction.
     pub direction: Direction,
-    /// Its transport.
+    /// The transport of the call.
     pub transport: Transport,
     /// The node that carries it.
     pub node: NodeId,

@@ -4,8 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sidetone_model::time::Timestamp;
 
-/// The instant at which a page is asked for: one of the last day begins a day before it, and the events since it are not
-/// on the page yet.
+/// The time of the request for a page: the last 24 hours end at it, and events after it may not be on the page.
 #[expect(clippy::disallowed_methods, reason = "pages are read by people, at the time of their clocks")]
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
         Err(error) => return wrong_config(&error),
     };
     log.set_level(config.log.level.as_deref());
-    // The switch waits for nothing that the background has on its threads: the system shares the processor between them.
+    // Each has threads of its own, so that a long turn of the background delays no SIP message.
     let (runtime, background) = match (runtime("switch"), runtime("background")) {
         (Ok(runtime), Ok(background)) => (runtime, background),
         (Err(error), _) | (_, Err(error)) => {

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::OptionFuture;
 use sidetone_cluster::bindings::{BindingKey, Input, Output, SharedBindings, SharedContact};
 use sidetone_cluster::nats::{BindingBucket, MemberHandle};
 use sidetone_model::cluster::NodeState;
@@ -24,6 +23,7 @@ use sidetone_switch::shared_binding::{BindingsElsewhere, NodeBindings, RemoteBin
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::bucket_work::{BucketWork, stopped};
 use crate::driver::{Handle, Request};
 
 /// The task, before it runs.
@@ -68,15 +68,7 @@ pub struct BindingCounters {
     pub displaced: AtomicU64,
 }
 
-/// What is under way with NATS.
-#[derive(Default)]
-struct Work {
-    bucket: Option<BindingBucket>,
-    opening: Option<BoxFuture<'static, Result<BindingBucket, String>>>,
-    operations: FuturesUnordered<BoxFuture<'static, Input>>,
-    /// Operations in a row without a result.
-    failures: u32,
-}
+type Work = BucketWork<BindingBucket, Input>;
 
 impl BindingTask {
     /// Shares the bindings of `switch`, the switch of `node`; `edge` signs the tokens of its phones.
@@ -106,8 +98,8 @@ impl BindingTask {
 
     /// Runs until `stop` turns true. The entries of this node stay: they end with it, as the others see it leave.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
-        // What an earlier run of the task left unfinished is begun again.
         tracing::info!(address = %self.address, "SIP of the other nodes is taken");
+        // What an earlier run of the task left unfinished is begun again.
         let mut work = Work::default();
         let mut tick = interval(TICK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,13 +107,11 @@ impl BindingTask {
         loop {
             tokio::select! {
                 () = stopped(&mut stop) => return,
-                opened = under_way(&mut work.opening) => {
-                    work.opening = None;
-                    work.bucket = opened.ok();
-                    work.operations = FuturesUnordered::new();
+                Some(opened) = OptionFuture::from(work.opening.as_mut()) => {
+                    work.opened(opened);
                     self.feed(&mut work, Input::Reopened);
                 }
-                change = next_change(&mut work.bucket) => match change {
+                Some(change) = OptionFuture::from(work.bucket.as_mut().map(BindingBucket::next)) => match change {
                     Ok(Some(input)) => self.feed(&mut work, input),
                     Ok(None) => {}
                     Err(reason) => {
@@ -143,10 +133,7 @@ impl BindingTask {
 
     async fn tick(&mut self, work: &mut Work, ticks: u32) {
         self.follow_members().await;
-        if work.bucket.is_none() && work.opening.is_none() && self.member.view().is_linked {
-            let connection = self.member.connection().clone();
-            work.opening = Some(async move { BindingBucket::open(&connection).await }.boxed());
-        }
+        work.open(&self.member, |connection| async move { BindingBucket::open(&connection).await });
         while let Ok(taken) = self.switch.ask(TakeNodeBindings(AT_ONCE)).await {
             let is_all = taken.len() < AT_ONCE;
             for extension in taken {
@@ -209,11 +196,7 @@ impl BindingTask {
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        work.failures = if matches!(result, Input::Failed(_)) { work.failures + 1 } else { 0 };
-        if work.failures >= FAILURES_MAX {
-            // The servers may have lost the bucket with their memory: it is opened again.
-            (work.bucket, work.failures) = (None, 0);
-        }
+        work.note(matches!(result, Input::Failed(_)));
         self.feed(work, result);
     }
 
@@ -314,27 +297,6 @@ impl BindingTask {
     }
 }
 
-/// Waits until the engine stops, and keeps nothing of the channel.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender was dropped, which stops this task too.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// Waits for what is under way; for ever if there is nothing.
-async fn under_way<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
-    match work {
-        Some(work) => work.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_change(bucket: &mut Option<BindingBucket>) -> Result<Option<Input>, String> {
-    match bucket {
-        Some(bucket) => bucket.next().await,
-        None => std::future::pending().await,
-    }
-}
-
 impl BindingCounters {
     /// The metrics.
     pub fn families(&self) -> [Family; 2] {
@@ -364,7 +326,5 @@ const TICK_EVERY: Duration = Duration::from_millis(50);
 const RETRY_TICKS: u32 = 20;
 /// Entries without phones are forgotten twice a minute.
 const SWEEP_TICKS: u32 = 600;
-/// Failures in a row after which the bucket is opened again.
-const FAILURES_MAX: u32 = 3;
 /// Extensions of one question to the switch: each is short work for the task that serves SIP.
 const AT_ONCE: usize = 200;

@@ -18,6 +18,7 @@ use sidetone_model::ids::{CallId, NodeId};
 use sidetone_model::metrics::Family;
 use tokio::sync::{mpsc, watch};
 
+use super::bucket_work::stopped;
 use crate::cdr::copies::CallCopy;
 use crate::cdr::segment;
 
@@ -208,12 +209,6 @@ impl CopyWriter {
         };
         let _ = tokio::time::timeout(FINISH_MAX, last).await;
     }
-}
-
-/// Waits until the engine stops, and keeps nothing of the channel.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender was dropped, which stops this task too.
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 impl CopyCounters {

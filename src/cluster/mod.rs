@@ -3,6 +3,7 @@
 //! Without `[cluster]` the same port answers for this node alone.
 
 mod bindings;
+mod bucket_work;
 mod call_copies;
 mod figures;
 mod lost_calls;

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::OptionFuture;
 use sidetone_cluster::leases::{Input, Outcome, Output, Owner, RoomKey, RoomLeases};
 use sidetone_cluster::membership::RunId;
 use sidetone_cluster::nats::{MemberHandle, RoomBucket};
@@ -21,6 +20,7 @@ use sidetone_switch::room_owner::RoomOwner;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
+use super::bucket_work::{BucketWork, stopped};
 use crate::driver::Handle;
 
 /// The task, before it runs.
@@ -46,15 +46,7 @@ pub struct RoomCounters {
     pub owned: AtomicU64,
 }
 
-/// What is under way with NATS.
-#[derive(Default)]
-struct Work {
-    bucket: Option<RoomBucket>,
-    opening: Option<BoxFuture<'static, Result<RoomBucket, String>>>,
-    operations: FuturesUnordered<BoxFuture<'static, Input>>,
-    /// Operations in a row without a result.
-    failures: u32,
-}
+type Work = BucketWork<RoomBucket, Input>;
 
 impl RoomTask {
     /// Claims rooms for a run of `node`, whose switch this is.
@@ -81,13 +73,11 @@ impl RoomTask {
             let due = self.machine.next_timeout().unwrap_or(now + TICK_EVERY);
             tokio::select! {
                 () = stopped(&mut stop) => return,
-                opened = under_way(&mut work.opening) => {
-                    work.opening = None;
-                    work.bucket = opened.ok();
-                    work.operations = FuturesUnordered::new();
+                Some(opened) = OptionFuture::from(work.opening.as_mut()) => {
+                    work.opened(opened);
                     self.feed(&mut work, Input::Reopened);
                 }
-                change = next_change(&mut work.bucket) => match change {
+                Some(change) = OptionFuture::from(work.bucket.as_mut().map(RoomBucket::next)) => match change {
                     Ok(Some(input)) => self.feed(&mut work, input),
                     Ok(None) => {}
                     Err(reason) => {
@@ -96,7 +86,7 @@ impl RoomTask {
                     }
                 },
                 Some(result) = work.operations.next() => {
-                    note_failures(&mut work, &result);
+                    work.note(matches!(result, Input::Done(_, _, Outcome::Failed)));
                     self.feed(&mut work, result);
                 }
                 () = sleep_until(due.into()) => self.feed(&mut work, Input::Timeout),
@@ -107,10 +97,7 @@ impl RoomTask {
     }
 
     async fn tick(&mut self, work: &mut Work) {
-        if work.bucket.is_none() && work.opening.is_none() && self.member.view().is_linked {
-            let connection = self.member.connection().clone();
-            work.opening = Some(async move { RoomBucket::open(&connection).await }.boxed());
-        }
+        work.open(&self.member, |connection| async move { RoomBucket::open(&connection).await });
         // A switch that is busy is asked at the next tick.
         let Ok(wanted) = self.switch.ask(TakeWantedRooms).await else { return };
         for (organisation, room) in wanted.0 {
@@ -166,7 +153,7 @@ impl RoomTask {
         match owner {
             Owner::Here { fence } => RoomOwner::Here(fence),
             Owner::Lost => RoomOwner::Lost,
-            Owner::Nobody => RoomOwner::Nobody,
+            Owner::Unowned => RoomOwner::Unowned,
             Owner::There { node, fence } => {
                 let view = self.member.view();
                 let member = view.members.iter().find(|member| member.last.identity.node == node);
@@ -175,39 +162,10 @@ impl RoomTask {
                         RoomOwner::There { fence, way: Flow::udp(self.listener, address), address }
                     }
                     // A node without a listener for others: its lease runs out, or its heartbeat comes.
-                    None => RoomOwner::Nobody,
+                    None => RoomOwner::Unowned,
                 }
             }
         }
-    }
-}
-
-/// The servers may have lost the bucket with their memory: after failures in a row it is opened again.
-fn note_failures(work: &mut Work, result: &Input) {
-    work.failures = if matches!(result, Input::Done(_, _, Outcome::Failed)) { work.failures + 1 } else { 0 };
-    if work.failures >= FAILURES_MAX {
-        (work.bucket, work.failures) = (None, 0);
-    }
-}
-
-/// Waits until the engine stops, and keeps nothing of the channel.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender was dropped, which stops this task too.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// Waits for what is under way; for ever if there is nothing.
-async fn under_way<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
-    match work {
-        Some(work) => work.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_change(bucket: &mut Option<RoomBucket>) -> Result<Option<Input>, String> {
-    match bucket {
-        Some(bucket) => bucket.next().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -228,7 +186,5 @@ impl RoomCounters {
     }
 }
 
-/// Failures in a row after which the bucket is opened again.
-const FAILURES_MAX: u32 = 3;
 /// How often the switch is asked.
 const TICK_EVERY: Duration = Duration::from_millis(50);

@@ -41,7 +41,7 @@ struct Shared {
     places: [Place; Task::ALL.len()],
     failed: watch::Sender<Option<Task>>,
     stopping: watch::Sender<bool>,
-    /// Where the tasks run that no call waits for; without one, beside the others.
+    /// The runtime of background tasks ([`Task::is_background`]); without one they run beside the others.
     background: Option<Handle>,
 }
 
@@ -66,8 +66,8 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor without tasks. Those that no call waits for run on `background`, if there is one, which must not end
-    /// before the engine has stopped.
+    /// A supervisor without tasks. Background tasks ([`Task::is_background`]) run on `background`, which must not end before
+    /// the engine has stopped; without it they run beside the others.
     pub fn new(background: Option<Handle>) -> Self {
         Supervisor(Arc::new(Shared {
             places: std::array::from_fn(|_| Place::default()),

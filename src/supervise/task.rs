@@ -121,9 +121,8 @@ pub enum Condition {
 }
 
 impl Task {
-    /// Whether the task has long turns that no call waits for: it stores, reads and sends what has happened, or answers
-    /// over HTTP. Beside the switch in one thread, a turn of many milliseconds would delay the SIP messages that come
-    /// meanwhile.
+    /// Whether no call waits for the task: it stores or sends records and events, or answers over HTTP. Its turns may take
+    /// many milliseconds; on a thread of the switch they would delay SIP messages.
     pub(super) fn is_background(self) -> bool {
         matches!(
             self,

@@ -12,8 +12,6 @@ pub enum RoomOwner {
     Here(u64),
     /// No node that is there: its owner is gone without leaving it.
     Lost,
-    /// No node.
-    Nobody,
     /// Another node.
     There {
         /// Its fence.
@@ -23,6 +21,8 @@ pub enum RoomOwner {
         /// The address of its listener for other nodes.
         address: SocketAddr,
     },
+    /// No node.
+    Unowned,
 }
 
 /// The rooms that this node needs an owner of.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::call::{HangupCause, Transport};
 use sidetone_model::call_operation::{CallOperation, MoveOrder};
-use sidetone_model::ids::{CallId, RoomId};
+use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::room::Control;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Flow;
@@ -35,7 +35,9 @@ pub(super) struct RoomOwners {
     /// `None` for a node on its own.
     entries: Option<NodeEntries>,
     owners: HashMap<RoomId, RoomOwner>,
+    /// *Bounds*: [`WAITING_MAX`], and [`WAITING_OF_ORGANISATION_MAX`] of one organisation.
     waiting: Vec<Waiting>,
+    /// *Bounds*: the number of calls.
     joined: HashMap<CallId, RoomId>,
 }
 
@@ -71,8 +73,15 @@ impl RoomOwners {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 
+    /// Whether one more caller of an organisation may wait.
+    fn may_wait(&self, organisation: OrganisationId) -> bool {
+        let own = |waiting: &&Waiting| waiting.caller.placement.facts.organisation == organisation;
+        self.waiting.len() < WAITING_MAX
+            && self.waiting.iter().filter(own).count() < WAITING_OF_ORGANISATION_MAX
+    }
+
     fn owner(&self, room: RoomId) -> RoomOwner {
-        self.owners.get(&room).copied().unwrap_or(RoomOwner::Nobody)
+        self.owners.get(&room).copied().unwrap_or(RoomOwner::Unowned)
     }
 }
 
@@ -105,10 +114,10 @@ pub(super) fn begin(
         (RoomOwner::There { fence, way, address }, None) => {
             join(now, caller, (room, fence), (way, address), owners, control, shared);
         }
-        (RoomOwner::Nobody | RoomOwner::Lost, _) if owners.waiting.len() < WAITING_MAX => {
+        (RoomOwner::Unowned | RoomOwner::Lost, _) if owners.may_wait(caller.placement.facts.organisation) => {
             owners.waiting.push(Waiting { room, until: now.instant + WAITS_FOR, caller });
         }
-        (RoomOwner::Nobody | RoomOwner::Lost, _) => refuse(now, caller, control, shared),
+        (RoomOwner::Unowned | RoomOwner::Lost, _) => refuse(now, caller, control, shared),
     }
 }
 
@@ -148,13 +157,14 @@ pub(super) fn replace(
         let has_joined = owners.joined.values().any(|joined| *joined == room);
         let before = match owner {
             RoomOwner::Lost if !has_joined => owners.owners.remove(&room),
-            RoomOwner::Nobody => owners.owners.remove(&room),
+            RoomOwner::Unowned => owners.owners.remove(&room),
             owner => owners.owners.insert(room, owner),
         };
         let was_here = matches!(before, Some(RoomOwner::Here(_)));
         if was_here && !matches!(owner, RoomOwner::Here(_)) {
             // Members hear that the conference is over. Another node may own it in a moment.
             lost += 1;
+            // Refused for a room that is not live here any more.
             let _ = conference_commands::control(&mut control.conferences, now, room.into(), Control::End);
         }
         match owner {
@@ -162,7 +172,7 @@ pub(super) fn replace(
             RoomOwner::There { .. } if before.is_some_and(|before| before != owner) => {
                 leave_joined(now, room, owners, control, shared);
             }
-            RoomOwner::There { .. } | RoomOwner::Lost | RoomOwner::Nobody => {}
+            RoomOwner::There { .. } | RoomOwner::Lost | RoomOwner::Unowned => {}
         }
         if matches!(owner, RoomOwner::Here(_) | RoomOwner::There { .. }) {
             let waiting = &mut owners.waiting;
@@ -273,3 +283,5 @@ fn refuse(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut 
 const WAITS_FOR: Duration = Duration::from_secs(5);
 /// Callers who wait at the same time.
 const WAITING_MAX: usize = 1_000;
+/// Those of one organisation: the callers of one do not keep those of others from waiting.
+const WAITING_OF_ORGANISATION_MAX: usize = WAITING_MAX / 4;

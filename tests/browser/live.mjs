@@ -118,12 +118,12 @@ async function dial(supervisor, admin, world, findings) {
     const at = Date.now();
     await call(visitor, "1003");
     const answered = await until(`${visitor.who}: the phone that is called answers`, () => [...cleo.calls.values()][0]);
-    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: shows who was called`, async () => (await row(seen, "1003").count()) === 1);
+    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: shows the called party`, async () => (await row(seen, "1003").count()) === 1);
     console.log(`  a click on Call, until the phone has answered and both pages show it: ${Date.now() - at} ms`);
-    findings.same(await row(visitor, "1003").locator("td").nth(1).innerText(), "participant", `${visitor.who}, the live room: the role of who was called`);
+    findings.same(await row(visitor, "1003").locator("td").nth(1).innerText(), "participant", `${visitor.who}, the live room: the role of the called party`);
     await until(`${visitor.who}: the phone that was called hears the room`, () => answered.audio.isLoud(at));
     await cleo.hangUp(answered);
-    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: who was called is gone`, async () => (await row(seen, "1003").count()) === 0);
+    for (const seen of [admin, supervisor]) await until(`${seen.who}, the live room: the called party is gone`, async () => (await row(seen, "1003").count()) === 0);
   }
   await call(admin, "1999");
   findings.expect((await admin.page.locator("main").innerText()).includes("no extension 1999"), "admin, the live room: says that there is no such extension");

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// What was given out: the programs bind their ports one by one as calls come, and sipp most of them never.
 static GIVEN: Mutex<Vec<Range<u16>>> = Mutex::new(Vec::new());
 
-/// The first of `count` ports in a row, an even one, that nobody has for UDP or TCP; never given out again.
+/// The first of `count` ports in a row, an even one, that no process has for UDP or TCP; never given out again.
 pub fn free(count: u16) -> u16 {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // One after the other from a random place on: hundreds of single ports at random places would leave no long row.
+    // One after the other from a random port on: hundreds of ports at random places would leave no long row.
     let from = given.last().map_or_else(any_port, |last| last.end);
     // All are held at once, then let go together.
     let mut held = Vec::new();
@@ -37,8 +37,8 @@ fn any_port() -> u16 {
     PORTS.start + u16::try_from(any).unwrap()
 }
 
-/// The first of `count` ports in a row within [`PORTS`], looked for from `from` on and then from the beginning: every
-/// place is tried, so that a hole that is left is found however little is left.
+/// The first of `count` free ports in a row within [`PORTS`]. The search begins at `from` and goes on from the start of
+/// the range, so every place is tried.
 fn first_fit(
     from: u16,
     count: u16,
@@ -67,7 +67,7 @@ fn first_fit(
 pub fn wait_until_bound(port: u16) {
     let deadline = Instant::now() + BOUND_MAX;
     while !is_bound(port) {
-        assert!(Instant::now() < deadline, "nobody listens on port {port}");
+        assert!(Instant::now() < deadline, "no program listens on port {port}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
 }
@@ -90,14 +90,14 @@ pub fn wait_until_accepting(port: u16) {
     }
 }
 
-/// Below those that Linux gives to whoever binds port 0: none of the many sockets of an engine and its clients takes one
-/// between the look and the start of the program.
+/// Below those that Linux gives to a socket that is bound to port 0: none of the many sockets of an engine and its
+/// clients takes one between the look and the start of the program.
 const PORTS: Range<u16> = 12_000..32_000;
 const BOUND_MAX: Duration = Duration::from_secs(60);
 
 #[test]
 fn the_one_place_that_is_left_is_found_from_anywhere() {
-    // 400 ports are left, in the middle of them no busy one; 397 are left elsewhere.
+    // Two holes are left: one of 400 ports and one of 397.
     let given = [PORTS.start..20_000, 20_400..25_000, 25_397..PORTS.end];
     for from in (PORTS.start..PORTS.end).step_by(97) {
         assert_eq!(first_fit(from, 400, &given, |_| true), Some(20_000), "from {from}");

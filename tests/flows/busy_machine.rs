@@ -12,7 +12,7 @@ use sidetone::config::MediaIo;
 use sidetone_capture as capture;
 use sidetone_phone::{CallPlan, Tap};
 
-use crate::site::{Site, answering, directory, has_io_uring, records_at_least, talk, within};
+use crate::site::{Site, answering, directory, has_io_uring, talk, within};
 
 /// Loops that leave no processor idle; they end when dropped.
 struct BusyLoops {
@@ -69,16 +69,8 @@ async fn judge(io: MediaIo) {
         let outcome = within("the call", caller.call(plan)).await.unwrap();
         drop(busy);
         assert_eq!(outcome.status, 200);
-        let record = within("the record", async {
-            loop {
-                let mut records = records_at_least(site.http, attempt).await;
-                if records.len() == attempt {
-                    records.sort_by_key(|record| record["started_at"].to_string());
-                    return records.pop().unwrap();
-                }
-            }
-        })
-        .await;
+        // The newest is the first.
+        let record = site.records(attempt).await.remove(0);
         let (sent, found) = (sent_as(&site, "1001", &tap), &record["media_verdict"]);
         if sent == "ok" {
             assert_eq!(*found, "ok", "{record:#}");

@@ -520,7 +520,8 @@ fn a_team_reads_the_stored_room_that_it_sees_live() {
     assert_eq!(desk.patch(As::Supervisor, &path, json!({"name": "Mine"})).status, 403);
 }
 
-/// A supervisor runs the rooms with somebody of the team, and calls parties into them; who only reads them does not.
+/// A supervisor controls the rooms with a member of the team in them, and calls parties into them. A user who only
+/// reads them does not.
 #[test]
 fn a_supervisor_dials_into_the_rooms_that_it_sees_live() {
     let desk = Desk::start();
@@ -538,7 +539,7 @@ fn a_supervisor_dials_into_the_rooms_that_it_sees_live() {
     desk.party().open(&desk, "Acme", room(&own), Some(desk.team()));
     desk.party().open(&desk, "Acme", room(&other), None);
     assert_eq!(dial(As::Supervisor, &own), 202);
-    assert_eq!(dial(As::Supervisor, &other), 403, "nobody of the team is in it");
+    assert_eq!(dial(As::Supervisor, &other), 403, "no member of the team is in it");
     assert_eq!([dial(As::Listener, &own), dial(As::Bolt, &own)], [403, 403]);
 }
 

@@ -25,20 +25,15 @@ pub fn keeping_phone(engine: &Engine, number: &str, password: &str) -> Process {
     phone
 }
 
-/// A phone that plays that file of the test's directory; over TLS and with nothing but SRTP, if it is to be secure.
-pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str, secure: bool) -> Process {
-    set_up(engine, number, password, plays, &[], if secure { Way::Secure } else { Way::Plain })
-}
-
-/// The same over UDP with ICE, and candidates of its own addresses alone.
-pub fn phone_with_ice(engine: &Engine, number: &str, password: &str, plays: &str) -> Process {
-    set_up(engine, number, password, plays, &[], Way::Ice)
+/// A phone that plays that file of the test's directory.
+pub fn playing_phone(engine: &Engine, number: &str, password: &str, plays: &str, way: Way) -> Process {
+    set_up(engine, number, password, plays, &[], way)
 }
 
 /// How a phone reaches the engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Over UDP with ICE.
+pub enum Way {
+    /// Over UDP with ICE, and candidates of its own addresses alone.
     Ice,
     /// Over UDP.
     Plain,

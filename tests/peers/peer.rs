@@ -38,32 +38,25 @@ impl Peer {
 
     /// The same over TLS and with nothing but SRTP, if it is to be secure.
     pub fn register_over(engine: &Engine, kind: Kind, number: &'static str, secure: bool) -> Peer {
-        let (password, hz) = phone(number);
-        let plays = format!("{number}.wav");
-        sound::write_tone(&engine.dir().join(&plays), 180, hz);
-        let phone = match kind {
+        match kind {
             Kind::Baresip => {
-                let setup = Setup::new(number, password, &plays);
+                let setup = Setup::new(number, phone(number).0, "");
                 let setup = if secure { setup.over(engine, "tls").srtp("srtp-mand") } else { setup };
-                return Peer::register_baresip(engine, setup);
+                Peer::register_baresip(engine, setup)
             }
             Kind::Linphone => {
-                let mut phone = linphone::playing_phone(engine, number, password, &plays, secure);
-                linphone::wait_until_registered(&mut phone);
-                phone
+                let way = if secure { linphone::Way::Secure } else { linphone::Way::Plain };
+                Peer::register_linphone(engine, number, way)
             }
-        };
-        let mut peer = Peer::new(engine, number, hz, phone, kind);
-        peer.keep_next();
-        peer
+        }
     }
 
-    /// A phone of Linphone with ICE.
-    pub fn register_linphone_with_ice(engine: &Engine, number: &'static str) -> Peer {
+    /// A phone of Linphone that reaches the engine in this way.
+    pub fn register_linphone(engine: &Engine, number: &'static str, way: linphone::Way) -> Peer {
         let (password, hz) = phone(number);
         let plays = format!("{number}.wav");
         sound::write_tone(&engine.dir().join(&plays), 180, hz);
-        let mut phone = linphone::phone_with_ice(engine, number, password, &plays);
+        let mut phone = linphone::playing_phone(engine, number, password, &plays, way);
         linphone::wait_until_registered(&mut phone);
         let mut peer = Peer::new(engine, number, hz, phone, Kind::Linphone);
         peer.keep_next();

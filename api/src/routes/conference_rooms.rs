@@ -280,7 +280,7 @@ pub(crate) async fn visible(caller: &Caller, state: &ApiState, id: &str) -> Resu
     seen(found, "conference room", |found| caller.scope().covers(found.organisation_id, None))
 }
 
-/// Returns the room in the path if the caller may see it, and without its PINs while the caller only sees it live.
+/// Returns the room in the path if the caller may see it; without its PINs if the caller only sees it live.
 async fn stored_or_live(caller: &Caller, state: &ApiState, id: &str) -> Result<Room, ApiError> {
     match visible(caller, state, id).await {
         Err(refused) if refused.is_forbidden() => live(caller, state, id).await?.ok_or(refused),

@@ -83,7 +83,7 @@ impl SharedBindings {
         }
     }
 
-    /// Takes an event; drain [`SharedBindings::poll_output`] afterwards. `now` is the wall clock of this node.
+    /// Handles an event; drain [`SharedBindings::poll_output`] afterwards. `now` is the wall clock of this node.
     pub fn handle_input(&mut self, now: Timestamp, input: Input) {
         match input {
             Input::Own(key, contacts, bindings_max) => self.own(now, key, contacts, bindings_max),
@@ -195,7 +195,7 @@ impl SharedBindings {
         let Some(state) = self.entries.get_mut(&key) else { return };
         state.revision = 0;
         state.under_way = None;
-        // What the others had is written by them; until then it is better than nothing.
+        // The other nodes write their contacts again; until then those that were seen are used.
         state.seen.retain(|contact| contact.node != self.node);
         self.write(now, key);
     }

@@ -43,8 +43,6 @@ pub enum Owner {
     },
     /// No node: its owner is gone without leaving it.
     Lost,
-    /// No node, as far as this one knows.
-    Nobody,
     /// Another node.
     There {
         /// The node.
@@ -52,6 +50,8 @@ pub enum Owner {
         /// The fence.
         fence: u64,
     },
+    /// No node, as far as this one knows.
+    Unowned,
 }
 
 /// An entry: versioned JSON; unknown fields are ignored.

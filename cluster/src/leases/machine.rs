@@ -11,7 +11,7 @@ use crate::membership::RunId;
 /// Events.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody at this node wants to be in a room, or it is live here; repeated while that is so.
+    /// A caller at this node waits for the room, or it is live here; repeated while that is so.
     Wanted(RoomKey),
     /// The room is not live here any more.
     Closed(RoomKey),
@@ -70,7 +70,7 @@ pub struct RoomLeases {
 #[derive(Debug)]
 struct State {
     lease: Lease,
-    /// Until when somebody wants the room.
+    /// Until when the last [`Input::Wanted`] counts.
     wanted_until: Option<Instant>,
     /// The operation that is under way, and when it was sent.
     under_way: Option<(OperationId, Instant)>,
@@ -99,7 +99,7 @@ impl State {
     fn owner(&self) -> Owner {
         match self.lease {
             Lease::Free if self.is_lost => Owner::Lost,
-            Lease::Free => Owner::Nobody,
+            Lease::Free => Owner::Unowned,
             Lease::Here { fence, .. } => Owner::Here { fence },
             Lease::There { node, fence, .. } => Owner::There { node, fence },
         }
@@ -119,7 +119,7 @@ impl RoomLeases {
         }
     }
 
-    /// Takes an event; drain [`RoomLeases::poll_output`] afterwards.
+    /// Handles an event; drain [`RoomLeases::poll_output`] afterwards.
     pub fn handle_input(&mut self, now: Instant, input: Input) {
         self.claims_from = self.claims_from.filter(|from| *from > now);
         match input {
@@ -195,7 +195,7 @@ impl RoomLeases {
 
     /// Who owns a room.
     pub fn owner(&self, key: RoomKey) -> Owner {
-        self.rooms.get(&key).map_or(Owner::Nobody, State::owner)
+        self.rooms.get(&key).map_or(Owner::Unowned, State::owner)
     }
 
     /// Number of rooms that this node owns.
@@ -343,7 +343,7 @@ impl RoomLeases {
             Lease::Here { .. } | Lease::There { .. } | Lease::Free => return,
         };
         let (is_leaving, is_claim) =
-            (value.is_empty(), matches!(self.owner(key), Owner::Lost | Owner::Nobody));
+            (value.is_empty(), matches!(self.owner(key), Owner::Lost | Owner::Unowned));
         let id = self.begin(now, key);
         self.outputs.push_back(Output::Write(key, id, value, expected));
         let state = self.state(key);
@@ -374,5 +374,5 @@ pub const LEASE: Duration = Duration::from_secs(3);
 const MARGIN: Duration = Duration::from_millis(300);
 const RENEW_AFTER: Duration = Duration::from_millis(700);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// How long a wish counts without being repeated.
+/// How long an [`Input::Wanted`] counts without being repeated.
 const WANTED_FOR: Duration = Duration::from_secs(2);

@@ -47,7 +47,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        // The kernel counts some 700 bytes and more for each; nobody reads them.
+        // The socket is never read, and the kernel counts 700 bytes or more for each datagram.
         for _ in 0..20_000 {
             sender.send_to(&[0; 172], to).unwrap();
         }

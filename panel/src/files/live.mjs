@@ -66,7 +66,7 @@ function readSoon() {
 
 const first = parts()[0];
 if (first) {
-  // What happened while the page was on its way is in no event that comes later.
+  // The stream begins with the events since the page was requested: none is missed while the page loads.
   const { live, since } = first.dataset;
   const source = new EventSource(`/panel/events?events=${encodeURIComponent(live)}&since=${encodeURIComponent(since)}`);
   for (const kind of first.dataset.kinds.split(" ")) source.addEventListener(kind, readSoon);

@@ -1,9 +1,8 @@
 //! The start: how the calls of the last day or week went, what is worse than the rest, and what is live now.
 
 use axum::extract::{MatchedPath, RawQuery, State};
-use axum::http::Request;
-use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
+use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -111,7 +110,7 @@ async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
     })
 }
 
-/// What somebody should look at now.
+/// Troubles of the engine and trunks that are down.
 fn alerts(engine: &EngineState, trunks: Option<&TrunksDown>) -> Markup {
     html! {
         @if !engine.troubles.is_empty() {
@@ -123,7 +122,7 @@ fn alerts(engine: &EngineState, trunks: Option<&TrunksDown>) -> Markup {
     }
 }
 
-/// What is worse than the rest, by kind; the kinds of which none is in one sentence.
+/// A table for each kind with something worse than the rest; one sentence names the other kinds.
 fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup {
     let compared = || worst.iter().filter_map(|(compared, found)| Some((compared.kind, found.as_ref()?)));
     let none: Vec<&str> = compared().filter(|(_, found)| found.is_none()).map(|(kind, _)| kind).collect();

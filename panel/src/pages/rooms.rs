@@ -39,7 +39,7 @@ fn rooms(found: &Value, is_of_team: bool) -> Markup {
         h1 { "Rooms " small { (figure(&found["total"])) } }
         @if is_of_team {
             p class="empty" {
-                "Rooms belong to the organisation. Those in which somebody of your team sits are on "
+                "Rooms belong to the organisation. Those with a member of your team are on "
                 a href="/live" { "Live" } "." }
         } @else if items(found).is_empty() { p class="empty" { "There is no room." } } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Rooms" { table {

@@ -109,7 +109,7 @@ async fn a_link_from_another_site_is_opened_again() {
     assert_eq!(page.header("location"), "/login?next=%2Fcalls%2F1");
 }
 
-/// Who runs a live room calls parties into it, in whatever role. Stored rooms are in no team.
+/// A user who controls a live room may call a party into it, with any role. Stored rooms belong to no team.
 #[tokio::test]
 async fn who_controls_a_room_is_offered_a_call_into_it() {
     for (role, is_of_team) in [("org_admin", false), ("team_supervisor", true)] {

@@ -46,7 +46,8 @@ pub enum Relayed {
         to: Flow,
         /// The message.
         bytes: Bytes,
-        /// For a request over a connection: what to send, and where, when the connection is gone: 430 (RFC 5626 §5.3.1).
+        /// For a request over a connection: the response 430 and its destination, to be sent when the connection is
+        /// gone (RFC 5626 §5.3.1).
         failed: Option<(Flow, Bytes)>,
     },
     /// It is answered, without state.
@@ -61,8 +62,8 @@ pub enum Relayed {
 }
 
 impl Edge {
-    /// The edge of a node: `key` is shared by the cluster, `internal` is the UDP listener for its other nodes, `local` gives
-    /// our addresses.
+    /// The edge of a node: `key` is shared by the cluster, `internal` is the UDP listener for its other nodes, `local`
+    /// gives our addresses.
     pub fn new(key: &[u8], node: &[u8], internal: ListenerId, local: Local) -> Self {
         Edge { signer: Signer::new(key, node), internal, local }
     }
@@ -99,7 +100,7 @@ impl Edge {
         }
     }
 
-    /// Relays a message that [`Edge::concerns`] it.
+    /// Relays a message; [`Edge::concerns`] must be true of it.
     pub fn relay(&self, from: Flow, message: Message) -> Relayed {
         match message {
             Message::Request(request) => self.relay_request(from, request),
@@ -107,7 +108,7 @@ impl Edge {
         }
     }
 
-    /// Whether the edge has sent the datagram to a phone that begins like this.
+    /// Whether a datagram to a phone is one of the edge; `start` is the beginning of the datagram.
     pub fn sent(&self, to: &Flow, start: &[u8]) -> bool {
         let via = glance(start).via.and_then(|via| Via::parse(via).ok());
         let branch = via.as_ref().and_then(Via::branch).and_then(token_of_branch);
@@ -136,7 +137,7 @@ impl Edge {
         let token = routes.first().and_then(token_of).ok_or(StatusCode::FORBIDDEN)?;
         let to = self.signer.flow(token).ok_or(StatusCode::FORBIDDEN)?;
         let is_from_node = self.is_internal(from);
-        // From one side to the other, and no calls of phones to other nodes: they come to the node of the phone.
+        // Only from one side to the other; and a call of a phone begins at its own node, not through the edge.
         if is_from_node == self.is_internal(&to) || (!is_from_node && !is_in_dialog(request)) {
             return Err(StatusCode::FORBIDDEN);
         }

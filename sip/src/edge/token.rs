@@ -14,7 +14,7 @@ use crate::flow::{Flow, ListenerId, Protocol};
 pub(super) struct Signer(Hmac<Sha256>);
 
 impl Signer {
-    /// With the key of the cluster. A token is of use at one node only, because its sockets have numbers there.
+    /// With the key of the cluster. A token is valid at one node only: it holds the node's own number of a listener.
     pub(super) fn new(key: &[u8], node: &[u8]) -> Self {
         let mut mac = keyed(key);
         mac.update(b"flow tokens of node ");
@@ -62,7 +62,7 @@ impl Signer {
         })
     }
 
-    /// A short text of what `parts` are: equal for equal parts, and not to be foretold.
+    /// A short digest of `parts`: equal for equal parts, and unpredictable without the key.
     pub(super) fn digest(&self, parts: &[&[u8]]) -> String {
         let mut mac = self.0.clone();
         mac.update(b"branch");

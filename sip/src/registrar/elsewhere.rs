@@ -6,8 +6,8 @@ use std::time::Instant;
 use crate::flow::Flow;
 use crate::registrar::{Binding, BindingId, SavedBinding};
 
-/// A binding of another node. The fields of `saved` are those of the binding there, with the way from here: `flow` leads to
-/// the other node, and the first route of `path` names the phone's flow to it.
+/// A binding of another node. The fields of `saved` are those of the binding there, with the way from here: `flow`
+/// leads to the other node, and the first route of `path` names the phone's flow to that node.
 #[derive(Clone, Debug)]
 pub struct BindingElsewhere {
     /// The binding.

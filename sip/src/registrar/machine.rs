@@ -334,10 +334,9 @@ impl Registrar {
     pub fn displace(&mut self, aor: &str, contacts: &[Uri]) {
         let Some((key, mut bindings)) = self.aors.remove_entry(aor) else { return };
         let is_displaced = |b: &Binding| contacts.iter().any(|contact| b.contact.is_equivalent(contact));
-        bindings
-            .iter()
-            .filter(|b| is_displaced(b))
-            .for_each(|b| drop(self.wakes.remove(&(b.wakes_at(), b.id))));
+        for binding in bindings.iter().filter(|b| is_displaced(b)) {
+            self.wakes.remove(&(binding.wakes_at(), binding.id));
+        }
         self.remove(&key, &mut bindings, RemovalReason::Displaced, is_displaced);
         if !bindings.is_empty() {
             self.aors.insert(key, bindings);

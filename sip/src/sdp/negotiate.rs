@@ -238,7 +238,8 @@ fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerm
 }
 
 /// ICE of both sides, with DTLS where both have it. An answerer that does not choose is the client, as RFC 5763 §5
-/// recommends. DTLS needs one port for RTP and RTCP here; a party that checks nothing has no ICE without DTLS.
+/// recommends. DTLS needs one port for RTP and RTCP here. Without DTLS, a lite agent gets no ICE, because neither side
+/// would send checks.
 fn ice_terms(ours: &Media, theirs: &Media, role: Role, rtcp_mux: bool) -> Option<IceTerms> {
     let own = ours.webrtc.as_ref()?;
     let (sent, received) = (own.transport.as_ref()?, theirs.webrtc.as_ref()?.transport.as_ref()?);

@@ -210,8 +210,8 @@ fn media(
     Ok(section)
 }
 
-/// ICE of a section, and DTLS where the profile has it. Lines of the session are valid for every section without its own
-/// (RFC 8839 §5.4).
+/// ICE of a section, and DTLS where the profile has it. Lines of the session are valid for every section without its
+/// own (RFC 8839 §5.4).
 fn webrtc(
     protocol: &str,
     media: &[sdp_types::Attribute],

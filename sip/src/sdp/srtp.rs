@@ -1,5 +1,5 @@
-//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763), and ICE (RFC 8839): what is offered, and what is
-//! accepted.
+//! SRTP of a dialog, with keys in SDP (RFC 4568) or by DTLS (RFC 5763), and ICE (RFC 8839): what is offered, and what
+//! is accepted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ impl Srtp {
     fn offer_webrtc(&mut self, offer: &mut SessionDescription, before: Option<&IceTerms>) {
         let Some(fingerprint) = self.seed.certificate.clone() else { return };
         let ice = before.map_or_else(|| self.credentials(), |before| before.own.clone());
-        let place = offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0);
+        let place = place_of_audio(offer);
         let candidate = place.and_then(|place| offer.rtp_address(offer.media.get(place)?));
         let Some(media) = place.and_then(|place| offer.media.get_mut(place)) else { return };
         if !is_dtls(&media.protocol) {
@@ -250,10 +250,7 @@ impl Srtp {
             .ok_or(NegotiationError::NoSrtp)?;
         let offered = transport.dtls.ok_or(NegotiationError::NoSrtp)?;
         let fingerprint = self.seed.certificate.clone().ok_or(NegotiationError::NoSrtp)?;
-        let ice = match before.filter(|before| before.theirs == transport.ice) {
-            Some(before) => before.own.clone(),
-            None => self.credentials(),
-        };
+        let ice = self.credentials_for(&transport.ice, before);
         let had = before.and_then(|before| before.dtls);
         let had = had.filter(|had| had.fingerprint == offered.fingerprint);
         let had = had.map(|had| if had.is_client { Setup::Active } else { Setup::Passive });
@@ -273,8 +270,7 @@ impl Srtp {
             Some(before) => before.map(|before| before.own.clone()),
             None => (self.ice == IceRule::Offered).then(|| self.credentials()),
         };
-        let place = offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0);
-        if let (Some(place), Some(ice)) = (place, ice) {
+        if let (Some(place), Some(ice)) = (place_of_audio(offer), ice) {
             put_ice(offer, place, ice);
         }
     }
@@ -291,11 +287,16 @@ impl Srtp {
         let offered = offer.media.get(place).filter(|media| media.has_plain_ice());
         let transport = offered.and_then(|media| media.webrtc.as_ref()?.transport.as_ref());
         let Some(theirs) = transport.filter(|_| self.ice != IceRule::Never) else { return };
-        let ice = match before.filter(|before| before.theirs == theirs.ice) {
+        let ice = self.credentials_for(&theirs.ice, before);
+        put_ice(answer, place, ice);
+    }
+
+    /// Our credential for an answer: the one from before while the party keeps its own, else a new one.
+    fn credentials_for(&mut self, theirs: &IceCredentials, before: Option<&IceTerms>) -> IceCredentials {
+        match before.filter(|before| before.theirs == *theirs) {
             Some(before) => before.own.clone(),
             None => self.credentials(),
-        };
-        put_ice(answer, place, ice);
+        }
     }
 
     /// A new credential of ours.
@@ -311,6 +312,11 @@ impl Srtp {
         self.seed.fill(&mut key);
         Crypto { tag, suite, key: CryptoKey::new(key), mki_bytes: 0 }
     }
+}
+
+/// The place of the first audio in our offer.
+fn place_of_audio(offer: &SessionDescription) -> Option<usize> {
+    offer.media.iter().position(|media| media.is_rtp_audio() && media.port != 0)
 }
 
 /// Puts ICE without DTLS into a section of our description, with a candidate for each of its ports.

@@ -1,8 +1,8 @@
 //! ICE of a section (RFC 8839), and DTLS-SRTP and BUNDLE, as browsers have them beside it (RFC 8842, RFC 8843).
 //!
 //! We are an ICE-lite agent: candidates of the party are not read, because only the party sends checks (RFC 8445
-//! §2.5). For the same reason `a=ice-mismatch` (RFC 8839 §4.2.5) is never answered: where a router rewrote the address
-//! of the section, but not its candidates, the checks come all the same.
+//! §2.5). For the same reason we never answer with `a=ice-mismatch` (RFC 8839 §4.2.5): where a router rewrote the
+//! address of the section, but not its candidates, the checks arrive nevertheless.
 
 use std::fmt;
 use std::net::SocketAddr;

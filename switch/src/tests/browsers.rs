@@ -6,7 +6,7 @@ use sidetone_media::webrtc::Protection;
 use sidetone_sip::sdp::{Fingerprint, KeySeed, SessionDescription, SrtpRule};
 
 use crate::call::Call;
-use crate::io::{CalleeAt, Callees, Input, MediaCommand, Output, Sides};
+use crate::io::{CalleeAt, Callees, Input, MediaCommand, Output, Setup, Sides};
 use crate::tests::ladder::{Counting, any_instant, setup};
 
 /// The offer of a browser, and its answer to ours.
@@ -31,27 +31,35 @@ fn with_a_browser(calls: bool, callee_rule: SrtpRule, is_browser: bool) -> (Vec<
     if let Sides::Bridge { callee, .. } = &mut setup.sides {
         callee.srtp = callee_rule;
     }
+    let answer = |sent: &str| match sent.contains("UDP/TLS/RTP/SAVPF") {
+        true => read(&browser("active")),
+        false => read(plain),
+    };
+    let (commands, offered, answered) = played(setup, answer);
+    (commands, if calls { answered } else { offered })
+}
+
+/// Plays a call that the callee answers: the commands to the ports, our offer and our answer.
+fn played(setup: Setup, answer: impl Fn(&str) -> SessionDescription) -> (Vec<MediaCommand>, String, String) {
     let now = any_instant();
     let mut call = Call::new(now, setup);
-    let (mut ports, mut commands, mut sent) = (Counting { next: 0, left: 2 }, Vec::new(), String::new());
+    let (mut ports, mut commands) = (Counting { next: 0, left: 2 }, Vec::new());
+    let (mut offered, mut answered) = (String::new(), String::new());
+    let text = |sdp: SessionDescription| String::from_utf8(sdp.to_bytes().to_vec()).unwrap();
     while let Some(output) = call.poll_output() {
         match output {
             Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
             Output::Invite(place, offer) => {
-                sent = String::from_utf8(offer.to_bytes().to_vec()).unwrap();
-                let is_dtls = sent.contains("UDP/TLS/RTP/SAVPF");
-                let answer = if is_dtls { read(&browser("active")) } else { read(plain) };
-                call.handle_input(now, Input::Answered(place, Some(answer)));
+                offered = text(offer);
+                call.handle_input(now, Input::Answered(place, Some(answer(&offered))));
             }
             Output::Journal(_) => call.handle_input(now, Input::Journalled),
-            Output::Answer(answer) if calls => {
-                sent = String::from_utf8(answer.unwrap().to_bytes().to_vec()).unwrap();
-            }
+            Output::Answer(answer) => answered = text(answer.unwrap()),
             Output::Media(_, command) => commands.push(command),
             _ => {}
         }
     }
-    (commands, sent)
+    (commands, offered, answered)
 }
 
 /// What the ports are protected by, in the order of the commands; nothing for plain RTP.
@@ -94,24 +102,7 @@ fn a_phone_with_ice_is_answered_by_a_lite_agent() {
         if let Sides::Bridge { caller, .. } = &mut setup.sides {
             caller.srtp = SrtpRule::Optional;
         }
-        let now = any_instant();
-        let mut call = Call::new(now, setup);
-        let (mut ports, mut commands) = (Counting { next: 0, left: 2 }, Vec::new());
-        let (mut offered, mut answered) = (String::new(), String::new());
-        let text = |sdp: SessionDescription| String::from_utf8(sdp.to_bytes().to_vec()).unwrap();
-        while let Some(output) = call.poll_output() {
-            match output {
-                Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
-                Output::Invite(place, offer) => {
-                    offered = text(offer);
-                    call.handle_input(now, Input::Answered(place, Some(read(plain))));
-                }
-                Output::Journal(_) => call.handle_input(now, Input::Journalled),
-                Output::Answer(answer) => answered = text(answer.unwrap()),
-                Output::Media(_, command) => commands.push(command),
-                _ => {}
-            }
-        }
+        let (commands, offered, answered) = played(setup, |_| read(plain));
         assert!(!offered.contains("a=ice") && !offered.contains("candidate"), "{offered}");
         assert!(answered.contains("a=ice-lite\r\n") && answered.contains("m=audio "), "{answered}");
         assert_eq!(answered.contains("a=crypto:1 "), has_keys, "{answered}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sidetone_model::ids::RoomId;
 use sidetone_sip::edge::NodePass;
 use sidetone_sip::flow::{Flow, ListenerId};
-use sidetone_sip::message::{Datagram, Message, Method, Request, parse_datagram};
+use sidetone_sip::message::{Method, Request};
 use uuid::Uuid;
 
 use crate::authentication::Sender;
@@ -15,6 +15,7 @@ use crate::room_owner::RoomOwner;
 use crate::room_owners::RoomOwners;
 use crate::tests::conference_adapter::with_rooms;
 use crate::tests::network::{Net, address};
+use crate::tests::shared_bindings::sent;
 
 const NODE: &str = "10.0.0.2:5070";
 const INTERNAL: ListenerId = ListenerId(3);
@@ -51,12 +52,7 @@ fn has(net: &Net, status: &str) -> bool {
 
 /// The INVITE to the other node.
 fn joined(net: &Net) -> Option<Request> {
-    let to_node = net.elsewhere.iter().filter(|(to, _)| *to == address(NODE));
-    let mut requests = to_node.filter_map(|(_, bytes)| match parse_datagram(bytes.clone()) {
-        Ok(Datagram::Message(Message::Request(request))) => Some(request),
-        _ => None,
-    });
-    requests.find(|request| *request.method() == Method::Invite)
+    sent(net, NODE, &Method::Invite).into_iter().next()
 }
 
 #[test]
@@ -70,7 +66,7 @@ fn a_caller_waits_until_the_room_has_an_owner_and_is_seated_at_this_one() {
     assert_eq!(net.live_rooms().len(), 1);
     assert_eq!(wanted(&mut net), [room()], "while it is live");
     // The lease has run out: the room is over at once.
-    assert_eq!(owner(&mut net, RoomOwner::Nobody), 1);
+    assert_eq!(owner(&mut net, RoomOwner::Unowned), 1);
     assert_eq!(net.live_rooms().len(), 0);
 }
 
@@ -82,6 +78,17 @@ fn a_caller_whose_room_gets_no_owner_is_refused() {
     assert!(has(&net, "503"), "{:?}", net.heard);
     assert_eq!(wanted(&mut net), []);
     assert_eq!(net.records.len(), 1);
+}
+
+#[test]
+fn the_callers_of_one_organisation_have_a_share_of_the_places_to_wait() {
+    let mut net = net();
+    for _ in 0..250 {
+        net.dial("200");
+    }
+    assert!(!has(&net, "503"), "{:?}", net.heard);
+    net.dial("200");
+    assert!(has(&net, "503"), "{:?}", net.heard);
 }
 
 #[test]

@@ -48,9 +48,9 @@ fn change(bindings: Vec<RemoteBinding>, is_node_lost: bool) -> ReplaceElsewhere 
     ReplaceElsewhere(vec![BindingsElsewhere { extension: id(12), bindings, displaced, is_node_lost }])
 }
 
-/// The requests of a method that went to the other node.
-fn sent(net: &Net, method: &Method) -> Vec<Request> {
-    let to_node = net.elsewhere.iter().filter(|(to, _)| *to == address(NODE));
+/// The requests of a method that went to another node.
+pub(super) fn sent(net: &Net, node: &str, method: &Method) -> Vec<Request> {
+    let to_node = net.elsewhere.iter().filter(|(to, _)| *to == address(node));
     let requests = to_node.filter_map(|(_, bytes)| match parse_datagram(bytes.clone()) {
         Ok(Datagram::Message(Message::Request(request))) => Some(request),
         _ => None,
@@ -70,7 +70,7 @@ fn a_phone_elsewhere_is_invited_at_its_node_by_its_token() {
     assert_eq!(net.ask(change(vec![remote("edge~a", Protocol::Udp)], false)), []);
     assert_eq!(net.ask(DevicesOf(id(12))), [format!("sip:1002@{PHONE}")]);
     net.dial("1002");
-    let invite = sent(&net, &Method::Invite).remove(0);
+    let invite = sent(&net, NODE, &Method::Invite).remove(0);
     assert_eq!(invite.uri(), format!("sip:1002@{PHONE}"));
     let routes: Vec<_> = invite.routes().unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(routes, [format!("<sip:edge~a@{NODE};lr>"), "<sip:proxy.test;lr>".to_owned()]);
@@ -88,7 +88,7 @@ fn a_fork_ends_with_its_node_and_without_an_answer_with_its_binding() {
         let mut net = Net::new(directory());
         net.ask(change(vec![remote("edge~a", Protocol::Udp)], false));
         net.dial("1002");
-        let invite = sent(&net, &Method::Invite).remove(0);
+        let invite = sent(&net, NODE, &Method::Invite).remove(0);
         if rings {
             answer(&mut net, &invite, StatusCode::RINGING);
         }

@@ -18,7 +18,7 @@ pub async fn get(http: SocketAddr, path: &str) -> Answer {
     Ask::new("GET", format!("/api/v1{path}")).bearer(ADMIN).send(http).await
 }
 
-fn items(answer: &Answer) -> Vec<Value> {
+pub fn items(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["items"].as_array().unwrap().clone()
 }
@@ -45,7 +45,7 @@ impl Talk {
 }
 
 /// Waits until the call log has so many records, and returns them.
-async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
+pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
     found(&format!("{count} records"), async || {
         let records = items(&get(http, "/cdrs?limit=100").await);
         assert!(records.len() <= count, "{records:#?}");
@@ -155,7 +155,7 @@ async fn the_calls_of_a_killed_node_are_recorded_once_by_another_node() {
     ];
     let other = Talk::at(&second, "1007", "1008").await;
     found("three entries", async || {
-        let metrics = Ask::new("GET", "/metrics").send(first.http()).await.text;
+        let metrics = first.metrics().await;
         metrics.contains("sidetone_cluster_call_entries 3\n").then_some(())
     })
     .await;
@@ -163,7 +163,7 @@ async fn the_calls_of_a_killed_node_are_recorded_once_by_another_node() {
     talks[2].caller.hang_up().await.unwrap();
     records(second.http(), 1).await;
     found("two entries", async || {
-        let metrics = Ask::new("GET", "/metrics").send(first.http()).await.text;
+        let metrics = first.metrics().await;
         metrics.contains("sidetone_cluster_call_entries 2\n").then_some(())
     })
     .await;
@@ -201,7 +201,7 @@ async fn the_calls_of_a_node_that_is_only_cut_off_from_nats_are_left_alone() {
     first.sees(&token, &[("first", "up"), ("second", "up")]).await;
     let talk = Talk::at(&second, "1001", "1002").await;
     found("the entry", async || {
-        let metrics = Ask::new("GET", "/metrics").send(second.http()).await.text;
+        let metrics = second.metrics().await;
         metrics.contains("sidetone_cluster_call_entries 1\n").then_some(())
     })
     .await;

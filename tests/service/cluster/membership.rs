@@ -45,7 +45,7 @@ async fn three_nodes_see_each_other_a_death_an_order_to_stop_and_a_return() {
     first.sees(&token, &[("first", "up"), ("second", "up"), ("third", "gone")]).await;
     second.sees(&token, &[("first", "up"), ("second", "up"), ("third", "gone")]).await;
     eprintln!("a killed node is gone for both others after {:.1} s", killed.elapsed().as_secs_f64());
-    let metrics = Ask::new("GET", "/metrics").send(first.http()).await.text;
+    let metrics = first.metrics().await;
     assert!(metrics.contains("sidetone_cluster_node_up{node=\"third\"} 0"), "{metrics}");
     assert!(metrics.contains("sidetone_cluster_nodes{state=\"up\"} 2"), "{metrics}");
     let (code, out, _) = cluster.command(&["nodes"], &config);
@@ -86,7 +86,7 @@ async fn a_node_that_nats_does_not_reach_says_so_goes_on_and_comes_back() {
     assert_eq!(answer.status, 200, "it goes on: {answer:?}");
     assert!(!ready(first.http()).await.text.contains("cluster"));
     second.served.says("NATS does not answer: this node goes on", 1).await;
-    let metrics = Ask::new("GET", "/metrics").send(second.http()).await.text;
+    let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_cluster_linked 0"), "{metrics}");
 
     line.is_whole.send_replace(true);

@@ -46,12 +46,7 @@ async fn a_node_is_drained_from_another_machine() {
 async fn a_room_that_is_live_at_two_nodes_is_reported_while_it_is() {
     let Some(mut cluster) = Cluster::start().await else { return };
     cluster.has_edge = false;
-    let first = cluster.node("first", 1).await;
-    let second = cluster.node("second", 2).await;
-    let token = operator(first.http()).await;
-    for node in [&first, &second] {
-        node.sees(&token, &[("first", "up"), ("second", "up")]).await;
-    }
+    let (first, second, _) = cluster.two().await;
     let mut guests = Vec::new();
     for (node, number) in [(&first, "1001"), (&second, "1002")] {
         let guest = Arc::new(registered(phone_config(node.served.sip, number, answering())).await);
@@ -71,7 +66,7 @@ async fn a_room_that_is_live_at_two_nodes_is_reported_while_it_is() {
         .await;
         assert!(text.contains(other), "{text}");
     }
-    let metrics = Ask::new("GET", "/metrics").send(first.http()).await.text;
+    let metrics = first.metrics().await;
     assert!(metrics.contains("sidetone_cluster_split_rooms 1"), "{metrics}");
     let (guest, placed) = guests.pop().unwrap();
     guest.hang_up().await.unwrap();

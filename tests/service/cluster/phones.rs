@@ -5,34 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sidetone_phone::{Answering, CallPlan, Carrier, Phone, PhoneConfig};
+use sidetone_phone::{Answering, CallOutcome, CallPlan, Carrier, Phone, PhoneConfig};
+use tokio::task::JoinHandle;
 
-use super::calls::get;
-use super::site::{Cluster, Node, operator};
+use super::calls::{get, items};
+use super::site::{Cluster, Node};
 use crate::client::Ask;
 use crate::idempotency::ADMIN;
 use crate::site::{
     answering, calls, established, found, open_end, phone_config, registered, talking, within,
 };
 
-/// Two nodes that see each other, and the operator's token.
-async fn two(cluster: &Cluster) -> (Node, Node, String) {
-    let (first, second) = (cluster.node("first", 1).await, cluster.node("second", 2).await);
-    let token = operator(first.http()).await;
-    for node in [&first, &second] {
-        node.sees(&token, &[("first", "up"), ("second", "up")]).await;
-    }
-    (first, second, token)
-}
-
 /// A phone of a node.
 async fn phone(node: &Node, number: &'static str) -> Phone {
     registered(phone_config(node.served.sip, number, answering())).await
-}
-
-fn items(answer: &crate::client::Answer) -> Vec<Value> {
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.json()["items"].as_array().unwrap().clone()
 }
 
 async fn extension(node: &Node, number: &str) -> String {
@@ -41,38 +27,31 @@ async fn extension(node: &Node, number: &str) -> String {
     found["id"].as_str().unwrap().to_owned()
 }
 
-/// Calls until the phone is known at the node of the caller: a call before that is refused at once.
-async fn call(caller: &Phone, plan: &CallPlan) -> sidetone_phone::CallOutcome {
-    let reached = async {
-        loop {
-            let outcome = caller.call(plan.clone()).await.unwrap();
-            if outcome.status != 480 {
-                return outcome;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    within("a call that reaches its phone", reached).await
+/// Calls until the phone is known at the caller's node: a call before that is refused at once.
+async fn call(caller: &Phone, plan: &CallPlan) -> CallOutcome {
+    found("a call that reaches its phone", async || {
+        let outcome = caller.call(plan.clone()).await.unwrap();
+        (outcome.status != 480).then_some(outcome)
+    })
+    .await
 }
 
-/// Begins a call that lasts, as [`call`] does.
-fn begin(caller: &Arc<Phone>, number: &'static str) -> tokio::task::JoinHandle<()> {
-    let caller = Arc::clone(caller);
-    tokio::spawn(async move { drop(call(&caller, &open_end(number)).await) })
-}
-
-/// A call that rings at a phone, and its final status. It is placed again until the phone is known at the caller's node.
-async fn ringing(caller: &Arc<Phone>, callee: &Phone, number: &'static str) -> tokio::task::JoinHandle<u16> {
-    found("a call that rings", async || {
+/// Places a call that lasts, as [`call`] does, and returns once `callee`, which has no call, rings or answers. The task
+/// ends with the final status.
+async fn place(caller: &Arc<Phone>, callee: &Phone, number: &'static str) -> JoinHandle<u16> {
+    calls(callee, 0, 0).await;
+    found("a call that reaches its phone", async || {
         let caller = Arc::clone(caller);
-        let placed = tokio::spawn(async move { caller.call(open_end(number)).await.unwrap().status });
+        let mut placed = tokio::spawn(async move { caller.call(open_end(number)).await.unwrap().status });
         let mut at_callee = callee.calls();
-        let rings = at_callee.wait_for(|calls| calls.ringing == 1);
-        if tokio::time::timeout(Duration::from_secs(2), rings).await.is_ok() {
-            return Some(placed);
+        let reached = async { drop(at_callee.wait_for(|calls| calls.ringing + calls.up > 0).await.unwrap()) };
+        tokio::select! {
+            () = reached => Some(placed),
+            status = &mut placed => {
+                assert_eq!(status.unwrap(), 480);
+                None
+            }
         }
-        assert_eq!(placed.await.unwrap(), 480);
-        None
     })
     .await
 }
@@ -109,7 +88,7 @@ async fn tcp(node: &Node, token: &str) -> SocketAddr {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_at_another_node_is_called_and_heard() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, token) = two(&cluster).await;
+    let (first, second, token) = cluster.two().await;
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = phone(&second, "1002").await;
     let outcome = within("the call", call(&caller, &talking("1002", 2_500))).await;
@@ -127,29 +106,29 @@ async fn a_phone_at_another_node_is_called_and_heard() {
     let verdict = record["media_verdict"].as_str().unwrap();
     assert!(["degraded_audio", "ok", "jittery_inbound", "unpaced_sender"].contains(&verdict), "{record:#}");
 
-    // The phone hangs up, and a phone that is reached over TCP.
+    // The callee hangs up: over UDP, and over TCP.
     let carrier = PhoneConfig {
         carrier: Carrier::Tcp,
         ..phone_config(tcp(&second, &token).await, "1003", answering())
     };
     let over_tcp = registered(carrier).await;
     for (phone, number) in [(&callee, "1002"), (&over_tcp, "1003")] {
-        let placed = begin(&caller, number);
+        let placed = place(&caller, phone, number).await;
         established(&caller, phone).await;
         phone.hang_up().await.unwrap();
         within("the end of the call", placed).await.unwrap();
         calls(phone, 0, 0).await;
     }
-    // A call that nobody answers is cancelled there too.
+    // A call that the phone does not answer is cancelled at its node too.
     let silent = registered(phone_config(second.served.sip, "1004", Answering::Ring)).await;
     let plan = CallPlan { patience: Some(Duration::from_secs(2)), ..open_end("1004") };
     let outcome = within("the call", call(&caller, &plan)).await;
     assert_eq!(outcome.status, 487);
     calls(&silent, 0, 0).await;
-    let metrics = Ask::new("GET", "/metrics").send(second.http()).await.text;
+    let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_edge_messages_total{result=\"refused\"} 0"), "{metrics}");
-    // The caller's node is the one that is called the other way round.
-    let placed = begin(&Arc::new(over_tcp), "1001");
+    // The other way round: the phone at the second node calls the one at the first.
+    let placed = place(&Arc::new(over_tcp), &caller, "1001").await;
     calls(&caller, 0, 1).await;
     caller.hang_up().await.unwrap();
     within("the end of the call", placed).await.unwrap();
@@ -158,13 +137,13 @@ async fn a_phone_at_another_node_is_called_and_heard() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn phones_of_one_extension_at_two_nodes_ring_together() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, _) = two(&cluster).await;
+    let (first, second, _) = cluster.two().await;
     let caller = Arc::new(phone(&first, "1001").await);
     let here = registered(phone_config(first.served.sip, "1002", Answering::Ring)).await;
     let there = registered(phone_config(second.served.sip, "1002", Answering::Ring)).await;
     // It rings at both once the binding has come here.
     found("both ring", async || {
-        let placed = begin(&caller, "1002");
+        let placed = place(&caller, &here, "1002").await;
         calls(&here, 1, 0).await;
         let mut at_there = there.calls();
         let both = at_there.wait_for(|calls| calls.ringing == 1);
@@ -185,7 +164,7 @@ async fn phones_of_one_extension_at_two_nodes_ring_together() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_note_to_a_phone_at_another_node_is_shown_and_acknowledged() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, _) = two(&cluster).await;
+    let (first, second, _) = cluster.two().await;
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = phone(&second, "1002").await;
     let id = extension(&first, "1002").await;
@@ -212,7 +191,7 @@ async fn a_note_to_a_phone_at_another_node_is_shown_and_acknowledged() {
     assert_eq!((&record["recipient_count"], &record["acked_count"]), (&json!(1), &json!(1)), "{record:#}");
 
     // Into a call: the owner of the call is the first node, the phone is at the second.
-    let placed = begin(&caller, "1002");
+    let placed = place(&caller, &callee, "1002").await;
     established(&caller, &callee).await;
     let live = items(&get(second.http(), "/calls").await);
     let uuid = live[0]["uuid"].as_str().unwrap().to_owned();
@@ -230,12 +209,12 @@ async fn a_note_to_a_phone_at_another_node_is_shown_and_acknowledged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_phones_of_a_killed_node_are_skipped_until_they_register_elsewhere() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, token) = two(&cluster).await;
+    let (first, second, token) = cluster.two().await;
     let third = cluster.node("third", 3).await;
     first.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = registered(phone_config(second.served.sip, "1002", Answering::Ring)).await;
-    let placed = ringing(&caller, &callee, "1002").await;
+    let placed = place(&caller, &callee, "1002").await;
     // A call that rings there ends when its node is found to be gone, and a new one is not tried.
     let killed = Instant::now();
     second.served.kill();
@@ -248,7 +227,7 @@ async fn the_phones_of_a_killed_node_are_skipped_until_they_register_elsewhere()
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     drop(callee);
     let callee = phone(&third, "1002").await;
-    let placed = begin(&caller, "1002");
+    let placed = place(&caller, &callee, "1002").await;
     established(&caller, &callee).await;
     caller.hang_up().await.unwrap();
     within("the end of the call", placed).await.unwrap();
@@ -257,17 +236,17 @@ async fn the_phones_of_a_killed_node_are_skipped_until_they_register_elsewhere()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_phone_that_vanished_or_moved_is_not_waited_for() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, _) = two(&cluster).await;
+    let (first, second, _) = cluster.two().await;
     let caller = Arc::new(phone(&first, "1001").await);
     let callee = phone(&second, "1002").await;
     assert_eq!(within("the call", call(&caller, &talking("1002", 300))).await.status, 200);
-    // Its process ends without a word: the network refuses what is sent to it.
+    // Its process ends without a REGISTER or BYE: the network refuses what is sent to it.
     drop(callee);
     let began = Instant::now();
     let outcome = within("the call", caller.call(open_end("1002"))).await.unwrap();
     assert!(outcome.status == 480 || outcome.status == 503, "{outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    // One that comes to the caller's own node is reached there.
+    // A phone that moves to the caller's node is reached there.
     let moved = phone(&first, "1002").await;
     assert_eq!(within("the call", call(&caller, &talking("1002", 300))).await.status, 200);
     calls(&moved, 0, 0).await;
@@ -275,7 +254,7 @@ async fn a_phone_that_vanished_or_moved_is_not_waited_for() {
 
 /// The messages that the edge of a node has dropped.
 async fn dropped(node: &Node) -> u64 {
-    let metrics = Ask::new("GET", "/metrics").send(node.http()).await.text;
+    let metrics = node.metrics().await;
     let line = metrics
         .lines()
         .find_map(|line| line.strip_prefix("sidetone_edge_messages_total{result=\"dropped\"} "));
@@ -286,7 +265,7 @@ async fn dropped(node: &Node) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_and_forged_tokens_reach_no_phone() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second, _) = two(&cluster).await;
+    let (first, second, _) = cluster.two().await;
     let callee = registered(phone_config(second.served.sip, "1002", Answering::Ring)).await;
     second.served.says("SIP of the other nodes is taken", 1).await;
     let to = internal(&second);
@@ -300,7 +279,7 @@ async fn strangers_and_forged_tokens_reach_no_phone() {
             from.port()
         )
     };
-    // From the address of a member, with what no node has signed.
+    // From the address of a member, with tokens that no node has signed.
     let member = UdpSocket::bind((first.served.sip.ip(), 0)).unwrap();
     member.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let from = member.local_addr().unwrap();

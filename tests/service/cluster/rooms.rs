@@ -1,16 +1,15 @@
 //! Rooms whose callers are at several nodes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 use tokio::task::JoinHandle;
 
-use super::calls::get;
+use super::calls::{get, items, records};
 use super::site::{Cluster, Node, operator};
-use crate::client::Ask;
 use crate::site::{calls, found, phone_config, registered, within};
 use crate::tones::hears;
 use crate::two_nodes::Line;
@@ -18,7 +17,7 @@ use crate::two_nodes::Line;
 /// None is a sum of others or of their harmonics.
 const TONES: [u32; 3] = [430, 617, 941];
 
-/// Somebody in room 300 who says a tone.
+/// A caller in room 300 that plays a tone.
 struct Guest {
     phone: Arc<Phone>,
     heard: Heard,
@@ -44,7 +43,7 @@ impl Guest {
 
     async fn leaves(self) {
         self.phone.hang_up().await.unwrap();
-        within("the end of the call", self.call).await.unwrap();
+        assert_eq!(within("the end of the call", self.call).await.unwrap(), 200);
     }
 }
 
@@ -55,8 +54,7 @@ async fn rooms(node: &Node) -> Vec<Value> {
         // A busy machine: it is asked again.
         return Vec::new();
     }
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.json()["items"].as_array().unwrap().clone()
+    items(&answer)
 }
 
 /// Waits until there is one room, with these numbers in it.
@@ -70,7 +68,7 @@ async fn one_room(node: &Node, numbers: &[&str]) {
         members.sort_unstable();
         (members == numbers).then_some(())
     });
-    if tokio::time::timeout(std::time::Duration::from_secs(30), seen).await.is_err() {
+    if tokio::time::timeout(Duration::from_secs(30), seen).await.is_err() {
         panic!("{numbers:?} are not in one room: {last:#?}");
     }
 }
@@ -78,21 +76,17 @@ async fn one_room(node: &Node, numbers: &[&str]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second) = (cluster.node("first", 1).await, cluster.node("second", 2).await);
-    let token = operator(first.http()).await;
-    for node in [&first, &second] {
-        node.sees(&token, &[("first", "up"), ("second", "up")]).await;
-    }
+    let (first, second, _) = cluster.two().await;
     let one = Guest::joins(&first, "1001", TONES[0]).await;
     one_room(&first, &["1001"]).await;
     let other = Guest::joins(&second, "1002", TONES[1]).await;
     one_room(&second, &["1001", "1002"]).await;
     hears(&one.heard, &TONES, &[TONES[1]]).await;
     hears(&other.heard, &TONES, &[TONES[0]]).await;
-    let metrics = Ask::new("GET", "/metrics").send(second.http()).await.text;
+    let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_cluster_split_rooms 0\n"), "{metrics}");
 
-    // The node of the room dies: who is at the other one is in the room there.
+    // The node of the room dies: the caller at the other node is in the room there.
     let killed = Instant::now();
     first.served.kill();
     one_room(&second, &["1002"]).await;
@@ -105,8 +99,7 @@ async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() 
     third.leaves().await;
     // The call has its own record, and that of its leg between the nodes died with the room.
     let records = found("the records", async || {
-        let answer = get(second.http(), "/cdrs?limit=100").await;
-        let records = answer.json()["items"].as_array().unwrap().clone();
+        let records = items(&get(second.http(), "/cdrs?limit=100").await);
         (records.len() >= 2).then_some(records)
     })
     .await;
@@ -117,22 +110,13 @@ async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_leg_between_the_nodes_is_marked_in_its_record() {
     let Some(cluster) = Cluster::start().await else { return };
-    let (first, second) = (cluster.node("first", 1).await, cluster.node("second", 2).await);
-    let token = operator(first.http()).await;
-    for node in [&first, &second] {
-        node.sees(&token, &[("first", "up"), ("second", "up")]).await;
-    }
+    let (first, second, _) = cluster.two().await;
     let one = Guest::joins(&first, "1001", TONES[0]).await;
     let other = Guest::joins(&second, "1002", TONES[1]).await;
     one_room(&first, &["1001", "1002"]).await;
     other.leaves().await;
     one.leaves().await;
-    let records = found("three records", async || {
-        let answer = get(first.http(), "/cdrs?limit=100").await;
-        let records = answer.json()["items"].as_array().unwrap().clone();
-        (records.len() == 3).then_some(records)
-    })
-    .await;
+    let records = records(first.http(), 3).await;
     let mut legs: Vec<_> = records
         .iter()
         .map(|record| (record["caller_number"].as_str().unwrap(), record["transport"].as_str().unwrap()))
@@ -158,7 +142,7 @@ async fn a_node_without_nats_ends_its_rooms_before_another_one_has_them() {
     line.is_whole.send_replace(false);
     // The guest hears that the conference is over, and is hung up.
     within("the end of the call", guest.call).await.unwrap();
-    let metrics = Ask::new("GET", "/metrics").send(second.http()).await.text;
+    let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_cluster_room_leases_total{result=\"lost\"} 1\n"), "{metrics}");
     let other = Guest::joins(&first, "1003", TONES[1]).await;
     one_room(&first, &["1003"]).await;

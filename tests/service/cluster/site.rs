@@ -59,6 +59,16 @@ impl Cluster {
         self.node_on(name, host, TempDir::new()).await
     }
 
+    /// Starts two nodes, and waits until each sees the other; with the operator's token.
+    pub async fn two(&self) -> (Node, Node, String) {
+        let (first, second) = (self.node("first", 1).await, self.node("second", 2).await);
+        let token = operator(first.http()).await;
+        for node in [&first, &second] {
+            node.sees(&token, &[("first", "up"), ("second", "up")]).await;
+        }
+        (first, second, token)
+    }
+
     /// Starts a node on the data of an earlier one.
     pub async fn node_on(&self, name: &'static str, host: u8, data: TempDir) -> Node {
         let config = self.config(name, host, &data);
@@ -67,8 +77,10 @@ impl Cluster {
     }
 
     pub fn config(&self, name: &str, host: u8, data: &TempDir) -> String {
-        let edge = format!("listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n");
-        let edge = if self.has_edge { edge } else { String::new() };
+        let edge = match self.has_edge {
+            true => format!("listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n"),
+            false => String::new(),
+        };
         format!(
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
@@ -102,6 +114,11 @@ impl Node {
         self.served.http
     }
 
+    /// The node's page of metrics.
+    pub async fn metrics(&self) -> String {
+        Ask::new("GET", "/metrics").send(self.http()).await.text
+    }
+
     /// The nodes as this one shows them, by name: their states.
     pub async fn states(&self, token: &str) -> Vec<(String, String)> {
         let answer = Ask::new("GET", "/api/v1/nodes").bearer(token).send(self.http()).await;
@@ -123,7 +140,7 @@ impl Node {
 }
 
 /// The key that the nodes share.
-pub const KEY: &str = "a key that all nodes of the tests share";
+const KEY: &str = "a key that all nodes of the tests share";
 
 /// The token of the operator; every node accepts it.
 pub async fn operator(http: SocketAddr) -> String {

@@ -99,7 +99,7 @@ fn ice_and_keys_in_sdp_go_together() {
 }
 
 #[test]
-fn who_checks_nothing_or_may_not_is_answered_without_ice() {
+fn a_party_that_checks_nothing_or_may_not_is_answered_without_ice() {
     let lite = OFFER.replace("t=0 0\n", "t=0 0\na=ice-lite\n");
     let without = OFFER.replace("a=ice-pwd:yRbX7mPJO0YT7ZvWc4kBvR9c\n", "");
     let short = OFFER.replace("kQ3f", "kQ3");

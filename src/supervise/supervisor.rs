@@ -66,8 +66,8 @@ impl Default for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor without tasks. Background tasks ([`Task::is_background`]) run on `background`, which must not end before
-    /// the engine has stopped; without it they run beside the others.
+    /// A supervisor without tasks. Tasks that no call waits for (records, webhooks, HTTP) run on `background`, which must not
+    /// end before the engine has stopped; without it they run beside the others.
     pub fn new(background: Option<Handle>) -> Self {
         Supervisor(Arc::new(Shared {
             places: std::array::from_fn(|_| Place::default()),

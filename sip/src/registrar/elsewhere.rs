@@ -1,6 +1,7 @@
 //! Bindings at other nodes: phones that are reached through the edge of the node where they registered.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::flow::Flow;
@@ -19,20 +20,29 @@ pub struct BindingElsewhere {
 /// The bindings of all other nodes.
 #[derive(Default)]
 pub(super) struct Elsewhere {
-    aors: HashMap<Box<str>, Vec<Binding>>,
+    aors: HashMap<Arc<str>, Vec<Binding>>,
+    /// When the first binding of an address of record ends.
+    ends: BTreeSet<(Instant, Arc<str>)>,
 }
 
 impl Elsewhere {
-    /// Replaces the bindings of an address of record; returns those that are gone.
+    /// Replaces the bindings of an address of record; returns those that are gone. Of more than the maximum those are kept
+    /// that were refreshed last; a new address of record that is one too many gets none.
     pub(super) fn replace(
         &mut self,
         aor: &str,
-        bindings: Vec<BindingElsewhere>,
+        mut bindings: Vec<BindingElsewhere>,
+        (bindings_max, aors_max): (usize, usize),
         next_id: &mut u64,
     ) -> Vec<BindingId> {
-        let mut before = self.aors.remove(aor).unwrap_or_default();
+        let mut before = self.take(aor);
+        if before.is_empty() && self.aors.len() >= aors_max {
+            return Vec::new();
+        }
+        bindings.sort_by_key(|binding| std::cmp::Reverse(binding.saved.refreshed_at));
         let bindings: Vec<Binding> = bindings
             .into_iter()
+            .take(bindings_max)
             .map(|BindingElsewhere { saved, device_flow }| {
                 let same = |old: &Binding| {
                     old.flow == saved.flow
@@ -47,10 +57,37 @@ impl Elsewhere {
                 Binding { device_flow: Some(device_flow), ..saved.into_binding(id, None) }
             })
             .collect();
-        if !bindings.is_empty() {
-            self.aors.insert(aor.into(), bindings);
-        }
+        self.put(aor.into(), bindings);
         before.into_iter().map(|binding| binding.id).collect()
+    }
+
+    /// When [`Elsewhere::expire`] has something to do.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// Forgets the bindings that have ended: their node may have been silent about that.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some((_, aor)) = self.ends.first().filter(|(end, _)| *end <= now).cloned() {
+            let mut bindings = self.take(&aor);
+            bindings.retain(|binding| binding.expires_at > now);
+            self.put(aor, bindings);
+        }
+    }
+
+    fn take(&mut self, aor: &str) -> Vec<Binding> {
+        let Some((key, bindings)) = self.aors.remove_entry(aor) else { return Vec::new() };
+        if let Some(end) = first_end(&bindings) {
+            self.ends.remove(&(end, key));
+        }
+        bindings
+    }
+
+    fn put(&mut self, aor: Arc<str>, bindings: Vec<Binding>) {
+        if let Some(end) = first_end(&bindings) {
+            self.ends.insert((end, Arc::clone(&aor)));
+            self.aors.insert(aor, bindings);
+        }
     }
 
     /// The valid bindings of an address of record, without those of devices that are registered here.
@@ -66,5 +103,67 @@ impl Elsewhere {
                 |b: &Binding| b.is_of(&binding.contact, binding.instance.as_deref(), binding.reg_id);
             binding.expires_at > now && !here.iter().any(|b| b.expires_at > now && is_here(b))
         })
+    }
+}
+
+fn first_end(bindings: &[Binding]) -> Option<Instant> {
+    bindings.iter().map(|binding| binding.expires_at).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flow::ListenerId;
+    use crate::registrar::{Input, Registrar, RegistrarConfig};
+
+    fn binding(number: u16, refreshed_at: Instant, lasts_s: u64) -> BindingElsewhere {
+        let flow = Flow::udp(ListenerId(0), ([10, 0, 0, 2], 5070).into());
+        BindingElsewhere {
+            device_flow: flow,
+            saved: SavedBinding {
+                contact: format!("sip:1001@192.0.2.1:{number}").parse().unwrap(),
+                flow,
+                path: Vec::new(),
+                q_permille: 1_000,
+                instance: None,
+                reg_id: None,
+                user_agent: None,
+                call_id: String::new(),
+                cseq: 0,
+                refreshed_at,
+                expires_at: refreshed_at + Duration::from_secs(lasts_s),
+            },
+        }
+    }
+
+    #[test]
+    fn bindings_of_other_nodes_end_by_themselves_and_have_a_limit() {
+        #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let config = RegistrarConfig { bindings_elsewhere_max: 2, aors_max: 1, ..RegistrarConfig::default() };
+        let mut registrar = Registrar::new(config);
+        let all = vec![binding(1, at(0), 60), binding(2, at(5), 100), binding(3, at(9), 60)];
+        assert_eq!(registrar.replace_elsewhere("a@acme.test", all), []);
+        let ports = |registrar: &Registrar, now| -> Vec<u16> {
+            let found = registrar.lookup("a@acme.test", now);
+            found.iter().filter_map(|binding| binding.contact.port()).collect()
+        };
+        assert_eq!(ports(&registrar, at(10)), [3, 2], "the last ones");
+        registrar.replace_elsewhere("b@acme.test", vec![binding(4, at(10), 60)]);
+        assert!(registrar.lookup("b@acme.test", at(10)).is_empty(), "one address too many");
+        // The first one ends, then the other, without a word of their node.
+        assert_eq!(registrar.next_timeout(), Some(at(69)));
+        registrar.handle_input(at(69), Input::Timeout);
+        assert_eq!(ports(&registrar, at(10)), [2]);
+        registrar.handle_input(at(105), Input::Timeout);
+        assert_eq!(registrar.next_timeout(), None);
+        assert_eq!(ports(&registrar, at(10)), [0_u16; 0]);
+        registrar.replace_elsewhere("b@acme.test", vec![binding(4, at(110), 60)]);
+        assert_eq!(registrar.lookup("b@acme.test", at(110)).len(), 1, "there is a place again");
+        assert_eq!(registrar.replace_elsewhere("b@acme.test", Vec::new()).len(), 1);
+        assert_eq!(registrar.next_timeout(), None);
     }
 }

@@ -29,7 +29,9 @@ pub struct RegistrarConfig {
     /// The largest number of bindings of an address of record whose account has no limit of its own. A new binding takes the
     /// place of the one with the oldest refresh: first of the same instance, then of the same User-Agent, then of any.
     pub bindings_max: usize,
-    /// The largest number of addresses of record.
+    /// The largest number of bindings that an address of record may have at other nodes.
+    pub bindings_elsewhere_max: usize,
+    /// The largest number of addresses of record, of those here and of those at other nodes.
     pub aors_max: usize,
     /// Interval of keep-alives on flows through a NAT and on connections. Most NATs drop a flow after 30 s.
     pub keep_alive: Duration,
@@ -48,6 +50,7 @@ impl Default for RegistrarConfig {
             expires_default: Duration::from_secs(3_600),
             expires_max: Duration::from_secs(7_200),
             bindings_max: 10,
+            bindings_elsewhere_max: 100,
             aors_max: 100_000,
             keep_alive: Duration::from_secs(25),
             qualify: Some(Duration::from_secs(60)),
@@ -295,7 +298,10 @@ impl Registrar {
             Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
             Input::Forget { aor } => self.forget(aor),
             Input::Probed { aor, binding, flow, result } => self.probed(now, aor, (binding, flow), result),
-            Input::Timeout => self.wake(now),
+            Input::Timeout => {
+                self.elsewhere.expire(now);
+                self.wake(now);
+            }
         }
     }
 
@@ -307,7 +313,7 @@ impl Registrar {
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let wake = self.wakes.first_key_value().map(|((at, _), _)| *at);
-        wake.into_iter().chain(self.pace.next_timeout()).min()
+        wake.into_iter().chain(self.pace.next_timeout()).chain(self.elsewhere.next_timeout()).min()
     }
 
     /// The bindings of an address of record in the order in which to try them: by `q`, then the most recent. Those
@@ -327,7 +333,8 @@ impl Registrar {
 
     /// Replaces the bindings that an address of record has at other nodes; returns those that are gone.
     pub fn replace_elsewhere(&mut self, aor: &str, bindings: Vec<BindingElsewhere>) -> Vec<BindingId> {
-        self.elsewhere.replace(aor, bindings, &mut self.next_id)
+        let RegistrarConfig { bindings_elsewhere_max, aors_max, .. } = self.config;
+        self.elsewhere.replace(aor, bindings, (bindings_elsewhere_max, aors_max), &mut self.next_id)
     }
 
     /// Removes the bindings to these contacts, because their devices have registered at another node.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
-use crate::cluster::{BindingTask, CopyWriter, LostCalls, RoomTask, SplitRoomWatch};
+use crate::cluster::{BindingTask, CopyWriter, CreditTask, LimitTask, LostCalls, RoomTask, SplitRoomWatch};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -64,6 +64,10 @@ pub struct ClusterTasks {
     pub lost_calls: LostCalls,
     /// Finds rooms that are live at two nodes.
     pub split_rooms: SplitRoomWatch,
+    /// Keeps the limits of all nodes, and answers the others about them.
+    pub limits: (LimitTask, PeerListener),
+    /// Reserves credit for the calls of this node.
+    pub credit: CreditTask,
     /// Answers other nodes.
     pub peers: PeerListener,
     /// Shares the bindings of phones; `None` without `[cluster] listen`.
@@ -74,7 +78,9 @@ pub struct ClusterTasks {
 
 impl ClusterTasks {
     fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
-        let ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings, rooms } = self;
+        let ClusterTasks { member, copies, lost_calls, split_rooms, limits, credit, peers, bindings, rooms } =
+            self;
+        let (limits, limit_questions) = limits;
         let stop = || stopped.clone();
         let bindings = bindings.map(|bindings| {
             supervisor.keep(Task::Bindings, (bindings, stop()), |(bindings, stop)| {
@@ -97,6 +103,13 @@ impl ClusterTasks {
             supervisor.keep(Task::SplitRooms, (split_rooms, stop()), |(split_rooms, stop)| {
                 Box::pin(split_rooms.run(stop.clone()))
             }),
+            supervisor
+                .keep(Task::Limits, (limits, stop()), |(limits, stop)| Box::pin(limits.run(stop.clone()))),
+            supervisor.keep(Task::LimitQuestions, (limit_questions, stop()), |(questions, stop)| {
+                Box::pin(questions.run(stop.clone()))
+            }),
+            supervisor
+                .keep(Task::Credit, (credit, stop()), |(credit, stop)| Box::pin(credit.run(stop.clone()))),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
         ];
         tasks.into_iter().chain(bindings).chain(rooms).collect()

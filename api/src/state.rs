@@ -62,11 +62,12 @@ impl Deref for ApiState {
 impl ApiState {
     /// A state with these ports, which trusts no `X-Forwarded-For` until [`ApiState::with_settings`].
     pub fn new(ports: Ports, clock: Clock) -> Self {
+        let limits = RateLimits::new(ports.peers.clone());
         Self {
             ports: Arc::new(ports),
             clock,
             settings: SharedSettings::default(),
-            limits: Arc::new(RateLimits::default()),
+            limits: Arc::new(limits),
             known_tokens: Arc::default(),
             http: Arc::default(),
             server: Arc::default(),

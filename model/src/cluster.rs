@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::access::Who;
 use crate::call::words;
 use crate::ids::{CallId, NodeId};
 use crate::ports::PortFuture;
@@ -149,4 +150,51 @@ pub trait Peers: Send + Sync {
     /// # Errors
     /// [`Problem::Busy`](crate::problem::Problem::Busy) when it does not answer in time.
     fn forward(&self, to: NodeId, request: PeerRequest) -> PortFuture<'_, PeerAnswer>;
+
+    /// Counts requests of a key or a user at the node that counts them for all; it has 100 ms. It never fails: where that node
+    /// cannot be asked, the answer is the share of the limit that this one may use by itself.
+    fn count_requests(&self, take: RateTake) -> PortFuture<'_, RateTaken>;
+}
+
+/// Requests of a key or a user, to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateTake {
+    /// The key or the user.
+    pub who: Who,
+    /// What is counted.
+    pub kind: RateKind,
+    /// Requests a minute.
+    pub limit: u32,
+    /// Requests to count now.
+    pub cost: u32,
+    /// Those that this node has let through in its present window.
+    pub used: u32,
+    /// Microseconds until that window ends; 0 if there is none.
+    pub ends_in_us: i64,
+}
+
+/// What is counted of a key or a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateKind {
+    /// Calls that it places.
+    Placements,
+    /// Its requests.
+    Requests,
+}
+
+/// What is left of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateTaken {
+    /// The nodes have counted the requests.
+    Counted {
+        /// Whether they were within the limit.
+        allowed: bool,
+        /// Requests that are left in the window.
+        remaining: u32,
+        /// Microseconds until the window ends.
+        ends_in_us: i64,
+    },
+    /// They have not: this node may let so many requests through in its window.
+    Share(u32),
 }

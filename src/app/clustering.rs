@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sidetone_api::{ApiState, PeerService};
-use sidetone_cluster::nats::{Member, PeerListener};
+use sidetone_cluster::nats::{Member, PeerListener, Topic};
 use sidetone_model::cluster::{Nodes, Peers};
 use sidetone_model::ids::NodeId;
 use sidetone_sip::flow::Protocol;
@@ -14,8 +14,9 @@ use tokio::sync::Notify;
 use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
-    BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, FigureSource,
-    Joining, LostCalls, RoomTask, SplitRoomWatch, ThisNode, answering, identity, start_member,
+    BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, CreditTask,
+    FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch, ThisNode, answering,
+    answering_limits, identity, start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -38,6 +39,8 @@ struct MemberTasks {
     copies: CopyWriter,
     lost_calls: LostCalls,
     split_rooms: SplitRoomWatch,
+    limits: (LimitTask, Arc<SharedLimits>),
+    credit: CreditTask,
     bindings: Option<BindingTask>,
     rooms: Option<RoomTask>,
 }
@@ -62,7 +65,10 @@ impl ClusterPart {
         let (received, dropped) = joining.received;
         let (writer, copies) = CopyWriter::new(handle.clone(), (node, run), received, dropped);
         let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
-        let peers = ClusterPeers(handle.clone());
+        let (limit_task, limits) = LimitTask::new(handle.clone(), switch.clone(), (node, run));
+        let parts = (store.clone(), switch.clone(), node);
+        let (credit_task, credit) = CreditTask::new(handle.clone(), parts, config.sip.max_call);
+        let peers = ClusterPeers(handle.clone(), Arc::clone(&limits));
         let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
         let rooms = edge
             .as_ref()
@@ -73,8 +79,15 @@ impl ClusterPart {
         });
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
-        let counters =
-            ClusterCounters { copies, lost, split, bindings: binding_counters, rooms: room_counters };
+        let counters = ClusterCounters {
+            copies,
+            lost,
+            split,
+            limits: Arc::clone(&limits),
+            credit,
+            bindings: binding_counters,
+            rooms: room_counters,
+        };
         ClusterPart {
             nodes: Arc::new(ClusterNodes(handle.clone())),
             peers: Some(Arc::new(peers)),
@@ -84,6 +97,8 @@ impl ClusterPart {
                 copies: writer,
                 lost_calls,
                 split_rooms,
+                limits: (limit_task, limits),
+                credit: credit_task,
                 bindings,
                 rooms,
             }),
@@ -97,10 +112,15 @@ impl ClusterPart {
         state: &ApiState,
         drain: &Arc<Notify>,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, bindings, rooms } = self.tasks?;
+        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms } =
+            self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
         let connection = self.member?.handle.connection().clone();
-        let (peers, _) = PeerListener::new(connection, node, answering);
-        Some(ClusterTasks { member, copies, lost_calls, split_rooms, peers, bindings, rooms })
+        let (limits, shared) = limits;
+        let questions = answering_limits(shared);
+        let (limit_questions, _) = PeerListener::new(connection.clone(), (Topic::Limits, node), questions);
+        let (peers, _) = PeerListener::new(connection, (Topic::Live, node), answering);
+        let limits = (limits, limit_questions);
+        Some(ClusterTasks { member, copies, lost_calls, split_rooms, limits, credit, peers, bindings, rooms })
     }
 }

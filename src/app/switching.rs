@@ -136,6 +136,7 @@ pub(super) fn switch(
         media_workers,
         admission: config.sip.admission,
         nodes: node_entries(config),
+        shares_limits: config.cluster.is_some(),
         epoch: instant(),
     };
     Switch::new(settings, ua, authenticator, Arc::new(directory), StdRng::from_rng(rng))

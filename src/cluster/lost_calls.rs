@@ -101,6 +101,10 @@ impl LostCalls {
         match self.record(orphan).await {
             Ok(Outcome::Recorded(0, _)) => {}
             Ok(Outcome::Recorded(entries, new)) => {
+                if !self.is_restarted(orphan) {
+                    // Its calls are charged. Without an answer of the database its reserve runs out.
+                    let _ = timeout(STATEMENT_MAX, self.store.release_credit(orphan.node)).await;
+                }
                 self.counters.recorded.fetch_add(new as u64, Ordering::Relaxed);
                 tracing::warn!(
                     node.id = %orphan.node,

@@ -16,7 +16,9 @@ use uuid::Uuid;
 
 use super::bindings::BindingCounters;
 use super::call_copies::CopyCounters;
+use super::credit::CreditCounters;
 use super::figures::FigureSource;
+use super::limits::SharedLimits;
 use super::lost_calls::LostCallCounters;
 use super::rooms::RoomCounters;
 use super::split_rooms::SplitRooms;
@@ -49,7 +51,7 @@ pub enum ClusterStart {
 }
 
 /// A node that has joined; clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClusterMember {
     /// What other parts read of it.
     pub handle: MemberHandle,
@@ -58,7 +60,7 @@ pub struct ClusterMember {
 }
 
 /// The counters of the tasks beside that of the member.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClusterCounters {
     /// The entries of this node's calls.
     pub copies: Arc<CopyCounters>,
@@ -66,6 +68,10 @@ pub struct ClusterCounters {
     pub lost: Arc<LostCallCounters>,
     /// The rooms that are live at other nodes too.
     pub split: SplitRooms,
+    /// The limits of all nodes.
+    pub limits: Arc<SharedLimits>,
+    /// The credit reserved for this node.
+    pub credit: Arc<CreditCounters>,
     /// The shared bindings, and the switch whose edge is counted; `None` without `[cluster] listen`.
     pub bindings: Option<(Arc<BindingCounters>, Handle)>,
     /// The owners of rooms; `None` without `[cluster] listen`.
@@ -221,6 +227,8 @@ impl ClusterMember {
         families.extend(self.counters.copies.families());
         families.push(self.counters.lost.family());
         families.push(self.counters.split.family());
+        families.extend(self.counters.limits.families());
+        families.push(self.counters.credit.family());
         families.extend(self.counters.rooms.iter().flat_map(|rooms| rooms.families()));
         if let Some((bindings, switch)) = &self.counters.bindings {
             families.extend(bindings.families());

@@ -5,7 +5,9 @@
 mod bindings;
 mod bucket_work;
 mod call_copies;
+mod credit;
 mod figures;
+mod limits;
 mod lost_calls;
 mod member;
 mod nodes;
@@ -15,7 +17,9 @@ mod split_rooms;
 
 pub use bindings::{BindingCounters, BindingTask};
 pub use call_copies::{CopyCounters, CopyWriter};
+pub use credit::{CreditCounters, CreditTask};
 pub use figures::FigureSource;
+pub use limits::{LimitTask, SharedLimits, answering_limits};
 pub use lost_calls::{LostCallCounters, LostCalls};
 pub(crate) use member::identity;
 pub use member::{ClusterCounters, ClusterMember, ClusterStart, Joining, start_member};

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use sidetone_api::PeerService;
 use sidetone_cluster::nats::{Answering, Connection, MemberHandle};
 use sidetone_model::access::Scope;
-use sidetone_model::cluster::{Gathered, LiveThing, NodeState, Owner, PeerAnswer, PeerRequest, Peers};
+use sidetone_model::cluster::{
+    Gathered, LiveThing, NodeState, Owner, PeerAnswer, PeerRequest, Peers, RateTake, RateTaken,
+};
 use sidetone_model::ids::{CallId, NodeId};
 use sidetone_model::live_call::LiveCalls;
 use sidetone_model::page::Window;
@@ -19,11 +21,12 @@ use sidetone_model::room::{LiveRooms, RoomViewer};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::limits::SharedLimits;
 use crate::driver::Handle;
 
-/// The other nodes of the cluster.
+/// The other nodes of the cluster, and the limits that they keep together.
 #[derive(Clone)]
-pub struct ClusterPeers(pub MemberHandle);
+pub struct ClusterPeers(pub MemberHandle, pub Arc<SharedLimits>);
 
 /// A question of another node: a line of JSON, and the body of a request after it. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -179,6 +182,10 @@ impl Peers for ClusterPeers {
                 }
             }
         })
+    }
+
+    fn count_requests(&self, take: RateTake) -> PortFuture<'_, RateTaken> {
+        Box::pin(async move { Ok(self.1.count(take).await) })
     }
 }
 

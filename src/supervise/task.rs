@@ -20,6 +20,8 @@ pub enum Task {
     Clock,
     /// Writes the heartbeats of this node to NATS, and reads those of the others.
     Cluster,
+    /// Reserves credit for the calls of this node.
+    Credit,
     /// Reports deductions from credits.
     CreditDraws,
     /// Reads the stored directory again when it has changed.
@@ -34,6 +36,10 @@ pub enum Task {
     Http,
     /// Writes the call journal.
     Journal,
+    /// Answers the questions of other nodes about limits.
+    LimitQuestions,
+    /// Keeps the limits of outbound calls with the other nodes.
+    Limits,
     /// Measures the load of the node.
     Load,
     /// Records the calls of nodes that died.
@@ -144,7 +150,7 @@ impl Task {
     }
 
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 45] = [
+    pub const ALL: [Task; 48] = [
         Task::Bindings,
         Task::CallCallbacks,
         Task::CallCopies,
@@ -153,6 +159,7 @@ impl Task {
         Task::CallRequests,
         Task::Clock,
         Task::Cluster,
+        Task::Credit,
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
@@ -160,6 +167,8 @@ impl Task {
         Task::HepFigures,
         Task::Http,
         Task::Journal,
+        Task::LimitQuestions,
+        Task::Limits,
         Task::Load,
         Task::LostCalls,
         Task::Names,
@@ -203,6 +212,7 @@ impl Task {
             Task::CallRequests => "call_requests",
             Task::Clock => "clock",
             Task::Cluster => "cluster",
+            Task::Credit => "credit",
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
@@ -210,6 +220,8 @@ impl Task {
             Task::HepFigures => "hep_figures",
             Task::Http => "http",
             Task::Journal => "journal",
+            Task::LimitQuestions => "limit_questions",
+            Task::Limits => "limits",
             Task::Load => "load",
             Task::LostCalls => "lost_calls",
             Task::Names => "names",

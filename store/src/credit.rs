@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{CallId, OrganisationId, TrunkId};
+use sidetone_model::ids::{CallId, NodeId, OrganisationId, TrunkId};
 use sidetone_model::money::{Amount, Currency};
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
@@ -12,6 +12,7 @@ use sidetone_model::rating::{Account, Drawn};
 use sidetone_model::time::Timestamp;
 
 use crate::columns::parsed;
+use crate::credit_reserves::spend;
 use crate::sql::{Connection, Row, sql};
 use crate::{Store, StoreError, WriteTransaction};
 
@@ -155,6 +156,8 @@ pub(super) struct Draws(BTreeMap<OrganisationId, Draw>);
 struct Draw {
     /// By currency: an organisation that changed its currency has an account in the new one.
     amounts: BTreeMap<Currency, Amount>,
+    /// Of new records, by their node.
+    charges: BTreeMap<NodeId, Amount>,
     calls: Vec<CallId>,
 }
 
@@ -165,8 +168,11 @@ impl Draws {
         let draw = self.0.entry(cdr.organisation_id).or_default();
         draw.calls.push(cdr.call_uuid);
         if is_new {
-            let sum = draw.amounts.entry(credit.currency).or_default();
-            *sum = sum.checked_add(credit.amount).unwrap_or(Amount::MAX);
+            let add = |sum: &mut Amount| *sum = sum.checked_add(credit.amount).unwrap_or(Amount::MAX);
+            add(draw.amounts.entry(credit.currency).or_default());
+            if let Some(node) = cdr.node_id {
+                add(draw.charges.entry(node).or_default());
+            }
         }
     }
 
@@ -177,6 +183,7 @@ impl Draws {
             for (currency, amount) in draw.amounts {
                 add_used(&mut *connection, organisation, currency, amount).await?;
             }
+            spend(&mut *connection, organisation, &draw.charges).await?;
             let row = sql("SELECT credit_used_scaled FROM organisations WHERE id = $1")
                 .bind(organisation.to_string())
                 .fetch_optional(&mut *connection)

@@ -13,7 +13,7 @@ use sidetone_model::rating::{Account, CreditRate, Drawn, Price, Tariff, Undrawn}
 use sidetone_model::time::{Now, Timestamp};
 use sidetone_sip::message::StatusCode;
 
-use crate::rating::{self, Ledger, Meter, Quote, Tariffs, credit};
+use crate::rating::{self, CreditNeed, CreditReserved, Ledger, Meter, Quote, Tariffs, credit};
 
 /// The prices in force and the credit of every organisation.
 pub(super) struct Billing {
@@ -23,9 +23,11 @@ pub(super) struct Billing {
 }
 
 impl Billing {
-    /// Creates the state without rates, which bills no organisation.
-    pub(super) fn new(warning: Duration) -> Self {
-        Billing { tariffs: Arc::default(), ledger: Ledger::new(warning), accounts: Vec::new() }
+    /// Creates the state without rates, which bills no organisation. `is_shared`: other nodes use the same credit.
+    pub(super) fn new(warning: Duration, is_shared: bool) -> Self {
+        let ledger = Ledger::new(warning);
+        let ledger = if is_shared { ledger.shared() } else { ledger };
+        Billing { tariffs: Arc::default(), ledger, accounts: Vec::new() }
     }
 
     /// Returns when [`Billing::timeout`] is due.
@@ -87,6 +89,21 @@ impl Billing {
             }
         };
         Err((unpaid, Box::new(facts)))
+    }
+
+    /// Whether a call waits for credit to be reserved.
+    pub(super) fn is_reserving(&self, call: CallId) -> bool {
+        self.ledger.is_reserving(call)
+    }
+
+    /// Returns what calls need of credit that other nodes use, too.
+    pub(super) fn credit_needs(&self, now: Now) -> Vec<CreditNeed> {
+        self.ledger.needs(now.instant)
+    }
+
+    /// Takes what was reserved of the credit.
+    pub(super) fn reserved(&mut self, now: Now, reserved: Vec<CreditReserved>) {
+        reserved.into_iter().for_each(|reserved| self.ledger.reserved(now.instant, reserved));
     }
 
     /// Checks whether an outbound call could be paid now.

@@ -8,7 +8,7 @@ use sidetone_model::call_request::{
 };
 use sidetone_model::cdr::Cdr;
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_model::ids::{CallId, ExtensionId, NodeId};
+use sidetone_model::ids::{CallId, ExtensionId, NodeId, RoomId};
 use sidetone_model::live_call::{self, CallEvent};
 use sidetone_model::room::{ControlRefused, LiveRoom, MergeRefused, RoomDialled};
 use sidetone_model::time::Now;
@@ -19,7 +19,8 @@ use sidetone_sip::sdp::SessionDescription;
 use sidetone_sip::transaction::ServerKey;
 use sidetone_sip::ua::Reply;
 
-use crate::billing::Billing;
+use crate::authentication::Sender;
+use crate::billing::{Billing, Unpaid};
 use crate::call_queries;
 use crate::call_table::CallTable;
 use crate::call_to_sip::CallToSip;
@@ -35,12 +36,14 @@ use crate::live::{LiveCall, NewCall, prompt_ended};
 use crate::merging;
 use crate::message_parts::status_code;
 use crate::outbound::{self, Hunts};
+use crate::outbound_slots::OutboundSlots;
 use crate::placement::{Dialled, Onward, PlacementContext, Refused};
 use crate::queries::{DialIntoRoom, Merge};
 use crate::rating::credit;
 use crate::reason;
 use crate::redirected;
 use crate::requested::{self, Continued, Requester};
+use crate::room_places::Joined;
 use crate::shared::Shared;
 use crate::star_codes::StarCodes;
 use crate::switch_io::{Notice, Output};
@@ -55,6 +58,8 @@ pub(super) struct CallControl {
     pub(super) accepts: bool,
     pub(super) calls: CallTable,
     pub(super) hunts: Hunts,
+    /// `None` for a node on its own, which needs no other to keep the limits of outbound calls.
+    pub(super) slots: Option<OutboundSlots>,
     pub(super) recent_byes: RecentByes,
     pub(super) billing: Billing,
     pub(super) conferences: Conferences,
@@ -216,6 +221,13 @@ impl CallControl {
 
     /// Takes the next step of a call's hunt.
     fn hunt(&mut self, now: Now, id: CallId, shared: &mut Shared) {
+        if self.billing.is_reserving(id) {
+            return;
+        }
+        let calls = &self.calls;
+        if self.slots.as_mut().is_some_and(|slots| slots.waits(now.instant, id, calls, &shared.directory)) {
+            return;
+        }
         let context = HuntContext {
             trunks: &mut shared.trunks,
             directory: &shared.directory,
@@ -249,7 +261,11 @@ impl CallControl {
             self.transfers.over(id);
             self.star_codes.over(id);
         }
-        if let Some(live) = self.calls.schedule(id).filter(|live| !live.call.is_refused()) {
+        let Some(live) = self.calls.schedule(id) else { return };
+        if let (Some(slots), Some(hunt)) = (&mut self.slots, &live.hunt) {
+            slots.over(hunt.organisation, id);
+        }
+        if !live.call.is_refused() {
             self.conferences.call_over(now, &live);
         }
     }
@@ -503,12 +519,28 @@ impl CallControl {
         let next = Requester(self.placing(shared)).go_on(now, &facts, target);
         self.request_changed(now, id, RequestState::Calling, shared);
         match next {
+            Continued::Now { goal: Some(Goal::Room(room)), .. } if shared.rooms.there(room).is_some() => {
+                self.ring_owner(id, room, shared)
+            }
             Continued::Now { onward, goal } => {
                 self.calls.get_mut(id)?.goal = goal;
                 Some(io::Input::Onward(onward))
             }
             Continued::Placed(placed) => redirected::ring_target(&mut self.calls, id, *placed),
         }
+    }
+
+    /// Rings the other node that a room lives at, for the calling party of a requested call.
+    fn ring_owner(&mut self, id: CallId, room: RoomId, shared: &mut Shared) -> Option<io::Input> {
+        let Shared { rooms, ids, directory, .. } = shared;
+        let live = self.calls.get_mut(id)?;
+        let sender = Sender::Extension(live.call.facts().extension?);
+        let joined = Joined { room, sender, dialled: directory.room(room)?.number.clone() };
+        let shown = live.identity_of(Party::Caller)?.clone();
+        let callee = rooms.callee(&joined, &shown, rooms.there(room)?, (ids, directory))?;
+        let rung = redirected::ring(live, callee);
+        rooms.join(id, joined);
+        Some(rung)
     }
 
     /// Ends a requested call that could not ring its calling party or its target.
@@ -637,11 +669,17 @@ impl CallControl {
         true
     }
 
-    /// Warns or ends one call whose credit is used up; returns whether there was one.
+    /// Warns or ends one call whose credit is used up, or goes on with one that waited for it; returns whether there was one.
     pub(super) fn charge(&mut self, now: Now, shared: &mut Shared) -> bool {
         match self.billing.poll_output() {
             Some(credit::Output::End(id)) => {
                 self.feed(now, id, io::Input::End(HangupCause::AllottedTimeout), shared);
+            }
+            Some(credit::Output::GoOn(id)) => self.hunts.queue(id),
+            Some(credit::Output::Refuse(id)) => {
+                let unpaid = Unpaid::NoCredit;
+                let input = io::Input::Exhausted(unpaid.status().as_u16(), unpaid.cause());
+                self.feed(now, id, input, shared);
             }
             Some(credit::Output::Warn(id)) => self.feed(now, id, io::Input::Warn, shared),
             None => return false,

@@ -38,6 +38,8 @@ use crate::switch_io::{Notice, Output, Outputs};
 /// The lower parts that answer requests which begin no call.
 pub(super) struct Requests<'a> {
     pub(super) now: Now,
+    /// Whether new calls are taken.
+    pub(super) accepts: bool,
     pub(super) ua: &'a mut Ua,
     pub(super) senders: &'a mut Senders,
     pub(super) registrar: &'a mut Registrar,
@@ -55,6 +57,10 @@ impl Requests<'_> {
     /// Handles a request inside or outside of dialogs, except INVITE.
     pub(super) fn handle(&mut self, leg: Option<LegKey>, key: &ServerKey, flow: &Flow, request: &Request) {
         match (request.method(), leg) {
+            // What is in front of the nodes asks whether this one takes calls.
+            (Method::Options, None) if !self.accepts => {
+                self.refuse(key, Reply::new(StatusCode::SERVICE_UNAVAILABLE));
+            }
             (Method::Options, _) => self.respond(
                 key,
                 allow(Reply::new(StatusCode::OK)).header("Accept", "application/sdp, application/json"),

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_model::call_request::{PlaceRefused, Placeable};
-use sidetone_model::ids::{CallId, RoomId};
+use sidetone_model::ids::CallId;
 use sidetone_model::page::Page;
 use sidetone_model::rating::{Account, Undrawn};
 use sidetone_model::registration::RegistrationRecord;
@@ -45,6 +45,8 @@ use crate::messaging;
 use crate::notes::{self, NoteContext, NotesInFlight};
 use crate::operations;
 use crate::outbound::Hunts;
+use crate::outbound_decisions;
+use crate::outbound_slots::OutboundSlots;
 use crate::port_inputs;
 use crate::qualifying::{self, Probes};
 use crate::queries::{
@@ -57,8 +59,8 @@ use crate::referring;
 use crate::registering::{RegisterContext, Registrations};
 use crate::registration_queries;
 use crate::replacing;
-use crate::room_owner::{RoomOwner, WantedRooms};
 use crate::room_owners::{self, RoomCaller, RoomOwners};
+use crate::room_places::RoomPlaces;
 use crate::routing::Directory;
 use crate::senders::{SenderContext, Senders};
 use crate::shared::Shared;
@@ -111,20 +113,27 @@ impl Switch {
                 accepts: true,
                 calls: CallTable::default(),
                 hunts: Hunts::default(),
+                slots: config.shares_limits.then(OutboundSlots::default),
                 recent_byes: RecentByes::default(),
-                billing: Billing::new(config.credit_warning),
+                billing: Billing::new(config.credit_warning, config.shares_limits),
                 conferences,
                 transfers: Transfers::default(),
                 star_codes: StarCodes::default(),
             },
-            shared: Shared::new(ua, config.qualify, directory, trunks, Ids::new(rng, config.media_workers)),
+            shared: Shared::new(
+                ua,
+                config.qualify,
+                directory,
+                trunks,
+                (Ids::new(rng, config.media_workers), RoomPlaces::new(config.nodes)),
+            ),
             senders,
             registrations: Registrations::default(),
             changed_bindings: ChangedBindings::default(),
             notes: NotesInFlight::default(),
             media_queries: MediaQueries::default(),
             probes: Probes::default(),
-            room_owners: RoomOwners::new(config.nodes),
+            room_owners: RoomOwners::default(),
         }
     }
 
@@ -241,6 +250,7 @@ impl Switch {
             self.shared.ua.next_timeout(),
             self.shared.registrar.next_timeout(),
             self.control.calls.next_timeout(),
+            self.control.slots.as_ref().and_then(OutboundSlots::next_timeout),
             self.registrations.next_timeout(),
             self.control.billing.next_timeout(),
             self.control.conferences.next_timeout(),
@@ -335,6 +345,7 @@ impl Switch {
             Event::Request { leg, key, flow, request } => {
                 let mut requests = Requests {
                     now,
+                    accepts: self.control.accepts,
                     ua: &mut self.shared.ua,
                     senders: &mut self.senders,
                     registrar: &mut self.shared.registrar,
@@ -444,7 +455,7 @@ impl Switch {
                 return self.control.refuse(now, &key, refused, &mut self.shared);
             }
         };
-        let entry = self.room_owners.entry_of(flow, request);
+        let entry = self.shared.rooms.entry_of(flow, request);
         let caller = RoomCaller { sender, dialled, entry, invitation, placement };
         room_owners::begin(now, caller, &mut self.room_owners, &mut self.control, &mut self.shared);
     }
@@ -525,12 +536,16 @@ impl Switch {
                 Answer::SendNotes(())
             }
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
-            Query::ReplaceRoomOwners(query) => Answer::ReplaceRoomOwners(self.own_rooms(now, query.0)),
-            Query::TakeWantedRooms(_) => Answer::TakeWantedRooms(self.wanted_rooms()),
-            query @ (Query::ReplaceElsewhere(_)
+            query @ (Query::CreditNeeds(_)
+            | Query::DecideOutbound(_)
+            | Query::ReplaceElsewhere(_)
+            | Query::ReplaceRoomOwners(_)
+            | Query::ReserveCredit(_)
             | Query::RestoreBindings(_)
             | Query::TakeChangedBindings(_)
-            | Query::TakeNodeBindings(_)) => match self.about_bindings(now, query) {
+            | Query::TakeNodeBindings(_)
+            | Query::TakeOutboundNeeds(_)
+            | Query::TakeWantedRooms(_)) => match self.about_nodes(now, query) {
                 Some(answer) => answer,
                 None => return,
             },
@@ -551,21 +566,31 @@ impl Switch {
         trunk_queries::status(now, *trunk, calls, registrations, &self.shared)
     }
 
-    fn own_rooms(&mut self, now: Now, changes: Vec<(RoomId, RoomOwner)>) -> usize {
-        room_owners::replace(now, changes, &mut self.room_owners, &mut self.control, &mut self.shared)
-    }
-
-    fn wanted_rooms(&mut self) -> WantedRooms {
-        room_owners::wanted(&mut self.room_owners, &self.control, &self.shared.directory)
-    }
-
     fn ask_quality(&mut self, now: Now, token: ReplyToken, call: CallId) {
         let (calls, outputs) = (&self.control.calls, &mut self.shared.outputs);
         self.media_queries.ask(now, token, call, calls, outputs);
     }
 
-    fn about_bindings(&mut self, now: Now, query: Query) -> Option<Answer> {
-        binding_queries::answer(now, query, &mut self.changed_bindings, &mut self.control, &mut self.shared)
+    /// Answers what the tasks ask that speak with other nodes, and those that keep bindings.
+    fn about_nodes(&mut self, now: Now, query: Query) -> Option<Answer> {
+        let (owners, control, shared) = (&mut self.room_owners, &mut self.control, &mut self.shared);
+        Some(match query {
+            Query::CreditNeeds(_) => Answer::CreditNeeds(control.billing.credit_needs(now)),
+            Query::ReserveCredit(query) => Answer::ReserveCredit(control.billing.reserved(now, query.0)),
+            Query::DecideOutbound(query) => {
+                Answer::DecideOutbound(outbound_decisions::decide(now, query.0, control, shared))
+            }
+            Query::ReplaceRoomOwners(query) => {
+                Answer::ReplaceRoomOwners(room_owners::replace(now, query.0, owners, control, shared))
+            }
+            Query::TakeOutboundNeeds(_) => {
+                Answer::TakeOutboundNeeds(outbound_decisions::take_needs(control, shared))
+            }
+            Query::TakeWantedRooms(_) => {
+                Answer::TakeWantedRooms(room_owners::wanted(owners, control, shared))
+            }
+            query => return binding_queries::answer(now, query, &mut self.changed_bindings, control, shared),
+        })
     }
 
     fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {
@@ -600,6 +625,7 @@ impl Switch {
         let (registrations, mut context) = self.registering();
         registrations.timeout(now, &mut context);
         self.control.timeout(now, &mut self.shared);
+        outbound_decisions::timeout(now, &mut self.control, &mut self.shared);
         room_owners::timeout(now, &mut self.room_owners, &mut self.control, &mut self.shared);
     }
 

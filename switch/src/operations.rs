@@ -15,6 +15,7 @@ use sidetone_model::room::{DialRequest, Role};
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
 
+use crate::authentication::Sender;
 use crate::call_control::CallControl;
 use crate::conference::{self, Goal};
 use crate::dialling::Dialler;
@@ -26,6 +27,8 @@ use crate::parking;
 use crate::placement::{Dialled, Refused};
 use crate::referring::{self, NotTransferred, Refusal};
 use crate::requested::Requester;
+use crate::room_moves::move_there;
+use crate::room_places::Joined;
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer};
 
@@ -195,6 +198,10 @@ fn move_to_room(
         ));
     }
     let without = moved.and_then(|moved| live.call.parties().other(moved));
+    if shared.rooms.there(room).is_some() {
+        let parties = moved.zip(without).map(|(moved, without)| (moved, (call, without)));
+        return move_elsewhere(now, (call, room), parties, control, shared);
+    }
     if !control.conferences.accepts(room) {
         return Err(OperationRefused::Conflict("the room is locked or full".to_owned()));
     }
@@ -203,6 +210,32 @@ fn move_to_room(
     }
     control.feed(now, call, Input::Merge(without), shared);
     Ok(call)
+}
+
+/// Moves one party into a room that lives at another node.
+fn move_elsewhere(
+    now: Now,
+    (call, room): (CallId, RoomId),
+    parties: Option<(Party, Place)>,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let refused = |text: &str| OperationRefused::Conflict(text.to_owned());
+    let (moved, by) = parties
+        .ok_or_else(|| refused("the room lives at another node, which takes one party: name its `leg`"))?;
+    let live = live(control, call)?;
+    let extension = live.identity_of(moved).and_then(|identity| identity.extension);
+    // A party without an extension is moved on behalf of the one that the call belongs to.
+    let extension = extension.or(live.call.facts().extension);
+    let number = shared.directory.room(room).map(|room| room.number.clone());
+    let joined = extension.zip(number).map(|(extension, dialled)| Joined {
+        room,
+        sender: Sender::Extension(extension),
+        dialled,
+    });
+    let joined = joined.ok_or_else(|| refused("the party belongs to no extension"))?;
+    let moved = move_there(now, by, joined, control, shared);
+    moved.map(|_| call).ok_or_else(|| refused("the party cannot be moved to the room's node now: try again"))
 }
 
 fn hold(

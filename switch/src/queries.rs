@@ -27,6 +27,8 @@ use sidetone_model::trunk_status::TrunkStatus;
 use sidetone_sip::transaction::ServerKey;
 use uuid::Uuid;
 
+use crate::outbound_limit::{OutboundDecision, OutboundNeeds};
+use crate::rating::{CreditNeed, CreditReserved};
 use crate::room_owner::{RoomOwner, WantedRooms};
 use crate::shared_binding::{BindingsElsewhere, NodeBindings};
 
@@ -78,6 +80,14 @@ pub struct CheckCall(pub ExtensionId, pub RequestedCall);
 /// Carries out a command in a live room.
 #[derive(Debug)]
 pub struct ControlRoom(pub RoomName, pub Control);
+
+/// What organisations' calls at this node need of credit that other nodes use, too.
+#[derive(Debug)]
+pub struct CreditNeeds;
+
+/// Takes what the nodes have decided about outbound calls.
+#[derive(Debug)]
+pub struct DecideOutbound(pub Vec<OutboundDecision>);
 
 /// The contacts registered for an extension.
 #[derive(Debug)]
@@ -146,6 +156,10 @@ pub struct ReplaceElsewhere(pub Vec<BindingsElsewhere>);
 #[derive(Debug)]
 pub struct ReplaceRoomOwners(pub Vec<(RoomId, RoomOwner)>);
 
+/// Takes what was reserved of the credit of organisations for this node.
+#[derive(Debug)]
+pub struct ReserveCredit(pub Vec<CreditReserved>);
+
 /// Restores bindings of an earlier process; the answer is their number.
 #[derive(Debug)]
 pub struct RestoreBindings(pub Vec<KeptExtension>);
@@ -169,6 +183,10 @@ pub struct TakeChangedBindings(pub usize);
 /// The bindings of up to that many extensions for the other nodes: of all at first, then of those that changed.
 #[derive(Debug)]
 pub struct TakeNodeBindings(pub usize);
+
+/// What organisations with a limit need for their outbound calls at this node.
+#[derive(Debug)]
+pub struct TakeOutboundNeeds;
 
 /// The rooms that are live or wanted here, which need an owner.
 #[derive(Debug)]
@@ -226,6 +244,8 @@ questions! {
     CancelCall => Result<(), CancelRefused>,
     CheckCall => Result<Placeable, PlaceRefused>,
     ControlRoom => Result<ControlDone, ControlRefused>,
+    CreditNeeds => Vec<CreditNeed>,
+    DecideOutbound => (),
     DevicesOf => Vec<String>,
     DialIntoRoom => Result<RoomDialled, ControlRefused>,
     EndCall => bool,
@@ -241,12 +261,14 @@ questions! {
     PlaceCall => Result<(), PlaceRefused>,
     ReplaceElsewhere => Vec<ExtensionId>,
     ReplaceRoomOwners => usize,
+    ReserveCredit => (),
     RestoreBindings => usize,
     RoomOfCall => Option<LiveRoom>,
     SendNotes => (),
     StatusOfTrunk => Option<TrunkStatus>,
     TakeChangedBindings => Vec<KeptExtension>,
     TakeNodeBindings => Vec<NodeBindings>,
+    TakeOutboundNeeds => Vec<OutboundNeeds>,
     TakeWantedRooms => WantedRooms,
     WrongFields => Vec<FieldProblem>,
 }

@@ -1,12 +1,13 @@
 //! Live calls that an extension forwards: new targets take the place of its phones.
 
 use sidetone_model::ids::CallId;
+use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
 use crate::call_table::CallTable;
 use crate::diverting;
 use crate::ids::Ids;
-use crate::io::{self, CalleeSide, Callees, Diverted, Input};
-use crate::live::{LegIdentity, LiveCall};
+use crate::io::{self, CalleeSide, Callees, Diverted, Forwards, Input};
+use crate::live::{Callee, LegIdentity, LiveCall};
 use crate::placement::{Onward, Placement};
 
 /// Returns the party that new targets are shown: the caller, the party that a transfer places the call for, or the room
@@ -46,6 +47,18 @@ pub(super) fn redirect(calls: &mut CallTable, id: CallId, placed: Placement) -> 
     };
     let callee = CalleeSide { policy, srtp, callees, forwards };
     Some(Input::Divert(Box::new(Diverted { facts, callee })))
+}
+
+/// Rings one more party for the caller of a live call, who has answered.
+pub(super) fn ring(live: &mut LiveCall, callee: Callee) -> Input {
+    let callees = Callees::AtOnce(vec![callee.at]);
+    live.callees.push(callee);
+    Input::Onward(io::Onward::Callee(CalleeSide {
+        policy: CodecPolicy::ANY,
+        srtp: SrtpRule::Off,
+        callees,
+        forwards: Forwards::default(),
+    }))
 }
 
 /// Rings the target of a requested call whose calling party has answered.

@@ -145,7 +145,10 @@ fn transfer_by_trunk(
 }
 
 /// Returns a transfer by a party that may transfer, if its call allows one now.
-fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer, Refusal> {
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer, Refusal> {
     if control.transfers.is_by(by) {
         return Err((StatusCode::REQUEST_PENDING, "Transfer Is Under Way"));
     }
@@ -277,6 +280,23 @@ pub(super) fn blind_to(
     let extension = by.or(shown.extension).ok_or(gone)?;
     let placed = control.placing(shared).place_transfer(now, extension, &shown, asked, target);
     let placement = placed.map_err(|refused| NotTransferred::Unplaced(Box::new(refused)))?;
+    place_for(now, (placement, asked), transfer, control, shared, accepted)
+}
+
+/// Begins the call to the target of a transfer, and returns it; `accepted` runs before anything is sent.
+///
+/// # Errors
+/// Why the transfer does not begin.
+pub(super) fn place_for(
+    now: Now,
+    (placement, asked): (Placement, Asked),
+    transfer: Transfer,
+    control: &mut CallControl,
+    shared: &mut Shared,
+    accepted: impl FnOnce(&Transfer, &mut CallControl, &mut Shared),
+) -> Result<CallId, NotTransferred> {
+    let gone = (StatusCode::TEMPORARILY_UNAVAILABLE, "Call Is Over");
+    let by = control.calls.get(transfer.by.0).and_then(|live| live.identity_of(transfer.by.1)?.extension);
     let Placement { facts, callee_policy, srtp: (_, srtp), onward, forwards, diverted, .. } = placement;
     let (callees, hunt) = match onward {
         Onward::Bindings(callees) => (callees, None),

@@ -2,17 +2,15 @@
 //!
 //! A caller waits, unanswered, until the owner of the room is known. A node on its own owns every room.
 
-use std::collections::{BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use sidetone_model::call::{HangupCause, Transport};
 use sidetone_model::call_operation::{CallOperation, MoveOrder};
-use sidetone_model::ids::{CallId, OrganisationId, RoomId};
+use sidetone_model::ids::{OrganisationId, RoomId};
 use sidetone_model::room::Control;
 use sidetone_model::time::Now;
-use sidetone_sip::flow::Flow;
-use sidetone_sip::message::{NameAddr, Request, StatusCode, Uri};
+use sidetone_sip::message::StatusCode;
 use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
 use crate::authentication::Sender;
@@ -20,25 +18,20 @@ use crate::call_control::CallControl;
 use crate::conference::Goal;
 use crate::conference_commands;
 use crate::incoming::{self, Invitation};
-use crate::io::{CalleeAt, Input, Party};
-use crate::live::{Callee, LegIdentity};
-use crate::node_entry::{NodeEntries, NodeEntry, host_of};
+use crate::io::{Input, Party};
+use crate::node_entry::NodeEntry;
 use crate::operations;
 use crate::placement::{Onward, Placement, Refused};
+use crate::room_moves::move_there;
 use crate::room_owner::{RoomOwner, WantedRooms};
-use crate::routing::Directory;
+use crate::room_places::Joined;
 use crate::shared::Shared;
 
-/// The owners of rooms, the callers who wait for one, and those who are joined to another node.
+/// The callers who wait for the owner of a room.
 #[derive(Default)]
 pub(super) struct RoomOwners {
-    /// `None` for a node on its own.
-    entries: Option<NodeEntries>,
-    owners: HashMap<RoomId, RoomOwner>,
     /// *Bounds*: [`WAITING_MAX`], and [`WAITING_OF_ORGANISATION_MAX`] of one organisation.
     waiting: Vec<Waiting>,
-    /// *Bounds*: the number of calls.
-    joined: HashMap<CallId, RoomId>,
 }
 
 /// A caller who waits until the owner of the room is known.
@@ -59,15 +52,6 @@ pub(super) struct RoomCaller {
 }
 
 impl RoomOwners {
-    pub(super) fn new(entries: Option<NodeEntries>) -> Self {
-        RoomOwners { entries, ..RoomOwners::default() }
-    }
-
-    /// What an INVITE of another node asserts.
-    pub(super) fn entry_of(&self, flow: &Flow, request: &Request) -> Option<NodeEntry> {
-        self.entries.as_ref()?.read(flow, request)
-    }
-
     /// When a caller has waited long enough.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.waiting.iter().map(|waiting| waiting.until).min()
@@ -78,10 +62,6 @@ impl RoomOwners {
         let own = |waiting: &&Waiting| waiting.caller.placement.facts.organisation == organisation;
         self.waiting.len() < WAITING_MAX
             && self.waiting.iter().filter(own).count() < WAITING_OF_ORGANISATION_MAX
-    }
-
-    fn owner(&self, room: RoomId) -> RoomOwner {
-        self.owners.get(&room).copied().unwrap_or(RoomOwner::Unowned)
     }
 }
 
@@ -102,18 +82,16 @@ pub(super) fn begin(
         }
     }
     let room = match caller.placement.onward {
-        Onward::Room(Goal::Room(room)) if owners.entries.is_some() => room,
+        Onward::Room(Goal::Room(room)) if shared.rooms.are_shared() => room,
         _ => return start(now, caller, control, shared),
     };
     let claimed = caller.entry.as_ref().map(|entry| entry.fence);
-    match (owners.owner(room), claimed) {
+    match (shared.rooms.owner(room), claimed) {
         // The other node knows of a later owner.
         (RoomOwner::Here(fence), Some(claimed)) if claimed > fence => refuse(now, caller, control, shared),
         (RoomOwner::Here(_), _) => start(now, caller, control, shared),
         (RoomOwner::There { .. }, Some(_)) => refuse(now, caller, control, shared),
-        (RoomOwner::There { fence, way, address }, None) => {
-            join(now, caller, (room, fence), (way, address), owners, control, shared);
-        }
+        (RoomOwner::There { .. }, None) => join(now, caller, room, control, shared),
         (RoomOwner::Unowned | RoomOwner::Lost, _) if owners.may_wait(caller.placement.facts.organisation) => {
             owners.waiting.push(Waiting { room, until: now.instant + WAITS_FOR, caller });
         }
@@ -128,10 +106,10 @@ pub(super) fn timeout(now: Now, owners: &mut RoomOwners, control: &mut CallContr
 }
 
 /// The rooms that are live here, that callers wait for, or whose callers here have lost their owner.
-pub(super) fn wanted(owners: &mut RoomOwners, control: &CallControl, directory: &Directory) -> WantedRooms {
-    owners.joined.retain(|call, _| control.calls.get(*call).is_some_and(|live| !live.call.has_ended()));
-    let lost = owners.joined.values().filter(|room| owners.owner(**room) == RoomOwner::Lost);
-    let waiting = owners.waiting.iter().map(|waiting| &waiting.room);
+pub(super) fn wanted(owners: &RoomOwners, control: &CallControl, shared: &mut Shared) -> WantedRooms {
+    shared.rooms.keep(|call| control.calls.get(call).is_some_and(|live| !live.call.has_ended()));
+    let (lost, directory) = (shared.rooms.lost(), &shared.directory);
+    let waiting = owners.waiting.iter().map(|waiting| waiting.room);
     // Callers who are asked for their PIN, too: their room is not live yet.
     let seats = control.conferences.seats.values();
     let entering = seats.filter_map(|seat| match control.calls.get(seat.call)?.goal {
@@ -139,7 +117,7 @@ pub(super) fn wanted(owners: &mut RoomOwners, control: &CallControl, directory: 
         _ => None,
     });
     let live = control.conferences.rooms.live_ids();
-    let wanted: BTreeSet<RoomId> = live.chain(entering).chain(waiting.chain(lost).copied()).collect();
+    let wanted: BTreeSet<RoomId> = live.chain(entering).chain(waiting.chain(lost)).collect();
     let rooms = wanted.into_iter().filter_map(|room| Some((directory.room(room)?.organisation_id, room)));
     WantedRooms(rooms.collect())
 }
@@ -154,12 +132,7 @@ pub(super) fn replace(
 ) -> usize {
     let mut lost = 0;
     for (room, owner) in changes {
-        let has_joined = owners.joined.values().any(|joined| *joined == room);
-        let before = match owner {
-            RoomOwner::Lost if !has_joined => owners.owners.remove(&room),
-            RoomOwner::Unowned => owners.owners.remove(&room),
-            owner => owners.owners.insert(room, owner),
-        };
+        let before = shared.rooms.set(room, owner);
         let was_here = matches!(before, Some(RoomOwner::Here(_)));
         if was_here && !matches!(owner, RoomOwner::Here(_)) {
             // Members hear that the conference is over. Another node may own it in a moment.
@@ -168,9 +141,9 @@ pub(super) fn replace(
             let _ = conference_commands::control(&mut control.conferences, now, room.into(), Control::End);
         }
         match owner {
-            RoomOwner::Here(_) => rejoin(now, room, owners, control, shared),
+            RoomOwner::Here(_) => rejoin(now, room, control, shared),
             RoomOwner::There { .. } if before.is_some_and(|before| before != owner) => {
-                leave_joined(now, room, owners, control, shared);
+                follow(now, room, control, shared);
             }
             RoomOwner::There { .. } | RoomOwner::Lost | RoomOwner::Unowned => {}
         }
@@ -184,8 +157,8 @@ pub(super) fn replace(
 }
 
 /// Seats the callers here who were joined to an owner that is gone: the room is here now.
-fn rejoin(now: Now, room: RoomId, owners: &mut RoomOwners, control: &mut CallControl, shared: &mut Shared) {
-    for call in take_joined(room, owners) {
+fn rejoin(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
+    for (call, _) in shared.rooms.take_joined(room) {
         let leg = control.calls.get(call).and_then(|live| Some(live.identity_of(Party::Caller)?.id));
         let moved = leg.map(|leg| {
             let order = MoveOrder { call, leg: Some(leg), room };
@@ -197,62 +170,33 @@ fn rejoin(now: Now, room: RoomId, owners: &mut RoomOwners, control: &mut CallCon
     }
 }
 
-/// Ends the calls of callers here who were joined to an earlier owner: they may call again.
-fn leave_joined(
-    now: Now,
-    room: RoomId,
-    owners: &mut RoomOwners,
-    control: &mut CallControl,
-    shared: &mut Shared,
-) {
-    for call in take_joined(room, owners) {
-        control.feed(now, call, Input::End(HangupCause::NormalTemporaryFailure), shared);
+/// Joins the callers here who were joined to an earlier owner to the present one; whom that is not possible for is hung up,
+/// and may call again.
+fn follow(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
+    for (call, joined) in shared.rooms.take_joined(room) {
+        let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());
+        let moved =
+            callee.and_then(|callee| move_there(now, (call, Party::Callee(callee)), joined, control, shared));
+        if moved.is_none() {
+            control.feed(now, call, Input::End(HangupCause::NormalTemporaryFailure), shared);
+        }
     }
 }
 
-fn take_joined(room: RoomId, owners: &mut RoomOwners) -> Vec<CallId> {
-    let mut calls: Vec<CallId> =
-        owners.joined.extract_if(|_, of| *of == room).map(|(call, _)| call).collect();
-    calls.sort_unstable();
-    calls
-}
-
 /// Joins a caller to a room at another node, by a call to that node.
-fn join(
-    now: Now,
-    mut caller: RoomCaller,
-    (room, fence): (RoomId, u64),
-    (way, address): (Flow, SocketAddr),
-    owners: &mut RoomOwners,
-    control: &mut CallControl,
-    shared: &mut Shared,
-) {
-    let call_id = shared.ids.token();
-    let from = from_of(&caller.placement.caller, address);
-    let entry = NodeEntry { sender: caller.sender.clone(), room, fence };
-    let entries = owners.entries.as_ref();
-    let invite = entries.and_then(|entries| {
-        entries.invite(&entry, &caller.dialled, (from.as_str(), call_id.as_str()), address)
-    });
-    let Some(invite) = invite else { return refuse(now, caller, control, shared) };
-    let name = shared.directory.room(room).map(|room| room.name.clone()).unwrap_or_default();
-    let identity =
-        LegIdentity { id: shared.ids.leg(), extension: None, number: Some(caller.dialled.clone()), name };
-    let callee = Callee { flow: way, at: CalleeAt::of(&way), invite, identity, leg: None, binding: None };
+fn join(now: Now, mut caller: RoomCaller, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
+    let joined = Joined { room, sender: caller.sender.clone(), dialled: caller.dialled.clone() };
+    let Shared { rooms, ids, directory, .. } = &mut *shared;
+    let there = rooms.there(room);
+    let shown = &caller.placement.caller;
+    let callee = there.and_then(|there| rooms.callee(&joined, shown, there, (ids, directory)));
+    let Some(callee) = callee else { return refuse(now, caller, control, shared) };
     let call = caller.placement.facts.call;
     caller.placement.onward = Onward::Bindings(vec![callee]);
     start(now, caller, control, shared);
     if control.calls.get(call).is_some() {
-        owners.joined.insert(call, room);
+        shared.rooms.join(call, joined);
     }
-}
-
-/// The From of the INVITE to another node: the caller's number and name.
-fn from_of(LegIdentity { number, name, .. }: &LegIdentity, address: SocketAddr) -> String {
-    let user = number.as_deref().filter(|number| !number.is_empty()).unwrap_or("anonymous");
-    let from = NameAddr::new(Uri::sip(host_of(address), None).with_user(user));
-    let from = if name.is_empty() { from } else { from.with_display(name) };
-    from.to_string()
 }
 
 /// Begins the call as it is placed, unless its caller is gone.

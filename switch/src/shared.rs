@@ -11,13 +11,14 @@ use sidetone_sip::ua::{Reply, Ua};
 use crate::gruus::Gruus;
 use crate::ids::Ids;
 use crate::phone_messages::PhoneMessages;
+use crate::room_places::RoomPlaces;
 use crate::routing::Directory;
 use crate::subscriptions::Subscriptions;
 use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::TrunkAccess;
 
 /// Transactions and dialogs, bindings and the addresses of devices, the directory, access to trunks, ids, outputs,
-/// subscriptions and messages of phones. No calls.
+/// subscriptions, messages of phones, and where rooms live. No calls.
 pub(super) struct Shared {
     pub(super) ua: Ua,
     pub(super) registrar: Registrar,
@@ -28,6 +29,7 @@ pub(super) struct Shared {
     pub(super) outputs: Outputs,
     pub(super) subscriptions: Subscriptions,
     pub(super) messages: PhoneMessages,
+    pub(super) rooms: RoomPlaces,
 }
 
 impl Shared {
@@ -37,7 +39,7 @@ impl Shared {
         qualify: Option<Duration>,
         directory: Arc<Directory>,
         trunks: TrunkAccess,
-        ids: Ids,
+        (ids, rooms): (Ids, RoomPlaces),
     ) -> Self {
         Shared {
             ua,
@@ -49,6 +51,7 @@ impl Shared {
             outputs: Outputs::new(),
             subscriptions: Subscriptions::default(),
             messages: PhoneMessages::default(),
+            rooms,
         }
     }
 

@@ -249,6 +249,8 @@ pub struct SwitchConfig {
     pub admission: AdmissionConfig,
     /// What calls of other nodes need; `None` for a node on its own.
     pub nodes: Option<NodeEntries>,
+    /// Whether other nodes decide, too, how many outbound calls an organisation may have.
+    pub shares_limits: bool,
     /// Any instant not after the first input.
     pub epoch: Instant,
 }

@@ -192,6 +192,7 @@ impl Bench {
             media_workers: 4,
             admission,
             nodes: None,
+            shares_limits: false,
             epoch: start,
         };
         let switch = Switch::new(

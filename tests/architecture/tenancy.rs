@@ -65,6 +65,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "UPDATE call_requests SET state = state WHERE id = $1",
         "locks the request of a callback that this node sends, whosever it is",
     ),
+    (
+        "store/src/credit_reserves.rs",
+        "DELETE FROM credit_reserves WHERE node_id = $1",
+        "what a node has reserved for calls of all organisations",
+    ),
     ("store/src/call_callbacks.rs", "DELETE FROM call_callbacks WHERE id IN", SENDER),
     ("store/src/call_callbacks.rs", "SELECT ", SENDER),
     ("store/src/call_callbacks.rs", "UPDATE call_callbacks", SENDER),

@@ -1,5 +1,7 @@
 //! Rates, credit and totals, the same on both databases.
 
+use std::time::Duration;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rust_decimal::Decimal;
@@ -39,9 +41,61 @@ async fn with_acme(store: &Store, credit: Option<&str>) -> OrganisationId {
     id
 }
 
+async fn with_acme_named(store: &Store, name: &str) -> OrganisationId {
+    let mut write = store.write().await.unwrap();
+    let row = sidetone_store::OrganisationRow {
+        name: name.to_owned(),
+        sip_domain: format!("{name}.test").to_lowercase(),
+        ..acme()
+    };
+    let (id, _) = write.declare_organisation(&row, at(0)).await.unwrap();
+    write.commit().await.unwrap();
+    id
+}
+
 async fn balance(store: &Store, id: OrganisationId) -> Option<String> {
     let account = store.account(id).await.unwrap().unwrap();
     account.balance().map(|left| left.to_text(2))
+}
+
+/// All reserves of nodes and what is used are within the credit, and a stored call leaves the reserve of its node.
+#[test]
+fn nodes_reserve_no_more_credit_than_there_is() {
+    with_store(async |store| {
+        let id = with_acme(store, Some("10")).await;
+        let one = store.node("one", at(0)).await.unwrap();
+        let two = store.node("two", at(0)).await.unwrap();
+        let hour = Duration::from_secs(3_600);
+        let reserve = async |node, want: &str, seconds: i64| {
+            let now = at(0).plus_micros(seconds * 1_000_000);
+            let reserved = store.reserve_credit((id, node), amount(want), hour, now).await.unwrap().unwrap();
+            (reserved.amount, reserved.used)
+        };
+        assert_eq!(reserve(one, "6", 1).await, (amount("6"), amount("0")));
+        assert_eq!(reserve(two, "6", 2).await, (amount("4"), amount("0")));
+        let of_one = Cdr { node_id: Some(one), ..drawing(1, id, "2.5") };
+        store.store(std::slice::from_ref(&of_one)).await.unwrap();
+        // A replay takes nothing more.
+        store.store(&[of_one]).await.unwrap();
+        assert_eq!(reserve(two, "6", 3).await, (amount("4"), amount("2.5")));
+        // A charge beyond the reserve leaves nothing of it.
+        store.store(&[Cdr { node_id: Some(one), ..drawing(2, id, "4") }]).await.unwrap();
+        assert_eq!(reserve(two, "6", 4).await, (amount("3.5"), amount("6.5")));
+        assert_eq!(reserve(two, "0", 5).await, (amount("0"), amount("6.5")));
+        assert_eq!(reserve(one, "9", 6).await, (amount("3.5"), amount("6.5")));
+        assert_eq!(reserve(two, "1", 7).await, (amount("0"), amount("6.5")));
+        // A node that is silent for longer than any call has lost its reserve; one that starts gives it back.
+        assert_eq!(reserve(two, "1", 3_607).await, (amount("1"), amount("6.5")));
+        store.release_credit(two).await.unwrap();
+        assert_eq!(reserve(one, "9", 3_608).await, (amount("3.5"), amount("6.5")));
+        let nobody = store.reserve_credit((organisation(9), one), amount("1"), hour, at(0)).await.unwrap();
+        assert_eq!(nobody, None);
+        // Without a limit there is enough.
+        let unlimited = with_acme_named(store, "Unlimited").await;
+        let reserved =
+            store.reserve_credit((unlimited, one), amount("99"), hour, at(0)).await.unwrap().unwrap();
+        assert_eq!(reserved.amount, amount("99"));
+    });
 }
 
 /// A call is taken from the credit with its record: once, however often it is offered.

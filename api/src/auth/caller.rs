@@ -228,7 +228,7 @@ async fn admitted(
         Ok(admitted) => {
             let (who, rate) = (admitted.principal.who, admitted.rate_per_minute);
             state.known_tokens.note(name, who, rate, now);
-            (Ok(admitted), limits.take(Bucket::Caller(who), rate, 1, now))
+            (Ok(admitted), limits.take_shared(Bucket::Caller(who), rate, 1, now).await)
         }
         Err(error) => {
             if !error.is_internal() {

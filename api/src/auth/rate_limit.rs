@@ -1,11 +1,16 @@
 //! Rate limits: a fixed window of a minute per key, per user, and per address of unauthenticated clients.
+//!
+//! In a cluster the nodes count keys and users together ([`Peers::count_requests`]); this table has their last answer, and what
+//! this node has let through. Addresses are counted by each node for itself.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use sidetone_model::access::Who;
+use sidetone_model::cluster::{Peers, RateKind, RateTake, RateTaken};
 use sidetone_model::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -33,11 +38,22 @@ impl Bucket {
             }
         }
     }
+
+    /// The key or user that all nodes count together.
+    fn shared(self) -> Option<(Who, RateKind)> {
+        match self {
+            Bucket::Caller(who) => Some((who, RateKind::Requests)),
+            Bucket::Placements(who) => Some((who, RateKind::Placements)),
+            Bucket::Address(_) | Bucket::Overflow => None,
+        }
+    }
 }
 
 /// The current windows.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct RateLimits {
+    /// The nodes that count together; `None` for a node on its own.
+    peers: Option<Arc<dyn Peers>>,
     table: Mutex<Table>,
     settled: Notify,
 }
@@ -53,6 +69,8 @@ struct Table {
 struct Window {
     ends_at: Timestamp,
     used: u32,
+    /// Those of them that this node has let through.
+    own: u32,
     /// Requests that may still count: their senders are being authenticated.
     pending: u32,
 }
@@ -78,6 +96,59 @@ pub(super) struct Quota {
 }
 
 impl RateLimits {
+    /// Limits that these nodes keep together, where there are any.
+    pub(crate) fn new(peers: Option<Arc<dyn Peers>>) -> Self {
+        Self { peers, ..Self::default() }
+    }
+
+    /// Takes `cost` requests from the allowance of `bucket`, over all nodes.
+    pub(super) async fn take_shared(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
+        let (Some(peers), Some((who, kind))) = (&self.peers, bucket.shared()) else {
+            return self.take(bucket, limit, cost, now);
+        };
+        let (used, ends_in_us) = self.own(bucket, now);
+        let taken = peers.count_requests(RateTake { who, kind, limit, cost, used, ends_in_us }).await;
+        match taken {
+            Ok(RateTaken::Counted { allowed, remaining, ends_in_us }) => {
+                let ends_at = now.plus_micros(ends_in_us);
+                let mut table = self.table.lock();
+                let window = table.window(bucket, now);
+                (window.ends_at, window.used) = (ends_at, limit.saturating_sub(remaining));
+                if allowed {
+                    window.own = window.own.saturating_add(cost);
+                }
+                let retry_after_s = (!allowed).then(|| seconds_up(ends_in_us).max(1));
+                Quota { limit, remaining, ends_at, retry_after_s }
+            }
+            Ok(RateTaken::Share(share)) => self.take_share(bucket, (limit, share), cost, now),
+            // The port does not fail.
+            Err(_) => self.take(bucket, limit, cost, now),
+        }
+    }
+
+    /// Takes requests from the share of a limit that this node may use by itself.
+    fn take_share(&self, bucket: Bucket, (limit, share): (u32, u32), cost: u32, now: Timestamp) -> Quota {
+        let mut table = self.table.lock();
+        let window = table.window(bucket, now);
+        let allowed = window.own.saturating_add(cost) <= share;
+        if allowed {
+            window.own = window.own.saturating_add(cost);
+            window.used = window.used.saturating_add(cost).min(limit);
+        }
+        let retry_after_s = (!allowed).then(|| seconds_up(window.ends_at.since(now)).max(1));
+        let remaining = share.saturating_sub(window.own);
+        Quota { limit, remaining, ends_at: window.ends_at, retry_after_s }
+    }
+
+    /// What this node has let through in its window, and the microseconds until it ends.
+    fn own(&self, bucket: Bucket, now: Timestamp) -> (u32, i64) {
+        let table = self.table.lock();
+        let window = table.windows.get(&bucket);
+        window
+            .filter(|window| window.ends_at > now)
+            .map_or((0, 0), |window| (window.own, window.ends_at.since(now)))
+    }
+
     /// Takes `cost` requests from the allowance of `bucket`, which is `limit` a minute.
     ///
     /// *Bounds*: addresses beyond [`WINDOWS_LEN_MAX`] share one allowance; keys and users are limited by
@@ -85,15 +156,11 @@ impl RateLimits {
     pub(super) fn take(&self, bucket: Bucket, limit: u32, cost: u32, now: Timestamp) -> Quota {
         let mut table = self.table.lock();
         let bucket = table.place_for(bucket, now);
-        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0, pending: 0 };
-        let window = table.windows.entry(bucket).or_insert(fresh);
-        // A clock that was set back must not lock out a client for longer than a window.
-        if window.ends_at <= now || window.ends_at > fresh.ends_at {
-            *window = Window { pending: window.pending, ..fresh };
-        }
+        let window = table.window(bucket, now);
         let allowed = window.used.saturating_add(cost) <= limit;
         if allowed {
             window.used = window.used.saturating_add(cost);
+            window.own = window.own.saturating_add(cost);
         }
         Quota {
             limit,
@@ -115,8 +182,8 @@ impl RateLimits {
     }
 
     /// Counts a call that is placed; returns the seconds to wait when the allowance is used up.
-    pub(crate) fn place_call(&self, who: Who, now: Timestamp) -> Option<u64> {
-        self.take(Bucket::Placements(who), PLACEMENTS_PER_MINUTE, 1, now).retry_after_s
+    pub(crate) async fn place_call(&self, who: Who, now: Timestamp) -> Option<u64> {
+        self.take_shared(Bucket::Placements(who), PLACEMENTS_PER_MINUTE, 1, now).await.retry_after_s
     }
 
     /// Reserves a place for a request that counts against `bucket` only if it turns out to be wrong. No more
@@ -153,6 +220,17 @@ impl RateLimits {
 }
 
 impl Table {
+    /// Returns the present window of a bucket, a new one if the last one has ended.
+    fn window(&mut self, bucket: Bucket, now: Timestamp) -> &mut Window {
+        let fresh = Window { ends_at: now.plus_micros(WINDOW_US), used: 0, own: 0, pending: 0 };
+        let window = self.windows.entry(bucket).or_insert(fresh);
+        // A clock that was set back must not lock out a client for longer than a window.
+        if window.ends_at <= now || window.ends_at > fresh.ends_at {
+            *window = Window { pending: window.pending, ..fresh };
+        }
+        window
+    }
+
     /// Returns `bucket` itself if the table has space for it.
     fn place_for(&mut self, bucket: Bucket, now: Timestamp) -> Bucket {
         if self.windows.len() < WINDOWS_LEN_MAX || self.windows.contains_key(&bucket) {
@@ -200,6 +278,11 @@ const WINDOW_US: i64 = 60_000_000;
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+
+    use sidetone_model::cluster::{Gathered, LiveThing, Owner, PeerAnswer, PeerRequest};
+    use sidetone_model::ids::{ApiKeyId, NodeId};
+    use sidetone_model::ports::PortFuture;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -260,6 +343,60 @@ mod tests {
         assert!(limits.table.lock().windows.len() <= WINDOWS_LEN_MAX + 1);
         limits.take(address(u32::MAX), 60, 1, at(61_000));
         assert_eq!(limits.table.lock().windows.len(), 1);
+    }
+
+    /// A cluster: what it answers, and what it was asked.
+    struct Cluster(Mutex<(RateTaken, Vec<RateTake>)>);
+
+    impl Peers for Cluster {
+        fn ask_all(&self, _: PeerRequest) -> PortFuture<'_, Gathered> {
+            unreachable!("limits ask no such question")
+        }
+
+        fn owner(&self, _: LiveThing) -> PortFuture<'_, Owner> {
+            unreachable!("limits ask no such question")
+        }
+
+        fn forward(&self, _: NodeId, _: PeerRequest) -> PortFuture<'_, PeerAnswer> {
+            unreachable!("limits ask no such question")
+        }
+
+        fn count_requests(&self, take: RateTake) -> PortFuture<'_, RateTaken> {
+            let mut state = self.0.lock();
+            state.1.push(take);
+            let taken = state.0;
+            Box::pin(async move { Ok(taken) })
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_are_counted_by_all_nodes_and_by_the_share_where_they_cannot_be() {
+        let cluster = Arc::new(Cluster(Mutex::new((RateTaken::Share(2), Vec::new()))));
+        let limits = RateLimits::new(Some(cluster.clone()));
+        let who = Who::Key(ApiKeyId(Uuid::from_u128(1)));
+        let bucket = Bucket::Caller(who);
+        cluster.0.lock().0 = RateTaken::Counted { allowed: true, remaining: 4, ends_in_us: 30_000_000 };
+        let quota = limits.take_shared(bucket, 6, 1, at(0)).await;
+        assert_eq!((quota.remaining, quota.ends_at, quota.retry_after_s), (4, at(30_000), None));
+        // The others have used one: only the own one is told.
+        limits.take_shared(bucket, 6, 1, at(10_000)).await;
+        let asked = cluster.0.lock().1[1];
+        assert_eq!((asked.used, asked.ends_in_us, asked.cost, asked.who), (1, 20_000_000, 1, who));
+        cluster.0.lock().0 = RateTaken::Counted { allowed: false, remaining: 0, ends_in_us: 5_000_000 };
+        assert_eq!(limits.take_shared(bucket, 6, 1, at(25_000)).await.retry_after_s, Some(5));
+        assert_eq!(limits.look(bucket, 6, at(25_000)).retry_after_s, Some(5), "without a question");
+        // The others cannot be asked: two requests in a new window.
+        cluster.0.lock().0 = RateTaken::Share(2);
+        let later = at(40_000);
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.push(limits.take_shared(bucket, 6, 1, later).await.retry_after_s);
+        }
+        assert_eq!(taken, [None, None, Some(60)]);
+        // Addresses are each node's own.
+        let asked = cluster.0.lock().1.len();
+        limits.take_shared(address(1), 6, 1, later).await;
+        assert_eq!(cluster.0.lock().1.len(), asked);
     }
 
     #[test]

@@ -171,7 +171,7 @@ pub(crate) async fn place(
             requests.check(caller.scope(), organisation, requested).await?;
         return Ok(Json(DryRun { would, warnings }).into_response());
     }
-    if let Some(seconds) = state.limits.place_call(caller.principal().who, (state.clock)()) {
+    if let Some(seconds) = state.limits.place_call(caller.principal().who, (state.clock)()).await {
         return Err(ApiError::rate_limited(seconds));
     }
     let CallRequest { id, call_uuid, state, .. } =

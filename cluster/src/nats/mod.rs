@@ -19,6 +19,6 @@ pub use call_bucket::{CallBucket, StoredCall};
 pub use connection::{ConnectError, Connection, probe};
 pub use member::{Member, MemberCounters, MemberHandle, Notice};
 pub use observe::Observed;
-pub use peers::{Answering, PeerCounters, PeerListener};
+pub use peers::{Answering, PeerCounters, PeerListener, Topic};
 pub use room_bucket::{RoomBucket, RoomStore};
 pub use settings::{ClusterSettings, EdgeSettings, ServersError};

@@ -14,12 +14,22 @@ use tokio::sync::watch;
 
 use super::connection::{Connection, chain};
 
+/// What nodes are asked about: each topic has its own listener, so that none waits for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Limits that the nodes keep together.
+    Limits,
+    /// Live things, and requests of clients.
+    Live,
+}
+
 /// Answers one question of another node.
 pub type Answering = Arc<dyn Fn(Bytes) -> BoxFuture<'static, Vec<u8>> + Send + Sync>;
 
 /// The task that answers the other nodes, before it runs.
 pub struct PeerListener {
     connection: Connection,
+    topic: Topic,
     node: NodeId,
     answering: Answering,
     counters: Arc<PeerCounters>,
@@ -35,13 +45,27 @@ pub struct PeerCounters {
 }
 
 impl Connection {
-    /// Asks another node, which has until `deadline`.
+    /// Asks another node about live things, which has until `deadline`.
     ///
     /// # Errors
     /// No node listens, or it does not answer in time.
     pub async fn ask(&self, node: NodeId, question: Vec<u8>, deadline: Duration) -> Result<Bytes, String> {
+        self.ask_about(Topic::Live, node, question, deadline).await
+    }
+
+    /// Asks another node about a topic, which has until `deadline`.
+    ///
+    /// # Errors
+    /// No node listens, or it does not answer in time.
+    pub async fn ask_about(
+        &self,
+        topic: Topic,
+        node: NodeId,
+        question: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<Bytes, String> {
         let request = Request::new().payload(question.into()).timeout(Some(deadline));
-        let asked = self.client.send_request(subject(self, node), request);
+        let asked = self.client.send_request(subject(self, topic, node), request);
         // The client's own deadline begins when the question is sent; without a connection it waits before.
         match tokio::time::timeout(deadline, asked).await {
             Ok(Ok(answer)) => Ok(answer.payload),
@@ -52,10 +76,14 @@ impl Connection {
 }
 
 impl PeerListener {
-    /// Answers questions to `node` by `answering`.
-    pub fn new(connection: Connection, node: NodeId, answering: Answering) -> (Self, Arc<PeerCounters>) {
+    /// Answers questions about a topic to `node` by `answering`.
+    pub fn new(
+        connection: Connection,
+        (topic, node): (Topic, NodeId),
+        answering: Answering,
+    ) -> (Self, Arc<PeerCounters>) {
         let counters = Arc::new(PeerCounters::default());
-        (PeerListener { connection, node, answering, counters: Arc::clone(&counters) }, counters)
+        (PeerListener { connection, topic, node, answering, counters: Arc::clone(&counters) }, counters)
     }
 
     /// Runs until `stop` turns true. The client subscribes again by itself after a lost connection.
@@ -91,9 +119,8 @@ impl PeerListener {
 
     async fn subscribe(&self, stop: &mut watch::Receiver<bool>) -> Option<Subscriber> {
         loop {
-            if let Ok(subscriber) =
-                self.connection.client.subscribe(subject(&self.connection, self.node)).await
-            {
+            let subject = subject(&self.connection, self.topic, self.node);
+            if let Ok(subscriber) = self.connection.client.subscribe(subject).await {
                 return Some(subscriber);
             }
             tokio::select! {
@@ -104,8 +131,12 @@ impl PeerListener {
     }
 }
 
-fn subject(connection: &Connection, node: NodeId) -> String {
-    format!("{}.peer.{node}", connection.settings.name)
+fn subject(connection: &Connection, topic: Topic, node: NodeId) -> String {
+    let topic = match topic {
+        Topic::Limits => "limits",
+        Topic::Live => "peer",
+    };
+    format!("{}.{topic}.{node}", connection.settings.name)
 }
 
 /// Questions that are answered at the same time.

@@ -13,7 +13,8 @@
 //! may be served up to one second late without charging a further second. **So the balance never goes below
 //! zero**, with three exceptions. The ledger may be served more than a second late; the balance then falls
 //! below zero by at most the increments that began in between. The limit may be lowered below what is in use.
-//! Another node may spend the same credit.
+//! In a cluster a node uses what it has reserved of the credit ([`super::reserve`]); a call that does not fit into it waits until
+//! more is reserved, or is refused when there is no more.
 //!
 //! *Cost*: while the credit covers another minute of all live calls, a call costs a few additions. The
 //! instant at which the credit ends is computed only in the last minute.
@@ -26,12 +27,15 @@ use sidetone_model::money::Amount;
 use sidetone_model::rating::{Account, Price, Tariff};
 
 use super::rate::{charge_seconds, charged_seconds};
+use super::reserve::{CreditNeed, CreditReserved, Reserve, amount};
 use super::settle::convert;
 
 /// The credit ledger: one account per organisation, and its live calls.
 #[derive(Debug)]
 pub struct Ledger {
     warning: Duration,
+    /// Whether other nodes use the same credit.
+    is_shared: bool,
     books: HashMap<OrganisationId, Book>,
     owners: HashMap<CallId, OrganisationId>,
     due: BTreeSet<(Instant, OrganisationId)>,
@@ -43,6 +47,10 @@ pub struct Ledger {
 pub enum Output {
     /// The credit is used up: end the call now.
     End(CallId),
+    /// Credit is reserved for a call that waited for it.
+    GoOn(CallId),
+    /// No credit is left for a call that waited for it.
+    Refuse(CallId),
     /// The credit will be used up after the warning time: play the warning to the caller.
     Warn(CallId),
 }
@@ -102,6 +110,8 @@ impl Meter {
 struct Book {
     /// The highest total that may be used; `None` means no limit.
     limit: Option<i128>,
+    /// What this node may use of it; `None` for a node on its own.
+    reserve: Option<Reserve>,
     /// The amount used according to the database; only grows.
     used: i128,
     /// Charges of ended calls that the database does not include yet.
@@ -128,6 +138,8 @@ struct Metered {
 enum State {
     /// The call was asked to end; `held` is its final charge.
     Ending { held: i128 },
+    /// It waits for credit to be reserved.
+    Reserving,
     /// Not answered yet.
     Ringing,
     /// Answered.
@@ -138,6 +150,7 @@ impl Metered {
     fn held(&self, at: Instant) -> i128 {
         match self.state {
             State::Ending { held } => held,
+            State::Reserving => 0,
             State::Ringing => self.meter.amount(self.meter.first_s()),
             State::Up { since } => self.meter.amount(self.meter.held_s(at.saturating_duration_since(since))),
         }
@@ -146,7 +159,9 @@ impl Metered {
     /// Returns the most that the call can hold at `at`: a ringing call may be answered at once.
     fn held_at_most(&self, now: Instant, at: Instant) -> i128 {
         match self.state {
-            State::Ringing => Metered { state: State::Up { since: now }, ..*self }.held(at),
+            State::Reserving | State::Ringing => {
+                Metered { state: State::Up { since: now }, ..*self }.held(at)
+            }
             State::Ending { .. } | State::Up { .. } => self.held(at),
         }
     }
@@ -180,11 +195,19 @@ impl Ledger {
     pub fn new(warning: Duration) -> Self {
         Ledger {
             warning,
+            is_shared: false,
             books: HashMap::new(),
             owners: HashMap::new(),
             due: BTreeSet::new(),
             outputs: VecDeque::new(),
         }
+    }
+
+    /// From now on other nodes use the same credit: nothing of it is reserved yet.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// Replaces the accounts by the stored ones; accounts missing from the list are removed.
@@ -205,6 +228,10 @@ impl Ledger {
                 continue;
             }
             (book.limit, book.used) = (limit, used);
+            if self.is_shared {
+                // There may be more than before.
+                book.reserve.get_or_insert_default().is_all = false;
+            }
             self.review(now, account.organisation_id);
         }
     }
@@ -213,7 +240,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`NoCredit`] when its organisation's credit does not cover the first increment. A call that costs
-    /// nothing needs no credit.
+    /// nothing needs no credit. In a cluster a call may have to wait: see [`Ledger::is_reserving`].
     pub fn admit(
         &mut self,
         now: Instant,
@@ -222,8 +249,8 @@ impl Ledger {
         meter: Meter,
     ) -> Result<(), NoCredit> {
         let book = self.books.get_mut(&organisation).ok_or(NoCredit)?;
-        let metered = Metered { meter, state: State::Ringing, warned: false };
-        if let Some(limit) = book.limit {
+        let mut metered = Metered { meter, state: State::Ringing, warned: false };
+        if let (Some(limit), Some(cap)) = (book.limit, book.cap()) {
             let at_most = book.horizon.map(|horizon| metered.held_at_most(now, horizon));
             let fits = book.horizon.is_some_and(|horizon| now < horizon)
                 && at_most.is_some_and(|at_most| at_most <= book.slack);
@@ -232,6 +259,8 @@ impl Ledger {
                 book.slack -= at_most.unwrap_or_default();
             } else if first > 0 && book.exposure(now) + first > limit {
                 return Err(NoCredit);
+            } else if first > 0 && book.exposure(now) + first > cap {
+                (metered.state, book.horizon) = (State::Reserving, None);
             } else {
                 book.horizon = None;
             }
@@ -247,6 +276,67 @@ impl Ledger {
         let Some(book) = self.books.get(&organisation) else { return false };
         let first = Metered { meter: *meter, state: State::Ringing, warned: false }.held(now);
         book.limit.is_none_or(|limit| first <= 0 || book.exposure(now) + first <= limit)
+    }
+
+    /// Whether a call waits for credit to be reserved; [`Output::GoOn`] or [`Output::Refuse`] follows.
+    pub fn is_reserving(&self, call: CallId) -> bool {
+        let book = self.owners.get(&call).and_then(|organisation| self.books.get(organisation));
+        let metered = book.and_then(|book| book.calls.get(&call));
+        metered.is_some_and(|metered| matches!(metered.state, State::Reserving))
+    }
+
+    /// Returns what the calls of every organisation need of a credit that other nodes use, too.
+    pub fn needs(&self, now: Instant) -> Vec<CreditNeed> {
+        let soon = now + self.warning + LOOK_AHEAD;
+        let needs = self.books.iter().filter_map(|(organisation, book)| {
+            book.limit?;
+            let reserve = book.reserve?;
+            let at = |at| {
+                let held = book.calls.values().map(|call| call.held_at_most(now, at)).sum::<i128>();
+                book.waiting_sum + held
+            };
+            let (low, need) = (at(soon), at(soon + RESERVED_AHEAD));
+            let is_urgent = book.calls.values().any(|call| matches!(call.state, State::Reserving));
+            (need > 0 || reserve.amount > 0).then(|| CreditNeed {
+                organisation: *organisation,
+                reserved: amount(reserve.amount),
+                low: amount(low),
+                need: amount(need),
+                is_urgent,
+                is_all: reserve.is_all,
+            })
+        });
+        needs.collect()
+    }
+
+    /// Takes what was reserved: calls that wait for it go on, or are refused when there is no more.
+    pub fn reserved(&mut self, now: Instant, reserved: CreditReserved) {
+        let CreditReserved { organisation, reserved, is_all } = reserved;
+        let Some(book) = self.books.get_mut(&organisation) else { return };
+        let Some(reserve) = &mut book.reserve else { return };
+        if let Some((amount, used)) = reserved {
+            let used = i128::from(used.scaled());
+            if used < book.used {
+                // Calls were stored since, and it is not known what they have left of it. It is asked for again.
+                return;
+            }
+            (book.used, reserve.amount) = (used, amount.scaled().into());
+        }
+        reserve.is_all = is_all;
+        let reserving: Vec<CallId> = book.reserving().collect();
+        for id in reserving {
+            let Some(metered) = book.calls.get(&id).copied() else { continue };
+            let ringing = Metered { state: State::Ringing, ..metered };
+            if book.cap().is_none_or(|cap| book.exposure(now) + ringing.held(now) <= cap) {
+                book.calls.insert(id, ringing);
+                self.outputs.push_back(Output::GoOn(id));
+            } else if is_all {
+                book.calls.remove(&id);
+                self.owners.remove(&id);
+                self.outputs.push_back(Output::Refuse(id));
+            }
+        }
+        self.review(now, organisation);
     }
 
     /// Records that the call was answered.
@@ -291,7 +381,9 @@ impl Ledger {
         let Some(book) = self.books.get_mut(&organisation) else { return };
         let before = book.used + book.waiting_sum;
         for call in calls {
-            book.waiting_sum -= book.waiting.remove(call).unwrap_or_default();
+            let charge = book.waiting.remove(call).unwrap_or_default();
+            book.waiting_sum -= charge;
+            book.reserve.iter_mut().for_each(|reserve| reserve.stored(charge));
         }
         book.used = book.used.max(used.scaled().into());
         // The total grew by more than our calls: another node spent credit.
@@ -358,6 +450,18 @@ impl Book {
         }
     }
 
+    /// Returns the highest total that this node may let be used; `None` means no limit.
+    fn cap(&self) -> Option<i128> {
+        let limit = self.limit?;
+        Some(self.reserve.map_or(limit, |reserve| limit.min(self.used + reserve.amount)))
+    }
+
+    /// Returns the calls that wait for credit to be reserved.
+    fn reserving(&self) -> impl Iterator<Item = CallId> {
+        let reserving = self.calls.iter().filter(|(_, call)| matches!(call.state, State::Reserving));
+        reserving.map(|(id, _)| *id)
+    }
+
     /// Returns what is used or held at `at` if no further input arrives.
     fn exposure(&self, at: Instant) -> i128 {
         self.used + self.waiting_sum + self.calls.values().map(|call| call.held(at)).sum::<i128>()
@@ -365,7 +469,7 @@ impl Book {
 
     fn review(&mut self, now: Instant, warning: Duration, outputs: &mut VecDeque<Output>) -> Option<Instant> {
         self.horizon = None;
-        let limit = self.limit?;
+        let limit = self.cap()?;
         self.cut(now, limit, outputs);
         let far = now + warning + LOOK_AHEAD;
         let settled = self.used + self.waiting_sum;
@@ -382,6 +486,10 @@ impl Book {
         }
         let used_up = self.used_up(now, far, limit);
         let mut due = used_up;
+        if self.reserve.is_some_and(|reserve| !reserve.is_all && self.limit.is_some_and(|all| limit < all)) {
+            // More is about to be reserved.
+            return Some(due);
+        }
         for (id, call) in &mut self.calls {
             let Some(end) = call.next_step(used_up).filter(|_| call.meter.grows()) else { continue };
             let warn_at = end.checked_sub(warning).unwrap_or(now);
@@ -441,5 +549,7 @@ impl Book {
     }
 }
 
+/// How much longer than that the reserve of a node must last.
+const RESERVED_AHEAD: Duration = Duration::from_secs(60);
 /// How far ahead the credit must last for an account to be skipped on every input of its calls.
 const LOOK_AHEAD: Duration = Duration::from_secs(60);

@@ -20,13 +20,17 @@
 pub mod credit;
 pub mod fx;
 pub mod rate;
+mod reserve;
 pub mod settle;
 pub mod tariff;
 
 pub use credit::{Ledger, Meter, NoCredit};
 pub use fx::FxTable;
+pub use reserve::{CreditNeed, CreditReserved};
 pub use settle::settle;
 pub use tariff::{Quote, Tariffs};
 
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;

@@ -326,6 +326,8 @@ impl Desk {
             let ms = self.now.duration_since(self.start).as_millis();
             let text = match output {
                 Output::End(id) => format!("end {}", id.0.as_u128()),
+                Output::GoOn(id) => format!("go on {}", id.0.as_u128()),
+                Output::Refuse(id) => format!("refuse {}", id.0.as_u128()),
                 Output::Warn(id) => format!("warn {}", id.0.as_u128()),
             };
             self.said.push((ms, text));
@@ -546,6 +548,7 @@ fn no_float_on_the_way_of_money() {
         root.join("model/src/rating.rs"),
         root.join("store/src/rates.rs"),
         root.join("store/src/credit.rs"),
+        root.join("store/src/credit_reserves.rs"),
         root.join("src/provision/rates.rs"),
     ];
     for folder in ["switch/src/rating", "api/src/routes/rates"] {

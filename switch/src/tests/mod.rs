@@ -34,6 +34,7 @@ pub(crate) mod network;
 mod news;
 mod notes;
 mod operations;
+mod outbound_slots;
 mod own_mix;
 mod parking;
 mod phone_messages;

@@ -196,6 +196,7 @@ impl Net {
             media_workers: 4,
             admission: AdmissionConfig::default(),
             nodes: None,
+            shares_limits: false,
             epoch: start,
         };
         let layer = LayerConfig {

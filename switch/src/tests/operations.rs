@@ -61,7 +61,12 @@ impl Net {
         self.carriers[&address(CARRIER)].of(&Method::Invite).iter().map(|one| direction(one.body())).collect()
     }
 
-    fn move_to(&mut self, call: CallId, leg: Option<LegId>, room: u128) -> Result<CallId, OperationRefused> {
+    pub(super) fn move_to(
+        &mut self,
+        call: CallId,
+        leg: Option<LegId>,
+        room: u128,
+    ) -> Result<CallId, OperationRefused> {
         self.operate(CallOperation::MoveToRoom(MoveOrder { call, leg, room: room_id(room) }))
     }
 }

@@ -253,7 +253,7 @@ fn the_caller_is_put_into_a_room() {
 }
 
 /// A request of 1001.
-fn request(to: &str) -> RequestedCall {
+pub(super) fn request(to: &str) -> RequestedCall {
     RequestedCall {
         from: "1001".into(),
         to: to.into(),
@@ -269,7 +269,7 @@ impl Net {
     }
 
     /// Checks a request, places it, and returns its call.
-    fn place(&mut self, requested: RequestedCall) -> CallId {
+    pub(super) fn place(&mut self, requested: RequestedCall) -> CallId {
         let call = self.check_call(requested.clone()).unwrap().call;
         let from = extension(11, 1, "acme.test", "1001").id;
         self.ask(PlaceCall(CallOrder { call, from, requested })).unwrap();

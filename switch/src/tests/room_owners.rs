@@ -9,15 +9,18 @@ use sidetone_sip::message::{Method, Request};
 use uuid::Uuid;
 
 use crate::authentication::Sender;
-use crate::node_entry::NodeEntries;
-use crate::queries::{ReplaceRoomOwners, TakeWantedRooms};
+use crate::node_entry::{NodeEntries, NodeEntry};
+use crate::queries::{EndCall, ReplaceRoomOwners, TakeWantedRooms};
 use crate::room_owner::RoomOwner;
-use crate::room_owners::RoomOwners;
-use crate::tests::conference_adapter::with_rooms;
-use crate::tests::network::{Net, address};
+use crate::room_places::RoomPlaces;
+use crate::tests::conference_adapter::{CARRIER, WORLD, with_rooms};
+use crate::tests::network::{Net, Plan, address};
+use crate::tests::operations::refused;
+use crate::tests::requested::request;
 use crate::tests::shared_bindings::sent;
 
 const NODE: &str = "10.0.0.2:5070";
+const NEXT: &str = "10.0.0.3:5070";
 const INTERNAL: ListenerId = ListenerId(3);
 
 fn entries(key: &[u8]) -> NodeEntries {
@@ -26,7 +29,7 @@ fn entries(key: &[u8]) -> NodeEntries {
 
 fn net() -> Net {
     let mut net = Net::new(with_rooms());
-    net.switch.room_owners = RoomOwners::new(Some(entries(b"key")));
+    net.switch.shared.rooms = RoomPlaces::new(Some(entries(b"key")));
     net
 }
 
@@ -112,4 +115,88 @@ fn a_caller_of_a_room_elsewhere_is_joined_to_its_node_with_a_pass() {
     let text = invite.header("X-Sidetone-Node").unwrap().replacen(" 9 ", " 10 ", 1);
     forged.set("X-Sidetone-Node", text).unwrap();
     assert_eq!(entries(b"key").read(&flow, &forged), None);
+}
+
+/// The caller is joined to the first owner, which dies; the second one answers with `plan`.
+fn follows(plan: Plan) -> Net {
+    let mut net = net();
+    net.carrier(NODE, [Plan::Accept]);
+    net.carrier(NEXT, [plan]);
+    owner(&mut net, there(9));
+    net.dial("200");
+    assert_eq!(net.heard, ["200"]);
+    assert_eq!(owner(&mut net, RoomOwner::Lost), 0);
+    assert_eq!(wanted(&mut net), [room()], "its caller here wants it");
+    let way = Flow::udp(INTERNAL, address(NEXT));
+    owner(&mut net, RoomOwner::There { fence: 12, way, address: address(NEXT) });
+    assert_eq!(net.carriers[&address(NODE)].of(&Method::Bye).len(), 1);
+    let invite = net.carriers[&address(NEXT)].of(&Method::Invite)[0];
+    let entry = entries(b"key").read(&Flow::udp(INTERNAL, address("10.0.0.1:5070")), invite).unwrap();
+    assert_eq!((entry.room, entry.fence), (room(), 12));
+    assert_eq!(entry.sender, Sender::Extension(Uuid::from_u128(11).into()));
+    net
+}
+
+#[test]
+fn a_caller_follows_its_room_to_the_next_owner() {
+    let mut net = follows(Plan::Accept);
+    assert_eq!(net.switch.live_calls(), 2, "the caller's, and that to the owner");
+    // The next one dies, too, and this node has the room.
+    owner(&mut net, RoomOwner::Lost);
+    assert_eq!(wanted(&mut net), [room()]);
+    net.hang_up();
+    assert_eq!(net.carriers[&address(NEXT)].of(&Method::Bye).len(), 1);
+    assert_eq!((net.switch.live_calls(), wanted(&mut net)), (0, vec![]));
+}
+
+#[test]
+fn a_caller_whom_the_next_owner_refuses_is_hung_up() {
+    let net = follows(Plan::Refuse(503, Vec::new()));
+    assert_eq!(net.switch.live_calls(), 0);
+}
+
+/// The entry of the INVITE to the node that the room lives at.
+fn entry_at_node(net: &Net) -> Option<NodeEntry> {
+    let invites = net.carriers[&address(NODE)].of(&Method::Invite);
+    let invite = invites.first()?;
+    entries(b"key").read(&Flow::udp(INTERNAL, address("10.0.0.1:5070")), invite)
+}
+
+#[test]
+fn the_call_of_a_program_reaches_a_room_at_another_node() {
+    let mut net = net();
+    net.register();
+    net.carrier(NODE, [Plan::Accept]);
+    owner(&mut net, there(9));
+    let call = net.place(request("200"));
+    assert_eq!(entry_at_node(&net), None, "the phone has not answered");
+    net.pick_up();
+    net.run();
+    let entry = entry_at_node(&net).unwrap();
+    assert_eq!((entry.room, entry.fence), (room(), 9));
+    assert_eq!(entry.sender, Sender::Extension(Uuid::from_u128(11).into()));
+    assert_eq!(net.live_rooms().len(), 0, "it is not live here");
+    assert!(net.ask(EndCall(call)));
+    net.run();
+    assert_eq!(net.carriers[&address(NODE)].of(&Method::Bye).len(), 1);
+    assert_eq!((net.records.len(), net.switch.live_calls()), (1, 0));
+}
+
+#[test]
+fn a_party_is_moved_into_a_room_at_another_node_alone() {
+    let mut net = net();
+    net.carrier(NODE, [Plan::Accept]);
+    net.carrier(CARRIER, [Plan::Accept]);
+    owner(&mut net, there(9));
+    net.dial(WORLD);
+    let live = net.live().remove(0);
+    assert_eq!(refused(net.move_to(live.uuid, None, 51)), "conflict", "two parties at once");
+    // The carrier's party goes there, on behalf of the extension; the phone is hung up.
+    let leg = live.legs.iter().find(|leg| leg.number.as_deref() == Some(WORLD)).unwrap().uuid;
+    assert_eq!(net.move_to(live.uuid, Some(leg), 51), Ok(live.uuid));
+    let entry = entry_at_node(&net).unwrap();
+    assert_eq!((entry.room, entry.sender), (room(), Sender::Extension(Uuid::from_u128(11).into())));
+    assert_eq!(net.heard, ["200", "BYE"]);
+    assert_eq!(net.live().len(), 2, "the carrier's, and that to the owner");
+    assert_eq!(net.live_rooms().len(), 0);
 }

@@ -1,0 +1,122 @@
+//! The home of a limit: the member with the highest hash of itself and the limit's key.
+
+use sidetone_model::ids::NodeId;
+use uuid::Uuid;
+
+use crate::membership::RunId;
+
+/// One member that is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// The node.
+    pub node: NodeId,
+    /// Its run: a node that was started again has forgotten what it counted.
+    pub run: RunId,
+}
+
+/// The members as one node sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Those that are up, this node among them, sorted.
+    up: Vec<Member>,
+    /// How many there are with those that are gone or cut off, at least one.
+    known: u32,
+    hash: u64,
+}
+
+impl Members {
+    /// Members that are up, and the number of all that have not left in order.
+    pub fn new(mut up: Vec<Member>, known: usize) -> Self {
+        up.sort_unstable();
+        up.dedup();
+        let known = u32::try_from(known.max(up.len()).max(1)).unwrap_or(u32::MAX);
+        let hash = up.iter().fold(SEED, |hash, member| mix(mix(hash, member.node.0), member.run.0));
+        Members { up, known, hash }
+    }
+
+    /// Those that are up.
+    pub fn up(&self) -> &[Member] {
+        &self.up
+    }
+
+    /// Two nodes with the same members that are up have the same hash.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The part of a limit that one node may use by itself. The shares of all nodes together are the limit, and at most
+    /// one more for each node but one.
+    pub fn share(&self, limit: u32) -> u32 {
+        limit.div_ceil(self.known.max(1))
+    }
+}
+
+/// The home of a key; `None` without members.
+pub fn home_of(members: &Members, key: Uuid) -> Option<NodeId> {
+    members.up.iter().map(|member| member.node).max_by_key(|node| (mix(mix(SEED, node.0), key), *node))
+}
+
+/// Mixes an id into a hash: the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over both halves. It must be the same in
+/// all versions that run side by side, which the hasher of the standard library does not promise.
+fn mix(hash: u64, id: Uuid) -> u64 {
+    let (high, low) = id.as_u64_pair();
+    [high, low].into_iter().fold(hash, |hash, half| {
+        let mut word = (hash ^ half).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    })
+}
+
+const SEED: u64 = 0x5157_4c49_4d49_5453;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(ids: impl IntoIterator<Item = u128>) -> Members {
+        let up = ids
+            .into_iter()
+            .map(|id| Member { node: NodeId(Uuid::from_u128(id)), run: RunId(Uuid::from_u128(id)) });
+        Members::new(up.collect(), 0)
+    }
+
+    fn homes(members: &Members) -> Vec<Option<NodeId>> {
+        (0..3_000).map(|key| home_of(members, Uuid::from_u128(1 << 64 | key))).collect()
+    }
+
+    #[test]
+    fn keys_are_spread_and_only_those_of_a_lost_node_move() {
+        let all = members(1..=3);
+        let before = homes(&all);
+        for member in all.up() {
+            let own = before.iter().filter(|home| **home == Some(member.node)).count();
+            assert!((850..1_150).contains(&own), "{own} of 3000");
+        }
+        let after = homes(&members([1, 3]));
+        let lost = NodeId(Uuid::from_u128(2));
+        for (before, after) in before.iter().zip(&after) {
+            assert!(*before == Some(lost) || before == after);
+            assert!(after.is_some_and(|after| after != lost));
+        }
+        assert_eq!(home_of(&members([]), Uuid::nil()), None);
+    }
+
+    #[test]
+    fn the_order_of_members_is_of_no_consequence_and_a_new_run_is() {
+        assert_eq!(members([1, 2, 3]), members([3, 1, 2]));
+        let mut again: Vec<Member> = members([1, 2, 3]).up().to_vec();
+        again[1].run = RunId(Uuid::from_u128(9));
+        let again = Members::new(again, 0);
+        assert_ne!(again.hash(), members([1, 2, 3]).hash());
+        assert_eq!(homes(&again), homes(&members([1, 2, 3])));
+    }
+
+    #[test]
+    fn shares_add_up_to_the_limit() {
+        let three = members([1, 2, 3]);
+        assert_eq!([0, 1, 3, 10].map(|limit| three.share(limit)), [0, 1, 1, 4]);
+        // One of the three is seen, and the others are cut off.
+        assert_eq!(Members::new(three.up()[..1].to_vec(), 3).share(30), 10);
+    }
+}

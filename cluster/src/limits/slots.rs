@@ -1,0 +1,407 @@
+//! The outbound calls of one node, of organisations with a limit, as a machine: what it asks the homes of the limits, and
+//! what it decides when they cannot be asked.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use sidetone_model::ids::{NodeId, OrganisationId};
+
+use super::home::{Members, home_of};
+use super::ledger::SlotLedger;
+use super::message::{Ask, Granted, Held, Question, Reply, Report};
+use crate::membership::RunId;
+
+/// Events.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The members as this node sees them; `None` while it is cut off from them.
+    Members(Option<Members>),
+    /// All organisations with a limit that have outbound calls here, or callers who wait for one.
+    Needs(Vec<Needs>),
+    /// The answer to a question; `None` if there was none in time.
+    Answered(AskId, Option<Reply>),
+    /// The time of [`Slots::next_timeout`] has come.
+    Timeout,
+}
+
+/// The outbound calls of an organisation at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The organisation.
+    pub organisation: OrganisationId,
+    /// Its limit.
+    pub limit: u32,
+    /// Its calls that are up.
+    pub up: u32,
+    /// Those that wait for a decision.
+    pub waiting: u32,
+    /// The ticket of the last one that waits; tickets grow.
+    pub ticket: u64,
+}
+
+/// Identifies a question: a late answer to an earlier one is of no consequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskId(u64);
+
+/// What an organisation may have at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The organisation.
+    pub organisation: OrganisationId,
+    /// So many calls, those that are up among them.
+    pub slots: u32,
+    /// Calls up to this ticket that do not fit are refused.
+    pub ticket: u64,
+    /// Whether it is this node's share alone, because the home could not be asked.
+    pub by_share: bool,
+}
+
+/// Actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Ask a node.
+    Ask(AskId, NodeId, Question),
+    /// Callers who wait go on, or are refused.
+    Decided(Decision),
+}
+
+/// The outbound calls of one node, and the ledger of the limits whose home it is.
+#[derive(Debug)]
+pub struct Slots {
+    node: NodeId,
+    run: RunId,
+    /// `None` while this node is cut off.
+    members: Option<Members>,
+    /// The last members that it has seen.
+    last: Members,
+    ledger: SlotLedger,
+    peers: BTreeMap<NodeId, Peer>,
+    organisations: BTreeMap<OrganisationId, State>,
+    seq: u64,
+    outputs: VecDeque<Output>,
+}
+
+/// Another member, and whether it knows what this node holds.
+#[derive(Debug, Default)]
+struct Peer {
+    has_report: bool,
+    under_way: Option<(AskId, Vec<Held>)>,
+    again: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    needs: Needs,
+    /// What it may have here, as far as the home knows or the share allows.
+    slots: u32,
+    /// What the home has counted for this node, if that is known.
+    told: Option<u32>,
+    /// The last ticket that was decided.
+    decided: u64,
+    under_way: Option<(AskId, u64)>,
+    /// The home is not asked before.
+    again: Option<Instant>,
+}
+
+impl State {
+    fn want(&self) -> u32 {
+        self.needs.up.saturating_add(self.needs.waiting)
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.needs.waiting > 0 && self.needs.ticket > self.decided
+    }
+
+    fn held(&self) -> u32 {
+        self.slots.max(self.needs.up)
+    }
+}
+
+impl Slots {
+    /// No call is up, and no other node is known; `run` is this run of the node.
+    pub fn new(node: NodeId, run: RunId) -> Self {
+        Slots {
+            node,
+            run,
+            members: None,
+            last: Members::default(),
+            ledger: SlotLedger::default(),
+            peers: BTreeMap::new(),
+            organisations: BTreeMap::new(),
+            seq: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Handles an event; drain [`Slots::poll_output`] afterwards.
+    pub fn handle_input(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Members(members) => self.replace_members(now, members),
+            Input::Needs(needs) => self.replace_needs(now, needs),
+            Input::Answered(id, reply) => self.answered(now, id, reply),
+            Input::Timeout => {
+                let due = |at: Option<Instant>| at.filter(|at| *at > now);
+                self.organisations.values_mut().for_each(|state| state.again = due(state.again));
+                self.peers.values_mut().for_each(|peer| peer.again = due(peer.again));
+                self.report(now);
+                self.work_all(now);
+            }
+        }
+    }
+
+    /// Answers a question of another node.
+    pub fn answer(&mut self, now: Instant, question: &Question) -> Reply {
+        match question {
+            Question::Slots(ask) => self.ledger.ask(ask).map_or(Reply::Unready, Reply::Slots),
+            Question::Report(report) => {
+                let is_taken = self.ledger.report(report);
+                if self.ledger.is_ready() {
+                    self.work_all(now);
+                }
+                if is_taken { Reply::Reported } else { Reply::Unready }
+            }
+            Question::Rate(_) => Reply::Unready,
+        }
+    }
+
+    /// The next action.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to feed [`Input::Timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let states = self.organisations.values().filter_map(|state| state.again);
+        states.chain(self.peers.values().filter_map(|peer| peer.again)).min()
+    }
+
+    /// Whether this node knows what all others hold of the limits whose home it is.
+    pub fn is_ready(&self) -> bool {
+        self.ledger.is_ready()
+    }
+
+    /// How many calls of an organisation all nodes hold, if this node is the home of its limit.
+    pub fn held(&self, organisation: OrganisationId) -> u64 {
+        self.ledger.held(organisation)
+    }
+
+    fn replace_members(&mut self, now: Instant, members: Option<Members>) {
+        if let Some(members) = &members {
+            self.last = members.clone();
+        }
+        if self.members.as_ref().map(Members::hash) == members.as_ref().map(Members::hash) {
+            self.members = members;
+            return;
+        }
+        self.members = members;
+        self.ledger.replace_members(self.members.clone().unwrap_or_default());
+        for state in self.organisations.values_mut() {
+            (state.told, state.under_way, state.again) = (None, None, None);
+        }
+        let others = self.members.iter().flat_map(Members::up).map(|member| member.node);
+        self.peers = others.filter(|node| *node != self.node).map(|node| (node, Peer::default())).collect();
+        if self.members.is_some() {
+            let held = self.held_of(self.node);
+            for Held { organisation, up } in &held {
+                if let Some(state) = self.organisations.get_mut(organisation) {
+                    state.told = Some(*up);
+                }
+            }
+            let report = self.report_of(held);
+            self.ledger.report(&report);
+        }
+        self.report(now);
+        self.work_all(now);
+    }
+
+    fn replace_needs(&mut self, now: Instant, needs: Vec<Needs>) {
+        for state in self.organisations.values_mut() {
+            (state.needs.up, state.needs.waiting) = (0, 0);
+        }
+        for needs in needs {
+            let new = State { needs, slots: 0, told: Some(0), decided: 0, under_way: None, again: None };
+            self.organisations.entry(needs.organisation).or_insert(new).needs = needs;
+        }
+        for state in self.organisations.values_mut() {
+            // The switch takes no call beyond it until the next decision.
+            state.slots = state.slots.min(state.want());
+        }
+        self.work_all(now);
+        self.organisations.retain(|_, state| {
+            state.want() > 0 || state.under_way.is_some() || state.told.is_none_or(|told| told > 0)
+        });
+    }
+
+    fn answered(&mut self, now: Instant, id: AskId, reply: Option<Reply>) {
+        let of_id = |(_, state): &(&OrganisationId, &State)| {
+            state.under_way.is_some_and(|(under_way, _)| under_way == id)
+        };
+        if let Some((organisation, state)) = self.organisations.iter().find(of_id) {
+            let (organisation, ticket) = (*organisation, state.under_way.map_or(0, |(_, ticket)| ticket));
+            match reply {
+                Some(Reply::Slots(granted)) => self.granted(organisation, granted, ticket),
+                Some(_) => self.not_granted(now + UNREADY_FOR, organisation),
+                None => self.not_granted(now + UNREACHABLE_FOR, organisation),
+            }
+            return self.work(now, organisation);
+        }
+        let of_id = |(_, peer): &(&NodeId, &mut Peer)| {
+            peer.under_way.as_ref().is_some_and(|(under_way, _)| *under_way == id)
+        };
+        let Some((node, peer)) = self.peers.iter_mut().find(of_id) else { return };
+        let Some((_, held)) = peer.under_way.take() else { return };
+        let node = *node;
+        if !matches!(reply, Some(Reply::Reported)) {
+            peer.again = Some(now + UNREADY_FOR);
+            return;
+        }
+        peer.has_report = true;
+        let counted = |organisation: &OrganisationId| {
+            held.iter().find(|held| held.organisation == *organisation).map_or(0, |held| held.up)
+        };
+        let own: Vec<OrganisationId> =
+            self.organisations.keys().copied().filter(|of| self.home(*of) == Some(node)).collect();
+        for organisation in own {
+            if let Some(state) = self.organisations.get_mut(&organisation) {
+                state.told = Some(counted(&organisation));
+                state.again = None;
+            }
+            self.work(now, organisation);
+        }
+    }
+
+    /// The home has counted so many calls.
+    fn granted(&mut self, organisation: OrganisationId, Granted { slots }: Granted, ticket: u64) {
+        let Some(state) = self.organisations.get_mut(&organisation) else { return };
+        (state.under_way, state.again) = (None, None);
+        // Calls may have ended since it was asked.
+        (state.told, state.slots) = (Some(slots), slots.min(state.want()));
+        self.decide(organisation, ticket, false);
+    }
+
+    /// The home was not reached, or does not know yet what others hold.
+    fn not_granted(&mut self, again: Instant, organisation: OrganisationId) {
+        let Some(state) = self.organisations.get_mut(&organisation) else { return };
+        (state.under_way, state.told, state.again) = (None, None, Some(again));
+    }
+
+    /// Decides about the callers up to a ticket.
+    fn decide(&mut self, organisation: OrganisationId, ticket: u64, by_share: bool) {
+        let Some(state) = self.organisations.get_mut(&organisation) else { return };
+        if state.needs.waiting > 0 && ticket > state.decided {
+            state.decided = ticket;
+            let decision = Decision { organisation, slots: state.slots, ticket, by_share };
+            self.outputs.push_back(Output::Decided(decision));
+        }
+        if !state.is_undecided() {
+            // Those who do not fit are refused, those who do are up.
+            state.needs.up = state.want().min(state.held());
+            state.needs.waiting = 0;
+        }
+    }
+
+    fn work_all(&mut self, now: Instant) {
+        let organisations: Vec<OrganisationId> = self.organisations.keys().copied().collect();
+        organisations.into_iter().for_each(|organisation| self.work(now, organisation));
+    }
+
+    /// Does what an organisation needs now.
+    fn work(&mut self, now: Instant, organisation: OrganisationId) {
+        let home = self.home(organisation);
+        let Some(state) = self.organisations.get(&organisation).copied() else { return };
+        if state.under_way.is_some() || (!state.is_undecided() && state.told == Some(state.want())) {
+            return;
+        }
+        let is_resting = state.again.is_some_and(|again| again > now);
+        let Some(home) = home else { return self.by_share(organisation) };
+        if home == self.node {
+            let ask = self.ask(organisation, state);
+            return match self.ledger.ask(&ask) {
+                Some(granted) => self.granted(organisation, granted, state.needs.ticket),
+                None => {
+                    self.not_granted(now + UNREADY_FOR, organisation);
+                    self.by_share(organisation);
+                }
+            };
+        }
+        if is_resting || !self.peers.get(&home).is_some_and(|peer| peer.has_report) {
+            return self.by_share(organisation);
+        }
+        let ask = self.ask(organisation, state);
+        let id = AskId(ask.seq);
+        if let Some(state) = self.organisations.get_mut(&organisation) {
+            state.under_way = Some((id, state.needs.ticket));
+        }
+        self.outputs.push_back(Output::Ask(id, home, Question::Slots(ask)));
+    }
+
+    /// Decides by this node's share of the limit.
+    fn by_share(&mut self, organisation: OrganisationId) {
+        let share = |limit| self.members.as_ref().unwrap_or(&self.last).share(limit);
+        let Some(state) = self.organisations.get(&organisation).copied().filter(State::is_undecided) else {
+            return;
+        };
+        let slots = share(state.needs.limit).min(state.want()).max(state.needs.up);
+        if let Some(state) = self.organisations.get_mut(&organisation) {
+            (state.slots, state.told) = (slots, None);
+        }
+        self.decide(organisation, state.needs.ticket, true);
+    }
+
+    /// Tells the members what this node holds that do not know it yet.
+    fn report(&mut self, now: Instant) {
+        let is_due = |peer: &Peer| {
+            !peer.has_report && peer.under_way.is_none() && peer.again.is_none_or(|again| again <= now)
+        };
+        let due: Vec<NodeId> =
+            self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(node, _)| *node).collect();
+        for node in due {
+            let held = self.held_of(node);
+            let report = self.report_of(held.clone());
+            let id = AskId(report.seq);
+            if let Some(peer) = self.peers.get_mut(&node) {
+                (peer.under_way, peer.again) = (Some((id, held)), None);
+            }
+            self.outputs.push_back(Output::Ask(id, node, Question::Report(report)));
+        }
+    }
+
+    /// What this node holds of the limits whose home is `home`.
+    fn held_of(&self, home: NodeId) -> Vec<Held> {
+        let own = self
+            .organisations
+            .iter()
+            .filter(|(organisation, state)| state.held() > 0 && self.home(**organisation) == Some(home));
+        own.map(|(organisation, state)| Held { organisation: *organisation, up: state.held() }).collect()
+    }
+
+    fn home(&self, organisation: OrganisationId) -> Option<NodeId> {
+        home_of(self.members.as_ref()?, organisation.0)
+    }
+
+    fn report_of(&mut self, held: Vec<Held>) -> Report {
+        self.seq += 1;
+        let members = self.members.as_ref().map(Members::hash).unwrap_or_default();
+        Report { node: self.node, run: self.run, seq: self.seq, members, held }
+    }
+
+    fn ask(&mut self, organisation: OrganisationId, state: State) -> Ask {
+        self.seq += 1;
+        let members = self.members.as_ref().map(Members::hash).unwrap_or_default();
+        Ask {
+            node: self.node,
+            run: self.run,
+            seq: self.seq,
+            members,
+            organisation,
+            limit: state.needs.limit,
+            up: state.needs.up,
+            want: state.want(),
+        }
+    }
+}
+
+/// How long a home that knows too little is not asked again.
+const UNREADY_FOR: Duration = Duration::from_millis(200);
+/// How long a home that does not answer is not asked again: callers do not wait for it meanwhile.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(1);

@@ -1,0 +1,132 @@
+//! Where rooms live among the nodes of a cluster, and the calls here that are joined to a room at another one.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use sidetone_model::ids::{CallId, RoomId};
+use sidetone_sip::flow::Flow;
+use sidetone_sip::message::{NameAddr, Request, Uri};
+
+use crate::authentication::Sender;
+use crate::ids::Ids;
+use crate::io::CalleeAt;
+use crate::live::{Callee, LegIdentity};
+use crate::node_entry::{NodeEntries, NodeEntry, host_of};
+use crate::room_owner::RoomOwner;
+use crate::routing::Directory;
+
+/// The owners of rooms, and the calls that are joined to one at another node.
+#[derive(Default)]
+pub(super) struct RoomPlaces {
+    /// `None` for a node on its own.
+    entries: Option<NodeEntries>,
+    owners: HashMap<RoomId, RoomOwner>,
+    /// *Bounds*: the number of calls.
+    joined: HashMap<CallId, Joined>,
+}
+
+/// A caller who is joined to the owner of a room.
+#[derive(Clone)]
+pub(super) struct Joined {
+    pub(super) room: RoomId,
+    pub(super) sender: Sender,
+    pub(super) dialled: String,
+}
+
+/// An owner at another node.
+#[derive(Clone, Copy)]
+pub(super) struct OwnerThere {
+    fence: u64,
+    way: Flow,
+    address: SocketAddr,
+}
+
+impl RoomPlaces {
+    pub(super) fn new(entries: Option<NodeEntries>) -> Self {
+        RoomPlaces { entries, ..RoomPlaces::default() }
+    }
+
+    /// Whether this node shares its rooms with others.
+    pub(super) fn are_shared(&self) -> bool {
+        self.entries.is_some()
+    }
+
+    /// What an INVITE of another node asserts.
+    pub(super) fn entry_of(&self, flow: &Flow, request: &Request) -> Option<NodeEntry> {
+        self.entries.as_ref()?.read(flow, request)
+    }
+
+    pub(super) fn owner(&self, room: RoomId) -> RoomOwner {
+        self.owners.get(&room).copied().unwrap_or(RoomOwner::Unowned)
+    }
+
+    /// The owner of a room that lives at another node.
+    pub(super) fn there(&self, room: RoomId) -> Option<OwnerThere> {
+        match self.owner(room) {
+            RoomOwner::There { fence, way, address } => Some(OwnerThere { fence, way, address }),
+            RoomOwner::Here(_) | RoomOwner::Lost | RoomOwner::Unowned => None,
+        }
+    }
+
+    /// Sets the owner of a room; returns the one before.
+    pub(super) fn set(&mut self, room: RoomId, owner: RoomOwner) -> Option<RoomOwner> {
+        match owner {
+            RoomOwner::Lost if !self.joined.values().any(|joined| joined.room == room) => {
+                self.owners.remove(&room)
+            }
+            RoomOwner::Unowned => self.owners.remove(&room),
+            owner => self.owners.insert(room, owner),
+        }
+    }
+
+    /// Notes a call that is joined to the owner of a room.
+    pub(super) fn join(&mut self, call: CallId, joined: Joined) {
+        self.joined.insert(call, joined);
+    }
+
+    /// Forgets the calls that are over.
+    pub(super) fn keep(&mut self, is_live: impl Fn(CallId) -> bool) {
+        self.joined.retain(|call, _| is_live(*call));
+    }
+
+    /// The rooms whose owner is gone while calls here were joined to it.
+    pub(super) fn lost(&self) -> impl Iterator<Item = RoomId> {
+        let rooms = self.joined.values().map(|joined| joined.room);
+        rooms.filter(|room| self.owner(*room) == RoomOwner::Lost)
+    }
+
+    /// Removes and returns the calls that are joined to the owner of a room.
+    pub(super) fn take_joined(&mut self, room: RoomId) -> Vec<(CallId, Joined)> {
+        let mut calls: Vec<(CallId, Joined)> =
+            self.joined.extract_if(|_, joined| joined.room == room).collect();
+        calls.sort_unstable_by_key(|(call, _)| *call);
+        calls
+    }
+
+    /// The leg to the owner of a room, which is shown this party.
+    pub(super) fn callee(
+        &self,
+        joined: &Joined,
+        shown: &LegIdentity,
+        OwnerThere { fence, way, address }: OwnerThere,
+        (ids, directory): (&mut Ids, &Directory),
+    ) -> Option<Callee> {
+        let Joined { room, sender, dialled } = joined;
+        let call_id = ids.token();
+        let from = from_of(shown, address);
+        let entry = NodeEntry { sender: sender.clone(), room: *room, fence };
+        let entries = self.entries.as_ref()?;
+        let invite = entries.invite(&entry, dialled, (from.as_str(), call_id.as_str()), address)?;
+        let name = directory.room(*room).map(|room| room.name.clone()).unwrap_or_default();
+        let identity = LegIdentity { id: ids.leg(), extension: None, number: Some(dialled.clone()), name };
+        Some(Callee { flow: way, at: CalleeAt::of(&way), invite, identity, leg: None, binding: None })
+    }
+}
+
+/// The From of the INVITE to another node: the caller's number and name.
+fn from_of(LegIdentity { number, name, .. }: &LegIdentity, address: SocketAddr) -> String {
+    let user = number.as_deref().filter(|number| !number.is_empty()).unwrap_or("anonymous");
+    let from = NameAddr::new(Uri::sip(host_of(address), None).with_user(user));
+    let from = if name.is_empty() { from } else { from.with_display(name) };
+    from.to_string()
+}

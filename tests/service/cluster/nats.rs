@@ -13,6 +13,8 @@ use crate::site::until;
 pub struct Nats {
     process: Child,
     pub address: SocketAddr,
+    /// Where it shows its counters.
+    pub monitor: SocketAddr,
     _dir: TempDir,
 }
 
@@ -30,7 +32,7 @@ impl Nats {
         let dir = TempDir::new();
         let port = port.map_or("-1".to_owned(), |port| port.to_string());
         let mut process = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port, "-sd"])
+            .args(["-js", "-a", "127.0.0.1", "-p", &port, "-m", "-1", "-sd"])
             .arg(dir.path())
             .arg("--ports_file_dir")
             .arg(dir.path())
@@ -39,16 +41,18 @@ impl Nats {
             .spawn()
             .unwrap();
         let file = dir.path().join(format!("nats-server_{}.ports", process.id()));
-        let mut address = None;
+        let (mut address, mut monitor) = (None, None);
         until("the ports of nats-server", || {
             assert!(process.try_wait().unwrap().is_none(), "nats-server ended");
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             let ports: Value = serde_json::from_str(&text).unwrap_or_default();
             address = ports["nats"][0].as_str().and_then(|url| url.strip_prefix("nats://")?.parse().ok());
-            address.is_some()
+            monitor =
+                ports["monitoring"][0].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok());
+            address.is_some() && monitor.is_some()
         })
         .await;
-        Nats { process, address: address.unwrap(), _dir: dir }
+        Nats { process, address: address.unwrap(), monitor: monitor.unwrap(), _dir: dir }
     }
 
     pub fn url(&self) -> String {

@@ -18,14 +18,14 @@ use crate::two_nodes::Line;
 const TONES: [u32; 3] = [430, 617, 941];
 
 /// A caller in room 300 that plays a tone.
-struct Guest {
-    phone: Arc<Phone>,
+pub struct Guest {
+    pub phone: Arc<Phone>,
     heard: Heard,
-    call: JoinHandle<u16>,
+    pub call: JoinHandle<u16>,
 }
 
 impl Guest {
-    async fn joins(node: &Node, number: &'static str, hz: u32) -> Guest {
+    pub async fn joins(node: &Node, number: &'static str, hz: u32) -> Guest {
         let heard = Heard::new();
         let config = PhoneConfig {
             codecs: CodecPolicy::new(["PCMU"]),
@@ -41,7 +41,7 @@ impl Guest {
         Guest { phone, heard, call }
     }
 
-    async fn leaves(self) {
+    pub async fn leaves(self) {
         self.phone.hang_up().await.unwrap();
         assert_eq!(within("the end of the call", self.call).await.unwrap(), 200);
     }
@@ -58,7 +58,7 @@ async fn rooms(node: &Node) -> Vec<Value> {
 }
 
 /// Waits until there is one room, with these numbers in it.
-async fn one_room(node: &Node, numbers: &[&str]) {
+pub async fn one_room(node: &Node, numbers: &[&str]) {
     let mut last = Vec::new();
     let seen = found("the room", async || {
         last = rooms(node).await;
@@ -105,6 +105,36 @@ async fn callers_at_several_nodes_are_in_one_room_and_stay_when_its_node_dies() 
     .await;
     let of = |number: &str| records.iter().filter(|record| record["caller_number"] == number).count();
     assert_eq!((of("1002"), of("1003")), (1, 1), "{records:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_node_of_a_room_dies_its_callers_at_all_other_nodes_are_together_again() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (first, second, token) = cluster.two().await;
+    let third = cluster.node("third", 3).await;
+    for node in [&first, &second, &third] {
+        node.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
+    }
+    let one = Guest::joins(&first, "1001", TONES[0]).await;
+    one_room(&first, &["1001"]).await;
+    let other = Guest::joins(&second, "1002", TONES[1]).await;
+    let last = Guest::joins(&third, "1003", TONES[2]).await;
+    one_room(&first, &["1001", "1002", "1003"]).await;
+    hears(&other.heard, &TONES, &[TONES[0], TONES[2]]).await;
+    let killed = Instant::now();
+    first.served.kill();
+    one_room(&second, &["1002", "1003"]).await;
+    eprintln!(
+        "both callers are in the room again {:.1} s after its node died",
+        killed.elapsed().as_secs_f64()
+    );
+    one.call.abort();
+    hears(&other.heard, &TONES, &[TONES[2]]).await;
+    hears(&last.heard, &TONES, &[TONES[1]]).await;
+    other.leaves().await;
+    last.leaves().await;
+    let metrics = second.metrics().await;
+    assert!(metrics.contains("sidetone_cluster_split_rooms 0\n"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

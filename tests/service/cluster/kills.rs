@@ -1,0 +1,250 @@
+//! SIGKILL of one of three nodes at a random moment, with calls, a room and notes up.
+//!
+//! Two rounds with few calls; `SIDETONE_KILL_ROUNDS=20 cargo test --release --test service kills -- --nocapture` makes twenty.
+//! `SIDETONE_KILL_SEED` repeats a run, as far as machines do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use sidetone_phone::{Phone, ShownNote};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::calls::{get, items};
+use super::rooms::{Guest, one_room};
+use super::site::{Cluster, Node, operator};
+use crate::client::Ask;
+use crate::idempotency::ADMIN;
+use crate::site::{answering, calls, found, phone_config, registered, talking, within};
+
+const NAMES: [&str; 3] = ["first", "second", "third"];
+const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
+const CALLEES: [&str; 3] = ["1004", "1005", "1006"];
+const GUESTS: [&str; 3] = ["1007", "1008", "1009"];
+const TONES: [u32; 3] = [430, 617, 941];
+/// How long a node must be silent before its calls are recorded: so that a round is short.
+const LOST_AFTER_S: u64 = 8;
+/// Rooms are back within 5 s on a machine that has the time; this one runs everything at once.
+const ROOM_BACK_MAX: Duration = Duration::from_secs(15);
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Calls of one phone at a node to another one of it, one after the other.
+struct Load {
+    caller: Arc<Phone>,
+    _callee: Phone,
+    stop: watch::Sender<bool>,
+    /// Calls that were answered and are over.
+    answered: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Load {
+    async fn at(node: &Node, at: usize, seed: u64) -> Load {
+        let caller = Arc::new(registered(phone_config(node.served.sip, CALLERS[at], answering())).await);
+        let callee = registered(phone_config(node.served.sip, CALLEES[at], answering())).await;
+        let (stop, stopped) = watch::channel(false);
+        let (phone, answered) = (Arc::clone(&caller), Arc::new(AtomicU64::new(0)));
+        let counted = Arc::clone(&answered);
+        let task = tokio::spawn(async move {
+            let mut rng = StdRng::seed_from_u64(seed);
+            while !*stopped.borrow() {
+                let plan = talking(CALLEES[at], rng.random_range(200..1_200));
+                match phone.call(plan).await {
+                    Ok(outcome) if outcome.status == 200 => {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    }
+                    _ => {}
+                }
+            }
+        });
+        Load { caller, _callee: callee, stop, answered, task }
+    }
+
+    /// Ends after the present call; returns how many were answered.
+    async fn ends(self) -> u64 {
+        self.stop.send_replace(true);
+        within("the last call", self.task).await.unwrap();
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Its node is dead: how many calls were answered, the one that was up among them.
+    fn dies(self) -> u64 {
+        let up = self.caller.calls().borrow().up as u64;
+        self.task.abort();
+        self.answered.load(Ordering::Relaxed) + up
+    }
+}
+
+/// Requests over the other nodes, from three seconds after the death of one: none gets a 5xx.
+async fn http_answers(nodes: &[&Node], killed: Instant) {
+    let from = killed + Duration::from_secs(3);
+    while Instant::now() < from + Duration::from_secs(4) {
+        for node in nodes {
+            for path in ["/calls", "/conferences", "/registrations", "/cdrs?limit=1"] {
+                let answer = get(node.http(), path).await;
+                assert!(answer.status < 500 || Instant::now() < from, "{path} at {}: {answer:?}", node.name);
+            }
+        }
+    }
+}
+
+/// The records of the calls that a phone placed and that were answered.
+async fn answered(node: &Node, caller: &str) -> u64 {
+    let (mut total, mut offset) = (0, 0);
+    loop {
+        let page = get(node.http(), &format!("/cdrs?limit=200&offset={offset}")).await;
+        let records = items(&page);
+        let of = |record: &&serde_json::Value| {
+            record["caller_number"] == caller && record["answered_at"].is_string()
+        };
+        total += records.iter().filter(of).count() as u64;
+        offset += records.len();
+        if records.len() < 200 {
+            return total;
+        }
+    }
+}
+
+/// Sends a note to a guest's phone; the node may die meanwhile.
+async fn send_note(node: &Node, extension: &str, text: String) {
+    let note = json!({"title": text});
+    let path = format!("/api/v1/extensions/{extension}/message");
+    let sent = Ask::new("POST", path).bearer(ADMIN).json(&note);
+    // Whether it arrives is not the question here.
+    let _ = tokio::time::timeout(Duration::from_secs(1), tokio::spawn(sent.send(node.http()))).await;
+}
+
+fn ids(notes: &[ShownNote]) -> Vec<&str> {
+    notes.iter().map(|note| note.id.as_str()).collect()
+}
+
+struct Round {
+    killed: usize,
+    room_back: Duration,
+    recorded: Duration,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_node_loses_no_record_and_its_rooms_and_phones_come_back() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    cluster.lost_after_s = setting("SIDETONE_KILL_LOST_AFTER", LOST_AFTER_S);
+    let seed = setting("SIDETONE_KILL_SEED", 1);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut nodes = Vec::new();
+    for (at, name) in NAMES.iter().enumerate() {
+        nodes.push(Some(cluster.node(name, at as u8 + 1).await));
+    }
+    let token = operator(nodes[0].as_ref().unwrap().http()).await;
+    let mut expected = [0; 3];
+    for round in 0..setting("SIDETONE_KILL_ROUNDS", 2) {
+        for node in nodes.iter().flatten() {
+            node.sees(&token, &NAMES.map(|name| (name, "up"))).await;
+        }
+        let done = one_round(&cluster, &mut nodes, &token, &mut expected, &mut rng).await;
+        eprintln!(
+            "round {round}: {} was killed; the room was back after {:.1} s, all calls were recorded after {:.1} s",
+            NAMES[done.killed],
+            done.room_back.as_secs_f64(),
+            done.recorded.as_secs_f64()
+        );
+    }
+}
+
+async fn one_round(
+    cluster: &Cluster,
+    nodes: &mut [Option<Node>],
+    token: &str,
+    expected: &mut [u64; 3],
+    rng: &mut StdRng,
+) -> Round {
+    let (mut loads, mut guests) = (Vec::new(), Vec::new());
+    for (at, node) in nodes.iter().enumerate() {
+        let node = node.as_ref().unwrap();
+        loads.push(Some(Load::at(node, at, rng.random()).await));
+        guests.push(Some(Guest::joins(node, GUESTS[at], TONES[at]).await));
+    }
+    one_room(nodes[0].as_ref().unwrap(), &GUESTS).await;
+    let victim = rng.random_range(0..nodes.len());
+    let living: Vec<usize> = (0..nodes.len()).filter(|at| *at != victim).collect();
+    let extensions = items(&get(nodes[victim].as_ref().unwrap().http(), "/extensions?limit=100").await);
+    let guest = extensions.iter().find(|found| found["number"] == GUESTS[living[0]]).unwrap();
+    let guest = guest["id"].as_str().unwrap().to_owned();
+    // A random moment, with a note on its way.
+    tokio::time::sleep(Duration::from_millis(rng.random_range(200..2_000))).await;
+    let dying = nodes[victim].take().unwrap();
+    send_note(&dying, &guest, format!("{victim}")).await;
+    let (data, killed) = (dying.data, Instant::now());
+    dying.served.kill();
+    expected[victim] += loads[victim].take().unwrap().dies();
+    guests[victim].take().unwrap().call.abort();
+
+    let others: Vec<&Node> = nodes.iter().flatten().collect();
+    let members: Vec<&str> = living.iter().map(|at| GUESTS[*at]).collect();
+    one_room(others[0], &members).await;
+    let room_back = killed.elapsed();
+    assert!(room_back <= ROOM_BACK_MAX, "the room was away for {room_back:?}");
+    http_answers(&others, killed).await;
+
+    // Its phones register at another node, and are called.
+    let moved = registered(phone_config(others[0].served.sip, CALLEES[victim], answering())).await;
+    let caller = registered(phone_config(others[1].served.sip, CALLERS[victim], answering())).await;
+    found("a call to a phone of the dead node", async || {
+        let outcome = caller.call(talking(CALLEES[victim], 200)).await.unwrap();
+        expected[victim] += u64::from(outcome.status == 200);
+        (outcome.status == 200).then_some(())
+    })
+    .await;
+    calls(&moved, 0, 0).await;
+
+    // What it had answered is recorded, also what its journal alone knew when it comes back.
+    for at in &living {
+        expected[*at] += loads[*at].take().unwrap().ends().await;
+    }
+    let back = cluster.node_on(NAMES[victim], victim as u8 + 1, data).await;
+    back.sees(token, &NAMES.map(|name| (name, "up"))).await;
+    nodes[victim] = Some(back);
+    let reader = nodes[living[0]].as_ref().unwrap();
+    for at in 0..nodes.len() {
+        found(&format!("{} records of {}", expected[at], CALLERS[at]), async || {
+            let count = answered(reader, CALLERS[at]).await;
+            // Of a call that was being answered when its node died, the caller may not know.
+            let most = expected[at] + u64::from(at == victim);
+            assert!(count <= most, "{count} records of {} answered calls", expected[at]);
+            (count >= expected[at]).then_some(())
+        })
+        .await;
+    }
+    let recorded = killed.elapsed();
+    let mut shown = Vec::new();
+    for guest in guests.into_iter().flatten() {
+        shown.push(guest.phone.notes());
+        guest.leaves().await;
+    }
+    for notes in &shown {
+        let mut once = ids(notes);
+        once.sort_unstable();
+        let len = once.len();
+        once.dedup();
+        assert_eq!(once.len(), len, "a note is shown twice");
+    }
+    expected[victim] = settled(nodes[living[0]].as_ref().unwrap(), CALLERS[victim]).await;
+    Round { killed: victim, room_back, recorded }
+}
+
+/// The number of records of a phone's answered calls, once it does not change any more.
+async fn settled(node: &Node, caller: &str) -> u64 {
+    let mut last = answered(node, caller).await;
+    found("no further record", async || {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = answered(node, caller).await;
+        (std::mem::replace(&mut last, now) == now).then_some(now)
+    })
+    .await
+}

@@ -1,0 +1,236 @@
+//! Limits that all nodes keep together: outbound calls of an organisation, and requests of a key.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sidetone_phone::{Phone, PhoneConfig};
+use sidetone_store::Store;
+use tokio::task::JoinHandle;
+
+use super::site::{Cluster, Node, operator};
+use crate::client::Ask;
+use crate::idempotency::directory;
+use crate::site::{answering, calls, declare_in, found, open_end, phone_config, registered, within};
+use crate::two_nodes::Line;
+
+const SLOW_KEY: &str = "tel_slow_0123456789abcdef0123456789abcdef";
+const OTHER_KEY: &str = "tel_idle_0123456789abcdef0123456789abcdef";
+const WORLD: &str = "+447700900123";
+
+/// A phone that takes the calls of a trunk.
+async fn carrier(node: std::net::SocketAddr) -> Phone {
+    let config = phone_config(node, "carrier", answering());
+    Phone::start(PhoneConfig { domain: "carrier.example".into(), ..config }).await.unwrap()
+}
+
+/// Declares a trunk, a limit of outbound calls, and a key with few requests a minute.
+async fn limit(cluster: &Cluster, carrier: &Phone, outbound: u32) {
+    let key = |name: &str, key: &str| {
+        format!(
+            "[[organisations.api_keys]]\nname = \"{name}\"\nkey = \"{key}\"\npreset = \"full\"\n\
+             allow = [\"127.0.0.1\"]\nrate_per_minute = 30\n"
+        )
+    };
+    let domain = "sip_domain = \"acme.test\"\n";
+    let more = format!(
+        "{domain}max_outbound_calls = {outbound}\n{}{}",
+        key("slow", SLOW_KEY),
+        key("idle", OTHER_KEY)
+    );
+    let text = directory().replacen(domain, &more, 1);
+    let trunk = format!("[[trunks]]\nname = \"carrier\"\naddress = \"sip:{}\"\n", carrier.local());
+    let store = Store::open(&cluster.database.database).await.unwrap();
+    declare_in(&store, &format!("{text}{trunk}")).await;
+    store.close().await;
+}
+
+/// A call to the world that lasts.
+struct Outbound {
+    phone: Arc<Phone>,
+    placed: JoinHandle<()>,
+}
+
+impl Outbound {
+    async fn of(phone: &Arc<Phone>) -> Outbound {
+        let caller = Arc::clone(phone);
+        let placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
+        calls(phone, 0, 1).await;
+        Outbound { phone: Arc::clone(phone), placed }
+    }
+
+    async fn when_there_is_a_place(phone: &Arc<Phone>) -> Outbound {
+        found("a place for a call", async || {
+            let caller = Arc::clone(phone);
+            let mut placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
+            let mut state = phone.calls();
+            tokio::select! {
+                _ = state.wait_for(|calls| calls.up == 1) => {}
+                _ = &mut placed => return None,
+            }
+            Some(Outbound { phone: Arc::clone(phone), placed })
+        })
+        .await
+    }
+
+    async fn ends(self) {
+        self.phone.hang_up().await.unwrap();
+        within("the end of the call", self.placed).await.unwrap();
+    }
+}
+
+async fn phone(node: &Node, number: &str) -> Arc<Phone> {
+    Arc::new(registered(phone_config(node.served.sip, number, answering())).await)
+}
+
+/// The status of a call that is refused.
+async fn refused(phone: &Phone) -> u16 {
+    within("the refusal", phone.call(open_end(WORLD))).await.unwrap().status
+}
+
+/// Waits until every node counts with all others: no decision is made by a share any more.
+async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
+    let shared = async || {
+        let mut sum = 0;
+        for node in nodes {
+            sum += metric(node, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
+        }
+        sum
+    };
+    found("decisions of all nodes", async || {
+        let before = shared().await;
+        Outbound::of(phone).await.ends().await;
+        (shared().await == before).then_some(())
+    })
+    .await;
+}
+
+async fn metric(node: &Node, name: &str) -> u64 {
+    let text = node.metrics().await;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("{name} is missing")).trim().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_outbound_calls_of_three_nodes_are_limited_together() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let carrier = carrier("127.0.0.1:9".parse().unwrap()).await;
+    limit(&cluster, &carrier, 2).await;
+    let (first, second) = (cluster.node("first", 1).await, cluster.node("second", 2).await);
+    let third = cluster.node("third", 3).await;
+    let token = operator(first.http()).await;
+    let all = [("first", "up"), ("second", "up"), ("third", "up")];
+    for node in [&first, &second, &third] {
+        node.sees(&token, &all).await;
+    }
+    let [one, two, three] =
+        [phone(&first, "1001").await, phone(&second, "1002").await, phone(&third, "1003").await];
+    for phone in [&one, &two, &three] {
+        counts_together(&[&first, &second, &third], phone).await;
+    }
+    let at_first = Outbound::of(&one).await;
+    let at_second = Outbound::of(&two).await;
+    assert_eq!(refused(&three).await, 503, "two are up at other nodes");
+    assert_eq!(refused(&one).await, 503);
+    at_first.ends().await;
+    // The place is free within the time that it takes to say so.
+    let began = Instant::now();
+    let at_third = Outbound::when_there_is_a_place(&three).await;
+    eprintln!("a place was free again after {:.2} s at most", began.elapsed().as_secs_f64());
+    assert_eq!(refused(&one).await, 503);
+
+    // The second node dies: its call leaves the count when the others see that.
+    at_second.placed.abort();
+    second.served.kill();
+    first.sees(&token, &[("first", "up"), ("second", "gone"), ("third", "up")]).await;
+    let at_first = Outbound::when_there_is_a_place(&one).await;
+    assert_eq!(refused(&phone(&third, "1004").await).await, 503, "not counted twice, and not less");
+    at_third.ends().await;
+    at_first.ends().await;
+}
+
+/// How many of `count` requests with a key are let through by these nodes, in turns.
+async fn let_through(nodes: &[&Node], key: &str, count: usize) -> usize {
+    let mut allowed = 0;
+    for at in 0..count {
+        let node = nodes[at % nodes.len()];
+        let answer = Ask::new("GET", "/api/v1/teams").bearer(key).send(node.http()).await;
+        assert!(matches!(answer.status, 200 | 429), "{answer:?}");
+        assert!(answer.head.contains("x-ratelimit-limit: 30"), "{answer:?}");
+        allowed += usize::from(answer.status == 200);
+    }
+    allowed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_requests_of_a_key_are_counted_by_all_nodes_and_by_the_share_without_nats() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let carrier = carrier("127.0.0.1:9".parse().unwrap()).await;
+    limit(&cluster, &carrier, 2).await;
+    let first = cluster.node("first", 1).await;
+    let line = Line::to(cluster.nats.address).await;
+    cluster.nats_url = format!("nats://{}", line.address);
+    let second = cluster.node("second", 2).await;
+    let token = operator(first.http()).await;
+    for node in [&first, &second] {
+        node.sees(&token, &[("first", "up"), ("second", "up")]).await;
+    }
+    let began = Instant::now();
+    let allowed = let_through(&[&first, &second], SLOW_KEY, 60).await;
+    assert!(began.elapsed() < Duration::from_secs(50), "the machine is too slow for one window");
+    assert_eq!(allowed, 30, "the limit of one node");
+
+    // Cut off, a node goes by its own share.
+    line.is_whole.send_replace(false);
+    found("the isolation", async || {
+        second.metrics().await.contains("sidetone_cluster_linked 0\n").then_some(())
+    })
+    .await;
+    let shared = metric(&second, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
+    assert_eq!(let_through(&[&second], OTHER_KEY, 30).await, 15, "half of the limit");
+    assert!(metric(&second, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await > shared);
+}
+
+/// The balance of the one organisation in cents, as a node shows it.
+async fn balance(node: &Node, token: &str) -> i64 {
+    let answer = Ask::new("GET", "/api/v1/organisations").bearer(token).send(node.http()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let text = answer.json()["items"][0]["balance"].as_str().unwrap().to_owned();
+    text.replace('.', "").parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credit_is_spent_once_and_not_once_at_every_node() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let carrier = carrier("127.0.0.1:9".parse().unwrap()).await;
+    let declare = async |credit: u32| {
+        let domain = "sip_domain = \"acme.test\"\n";
+        let text =
+            directory().replacen(domain, &format!("{domain}currency = \"EUR\"\ncredit = \"{credit}\"\n"), 1);
+        let trunk = format!("[[trunks]]\nname = \"carrier\"\naddress = \"sip:{}\"\n", carrier.local());
+        let rate = "[[sell_rates]]\norganisation = \"Acme\"\nprefix = \"+44\"\nper_minute = \"1\"\n\
+                    currency = \"EUR\"\nincrements = [60, 60]\n";
+        let store = Store::open(&cluster.database.database).await.unwrap();
+        declare_in(&store, &format!("{text}{trunk}{rate}")).await;
+        store.close().await;
+    };
+    declare(1).await;
+    let (first, second, token) = cluster.two().await;
+    let [one, two] = [phone(&first, "1001").await, phone(&second, "1002").await];
+    // The first minute takes all that there is.
+    let call = Outbound::of(&one).await;
+    assert_eq!(refused(&two).await, 402, "the other node has it");
+    call.ends().await;
+    found("the charge", async || (balance(&second, &token).await == 0).then_some(())).await;
+    for phone in [&one, &two] {
+        assert_eq!(refused(phone).await, 402, "it is used up");
+    }
+    // With more credit both nodes have their part.
+    declare(40).await;
+    let granted = balance(&first, &token).await;
+    assert!(granted > 3_000, "{granted}");
+    let (at_first, at_second) =
+        (Outbound::when_there_is_a_place(&one).await, Outbound::when_there_is_a_place(&two).await);
+    at_first.ends().await;
+    at_second.ends().await;
+    found("the charges", async || (balance(&first, &token).await == granted - 200).then_some(())).await;
+}

@@ -1,0 +1,117 @@
+//! A rolling upgrade: each of three nodes is drained, ends and starts again, while calls go on at all of them.
+
+use std::sync::Arc;
+
+use sidetone_phone::Phone;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::calls::{get, items};
+use super::site::{Cluster, Node, operator};
+use crate::site::{answering, found, phone_config, registered, talking, within};
+
+const NAMES: [&str; 3] = ["first", "second", "third"];
+const CALLERS: [&str; 3] = ["1001", "1002", "1003"];
+const CALLEES: [&str; 3] = ["1004", "1005", "1006"];
+
+/// The phones of a pair: they register at another node when theirs is drained.
+type Pair = Arc<(Phone, Phone)>;
+
+async fn pair(node: &Node, at: usize) -> Pair {
+    let phone = async |number| registered(phone_config(node.served.sip, number, answering())).await;
+    Arc::new((phone(CALLERS[at]).await, phone(CALLEES[at]).await))
+}
+
+/// Calls of a pair, one after the other.
+struct Load {
+    pair: watch::Sender<Option<Pair>>,
+    /// How many calls were answered, and the statuses of those that failed.
+    task: JoinHandle<(u64, Vec<u16>)>,
+}
+
+impl Load {
+    async fn at(node: &Node, at: usize) -> Load {
+        let (present, mut pairs) = watch::channel(Some(pair(node, at).await));
+        let task = tokio::spawn(async move {
+            let (mut answered, mut failed) = (0, Vec::new());
+            loop {
+                let Some(pair) = pairs.borrow_and_update().clone() else { break };
+                let status = pair.0.call(talking(CALLEES[at], 400)).await.map_or(0, |outcome| outcome.status);
+                match status {
+                    200 => answered += 1,
+                    // What is in front of the nodes tries another one: here, when the phones have moved.
+                    503 => drop(pairs.changed().await),
+                    status => failed.push(status),
+                }
+            }
+            (answered, failed)
+        });
+        Load { pair: present, task }
+    }
+
+    async fn ends(self) -> (u64, Vec<u16>) {
+        self.pair.send_replace(None);
+        within("the last call", self.task).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_one_node_after_the_other_is_drained_and_starts_again() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let mut nodes = Vec::new();
+    for (at, name) in NAMES.iter().enumerate() {
+        nodes.push(Some(cluster.node(name, at as u8 + 1).await));
+    }
+    let token = operator(nodes[0].as_ref().unwrap().http()).await;
+    for node in nodes.iter().flatten() {
+        node.sees(&token, &NAMES.map(|name| (name, "up"))).await;
+    }
+    let mut loads = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        loads.push(Load::at(node.as_ref().unwrap(), at).await);
+    }
+    let mut places = [0, 1, 2];
+    for drained in 0..nodes.len() {
+        let next = (drained + 1) % nodes.len();
+        let config = cluster.config(NAMES[next], next as u8 + 1, &nodes[next].as_ref().unwrap().data);
+        let (code, _, err) = cluster.command(&["drain", "--node", NAMES[drained]], &config);
+        assert_eq!((code, err.as_str()), (0, ""));
+        // Every pair that is at this node, its own and those that came here.
+        for (at, load) in loads.iter().enumerate().filter(|(at, _)| places[*at] == drained) {
+            let moved = pair(nodes[next].as_ref().unwrap(), at).await;
+            load.pair.send_replace(Some(moved));
+        }
+        places = places.map(|place| if place == drained { next } else { place });
+        let Node { mut served, data, .. } = nodes[drained].take().unwrap();
+        let status = within("the end of the node", served.ended()).await;
+        assert!(status.success(), "{status}");
+        let back = cluster.node_on(NAMES[drained], drained as u8 + 1, data).await;
+        back.sees(&token, &NAMES.map(|name| (name, "up"))).await;
+        nodes[drained] = Some(back);
+    }
+    let mut answered = 0;
+    for load in loads {
+        let (own, failed) = load.ends().await;
+        assert!(own > 0 && failed.is_empty(), "{own} calls were answered, and others ended with {failed:?}");
+        answered += own;
+    }
+    let reader = nodes[0].as_ref().unwrap();
+    let records = found(&format!("{answered} records"), async || {
+        let mut records = Vec::new();
+        loop {
+            let page = items(&get(reader.http(), &format!("/cdrs?limit=200&offset={}", records.len())).await);
+            let is_last = page.len() < 200;
+            records.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        records.retain(|record| record["answered_at"].is_string());
+        assert!(records.len() as u64 <= answered, "{} records of {answered} calls", records.len());
+        (records.len() as u64 == answered).then_some(records)
+    })
+    .await;
+    let other = records.iter().find(|record| record["hangup_cause"] != "NORMAL_CLEARING");
+    assert!(other.is_none(), "{other:#?}");
+    eprintln!("{answered} calls, none failed");
+}

@@ -11,6 +11,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use sidetone_model::call_request::{PlaceRefused, Placeable};
 use sidetone_model::ids::CallId;
+use sidetone_model::note::Dispatch;
 use sidetone_model::page::Page;
 use sidetone_model::rating::{Account, Undrawn};
 use sidetone_model::registration::RegistrationRecord;
@@ -530,11 +531,7 @@ impl Switch {
             Query::RoomOfCall(RoomOfCall(call)) => {
                 Answer::RoomOfCall(conference_commands::of_call(&self.control.conferences, now, call))
             }
-            Query::SendNotes(SendNotes(notes)) => {
-                let (in_flight, mut context) = self.noting(now);
-                notes.into_iter().for_each(|note| in_flight.send(note, &mut context));
-                Answer::SendNotes(())
-            }
+            Query::SendNotes(SendNotes(notes)) => Answer::SendNotes(self.send_notes(now, notes)),
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
             query @ (Query::CreditNeeds(_)
             | Query::DecideOutbound(_)
@@ -554,6 +551,11 @@ impl Switch {
             }
         };
         self.shared.outputs.push_back(Output::Reply(token, answer));
+    }
+
+    fn send_notes(&mut self, now: Now, notes: Vec<Dispatch>) {
+        let (in_flight, mut context) = self.noting(now);
+        notes.into_iter().for_each(|note| in_flight.send(note, &mut context));
     }
 
     fn registered(&self, now: Now, query: &ListRegistrations) -> Page<RegistrationRecord> {

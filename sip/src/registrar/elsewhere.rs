@@ -32,7 +32,7 @@ impl Elsewhere {
         &mut self,
         aor: &str,
         mut bindings: Vec<BindingElsewhere>,
-        (bindings_max, aors_max): (usize, usize),
+        aors_max: usize,
         next_id: &mut u64,
     ) -> Vec<BindingId> {
         let mut before = self.take(aor);
@@ -42,7 +42,7 @@ impl Elsewhere {
         bindings.sort_by_key(|binding| std::cmp::Reverse(binding.saved.refreshed_at));
         let bindings: Vec<Binding> = bindings
             .into_iter()
-            .take(bindings_max)
+            .take(BINDINGS_MAX)
             .map(|BindingElsewhere { saved, device_flow }| {
                 let same = |old: &Binding| {
                     old.flow == saved.flow
@@ -106,6 +106,9 @@ impl Elsewhere {
     }
 }
 
+/// Bindings of one address of record at other nodes; no account may have more.
+const BINDINGS_MAX: usize = 100;
+
 fn first_end(bindings: &[Binding]) -> Option<Instant> {
     bindings.iter().map(|binding| binding.expires_at).min()
 }
@@ -143,15 +146,21 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let config = RegistrarConfig { bindings_elsewhere_max: 2, aors_max: 1, ..RegistrarConfig::default() };
+        let config = RegistrarConfig { aors_max: 1, ..RegistrarConfig::default() };
         let mut registrar = Registrar::new(config);
-        let all = vec![binding(1, at(0), 60), binding(2, at(5), 100), binding(3, at(9), 60)];
+        let most = u16::try_from(BINDINGS_MAX).unwrap();
+        let many = (10..10 + most).map(|number| binding(number, at(0), 60));
+        registrar.replace_elsewhere("a@acme.test", many.chain([binding(1, at(1), 60)]).collect());
+        assert_eq!(registrar.lookup("a@acme.test", at(2)).len(), BINDINGS_MAX);
+        assert_eq!(registrar.lookup("a@acme.test", at(2))[0].contact.port(), Some(1), "the last one");
+        registrar.replace_elsewhere("a@acme.test", Vec::new());
+        let all = vec![binding(2, at(5), 100), binding(3, at(9), 60)];
         assert_eq!(registrar.replace_elsewhere("a@acme.test", all), []);
         let ports = |registrar: &Registrar, now| -> Vec<u16> {
             let found = registrar.lookup("a@acme.test", now);
             found.iter().filter_map(|binding| binding.contact.port()).collect()
         };
-        assert_eq!(ports(&registrar, at(10)), [3, 2], "the last ones");
+        assert_eq!(ports(&registrar, at(10)), [3, 2]);
         registrar.replace_elsewhere("b@acme.test", vec![binding(4, at(10), 60)]);
         assert!(registrar.lookup("b@acme.test", at(10)).is_empty(), "one address too many");
         // The first one ends, then the other, without a word of their node.

@@ -29,8 +29,6 @@ pub struct RegistrarConfig {
     /// The largest number of bindings of an address of record whose account has no limit of its own. A new binding takes the
     /// place of the one with the oldest refresh: first of the same instance, then of the same User-Agent, then of any.
     pub bindings_max: usize,
-    /// The largest number of bindings that an address of record may have at other nodes.
-    pub bindings_elsewhere_max: usize,
     /// The largest number of addresses of record, of those here and of those at other nodes.
     pub aors_max: usize,
     /// Interval of keep-alives on flows through a NAT and on connections. Most NATs drop a flow after 30 s.
@@ -50,7 +48,6 @@ impl Default for RegistrarConfig {
             expires_default: Duration::from_secs(3_600),
             expires_max: Duration::from_secs(7_200),
             bindings_max: 10,
-            bindings_elsewhere_max: 100,
             aors_max: 100_000,
             keep_alive: Duration::from_secs(25),
             qualify: Some(Duration::from_secs(60)),
@@ -298,10 +295,7 @@ impl Registrar {
             Input::FlowFailed(flow) => self.remove_where(RemovalReason::FlowFailed, |_, b| b.flow == *flow),
             Input::Forget { aor } => self.forget(aor),
             Input::Probed { aor, binding, flow, result } => self.probed(now, aor, (binding, flow), result),
-            Input::Timeout => {
-                self.elsewhere.expire(now);
-                self.wake(now);
-            }
+            Input::Timeout => self.wake(now),
         }
     }
 
@@ -333,8 +327,7 @@ impl Registrar {
 
     /// Replaces the bindings that an address of record has at other nodes; returns those that are gone.
     pub fn replace_elsewhere(&mut self, aor: &str, bindings: Vec<BindingElsewhere>) -> Vec<BindingId> {
-        let RegistrarConfig { bindings_elsewhere_max, aors_max, .. } = self.config;
-        self.elsewhere.replace(aor, bindings, (bindings_elsewhere_max, aors_max), &mut self.next_id)
+        self.elsewhere.replace(aor, bindings, self.config.aors_max, &mut self.next_id)
     }
 
     /// Removes the bindings to these contacts, because their devices have registered at another node.
@@ -568,6 +561,7 @@ impl Registrar {
 
     /// Processes what is due, at most [`WAKES_AT_ONCE`] entries; the rest stays due.
     fn wake(&mut self, now: Instant) {
+        self.elsewhere.expire(now);
         for _ in 0..WAKES_AT_ONCE {
             let Some(entry) = self.wakes.first_entry().filter(|entry| entry.key().0 <= now) else {
                 break;

@@ -125,6 +125,31 @@ fn ids(notes: &[ShownNote]) -> Vec<&str> {
     notes.iter().map(|note| note.id.as_str()).collect()
 }
 
+/// The phones of a dead node register at other nodes, and are called; returns how many calls were answered.
+async fn phones_come_back((callees, callers): (&Node, &Node), victim: usize) -> u64 {
+    let moved = registered(phone_config(callees.served.sip, CALLEES[victim], answering())).await;
+    let caller = registered(phone_config(callers.served.sip, CALLERS[victim], answering())).await;
+    found("a call to a phone of the dead node", async || {
+        let outcome = caller.call(talking(CALLEES[victim], 200)).await.unwrap();
+        (outcome.status == 200).then_some(())
+    })
+    .await;
+    calls(&moved, 0, 0).await;
+    1
+}
+
+/// Nobody is shown a note twice; the guests leave.
+async fn notes_are_shown_once(guests: Vec<Option<Guest>>) {
+    for guest in guests.into_iter().flatten() {
+        let notes = guest.phone.notes();
+        let mut once = ids(&notes);
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), notes.len(), "a note is shown twice");
+        guest.leaves().await;
+    }
+}
+
 struct Round {
     killed: usize,
     room_back: Duration,
@@ -192,16 +217,7 @@ async fn one_round(
     assert!(room_back <= ROOM_BACK_MAX, "the room was away for {room_back:?}");
     http_answers(&others, killed).await;
 
-    // Its phones register at another node, and are called.
-    let moved = registered(phone_config(others[0].served.sip, CALLEES[victim], answering())).await;
-    let caller = registered(phone_config(others[1].served.sip, CALLERS[victim], answering())).await;
-    found("a call to a phone of the dead node", async || {
-        let outcome = caller.call(talking(CALLEES[victim], 200)).await.unwrap();
-        expected[victim] += u64::from(outcome.status == 200);
-        (outcome.status == 200).then_some(())
-    })
-    .await;
-    calls(&moved, 0, 0).await;
+    expected[victim] += phones_come_back((others[0], others[1]), victim).await;
 
     // What it had answered is recorded, also what its journal alone knew when it comes back.
     for at in &living {
@@ -222,18 +238,7 @@ async fn one_round(
         .await;
     }
     let recorded = killed.elapsed();
-    let mut shown = Vec::new();
-    for guest in guests.into_iter().flatten() {
-        shown.push(guest.phone.notes());
-        guest.leaves().await;
-    }
-    for notes in &shown {
-        let mut once = ids(notes);
-        once.sort_unstable();
-        let len = once.len();
-        once.dedup();
-        assert_eq!(once.len(), len, "a note is shown twice");
-    }
+    notes_are_shown_once(guests).await;
     expected[victim] = settled(nodes[living[0]].as_ref().unwrap(), CALLERS[victim]).await;
     Round { killed: victim, room_back, recorded }
 }

@@ -143,7 +143,8 @@ async fn the_outbound_calls_of_three_nodes_are_limited_together() {
     second.served.kill();
     first.sees(&token, &[("first", "up"), ("second", "gone"), ("third", "up")]).await;
     let at_first = Outbound::when_there_is_a_place(&one).await;
-    assert_eq!(refused(&phone(&third, "1004").await).await, 503, "not counted twice, and not less");
+    let four = phone(&third, "1004").await;
+    assert_eq!(refused(&four).await, 503, "not counted twice, and not less");
     at_third.ends().await;
     at_first.ends().await;
 }

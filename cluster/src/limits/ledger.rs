@@ -97,11 +97,15 @@ impl SlotLedger {
 
     /// Whether every member, this node among them, has reported under the view that this node has.
     pub fn is_ready(&self) -> bool {
+        !self.members.up().is_empty() && self.missing().next().is_none()
+    }
+
+    /// The members that have not.
+    pub fn missing(&self) -> impl Iterator<Item = NodeId> {
         let hash = self.members.hash();
         let has_reported =
-            |node: &NodeId| self.reported.get(node).is_some_and(|reported| reported.members == hash);
-        let mut up = self.members.up().iter().map(|member| &member.node);
-        !self.members.up().is_empty() && up.all(has_reported)
+            move |node: &NodeId| self.reported.get(node).is_some_and(|reported| reported.members == hash);
+        self.members.up().iter().map(|member| member.node).filter(move |node| !has_reported(node))
     }
 
     /// How many slots of an organisation all nodes hold.

@@ -17,6 +17,8 @@ pub enum Question {
     Report(Report),
     /// Requests of a key or a user.
     Rate(Take),
+    /// The node that asks has no report of the receiver, which is to send one.
+    Recall(Recall),
 }
 
 /// The answer.
@@ -52,6 +54,13 @@ pub struct Ask {
     pub up: u32,
     /// Calls that are up or wait.
     pub want: u32,
+}
+
+/// A node lacks the report of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recall {
+    /// The node that lacks it.
+    pub node: NodeId,
 }
 
 /// So many outbound calls the organisation may have at the node that asked.

@@ -13,7 +13,7 @@ mod slots;
 
 pub use home::{Member, Members, home_of};
 pub use ledger::SlotLedger;
-pub use message::{Ask, Granted, Held, Question, Reply, Report, Take, Taken};
+pub use message::{Ask, Granted, Held, Question, Recall, Reply, Report, Take, Taken};
 pub use rates::RateWindows;
 pub use slots::{AskId, Decision, Input, Needs, Output, Slots};
 

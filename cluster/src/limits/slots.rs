@@ -8,7 +8,7 @@ use sidetone_model::ids::{NodeId, OrganisationId};
 
 use super::home::{Members, home_of};
 use super::ledger::SlotLedger;
-use super::message::{Ask, Granted, Held, Question, Reply, Report};
+use super::message::{Ask, Granted, Held, Question, Recall, Reply, Report};
 use crate::membership::RunId;
 
 /// Events.
@@ -78,6 +78,9 @@ pub struct Slots {
     peers: BTreeMap<NodeId, Peer>,
     organisations: BTreeMap<OrganisationId, State>,
     seq: u64,
+    /// When members whose reports this node lacks are asked for them: it may have forgotten them while it was cut off, which
+    /// they do not know.
+    recall_at: Option<Instant>,
     outputs: VecDeque<Output>,
 }
 
@@ -129,6 +132,7 @@ impl Slots {
             peers: BTreeMap::new(),
             organisations: BTreeMap::new(),
             seq: 0,
+            recall_at: None,
             outputs: VecDeque::new(),
         }
     }
@@ -144,6 +148,7 @@ impl Slots {
                 self.organisations.values_mut().for_each(|state| state.again = due(state.again));
                 self.peers.values_mut().for_each(|peer| peer.again = due(peer.again));
                 self.report(now);
+                self.recall(now);
                 self.work_all(now);
             }
         }
@@ -160,6 +165,13 @@ impl Slots {
                 }
                 if is_taken { Reply::Reported } else { Reply::Unready }
             }
+            Question::Recall(Recall { node }) => {
+                if let Some(peer) = self.peers.get_mut(node) {
+                    (peer.has_report, peer.again) = (false, None);
+                }
+                self.report(now);
+                Reply::Reported
+            }
             Question::Rate(_) => Reply::Unready,
         }
     }
@@ -172,7 +184,7 @@ impl Slots {
     /// When to feed [`Input::Timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let states = self.organisations.values().filter_map(|state| state.again);
-        states.chain(self.peers.values().filter_map(|peer| peer.again)).min()
+        states.chain(self.peers.values().filter_map(|peer| peer.again)).chain(self.recall_at).min()
     }
 
     /// Whether this node knows what all others hold of the limits whose home it is.
@@ -210,6 +222,7 @@ impl Slots {
             let report = self.report_of(held);
             self.ledger.report(&report);
         }
+        self.recall_at = self.members.as_ref().map(|_| now + RECALL_AFTER);
         self.report(now);
         self.work_all(now);
     }
@@ -366,6 +379,20 @@ impl Slots {
         }
     }
 
+    /// Asks members for their reports that this node lacks.
+    fn recall(&mut self, now: Instant) {
+        if self.recall_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let missing: Vec<NodeId> = self.ledger.missing().filter(|node| *node != self.node).collect();
+        self.recall_at = (!missing.is_empty()).then(|| now + RECALL_AFTER);
+        for node in missing {
+            self.seq += 1;
+            let question = Question::Recall(Recall { node: self.node });
+            self.outputs.push_back(Output::Ask(AskId(self.seq), node, question));
+        }
+    }
+
     /// What this node holds of the limits whose home is `home`.
     fn held_of(&self, home: NodeId) -> Vec<Held> {
         let own = self
@@ -401,6 +428,8 @@ impl Slots {
     }
 }
 
+/// How long reports are waited for.
+const RECALL_AFTER: Duration = Duration::from_millis(500);
 /// How long a home that knows too little is not asked again.
 const UNREADY_FOR: Duration = Duration::from_millis(200);
 /// How long a home that does not answer is not asked again: callers do not wait for it meanwhile.

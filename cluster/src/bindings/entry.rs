@@ -42,6 +42,17 @@ pub struct SharedContact {
 }
 
 impl SharedContact {
+    /// As it is read again: an entry has times of whole milliseconds. One with more would never be equal to its entry, and be
+    /// written without end.
+    pub(super) fn as_stored(self) -> SharedContact {
+        let stored = |time: Timestamp| Timestamp::from_micros(time.as_micros().div_euclid(1_000) * 1_000);
+        SharedContact {
+            registered_at: stored(self.registered_at),
+            expires_at: stored(self.expires_at),
+            ..self
+        }
+    }
+
     /// Whether both are contacts of one device: the same instance and flow of it, or the same address.
     pub(super) fn is_same_device(&self, other: &SharedContact) -> bool {
         let same_instance = self.instance.is_some() && self.instance == other.instance;

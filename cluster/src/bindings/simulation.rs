@@ -290,3 +290,23 @@ fn unreadable_entries_are_left_alone() {
         assert_eq!(BindingKey::parse(wrong), None);
     }
 }
+
+/// Entries have whole milliseconds, and the clock has microseconds.
+#[test]
+fn an_entry_is_written_once_whatever_the_clock_shows() {
+    let now = Timestamp::from_micros(2_000_001);
+    let registered = SharedContact {
+        registered_at: Timestamp::from_micros(1_234_567),
+        expires_at: Timestamp::from_micros(900_000_001),
+        ..contact(0, 0, 1)
+    };
+    let mut machine = SharedBindings::new(node(0));
+    machine.handle_input(now, Input::Own(key(), vec![registered.clone()], 10));
+    let Some(Output::Write(_, value, 0)) = machine.poll_output() else { panic!("nothing is written") };
+    machine.handle_input(now, Input::Seen(key(), 7, value));
+    machine.handle_input(now, Input::Written(key(), 7));
+    machine.handle_input(now, Input::Own(key(), vec![registered], 10));
+    while let Some(output) = machine.poll_output() {
+        assert!(!matches!(output, Output::Write(..)), "{output:?}");
+    }
+}

@@ -13,8 +13,8 @@ use crate::idempotency::directory;
 use crate::site::{answering, calls, declare_in, found, open_end, phone_config, registered, within};
 use crate::two_nodes::Line;
 
-const SLOW_KEY: &str = "tel_slow_0123456789abcdef0123456789abcdef";
-const OTHER_KEY: &str = "tel_idle_0123456789abcdef0123456789abcdef";
+const SLOW_KEY: &str = "tel_slow0001_0123456789abcdef0123456789abcdef";
+const OTHER_KEY: &str = "tel_idle0001_0123456789abcdef0123456789abcdef";
 const WORLD: &str = "+447700900123";
 
 /// A phone that takes the calls of a trunk.

@@ -1,10 +1,12 @@
 //! Parties of live calls who are moved to a room at another node: a call to that node takes the place of their other party.
 
+use sidetone_model::call::HangupCause;
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Now;
 
 use crate::authentication::Sender;
 use crate::call_control::CallControl;
+use crate::io::Input;
 use crate::live::Asked;
 use crate::placement::{Dialled, Onward};
 use crate::referring;
@@ -36,8 +38,12 @@ pub(super) fn move_there(
     let silently = |_: &_, _: &mut _, _: &mut _| {};
     let begun = referring::place_for(now, (placement, Asked::NOTHING), transfer, control, shared, silently);
     let new = begun.ok()?;
-    // The other party waits for the room alone.
-    control.transfers.dismiss(by.0, by.1);
+    // The other party waits for the room alone, as after a transfer whose sender has hung up.
+    if let Some(leg) = control.calls.key_of(by.0, by.1) {
+        control.calls.remove_leg(leg);
+        shared.ua.hang_up(now.instant, leg);
+    }
+    control.feed(now, by.0, Input::HungUp(by.1, HangupCause::NormalClearing), shared);
     shared.rooms.join(new, joined);
     Some(new)
 }

@@ -114,14 +114,14 @@ impl CreditTask {
             // There was no more, or no answer: it is tried again, but not at every tick.
             return since >= AGAIN_AFTER || !(need.is_all || has_failed);
         }
-        let is_ample = need.reserved.scaled() / RETURN_FACTOR > need.need.scaled();
-        since >= REFRESH_EVERY || (is_ample && since >= RETURN_AFTER)
+        since >= REFRESH_EVERY || (need.has_surplus && since >= RETURN_AFTER)
     }
 
     async fn reserve(&self, need: &CreditNeed) -> CreditReserved {
         let organisation = need.organisation;
-        // A fifth more, so that new calls rarely wait.
-        let want = Amount::from_scaled(need.need.scaled().saturating_add(need.need.scaled() / 5));
+        // A fifth more, so that new calls rarely wait. Never less than the ledger uses: it gives up what it does not need.
+        let want = need.need.scaled().saturating_add(need.need.scaled() / 5);
+        let want = Amount::from_scaled(want).max(need.reserved);
         let wall = self.member.now().wall;
         let reserved = self.store.reserve_credit((organisation, self.node), want, self.longest, wall);
         let (counter, reserved, is_all) = match timeout(STATEMENT_MAX, reserved).await {
@@ -165,8 +165,6 @@ const STATEMENT_MAX: Duration = Duration::from_secs(1);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// When what is not needed is given back.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
-/// What is more than so many times the need is given back.
-const RETURN_FACTOR: i64 = 2;
 /// How often a reserve is renewed that has not changed.
 const REFRESH_EVERY: Duration = Duration::from_secs(60);
 const LONGEST_MARGIN: Duration = Duration::from_secs(300);

@@ -97,7 +97,7 @@ impl Billing {
     }
 
     /// Returns what calls need of credit that other nodes use, too.
-    pub(super) fn credit_needs(&self, now: Now) -> Vec<CreditNeed> {
+    pub(super) fn credit_needs(&mut self, now: Now) -> Vec<CreditNeed> {
         self.ledger.needs(now.instant)
     }
 

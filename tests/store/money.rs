@@ -46,6 +46,7 @@ async fn with_acme_named(store: &Store, name: &str) -> OrganisationId {
     let row = sidetone_store::OrganisationRow {
         name: name.to_owned(),
         sip_domain: format!("{name}.test").to_lowercase(),
+        credit: None,
         ..acme()
     };
     let (id, _) = write.declare_organisation(&row, at(0)).await.unwrap();

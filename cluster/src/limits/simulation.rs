@@ -46,6 +46,8 @@ struct Calls {
     up: u32,
     waiting: VecDeque<u64>,
     ticket: u64,
+    /// Those that were up when the node's machine was told last: a call that has ended since may be replaced.
+    told: u32,
 }
 
 struct Node {
@@ -157,7 +159,10 @@ impl World {
                 calls.up += 1;
                 self.granted += 1;
                 self.shared += u32::from(decision.by_share);
-                assert!(!decision.by_share || calls.up <= share, "a node takes more than its share");
+                assert!(
+                    !decision.by_share || calls.up <= share.max(calls.told),
+                    "a node takes more than its share"
+                );
             } else {
                 self.refused += 1;
             }
@@ -244,6 +249,7 @@ impl World {
         let limit = self.limit;
         let calls = &mut self.nodes[at].calls;
         let waiting = calls.waiting.len() as u32;
+        calls.told = calls.up;
         calls.slots = calls.slots.min(calls.up + waiting);
         let needs =
             Needs { organisation: organisation(), limit, up: calls.up, waiting, ticket: calls.ticket };

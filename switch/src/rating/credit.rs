@@ -285,25 +285,27 @@ impl Ledger {
         metered.is_some_and(|metered| matches!(metered.state, State::Reserving))
     }
 
-    /// Returns what the calls of every organisation need of a credit that other nodes use, too.
-    pub fn needs(&self, now: Instant) -> Vec<CreditNeed> {
+    /// Returns what the calls of every organisation need of a credit that other nodes use, too. What is far more than they
+    /// need is not used from now on.
+    pub fn needs(&mut self, now: Instant) -> Vec<CreditNeed> {
         let soon = now + self.warning + LOOK_AHEAD;
-        let needs = self.books.iter().filter_map(|(organisation, book)| {
+        let needs = self.books.iter_mut().filter_map(|(organisation, book)| {
             book.limit?;
-            let reserve = book.reserve?;
-            let at = |at| {
-                let held = book.calls.values().map(|call| call.held_at_most(now, at)).sum::<i128>();
-                book.waiting_sum + held
-            };
-            let (low, need) = (at(soon), at(soon + RESERVED_AHEAD));
-            let is_urgent = book.calls.values().any(|call| matches!(call.state, State::Reserving));
-            (need > 0 || reserve.amount > 0).then(|| CreditNeed {
+            let (low, need) = (book.needed(now, soon), book.needed(now, soon + RESERVED_AHEAD));
+            let is_urgent = book.reserving().next().is_some();
+            let reserve = book.reserve.as_mut()?;
+            if reserve.give_up(need) {
+                book.horizon = None;
+            }
+            let Reserve { amount: reserved, is_all, has_surplus } = *reserve;
+            (need > 0 || reserved > 0 || has_surplus).then(|| CreditNeed {
                 organisation: *organisation,
-                reserved: amount(reserve.amount),
+                reserved: amount(reserved),
                 low: amount(low),
                 need: amount(need),
                 is_urgent,
-                is_all: reserve.is_all,
+                is_all,
+                has_surplus,
             })
         });
         needs.collect()
@@ -321,6 +323,7 @@ impl Ledger {
                 return;
             }
             (book.used, reserve.amount) = (used, amount.scaled().into());
+            reserve.has_surplus = false;
         }
         reserve.is_all = is_all;
         let reserving: Vec<CallId> = book.reserving().collect();
@@ -454,6 +457,11 @@ impl Book {
     fn cap(&self) -> Option<i128> {
         let limit = self.limit?;
         Some(self.reserve.map_or(limit, |reserve| limit.min(self.used + reserve.amount)))
+    }
+
+    /// Returns what this node's calls hold at `at` at most, with the charges that are not stored yet.
+    fn needed(&self, now: Instant, at: Instant) -> i128 {
+        self.waiting_sum + self.calls.values().map(|call| call.held_at_most(now, at)).sum::<i128>()
     }
 
     /// Returns the calls that wait for credit to be reserved.

@@ -11,9 +11,20 @@ pub(super) struct Reserve {
     pub(super) amount: i128,
     /// Whether the last request got less than it asked for: calls may reach the end of the credit.
     pub(super) is_all: bool,
+    /// Whether more is reserved in the database, which is to be given back.
+    pub(super) has_surplus: bool,
 }
 
 impl Reserve {
+    /// Gives up what is far more than calls need, before the database gives it to others; returns whether it was.
+    pub(super) fn give_up(&mut self, need: i128) -> bool {
+        let is_ample = self.amount > need * AMPLE;
+        if is_ample {
+            (self.amount, self.has_surplus) = (need + need / 5, true);
+        }
+        is_ample
+    }
+
     /// A call that was covered is stored: the database has taken its charge out of the reserve.
     pub(super) fn stored(&mut self, charge: i128) {
         self.amount = (self.amount - charge).max(0);
@@ -35,6 +46,8 @@ pub struct CreditNeed {
     pub is_urgent: bool,
     /// Whether the last request got less than it asked for.
     pub is_all: bool,
+    /// Whether the database has more for this node than `reserved`.
+    pub has_surplus: bool,
 }
 
 /// What was reserved of an organisation's credit for this node.
@@ -47,6 +60,9 @@ pub struct CreditReserved {
     /// Whether it is less than what was asked for.
     pub is_all: bool,
 }
+
+/// What is more than so many times the need is given back.
+const AMPLE: i128 = 2;
 
 /// An exact amount, or the greatest that there is.
 pub(super) fn amount(scaled: i128) -> Amount {

@@ -153,16 +153,15 @@ impl World {
     /// What the task of a node does.
     fn reserve(&mut self, node: usize) {
         let Some(need) = self.ledgers[node].needs(self.now).into_iter().next() else { return };
-        let CreditNeed { reserved, low, need, is_urgent, .. } = need;
-        let is_ample = reserved.scaled() > 2 * need.scaled();
-        if !is_urgent && reserved >= low && !is_ample {
+        let CreditNeed { reserved, low, need, is_urgent, has_surplus, .. } = need;
+        if !is_urgent && reserved >= low && !has_surplus {
             return;
         }
         let organisation = organisation();
         let reserved = if self.is_away[node] {
             CreditReserved { organisation, reserved: None, is_all: true }
         } else {
-            let want = i128::from(need.scaled());
+            let want = i128::from(need.max(reserved).scaled());
             let others: i128 =
                 (0..NODES).filter(|other| *other != node).map(|other| self.reserves[other]).sum();
             let amount = want.min((self.credit - self.used - others).max(0));

@@ -80,12 +80,9 @@ fn calls_that_do_not_fit_are_refused_and_later_ones_wait_on() {
     assert_eq!(net.records[0].hangup_cause, Some(HangupCause::SwitchCongestion));
     let later = needs(&mut net).unwrap();
     assert_eq!((later.up, later.waiting, later.ticket), (2, 1, 4));
-    // A caller who gives up needs no place.
-    net.hang_up();
-    assert_eq!(needs(&mut net).map(|needs| (needs.up, needs.waiting)), Some((2, 0)));
-    // A decision for it is of no consequence.
     decide(&mut net, 3, 4);
-    assert_eq!(invites(&net), 2);
+    assert_eq!(invites(&net), 3);
+    assert_eq!(needs(&mut net).map(|needs| (needs.up, needs.waiting)), Some((3, 0)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::calls::{get, items};
-use super::rooms::{Guest, one_room};
+use super::rooms::{Guest, in_one_room, one_room};
 use super::site::{Cluster, Node, operator};
 use crate::client::Ask;
 use crate::idempotency::ADMIN;
@@ -212,7 +212,7 @@ async fn one_round(
 
     let others: Vec<&Node> = nodes.iter().flatten().collect();
     let members: Vec<&str> = living.iter().map(|at| GUESTS[*at]).collect();
-    one_room(others[0], &members).await;
+    in_one_room(others[0], &members).await;
     let room_back = killed.elapsed();
     assert!(room_back <= ROOM_BACK_MAX, "the room was away for {room_back:?}");
     http_answers(&others, killed).await;

@@ -57,6 +57,19 @@ async fn rooms(node: &Node) -> Vec<Value> {
     items(&answer)
 }
 
+/// Waits until there is one room, and these numbers are in it; others may be, whose node has died and who have not been
+/// missed yet.
+pub async fn in_one_room(node: &Node, numbers: &[&str]) {
+    found("the room", async || {
+        let rooms = rooms(node).await;
+        let [room] = rooms.as_slice() else { return None };
+        let members = room["members"].as_array()?;
+        let is_in = |number: &&str| members.iter().any(|member| member["number"] == **number);
+        numbers.iter().all(is_in).then_some(())
+    })
+    .await;
+}
+
 /// Waits until there is one room, with these numbers in it.
 pub async fn one_room(node: &Node, numbers: &[&str]) {
     let mut last = Vec::new();

@@ -103,7 +103,9 @@ impl Ringing {
         match self.unopened.front() {
             Some(target) => {
                 let fork = parties.leg_place(parties.forks.len());
-                parties.push(Output::OpenPort { fork, towards: target.at });
+                let is_browser = target.is_browser && self.callee_srtp == SrtpRule::Webrtc;
+                let video = self.callee_policy.has_video() && !is_browser && caller_may_have_video(parties);
+                parties.push(Output::OpenPort { fork, towards: target.at, video });
             }
             None if parties.forks.is_empty() => parties.refuse(503),
             None => {}
@@ -120,7 +122,8 @@ impl Ringing {
     ) {
         if !parties.is_ringing() {
             // The call was decided meanwhile.
-            return parties.outputs.extend(port.map(|port| Output::Media(port.id, MediaCommand::Close)));
+            let ids = port.iter().flat_map(Port::ids);
+            return parties.outputs.extend(ids.map(|id| Output::Media(id, MediaCommand::Close)));
         }
         if let Some(attempt) = self.attempt.take() {
             return match port {
@@ -155,7 +158,7 @@ impl Ringing {
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
-                    .map(|offer| caller.leg.with_events(offered, offer))
+                    .map(|offer| with_video(&leg, offered, caller.leg.with_events(offered, offer)))
                     .map_err(|refused| refused.status()),
                 None => {
                     let codecs = offer_unasked(&caller.leg.policy, &leg.policy);
@@ -180,7 +183,8 @@ impl Ringing {
     pub(super) fn attempt(&mut self, parties: &mut Parties, attempt: Attempt) {
         if parties.is_ringing() {
             let fork = parties.leg_place(parties.forks.len());
-            parties.push(Output::OpenPort { fork, towards: attempt.at });
+            let video = attempt.policy.has_video() && caller_may_have_video(parties);
+            parties.push(Output::OpenPort { fork, towards: attempt.at, video });
             self.attempt = Some(attempt);
         }
     }
@@ -349,7 +353,10 @@ impl Ringing {
         if !parties.is_ringing() {
             return;
         }
-        match self.answer_for_caller(parties, &awaited.settled, KeyForm::Unknown) {
+        // Video is not relayed between two calls.
+        let mut settled = awaited.settled.clone();
+        settled.refuse_video();
+        match self.answer_for_caller(parties, &settled, KeyForm::Unknown) {
             Some(answer) => {
                 ending.far = Far { status: Some(200), cause: None, reply: None };
                 parties.drop_forks(None, HangupCause::LoseRace);
@@ -571,8 +578,20 @@ impl Ringing {
         if takes_keys(form, heard) && !has_events(heard) {
             answer_events(&mut answer, &offered);
         }
+        caller.leg.accept_video(&mut answer, &offered, heard);
         caller.leg.exchange.send_answer(answer).ok()
     }
+}
+
+/// Whether the caller has a port for video.
+fn caller_may_have_video(parties: &Parties) -> bool {
+    parties.caller().is_some_and(|leg| leg.video.is_some())
+}
+
+/// Returns our offer for a fork with the video that the caller offers.
+fn with_video(fork: &Leg, offered: &SessionDescription, mut offer: SessionDescription) -> SessionDescription {
+    fork.add_video(&mut offer, offered);
+    offer
 }
 
 /// Returns how the party of a fork has keys without telephone events.

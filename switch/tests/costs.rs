@@ -15,7 +15,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Network, Number, Numbering, Organisation, Secret, Srtp,
-    Trunk,
+    Trunk, Video,
 };
 use sidetone_model::forwarding::Forwarding;
 use sidetone_model::ids::NodeId;
@@ -323,7 +323,7 @@ impl Bench {
                     self.ports += 1;
                     let number = u16::try_from(20_000 + self.ports * 2 % 40_000).unwrap();
                     let advertised = SocketAddr::new("198.51.100.1".parse().unwrap(), number);
-                    let port = Some(Port { id: PortId(self.ports), advertised });
+                    let port = Some(Port { id: PortId(self.ports), advertised, video: None });
                     self.switch.handle_input(self.clock(), Input::PortOpened(leg, port));
                 }
                 Output::Transmit { flow, bytes, .. } => {
@@ -419,6 +419,7 @@ fn directory() -> DirectorySnapshot {
             codecs: Vec::new(),
             strict_source: None,
             srtp: Srtp::Off,
+            video: Video::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             language: None,
@@ -447,6 +448,7 @@ fn directory() -> DirectorySnapshot {
             short_numbers: Vec::new(),
             strict_source: None,
             srtp: Srtp::Off,
+            video: Video::Off,
             max_call_seconds: None,
             interop: TrunkInterop::default(),
         }],

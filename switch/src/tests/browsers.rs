@@ -48,7 +48,7 @@ fn played(setup: Setup, answer: impl Fn(&str) -> SessionDescription) -> (Vec<Med
     let text = |sdp: SessionDescription| String::from_utf8(sdp.to_bytes().to_vec()).unwrap();
     while let Some(output) = call.poll_output() {
         match output {
-            Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
+            Output::OpenPort { video, .. } => call.handle_input(now, Input::PortOpened(ports.open(video))),
             Output::Invite(place, offer) => {
                 offered = text(offer);
                 call.handle_input(now, Input::Answered(place, Some(answer(&offered))));

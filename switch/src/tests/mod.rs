@@ -59,4 +59,5 @@ mod trunk_settings;
 mod trunk_status;
 mod trunk_transfers;
 mod updating;
+mod video;
 mod world;

@@ -98,7 +98,7 @@ impl Content {
 pub struct XrReports {
     /// Our reference time in receiver reports (§4.4), and answers to those of the party (§4.5).
     pub round_trip: bool,
-    /// A statistics summary of the party's stream (§4.6), with its loss.
+    /// A statistics summary of the party's stream (§4.6), with its loss, duplicates and jitter.
     pub summary: bool,
     /// VoIP metrics of the party's stream (§4.7).
     pub voip: bool,

@@ -387,6 +387,7 @@ impl Session {
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
             settled.stream.begin_segment();
         }
+        settled.transit = description.xr.summary.then(|| settled.transit.take().unwrap_or_default());
         let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
         settled.source.describe(now, description.remote, description.signalling, rule);
         self.content = Content::of(&description);
@@ -638,8 +639,9 @@ impl Session {
         if payloads.note(packet.payload_type, kind, || stream.audio()) {
             self.configure_stream();
         }
-        let Settled { gate, stream, .. } = self.packets.settled();
-        gate.fold(stream, now, packet, kind);
+        let settled = self.packets.settled();
+        settled.hear_transit(now, packet, kind);
+        settled.gate.fold(&mut settled.stream, now, packet, kind);
         self.note_first(now);
     }
 

@@ -35,6 +35,7 @@ mod run;
 mod source;
 mod ssrc;
 mod state;
+mod transit;
 pub(crate) mod udptl;
 mod video;
 mod watch;

@@ -432,12 +432,15 @@ pub struct CalleeAt {
     pub at: IpAddr,
     /// Whether it is a browser: its SIP comes over a WebSocket (RFC 7118).
     pub is_browser: bool,
+    /// Whether it has ICE and is offered some (RFC 5768).
+    pub has_ice: bool,
 }
 
 impl CalleeAt {
     /// The phone at the end of a flow.
     pub fn of(flow: &Flow) -> CalleeAt {
-        CalleeAt { at: flow.remote.ip(), is_browser: matches!(flow.protocol, Protocol::Ws | Protocol::Wss) }
+        let is_browser = matches!(flow.protocol, Protocol::Ws | Protocol::Wss);
+        CalleeAt { at: flow.remote.ip(), is_browser, has_ice: false }
     }
 }
 

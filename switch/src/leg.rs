@@ -435,6 +435,14 @@ impl Leg {
         self.exchange.negotiated().is_some_and(|negotiated| negotiated.video.is_some())
     }
 
+    /// Returns the party's answer as far as it was negotiated: video that lacks keys beside keyed audio is not.
+    pub(super) fn heard(&self, mut answer: SessionDescription) -> SessionDescription {
+        if !self.has_video() {
+            answer.refuse_video();
+        }
+        answer
+    }
+
     /// Adds the video that the other party offers to our offer for this one.
     pub(super) fn add_video(&self, offer: &mut SessionDescription, offered: &SessionDescription) {
         if let Some(video) = &self.video {

@@ -362,7 +362,7 @@ impl Callee {
         for route in &binding.path {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
-        let at = CalleeAt::of(&binding.seen_at());
+        let at = CalleeAt { has_ice: binding.has_ice, ..CalleeAt::of(&binding.seen_at()) };
         Callee { flow: binding.way(), at, invite, identity, leg: None, binding: Some(binding.id) }
     }
 }

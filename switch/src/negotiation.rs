@@ -146,6 +146,7 @@ impl Negotiation {
             }
             return;
         }
+        let answer = leg.heard(answer);
         let form = parties.leg(to).map_or(KeyForm::Unknown, Leg::key_form);
         let offered = parties.leg(from).and_then(|leg| leg.exchange.remote_offer().cloned());
         let reply = parties.leg_mut(from).zip(offered.as_ref());

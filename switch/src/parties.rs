@@ -229,8 +229,7 @@ impl Parties {
         self.fax |= is_fax;
         self.tell(party, keys);
         self.tell(party, description);
-        let video = self.leg_mut(party).and_then(Leg::describe_video);
-        for (port, commands) in video {
+        if let Some((port, commands)) = self.leg_mut(party).and_then(Leg::describe_video) {
             self.outputs.extend(commands.into_iter().map(|command| Output::Media(port, command)));
         }
     }
@@ -460,12 +459,11 @@ impl Parties {
             let command = self.leg_mut(party).and_then(|leg| leg.watch_keys(events));
             self.tell(party, command);
         }
-        let ports = [Party::Caller, Party::Callee(place)].map(|party| self.leg(party)?.video_port());
-        if let [caller, callee] = ports {
-            // Both have it, or none.
-            self.relay_video(Party::Caller, callee.filter(|_| caller.is_some()));
-            self.relay_video(Party::Callee(place), caller.filter(|_| callee.is_some()));
-        }
+        let port_of = |party| self.leg(party).and_then(Leg::video_port);
+        let (caller, callee) = (port_of(Party::Caller), port_of(Party::Callee(place)));
+        // Both have it, or none.
+        self.relay_video(Party::Caller, callee.filter(|_| caller.is_some()));
+        self.relay_video(Party::Callee(place), caller.filter(|_| callee.is_some()));
     }
 
     /// Relays the video of a party to this port, or to no one.

@@ -104,7 +104,8 @@ impl Ringing {
             Some(target) => {
                 let fork = parties.leg_place(parties.forks.len());
                 let is_browser = target.is_browser && self.callee_srtp == SrtpRule::Webrtc;
-                let video = self.callee_policy.has_video() && !is_browser && caller_may_have_video(parties);
+                let is_plain = !is_browser && !target.has_ice;
+                let video = self.callee_policy.has_video() && is_plain && caller_may_have_video(parties);
                 parties.push(Output::OpenPort { fork, towards: target.at, video });
             }
             None if parties.forks.is_empty() => parties.refuse(503),
@@ -148,12 +149,14 @@ impl Ringing {
 
     /// Adds a fork and invites it.
     fn ring(&mut self, parties: &mut Parties, port: Port, target: CalleeAt) -> Result<(), u16> {
-        let CalleeAt { at, is_browser } = target;
+        let CalleeAt { at, is_browser, has_ice } = target;
         let place = parties.forks.len();
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
         let is_browser = is_browser && self.callee_srtp == SrtpRule::Webrtc;
-        let protection = parties.protection(self.callee_srtp, is_browser, IceRule::Never);
+        // A browser has ICE by its own rule.
+        let ice = if has_ice && !is_browser { IceRule::Offered } else { IceRule::Never };
+        let protection = parties.protection(self.callee_srtp, is_browser, ice);
         let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), protection);
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
@@ -205,7 +208,7 @@ impl Ringing {
         if let Some(tariff) = &mut parties.facts.tariff {
             tariff.cost = attempt.cost;
         }
-        let target = CalleeAt { at: attempt.at, is_browser: false };
+        let target = CalleeAt { at: attempt.at, is_browser: false, has_ice: false };
         if let Err(status) = self.ring(parties, port, target) {
             self.give_up_on_forks(parties, ending, now, status);
         }
@@ -281,6 +284,7 @@ impl Ringing {
             parties.push(Output::Ring(status, None));
             return;
         };
+        let answer = fork.leg.heard(answer);
         *early = Some(place);
         let form = fork_key_form(parties, place);
         match self.answer_for_caller(parties, &answer, form) {
@@ -316,6 +320,7 @@ impl Ringing {
             // A 2xx may omit SDP if a provisional response had it (RFC 3261 §13.2.1).
             None => fork.leg.exchange.negotiated().is_some(),
         };
+        let answer = answer.map(|answer| fork.leg.heard(answer));
         let heard = answer.or_else(|| fork.leg.settled()).filter(|_| settled);
         fork.state = ForkState::Up;
         let reply = match (heard, &parties.near) {

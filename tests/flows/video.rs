@@ -92,7 +92,7 @@ async fn video_passes_beside_the_audio_until_a_phone_drops_it() {
     assert_eq!(accepted.status().as_u16(), 200);
     assert!(text(accepted.body()).contains("m=video 0 RTP/AVPF 102\r\n"), "{}", text(accepted.body()));
     call.callee_sends("ACK", 500, "").await;
-    let late = rtp(102, 21, 21_000, &[7; 1_200]);
+    let late = rtp(102, 20, 12_000, &[7; 1_200]);
     caller.send_to(&late, ("127.0.0.1", here)).await.unwrap();
     call.ends().await;
     let mut buffer = [0; 2_048];

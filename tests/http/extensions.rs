@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "codec_string",
     "created_at",
     "do_not_disturb",

@@ -18,19 +18,21 @@ mod rewrite;
 mod srtp;
 mod t38;
 mod video;
+mod video_lines;
 mod webrtc;
 mod xr;
 
 pub use codec::{Codec, CodecPolicy, OWN};
 pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
 pub use description::{Address, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
-pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, payload_map};
+pub use negotiate::{Negotiated, NegotiationError, Payload, Role, Video, audio_place, payload_map};
 pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
 pub use srtp::{IceRule, KeySeed, SrtpRule};
 pub use t38::T38;
-pub use video::{Video, VideoLines, answer_video, offer_video};
+pub use video::{answer_video, offer_video};
+pub use video_lines::VideoLines;
 pub use webrtc::{Dtls, DtlsTerms, Fingerprint, IceCredentials, IceTerms, IceTransport, Setup, Webrtc};
 pub use xr::XrWish;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::sdp::description::is_rtp;
 use crate::sdp::{
-    Codec, Direction, DtlsTerms, IceTerms, Media, SessionDescription, Setup, SrtpTerms, T38, Video, XrWish,
+    Codec, Direction, DtlsTerms, IceTerms, Media, SessionDescription, Setup, SrtpTerms, T38, XrWish,
 };
 
 /// Why no media was negotiated; the SIP answer is 488 Not Acceptable Here (RFC 3261 §21.4.26).
@@ -73,6 +73,15 @@ pub struct Negotiated {
     pub t38: Option<Box<T38>>,
     /// The video beside the audio, of a leg that may have it.
     pub video: Option<Box<Video>>,
+}
+
+/// The negotiated video of a leg, beside its audio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Video {
+    /// Addresses, direction, payload types and keys, as those of audio.
+    pub terms: Negotiated,
+    /// The party's section, for the other party.
+    pub section: Media,
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format

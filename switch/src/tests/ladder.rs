@@ -108,7 +108,7 @@ fn called(callees: Callees) -> CalleeSide {
 
 /// Callees that ring at once, in this number.
 pub(super) fn forks(count: usize) -> Callees {
-    let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false };
+    let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false, has_ice: false };
     Callees::AtOnce(vec![target; count])
 }
 
@@ -155,7 +155,7 @@ pub(super) fn description(text: &str) -> SessionDescription {
         let refused = if before.is_empty() { "" } else { "m=audio 0 RTP/AVP 0\r\n" };
         let sdp = format!(
             "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n{refused}m=image {port} udptl t38\r\n\
-             a=T38FaxVersion:0\r\na=T38FaxUdpEC:t38UDPRedundancy\r\na={direction}\r\n"
+             a=T38FaxVersion:0\r\na=T38FaxUdpEC:t38UDPRedundancy\r\na={direction}\r\n{behind}"
         );
         return SessionDescription::parse(sdp.as_bytes()).unwrap();
     }

@@ -60,4 +60,5 @@ mod trunk_status;
 mod trunk_transfers;
 mod updating;
 mod video;
+mod video_apart;
 mod world;

@@ -1,18 +1,12 @@
 //! Calls with video: what each party is offered, what the relay is given for the ports of video, and what is refused.
 
 use expect_test::{Expect, expect};
-use sidetone_media::session::StrictSource;
-use sidetone_model::directory::{StrictSource as Rule, Trunk, Video};
-use sidetone_sip::sdp::SrtpRule::{Off, Optional, Required};
+use sidetone_sip::sdp::SrtpRule::Off;
 
-use crate::call::Call;
-use crate::io::{MediaCommand, Output, Sides};
-use crate::tests::carrier::VIDEO;
-use crate::tests::ladder::{Counting, any_instant, check_video, description, drain, forks, setup};
-use crate::tests::network::{Net, OfRooms, Plan, SDP, acme, trunk};
+use crate::tests::ladder::check_video;
 
 /// Plays a script after the answer of a call with video on both sides.
-fn check_after(script: &str, expect: Expect) {
+pub(super) fn check_after(script: &str, expect: Expect) {
     const BEGUN: &str = "call 4000 PCMU+VP8 sendrecv -> 1
          100 answered 0 5000 PCMU+VP8 sendrecv
          110 journalled
@@ -36,7 +30,42 @@ fn video_passes_between_two_parties_that_may_have_it() {
          5010 report 1 video 10
          5010 report 2 PCMU
          5010 report 0 PCMU",
-        expect![[r#""#]],
+        expect![[r#"
+                      INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            50 ringing 0 183 5000 PCMU+VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to 3
+                      media 3 to 1
+                      183 caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            100 answered 0 5000 PCMU+VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      media 2 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            5000 bye caller
+                      BYE fork 0 NORMAL_CLEARING
+                      media 3 close
+                      media 2 close
+                      media 1 close
+                      media 0 close
+            5010 report 3 video 20
+            5010 report 1 video 10
+            5010 report 2 PCMU
+            5010 report 0 PCMU
+                      record NORMAL_CLEARING answered 1970-01-01T00:00:00.110Z billsec 4 bridge NORMAL_CLEARING status 200 codecs PCMU/PCMU verdict -
+        "#]],
     );
 }
 
@@ -49,9 +78,112 @@ fn video_is_refused_unless_both_may_have_it() {
          2000 offer 0 5000 PCMU+VP8 sendrecv
          5000 bye caller
          5010 report 0 PCMU";
-    check_video([Off; 2], [false; 2], script, expect![[r#""#]]);
-    check_video([Off; 2], [true, false], script, expect![[r#""#]]);
-    check_video([Off; 2], [false, true], script, expect![[r#""#]]);
+    check_video(
+        [Off; 2],
+        [false; 2],
+        script,
+        expect![[r#"
+                  INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+        100 answered 0 5000 PCMU sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  media 1 answered
+                  journal
+        110 journalled
+                  media 0 answered
+                  200 caller [20000 PCMU sendrecv in 1 of 2 v1]
+        1000 offer caller 4000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 v1]
+        2000 offer 0 5000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  re-INVITE fork 0 200 [20002 PCMU sendrecv in 1 of 2 v2]
+        5000 bye caller
+                  BYE fork 0 NORMAL_CLEARING
+                  media 1 close
+                  media 0 close
+        5010 report 0 PCMU
+    "#]],
+    );
+    check_video(
+        [Off; 2],
+        [true, false],
+        script,
+        expect![[r#"
+                  INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv v1]
+        100 answered 0 5000 PCMU sendrecv
+                  media 0 party 4000 receive true send true
+                  media 2 party 5000 receive true send true
+                  media 0 to 2
+                  media 2 to 0
+                  media 2 answered
+                  journal
+        110 journalled
+                  media 0 answered
+                  200 caller [20000 PCMU sendrecv in 1 of 2 v1]
+        1000 offer caller 4000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 2 party 5000 receive true send true
+                  media 0 to 2
+                  media 2 to 0
+                  re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 v1]
+        2000 offer 0 5000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 2 party 5000 receive true send true
+                  media 0 to 2
+                  media 2 to 0
+                  re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 v2]
+        5000 bye caller
+                  BYE fork 0 NORMAL_CLEARING
+                  media 2 close
+                  media 1 close
+                  media 0 close
+        5010 report 0 PCMU
+    "#]],
+    );
+    check_video(
+        [Off; 2],
+        [false, true],
+        script,
+        expect![[r#"
+                  INVITE fork 0 [20002 PCMU,opus,G722,PCMA sendrecv v1]
+        100 answered 0 5000 PCMU sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  media 1 answered
+                  journal
+        110 journalled
+                  media 0 answered
+                  200 caller [20000 PCMU sendrecv in 1 of 2 v1]
+        1000 offer caller 4000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 v1]
+        2000 offer 0 5000 PCMU+VP8 sendrecv
+                  media 0 party 4000 receive true send true
+                  media 1 party 5000 receive true send true
+                  media 0 to 1
+                  media 1 to 0
+                  re-INVITE fork 0 200 [20002 PCMU sendrecv in 1 of 2 v2]
+        5000 bye caller
+                  BYE fork 0 NORMAL_CLEARING
+                  media 1 close
+                  media 0 close
+        5010 report 0 PCMU
+    "#]],
+    );
 }
 
 #[test]
@@ -68,7 +200,68 @@ fn a_party_holds_resumes_moves_drops_and_adds_video() {
          2010 offered caller 4002 PCMU+0VP8 sendrecv
          3000 offer 0 5000 PCMU+VP8 sendrecv
          3010 offered caller 4002 PCMU+VP8 sendrecv",
-        expect![[r#""#]],
+        expect![[r#"
+            1000 offer caller 4000 PCMU+VP8 sendonly
+                      re-INVITE fork 0 [20004 PCMU sendonly in 1 of 2 + 20006 VP8 sendonly RTP/AVPF lines 1 keys 0 v2]
+            1010 offered 0 5000 PCMU+VP8 recvonly
+                      media 0 party 4000 receive true send false
+                      media 1 party 4010 receive true send false video
+                      media 2 party 5000 receive false send true
+                      media 3 party 5010 receive false send true video
+                      media 0 to 2
+                      media 2 to 0
+                      re-INVITE caller 200 [20000 PCMU recvonly in 1 of 2 + 20002 VP8 recvonly RTP/AVPF lines 1 keys 0 v2]
+            1500 offer caller 4000 PCMU+VP8 sendrecv
+                      re-INVITE fork 0 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            1510 offered 0 5000 PCMU+VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            1600 offer caller 4002 PCMU+VP8 sendrecv
+                      media 0 party 4002 receive true send true
+                      media 1 party 4012 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            1700 offer caller 4002 PCMU+VP8-sendonly sendrecv
+                      re-INVITE fork 0 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendonly RTP/AVPF lines 1 keys 0 v4]
+            1710 offered 0 5000 PCMU+VP8-recvonly sendrecv
+                      media 0 party 4002 receive true send true
+                      media 1 party 4012 receive true send false video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive false send true video
+                      media 0 to 2
+                      media 2 to 0
+                      re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 recvonly RTP/AVPF lines 1 keys 0 v4]
+            2000 offer 0 5000 PCMU+0VP8 sendrecv
+                      re-INVITE caller [20000 PCMU sendrecv in 1 of 2 v5]
+            2010 offered caller 4002 PCMU+0VP8 sendrecv
+                      media 0 party 4002 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to no one
+                      media 3 to no one
+                      re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 v5]
+            3000 offer 0 5000 PCMU+VP8 sendrecv
+                      re-INVITE caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v6]
+            3010 offered caller 4002 PCMU+VP8 sendrecv
+                      media 0 party 4002 receive true send true
+                      media 1 party 4012 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to 3
+                      media 3 to 1
+                      re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v6]
+        "#]],
     );
 }
 
@@ -91,7 +284,68 @@ fn video_is_added_to_a_call_that_began_without_it() {
          4500 offer caller
          4510 ack caller 4000 PCMU+0VP8 sendrecv
          4520 offered 0 5000 PCMU+0VP8 sendrecv",
-        expect![[r#""#]],
+        expect![[r#"
+                      INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv v1]
+            100 answered 0 5000 PCMU sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+                      media 2 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv v1]
+            1000 offer caller 4000 PCMU+VP8 sendrecv
+                      re-INVITE fork 0 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v2]
+            1010 offered 0 488
+                      re-INVITE caller 488
+            2000 offer caller 4000 PCMU+VP8 sendrecv
+                      re-INVITE fork 0 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v2]
+            2010 offered 0 5000 PCMU+0VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+                      re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 v2]
+            3000 offer 0 5000 PCMU+H264 sendrecv
+                      re-INVITE caller [20000 PCMU sendrecv in 1 of 2 + 20002 H264 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            3010 offered caller 4000 PCMU+H264 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to 3
+                      media 3 to 1
+                      re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 + 20006 H264 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            4000 refresh caller
+                      re-INVITE caller [20000 PCMU sendrecv in 1 of 2 + 20002 H264 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            4010 offered caller 4000 PCMU+H264 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+            4500 offer caller
+                      re-INVITE caller 200 [20000 PCMU sendrecv in 1 of 2 + 20002 H264 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            4510 ack caller 4000 PCMU+0VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 3 party 5010 receive true send true video
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to no one
+                      media 3 to no one
+                      re-INVITE fork 0 [20004 PCMU sendrecv in 1 of 2 v4]
+            4520 offered 0 5000 PCMU+0VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+        "#]],
     );
 }
 
@@ -106,7 +360,34 @@ fn each_fork_has_its_answer() {
          100 answered 1 6000 PCMU+VP8 sendrecv
          110 journalled
          120 bye 0",
-        expect![[r#""#]],
+        expect![[r#"
+                      INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+                      INVITE fork 1 [20008 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20010 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            50 ringing 0 183 5000 PCMU+0VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 2 party 5000 receive true send true
+                      media 0 to 2
+                      media 2 to 0
+                      183 caller [20000 PCMU sendrecv in 1 of 2 v1]
+            100 answered 1 6000 PCMU+VP8 sendrecv
+                      CANCEL fork 0 LOSE_RACE
+                      media 3 close
+                      media 2 close
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 4 party 6000 receive true send true
+                      media 5 party 6010 receive true send true video
+                      media 0 to 4
+                      media 4 to 0
+                      media 1 to 5
+                      media 5 to 1
+                      media 4 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v2]
+            120 bye 0
+        "#]],
     );
     check_video(
         [Off; 2],
@@ -117,130 +398,29 @@ fn each_fork_has_its_answer() {
          30 attempt 2
          100 answered 1 6000 PCMU+VP8 sendrecv
          110 journalled",
-        expect![[r#""#]],
+        expect![[r#"
+            10 attempt 1
+                      INVITE fork 0 [20004 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            20 failed 0 503
+                      media 3 close
+                      media 2 close
+                      next after 503
+            30 attempt 2
+                      INVITE fork 1 [20008 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20010 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+            100 answered 1 6000 PCMU+VP8 sendrecv
+                      media 0 party 4000 receive true send true
+                      media 1 party 4010 receive true send true video
+                      media 4 party 6000 receive true send true
+                      media 5 party 6010 receive true send true video
+                      media 0 to 4
+                      media 4 to 0
+                      media 1 to 5
+                      media 5 to 1
+                      media 4 answered
+                      journal
+            110 journalled
+                      media 0 answered
+                      200 caller [20000 PCMU sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v1]
+        "#]],
     );
-}
-
-#[test]
-fn a_room_has_no_video() {
-    check_video(
-        [Off; 2],
-        [true; 2],
-        "call 4000 PCMU+VP8 sendrecv -> room
-         10 journalled
-         20 offer caller 4000 PCMU+VP8 sendrecv",
-        expect![[r#""#]],
-    );
-    check_after(
-        "2000 merge
-         2010 offered caller 4000 PCMU+0VP8 sendrecv
-         2020 offered 0 5000 PCMU+0VP8 sendrecv",
-        expect![[r#""#]],
-    );
-}
-
-/// A recording listens to the audio alone; on hold by a program nobody is seen.
-#[test]
-fn a_recording_leaves_video_alone_and_a_hold_ends_it() {
-    check_after(
-        "1000 record start
-         1500 offer caller 4000 PCMU+VP8 sendrecv
-         2000 record stop
-         3000 hold caller
-         3010 offered caller 4000 PCMU+VP8 inactive
-         3020 offered 0 5000 PCMU+VP8-inactive recvonly
-         4000 hold -
-         4010 offered caller 4000 PCMU+VP8 sendrecv
-         4020 offered 0 5000 PCMU+VP8 sendrecv",
-        expect![[r#""#]],
-    );
-}
-
-#[test]
-fn a_parked_party_is_asked_to_end_its_video() {
-    check_after(
-        "1000 park 0
-         1010 dismiss caller
-         1020 bye 0
-         1030 report 2
-         1030 report 0",
-        expect![[r#""#]],
-    );
-}
-
-#[test]
-fn a_fax_takes_the_place_of_audio_and_video() {
-    check_after(
-        "1000 offer 0 5002 T38 sendrecv
-         1010 offered caller 4002 T38 sendrecv
-         2000 offer 0 5000 PCMU+VP8 sendrecv
-         2010 offered caller 4000 PCMU+VP8 sendrecv",
-        expect![[r#""#]],
-    );
-}
-
-#[test]
-fn video_is_encrypted_where_the_audio_is() {
-    check_video(
-        [Optional, Required],
-        [true; 2],
-        "call 4000 PCMU+VP8 sendrecv SAVP A -> 1
-         100 answered 0 5000 PCMU+VP8 sendrecv SAVP B
-         110 journalled
-         1000 offer caller 4000 PCMU+VP8 sendrecv SAVP A
-         2000 offer 0 5000 PCMU+0VP8 sendrecv SAVP B
-         2010 offered caller 4000 PCMU+0VP8 sendrecv SAVP A
-         3000 offer 0 5000 PCMU+VP8 sendrecv SAVP B
-         3010 offered caller 4000 PCMU+VP8 sendrecv SAVP A",
-        expect![[r#""#]],
-    );
-    check_video(
-        [Off, Optional],
-        [true; 2],
-        "call 4000 PCMU+VP8 sendrecv -> 1
-         100 answered 0 5000 PCMU+VP8 sendrecv
-         110 journalled",
-        expect![[r#""#]],
-    );
-}
-
-/// A call whose only free ports are those of its audio has no video.
-#[test]
-fn a_call_without_ports_for_video_has_audio() {
-    let now = any_instant();
-    let mut setup = setup(Some(description("4000 PCMU+VP8 sendrecv")), forks(1));
-    if let Sides::Bridge { caller, callee } = &mut setup.sides {
-        for policy in [&mut caller.policy, &mut callee.policy] {
-            *policy = policy.clone().with_video(true);
-        }
-    }
-    let mut call = Call::new(now, setup);
-    let mut ports = Counting { next: 0, left: 3 };
-    let outputs = drain(&mut call, now, &mut ports);
-    let [Output::Invite(0, offer)] = outputs.as_slice() else { panic!("{outputs:?}") };
-    assert_eq!((offer.media.len(), offer.carried_video()), (1, None));
-    assert_eq!(call.ports().count(), 3);
-}
-
-/// The rule for sources of the extension and the trunk is valid for their video too.
-#[test]
-fn video_is_taken_by_the_rule_of_its_party() {
-    const CARRIER: &str = "203.0.113.1:5060";
-    let carrier = Trunk { video: Video::Pass, strict_source: Some(Rule::Any), ..trunk(1, CARRIER) };
-    let mut directory = acme(vec![carrier]);
-    (directory.extensions[0].video, directory.extensions[0].strict_source) = (Video::Pass, Some(Rule::Sdp));
-    let mut net = Net::new(directory);
-    net.carrier(CARRIER, [Plan::Accept]);
-    net.dial("+447700900123");
-    net.offer_anew(&format!("{SDP}{VIDEO}"));
-    let described = net.of_rooms.iter().filter_map(|order| match order {
-        OfRooms::Media(port, MediaCommand::Describe(description)) if description.video => {
-            Some((port.0, description.strict_source, description.remote.map(|remote| remote.port())))
-        }
-        _ => None,
-    });
-    let expected = [(2, Some(StrictSource::Sdp), Some(6010)), (4, Some(StrictSource::Any), Some(6010))];
-    assert_eq!(described.collect::<Vec<_>>(), expected);
-    net.hang_up();
-    assert_eq!((net.records.len(), net.ports.0.len()), (1, 4));
 }

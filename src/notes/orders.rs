@@ -80,5 +80,6 @@ const ORDERS_MAX: usize = 8_192;
 const BUSY_S: u64 = 1;
 /// How long a room's note may wait for the database: after that it is out of date.
 const CONFERENCE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long an acknowledgement may wait: a phone without an answer repeats it after 500 ms.
-const TAP_PATIENCE: Duration = Duration::from_millis(400);
+/// How long an acknowledgement may wait: its sender repeats it for 32 s (RFC 3261 §17.1.2.2), and a repeated request
+/// costs the store nothing. A disk may be busy for longer than the 500 ms after which the first repetition comes.
+const TAP_PATIENCE: Duration = Duration::from_secs(5);

@@ -38,7 +38,9 @@ pub(super) struct Leg {
     pub(super) resumes: bool,
     /// [`INFORMS`], [`TONES`] and [`WATCHES`], in one byte, because a call has two legs all the time.
     key_flags: u8,
-    port: Port,
+    port: PortId,
+    /// The address that our SDP gives.
+    advertised: SocketAddr,
     /// Its video, if both parties may have some.
     pub(super) video: Option<Box<LegVideo>>,
     /// False once the port is released.
@@ -107,7 +109,8 @@ impl Leg {
             protection: None,
             resumes: false,
             key_flags: 0,
-            port,
+            port: port.id,
+            advertised: port.advertised,
             video: port.video.map(|port| Box::new(LegVideo::new(port))),
             open: true,
             seated: false,
@@ -121,12 +124,12 @@ impl Leg {
     }
 
     pub(super) fn port(&self) -> PortId {
-        self.port.id
+        self.port
     }
 
     /// Returns the address that our SDP gives.
     pub(super) fn local(&self) -> SocketAddr {
-        self.port.advertised
+        self.advertised
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -229,7 +232,7 @@ impl Leg {
     pub(super) fn offer_to_room(&self) -> SessionDescription {
         let mut codecs = self.policy.codecs();
         codecs.retain(media_plan::is_mixable);
-        sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
+        sdp::offer(self.advertised, codecs, Direction::SendRecv)
     }
 
     /// Whether the party may send audio that a mix cannot decode, or a fax.
@@ -251,7 +254,7 @@ impl Leg {
         for media in offered.media.iter_mut().filter(|media| media.is_carried()) {
             media.codecs.retain(media_plan::is_mixable);
         }
-        let answer = sdp::answer(&offered, self.port.advertised, &self.policy, Direction::SendRecv);
+        let answer = sdp::answer(&offered, self.advertised, &self.policy, Direction::SendRecv);
         let answer = answer.map_err(|refused| refused.status())?;
         self.exchange.send_answer(answer).map_err(|_| 488)
     }
@@ -399,23 +402,20 @@ impl Leg {
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;
         if let Some(t38) = &negotiated.t38 {
-            let port = self.port.advertised.port();
+            let port = self.advertised.port();
             let fax = Media::fax(port, T38::clone(t38), negotiated.direction.reversed());
-            return Some(SessionDescription::new(self.port.advertised.ip(), vec![fax]));
+            return Some(SessionDescription::new(self.advertised.ip(), vec![fax]));
         }
         let codecs = negotiated.payloads.iter().map(|payload| payload.codec.clone()).collect();
         let audio = Media {
             direction: negotiated.direction.reversed(),
             ptime_ms: negotiated.ptime_ms,
             maxptime_ms: negotiated.maxptime_ms,
-            ..Media::audio(self.port.advertised.port(), codecs)
+            ..Media::audio(self.advertised.port(), codecs)
         };
         let video = self.video.as_ref().zip(negotiated.video.as_ref());
         let video = video.map(|(own, video)| video.settled(own.local().port()));
-        Some(SessionDescription::new(
-            self.port.advertised.ip(),
-            std::iter::once(audio).chain(video).collect(),
-        ))
+        Some(SessionDescription::new(self.advertised.ip(), std::iter::once(audio).chain(video).collect()))
     }
 
     /// Returns an offer of the party with what it may have: its SRTP, and video only with a port for it.

@@ -158,19 +158,28 @@ fn a_fax_takes_the_place_of_audio_and_video() {
          2000 offer 0 5000 PCMU+VP8 sendrecv
          2010 offered caller 4000 PCMU+VP8 sendrecv",
         expect![[r#"
-            1000 offer 0 5002 T38 sendrecv
+            1000 offer 0 5002 T38+0VP8 sendrecv
                       re-INVITE caller [20000 T38 sendrecv lines 2 in 1 of 2 v2]
-            1010 offered caller 4002 T38 sendrecv
-                      re-INVITE fork 0 488
+            1010 offered caller 4002 T38+0VP8 sendrecv
+                      media 0 party 4002 receive true send true fax
+                      media 2 party 5002 receive true send true fax
+                      media 0 to 2
+                      media 2 to 0
+                      media 1 to no one
+                      media 3 to no one
+                      re-INVITE fork 0 200 [20004 T38 sendrecv lines 2 in 1 of 2 v2]
             2000 offer 0 5000 PCMU+VP8 sendrecv
+                      re-INVITE caller [20000 PCMU,opus,G722,PCMA sendrecv in 1 of 2 + 20002 VP8 sendrecv RTP/AVPF lines 1 keys 0 v3]
+            2010 offered caller 4000 PCMU+VP8 sendrecv
                       media 0 party 4000 receive true send true
                       media 1 party 4010 receive true send true video
                       media 2 party 5000 receive true send true
                       media 3 party 5010 receive true send true video
                       media 0 to 2
                       media 2 to 0
-                      re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v2]
-            2010 offered caller 4000 PCMU+VP8 sendrecv
+                      media 1 to 3
+                      media 3 to 1
+                      re-INVITE fork 0 200 [20004 PCMU sendrecv in 1 of 2 + 20006 VP8 sendrecv RTP/AVPF lines 1 keys 0 v3]
         "#]],
     );
 }

@@ -203,6 +203,7 @@ mod tests {
             q_permille: 1_000,
             instance: Some("<urn:uuid:7>".to_owned()),
             reg_id: Some(1),
+            has_ice: *listener == 1,
             user_agent: None,
             call_id: "a".to_owned(),
             cseq: 7,

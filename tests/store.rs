@@ -56,7 +56,7 @@ use sidetone_model::access::{Permission, Scope};
 use sidetone_model::call::{BillingMode, Direction, EndedBy, HangupCause, Transport};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::device::Device;
-use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Destination, Ha1, Network, Numbering, Secret, Srtp, StrictSource, Video};
 use sidetone_model::forwarding::{ForwardReason, Forwarding};
 use sidetone_model::ids::{
     AgentId, CampaignId, ContactId, ExtensionId, NodeId, OrganisationId, TeamId, TrunkId,
@@ -244,6 +244,7 @@ fn line(organisation_id: OrganisationId, team_id: Option<TeamId>) -> ExtensionRo
         codecs: vec!["PCMA".to_owned(), "PCMU".to_owned()],
         strict_source: Some(StrictSource::Sdp),
         srtp: Srtp::Required,
+        video: Video::Pass,
         forwarding: Some(Forwarding { busy: Some("1002".to_owned()), ..Forwarding::default() }),
         do_not_disturb: Some(true),
         language: Some(Language::German),
@@ -298,6 +299,7 @@ fn the_directory_is_what_was_declared() {
             short_numbers: vec!["112".to_owned(), "999".to_owned()],
             strict_source: Some(StrictSource::Any),
             srtp: Srtp::Optional,
+            video: Video::Pass,
             max_call_seconds: Some(600),
             interop: TrunkInterop::default(),
         };
@@ -317,8 +319,8 @@ fn the_directory_is_what_was_declared() {
         assert_eq!(directory.organisations[0].max_outbound_calls, Some(30));
         assert_eq!(directory.organisations[0].max_call_seconds, Some(7_200));
         assert_eq!(
-            (extension_row.strict_source, extension_row.srtp),
-            (Some(StrictSource::Sdp), Srtp::Required)
+            (extension_row.strict_source, extension_row.srtp, extension_row.video),
+            (Some(StrictSource::Sdp), Srtp::Required, Video::Pass)
         );
         let stored = &directory.trunks[0];
         assert_eq!((&stored.accept_from, &stored.address), (&trunk.accept_from, &trunk.address));
@@ -326,7 +328,7 @@ fn the_directory_is_what_was_declared() {
         assert_eq!((stored.register, &stored.short_numbers), (true, &trunk.short_numbers));
         assert_eq!(stored.password, Secret("hush".to_owned()));
         assert_eq!((stored.strict_source, stored.max_call_seconds), (Some(StrictSource::Any), Some(600)));
-        assert_eq!(stored.srtp, Srtp::Optional);
+        assert_eq!((stored.srtp, stored.video), (Srtp::Optional, Video::Pass));
 
         // A password that is not given again stays; an empty one goes.
         let mut write = store.write().await.unwrap();
@@ -335,7 +337,13 @@ fn the_directory_is_what_was_declared() {
         let none = TrunkRow { password: Some(Secret::default()), ..trunk };
         assert_eq!(write.declare_trunk(&none, at(1)).await.unwrap().1, Change::Changed);
         // A bound that is not declared again goes.
-        let loose = TrunkRow { strict_source: None, srtp: Srtp::Off, max_call_seconds: None, ..none };
+        let loose = TrunkRow {
+            strict_source: None,
+            srtp: Srtp::Off,
+            video: Video::Off,
+            max_call_seconds: None,
+            ..none
+        };
         assert_eq!(write.declare_trunk(&loose, at(2)).await.unwrap().1, Change::Changed);
         let unbounded = OrganisationRow { max_call_seconds: None, ..acme() };
         assert_eq!(write.declare_organisation(&unbounded, at(2)).await.unwrap().1, Change::Changed);
@@ -361,7 +369,7 @@ fn the_directory_is_what_was_declared() {
         );
         let line = &directory.extensions[0];
         assert_eq!((line.forwarding.busy.as_deref(), line.do_not_disturb), (Some("1002"), true));
-        assert_eq!(directory.trunks[0].srtp, Srtp::Off);
+        assert_eq!((directory.trunks[0].srtp, directory.trunks[0].video), (Srtp::Off, Video::Off));
     });
 }
 

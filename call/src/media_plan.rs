@@ -12,7 +12,7 @@ use sidetone_media::time::ClockRate;
 use sidetone_media::transcode::{EventPlan, TranscodePlan};
 use sidetone_media::webrtc::{IceTerms, Protection, WebrtcTerms};
 use sidetone_model::directory;
-use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule};
+use sidetone_sip::sdp::{Codec, Crypto, CryptoSuite, Negotiated, SrtpRule, Video};
 
 /// The description of a leg's RTP session; `signalling` is the source of the party's SIP.
 pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Description {
@@ -39,7 +39,13 @@ pub fn description(negotiated: &Negotiated, signalling: Option<IpAddr>) -> Descr
             voip: negotiated.xr.voip,
         },
         udptl: negotiated.is_fax(),
+        video: false,
     }
+}
+
+/// The description of the RTP session of a leg's video.
+pub fn video_description(video: &Video, signalling: Option<IpAddr>) -> Description {
+    Description { video: true, ..description(&video.terms, signalling) }
 }
 
 /// The protection and the path of a leg's packets; `None` for plain RTP without ICE.

@@ -81,6 +81,8 @@ pub fn leg_of(
         addresses: addresses(report),
         foreign: report.foreign.as_ref().map(foreign),
         fax: report.fax.map(|fax| FaxMedia { received: fax.received, sent: fax.sent, missing: fax.missing }),
+        // It has a port and a report of its own.
+        video: None,
         inbound: inbound(report, clock),
         outbound: outbound(report),
         trace: report.trace.as_ref().map(|trace| LegTrace { file: trace.name.clone(), bytes: trace.bytes }),

@@ -60,6 +60,8 @@ pub struct Extension {
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
+    /// Whether it has video.
+    pub video: Video,
     /// Where its calls go instead of its phones.
     pub forwarding: Forwarding,
     /// Whether it refuses calls.
@@ -186,6 +188,8 @@ pub struct Trunk {
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
+    /// Whether it has video.
+    pub video: Video,
     /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
     /// How its carrier differs from others.
@@ -216,6 +220,22 @@ words! {
         /// Browsers by DTLS with ICE, and other phones when they have it too; not for trunks.
         Webrtc = "webrtc",
     }
+}
+
+words! {
+    /// Whether a party has video. It is relayed unchanged between two parties that both have it.
+    Video {
+        /// Refused in its place.
+        Off = "off",
+        /// Relayed.
+        Pass = "pass",
+    }
+}
+
+impl Video {
+    /// Every value of the setting, as users write it.
+    pub const WORDS: [(&'static str, Video); 2] =
+        [(Video::Off.as_str(), Video::Off), (Video::Pass.as_str(), Video::Pass)];
 }
 
 impl Srtp {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::{Secret, Srtp, StrictSource};
+use crate::directory::{Secret, Srtp, StrictSource, Video};
 use crate::forwarding::{Forwarding, ForwardingChange};
 use crate::ids::{ExtensionId, OrganisationId, TeamId, UserId};
 use crate::language::Language;
@@ -39,6 +39,10 @@ pub struct ExtensionRecord {
     /// they have it too (`webrtc`).
     #[cfg_attr(feature = "openapi", schema(inline))]
     pub srtp: Srtp,
+    /// Whether video is relayed unchanged between its phones and a party that has it too (`pass`), or refused in its place
+    /// (`off`).
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    pub video: Video,
     /// Where calls go instead of the extension's phones.
     pub forwarding: Forwarding,
     /// Whether calls are refused with 480, or go to `forwarding.busy`. Calls of the extension and its notes are not
@@ -79,6 +83,8 @@ pub struct NewExtension {
     /// See [`ExtensionRecord`].
     pub srtp: Srtp,
     /// See [`ExtensionRecord`].
+    pub video: Video,
+    /// See [`ExtensionRecord`].
     pub forwarding: Forwarding,
     /// See [`ExtensionRecord`].
     pub do_not_disturb: bool,
@@ -107,6 +113,8 @@ pub struct ExtensionChange {
     pub strict_source: Option<Option<StrictSource>>,
     /// Whether media is encrypted from now on.
     pub srtp: Option<Srtp>,
+    /// Whether it has video from now on.
+    pub video: Option<Video>,
     /// Changes of the forwarding.
     pub forwarding: Option<ForwardingChange>,
     /// Whether it refuses calls from now on.

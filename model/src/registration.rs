@@ -108,6 +108,9 @@ pub struct KeptBinding {
     /// The `reg-id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reg_id: Option<u32>,
+    /// Whether the device has ICE.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ice: bool,
     /// The User-Agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,

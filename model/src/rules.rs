@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::directory::{Network, Srtp, StrictSource};
+use crate::directory::{Network, Srtp, StrictSource, Video};
 use crate::language::Language;
 use crate::money::{Amount, Currency};
 use crate::rating::{FxRate, Prefix, Price};
@@ -82,6 +82,17 @@ pub fn strict_source(text: &str) -> Result<StrictSource, Rule> {
 pub fn srtp(text: &str) -> Result<Srtp, Rule> {
     Srtp::from_name(text).ok_or_else(|| {
         let words: Vec<&str> = Srtp::WORDS.iter().map(|(word, _)| *word).collect();
+        format!("must be one of {}", words.join(", "))
+    })
+}
+
+/// Reads whether an extension or a trunk has video.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn video(text: &str) -> Result<Video, Rule> {
+    Video::from_name(text).ok_or_else(|| {
+        let words: Vec<&str> = Video::WORDS.iter().map(|(word, _)| *word).collect();
         format!("must be one of {}", words.join(", "))
     })
 }

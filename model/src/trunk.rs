@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::access::Scope;
-use crate::directory::{Network, Secret, Srtp, StrictSource};
+use crate::directory::{Network, Secret, Srtp, StrictSource, Video};
 use crate::ids::{OrganisationId, TrunkId};
 use crate::listing::Listing;
 use crate::page::Page;
@@ -45,6 +45,8 @@ pub struct TrunkRecord {
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
+    /// Whether it has video.
+    pub video: Video,
     /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
     /// How its carrier differs from others.
@@ -72,6 +74,7 @@ impl TrunkRecord {
             short_numbers: &self.short_numbers,
             strict_source: self.strict_source,
             srtp: self.srtp,
+            video: self.video,
             max_call_seconds: self.max_call_seconds,
             backup_addresses: &self.interop.backup_addresses,
             outbound_proxy: self.interop.outbound_proxy.as_deref().unwrap_or_default(),
@@ -125,6 +128,10 @@ pub struct TrunkView<'a> {
     /// (`required`).
     #[cfg_attr(feature = "openapi", schema(inline))]
     srtp: Srtp,
+    /// Whether video is relayed unchanged between the carrier and an extension that has it too (`pass`), or refused in its
+    /// place (`off`).
+    #[cfg_attr(feature = "openapi", schema(inline))]
+    video: Video,
     /// The longest duration of an answered call over the trunk, in seconds; null uses the limit of the organisation
     /// or the node.
     #[cfg_attr(feature = "openapi", schema(required))]
@@ -190,6 +197,8 @@ pub struct NewTrunk {
     /// See [`TrunkRecord`].
     pub srtp: Srtp,
     /// See [`TrunkRecord`].
+    pub video: Video,
+    /// See [`TrunkRecord`].
     pub max_call_seconds: Option<u32>,
     /// See [`TrunkRecord`].
     pub interop: TrunkInterop,
@@ -222,6 +231,8 @@ pub struct TrunkChange {
     pub strict_source: Option<Option<StrictSource>>,
     /// Whether media is encrypted from now on.
     pub srtp: Option<Srtp>,
+    /// Whether it has video from now on.
+    pub video: Option<Video>,
     /// Another limit, or none of its own.
     pub max_call_seconds: Option<Option<u32>>,
     /// Changes of how its carrier differs from others.

@@ -17,7 +17,7 @@ use sidetone_model::language::Language;
 use sidetone_model::prompt::{Prompt, SoundName};
 use sidetone_sip::transport::Routes;
 use sidetone_switch::conference::NameOrder;
-use sidetone_switch::io::{LegName, MediaCommand, Port, PortId};
+use sidetone_switch::io::{LegName, MediaCommand, Port, PortId, VideoPort};
 use sidetone_switch::mixing::{MixOrder, RecordingPlan, SeatHears};
 
 /// The source of prompts and the target of recordings. Its functions must not wait for a disk.
@@ -93,17 +93,31 @@ enum Order {
 }
 
 impl Media {
-    /// Opens a port for a party whose SIP comes from `towards`; `group` is one per call, `rtcp` receives the RTCP of the
-    /// leg. Returns `None` when no port is free.
+    /// Opens a port for a party whose SIP comes from `towards`, and one for its `video`; `group` is one per call, `rtcp`
+    /// receives the RTCP of the leg. Returns `None` when no port is free; without one for video the call has none.
     pub(super) fn open(
         &mut self,
         now: Instant,
         leg: LegName,
         group: u64,
-        towards: IpAddr,
+        (towards, video): (IpAddr, bool),
         rtcp: Option<Arc<dyn RtcpSink>>,
     ) -> Option<Port> {
         let local = self.routes.local_address_towards(now, towards).ok()?;
+        let (id, port, advertised) = self.open_pair(group, local)?;
+        if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
+            self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
+        }
+        if let Some(sink) = rtcp {
+            self.orders.push_back(Order::Port(port.id, net::Command::TapRtcp(sink)));
+        }
+        let video = if video { self.open_pair(group, local) } else { None };
+        let video = video.map(|(id, _, advertised)| VideoPort { id, advertised });
+        Some(Port { id, advertised, video })
+    }
+
+    /// Opens a pair of ports; returns its number here, what the relay knows of it, and its address in SDP.
+    fn open_pair(&mut self, group: u64, local: IpAddr) -> Option<(PortId, net::Port, SocketAddr)> {
         let port = match self.relay.open_later(group, local) {
             Ok(port) => port,
             Err(error) => {
@@ -115,17 +129,11 @@ impl Media {
         self.next = self.next.wrapping_add(1);
         self.ids.insert(id, Known { id: port.id, spoken: None });
         self.keys.insert(port.id, id);
-        if let Some((head, sink)) = self.tracing.as_ref().and_then(|tracing| tracing.begin(leg)) {
-            self.orders.push_back(Order::Port(port.id, net::Command::Trace { head: Box::new(head), sink }));
-        }
-        if let Some(sink) = rtcp {
-            self.orders.push_back(Order::Port(port.id, net::Command::TapRtcp(sink)));
-        }
         let advertised = match self.external.filter(|_| !local.is_loopback()) {
             Some(external) => SocketAddr::new(external, port.rtp.port()),
             None => port.rtp,
         };
-        Some(Port { id, advertised })
+        Some((id, port, advertised))
     }
 }
 

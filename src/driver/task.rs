@@ -441,8 +441,9 @@ impl Driver {
                     tell(*note);
                 }
             }
-            Output::OpenPort { leg, group, towards } => {
-                let port = self.media.open(now.instant, leg, group, towards, self.tapped.rtcp_of(leg.call));
+            Output::OpenPort { leg, group, towards, video } => {
+                let rtcp = self.tapped.rtcp_of(leg.call);
+                let port = self.media.open(now.instant, leg, group, (towards, video), rtcp);
                 self.switch.handle_input(now, Input::PortOpened(leg, port));
             }
             Output::Reply(token, answer) => {

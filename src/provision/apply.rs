@@ -187,6 +187,7 @@ impl<R: CryptoRng> Work<'_, R> {
             codecs: declared.codecs.clone(),
             strict_source: declared.strict_source,
             srtp: declared.srtp,
+            video: declared.video,
             forwarding: declared.forwarding.clone(),
             do_not_disturb: declared.do_not_disturb,
             language: declared.language,
@@ -254,6 +255,7 @@ impl<R: CryptoRng> Work<'_, R> {
             short_numbers: declared.short_numbers.clone(),
             strict_source: declared.strict_source,
             srtp: declared.srtp,
+            video: declared.video,
             max_call_seconds: declared.max_call_seconds,
             interop: declared.interop.clone(),
         };

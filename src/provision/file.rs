@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use sidetone_model::call_info::CallInfoTarget;
-use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Numbering, Secret, Srtp, StrictSource, Video};
 use sidetone_model::extension::{REGISTRATIONS, REGISTRATIONS_DEFAULT};
 use sidetone_model::forwarding::{
     Forwarding, NO_ANSWER_SECONDS_DEFAULT, NO_ANSWER_SECONDS_MAX, NO_ANSWER_SECONDS_MIN, forward_target,
@@ -71,6 +71,7 @@ pub(super) struct Extension {
     pub(super) codecs: Vec<String>,
     pub(super) strict_source: Option<StrictSource>,
     pub(super) srtp: Srtp,
+    pub(super) video: Video,
     /// `None` keeps what is stored.
     pub(super) forwarding: Option<Forwarding>,
     /// `None` keeps what is stored.
@@ -233,6 +234,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
     let codecs = codecs(&mut fields);
     let strict_source = fields.checked("strict_source", rules::strict_source);
     let srtp = fields.checked("srtp", rules::srtp).unwrap_or(Srtp::Off);
+    let video = fields.checked("video", rules::video).unwrap_or(Video::Off);
     let do_not_disturb = fields.boolean("do_not_disturb");
     let language = fields.checked("language", rules::language);
     let notify_message_waiting = fields.boolean("notify_message_waiting").unwrap_or(false);
@@ -250,6 +252,7 @@ fn extension(path: String, table: Table, problems: &mut Vec<Problem>) -> Option<
         codecs,
         strict_source,
         srtp,
+        video,
         forwarding,
         do_not_disturb,
         language,

@@ -1,6 +1,6 @@
 //! What an apply file declares of trunks, and of how an organisation writes phone numbers.
 
-use sidetone_model::directory::{Network, Numbering, Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Network, Numbering, Secret, Srtp, StrictSource, Video};
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
 use sidetone_model::{rules, trunk_rules};
 use toml::Table;
@@ -23,6 +23,7 @@ pub(super) struct Trunk {
     pub(super) short_numbers: Vec<String>,
     pub(super) strict_source: Option<StrictSource>,
     pub(super) srtp: Srtp,
+    pub(super) video: Video,
     pub(super) max_call_seconds: Option<u32>,
     pub(super) interop: TrunkInterop,
 }
@@ -55,6 +56,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
     let short_numbers = short_numbers(&mut fields);
     let strict_source = fields.checked("strict_source", rules::strict_source);
     let srtp = fields.checked("srtp", rules::trunk_srtp).unwrap_or(Srtp::Off);
+    let video = fields.checked("video", rules::video).unwrap_or(Video::Off);
     let max_call_seconds = max_call_seconds(&mut fields);
     let interop = interop(&mut fields, &path, address.as_deref());
     fields.finish();
@@ -73,6 +75,7 @@ pub(super) fn trunk(path: String, table: Table, problems: &mut Vec<Problem>) -> 
         short_numbers,
         strict_source,
         srtp,
+        video,
         max_call_seconds,
         interop,
     })

@@ -2,6 +2,7 @@
 
 use sidetone_model::directory::{
     DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Srtp, StrictSource, Trunk,
+    Video,
 };
 use sidetone_model::language::Language;
 
@@ -73,7 +74,7 @@ async fn organisations(connection: &mut Connection) -> Result<Vec<Organisation>,
 async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, StoreError> {
     let rows = sql("SELECT extensions.id, extensions.organisation_id, agents.id AS agent_id,
          COALESCE(agents.team_id, extensions.team_id) AS team_id, number, extensions.name, ha1_md5, ha1_sha256,
-         codecs, strict_source, srtp, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
+         codecs, strict_source, srtp, video, forward_always, forward_busy, forward_no_answer, forward_no_answer_seconds,
          forward_unregistered, do_not_disturb, language, max_registrations, notify_message_waiting, messages_new,
          messages_old, messages_urgent_new, messages_urgent_old
          FROM extensions LEFT JOIN agents ON agents.extension_id = extensions.id
@@ -92,6 +93,7 @@ async fn extensions(connection: &mut Connection) -> Result<Vec<Extension>, Store
             codecs: items(row, "codecs")?,
             strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
             srtp: word(row, "srtp", Srtp::from_name)?,
+            video: word(row, "video", Video::from_name)?,
             forwarding: forwarding(row)?,
             do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
             language: word_opt(row, "language", Language::from_name)?,
@@ -122,7 +124,7 @@ async fn numbers(connection: &mut Connection) -> Result<Vec<Number>, StoreError>
 async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
     let rows = sql(
         "SELECT id, organisation_id, name, address, accept_from, priority, username, password, realm, register,
-         short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain,
+         short_numbers, strict_source, srtp, video, max_call_seconds, backup_addresses, outbound_proxy, from_domain,
          country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
          progress_seconds, qualify_seconds, transfers
          FROM trunks ORDER BY created_at_us, id",
@@ -144,6 +146,7 @@ async fn trunks(connection: &mut Connection) -> Result<Vec<Trunk>, StoreError> {
             short_numbers: items(row, "short_numbers")?,
             strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
             srtp: word(row, "srtp", Srtp::from_name)?,
+            video: word(row, "video", Video::from_name)?,
             max_call_seconds: number_opt(row, "max_call_seconds")?,
             interop: interop(row)?,
         })

@@ -71,7 +71,12 @@ impl Store {
             return Ok(None);
         }
         let now = records_by_hour(organisation, first, &mut transaction).await?;
+        drop(transaction);
         for range in kept.stale(&now) {
+            // Each range has a connection for a short time and stays counted, so that a week of many records neither keeps
+            // other requests waiting nor begins again when this one is given up. Records that came meanwhile are in the
+            // counts and not in `now`: their hours are counted again the next time.
+            let mut transaction = self.readers().begin_read().await?;
             let part =
                 between(filter, range.start.saturating_mul(HOUR_US), range.end.saturating_mul(HOUR_US));
             let rows = counts(&Reading::whole(scope, &part), by, (true, None), &mut transaction).await?;
@@ -93,6 +98,7 @@ impl Store {
         drop(kept);
         let from_us = filter.from.map_or(0, Timestamp::as_micros);
         let part = between(filter, from_us, first.saturating_mul(HOUR_US));
+        let mut transaction = self.readers().begin_read().await?;
         let rows = counts(&Reading::whole(scope, &part), by, (false, None), &mut transaction).await?;
         if is_cut(by, rows.len()) {
             return Ok(None);

@@ -19,7 +19,8 @@ use sidetone_model::verdict_counts::CountBy;
 
 /// The counts of each question; clones share them.
 ///
-/// *Bounds*: [`QUESTIONS_MAX`] in all, [`OWN_QUESTIONS_MAX`] of one organisation; of each [`COUNTS_MAX`] counts.
+/// *Bounds*: [`QUESTIONS_MAX`] in all, [`OWN_QUESTIONS_MAX`] of one organisation; of each [`COUNTS_MAX`] counts; of all
+/// together [`BYTES_MAX`], besides what is counted at the moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VerdictHours(Arc<Mutex<Vec<(Question, Answer)>>>);
 
@@ -108,30 +109,36 @@ impl VerdictHours {
         if let Some(oldest) = oldest {
             answers.remove(oldest);
         }
+        // One that is in use is seen the next time.
+        let bytes = |answer: &Answer| answer.try_lock().map_or(0, |kept| kept.bytes());
+        let mut total: usize = answers.iter().map(|(_, kept)| bytes(kept)).sum();
+        total += bytes(&answer);
+        while total > BYTES_MAX && !answers.is_empty() {
+            total -= bytes(&answers.remove(0).1).min(total);
+        }
         answers.push((question, Arc::clone(&answer)));
         answer
     }
 }
 
 impl Kept {
-    /// The hours to count, as ranges: those whose number of records is not the one of `now`.
+    /// The hours to count, as ranges: those whose number of records is not the one of `now`. A range of more than one hour
+    /// has at most [`RANGE_RECORDS_MAX`] records.
     pub(super) fn stale(&self, now: &BTreeMap<i64, u64>) -> Vec<Range<i64>> {
-        let mut ranges: Vec<Range<i64>> = Vec::new();
+        let mut ranges: Vec<(Range<i64>, u64)> = Vec::new();
         for (hour, records) in now {
             if self.hours.get(hour).is_some_and(|kept| kept.records == *records) {
                 continue;
             }
             match ranges.last_mut() {
-                Some(last) if last.end == *hour => last.end = *hour + 1,
-                _ => ranges.push(*hour..*hour + 1),
+                Some((last, sum)) if last.end == *hour && *sum + records <= RANGE_RECORDS_MAX => {
+                    last.end = *hour + 1;
+                    *sum += records;
+                }
+                _ => ranges.push((*hour..*hour + 1, *records)),
             }
         }
-        if ranges.len() > RANGES_MAX
-            && let (Some(first), Some(last)) = (ranges.first(), ranges.last())
-        {
-            return Vec::from_iter([Range { start: first.start, end: last.end }]);
-        }
-        ranges
+        ranges.into_iter().map(|(range, _)| range).collect()
     }
 
     /// Replaces the hours of `range` by what was counted in them; `now` has their records.
@@ -171,11 +178,19 @@ impl Kept {
     pub(super) fn trim(&mut self) {
         let newest = self.hours.last_key_value().map_or(0, |(hour, _)| *hour);
         self.hours = self.hours.split_off(&newest.saturating_sub(HOURS_MAX));
-        let counts: usize = self.hours.values().map(|hour| hour.counts.len()).sum();
         // Values of hours that were forgotten are still there.
-        if counts > COUNTS_MAX || self.values.len() > VALUES_MAX {
+        if self.counts() > COUNTS_MAX || self.values.len() > VALUES_MAX {
             *self = Self::default();
         }
+    }
+
+    fn counts(&self) -> usize {
+        self.hours.values().map(|hour| hour.counts.len()).sum()
+    }
+
+    /// What it takes of the memory, about.
+    fn bytes(&self) -> usize {
+        self.counts() * size_of::<Count>() + self.values.len() * VALUE_BYTES
     }
 
     fn number(&mut self, value: &str) -> u32 {
@@ -194,14 +209,17 @@ impl Kept {
 pub(super) const HOUR_US: i64 = 3_600_000_000;
 /// Hours that are kept: 8 days.
 pub(super) const HOURS_MAX: i64 = 8 * 24;
-/// Counts of one question; with more nothing is kept.
-const COUNTS_MAX: usize = 150_000;
+/// Counts of one question; with more nothing is kept. 8 days of 2,500 networks that all have calls in each hour.
+const COUNTS_MAX: usize = 500_000;
 const VALUES_MAX: usize = 50_000;
+/// A value, a network or a User-Agent, with its places in the list and the table.
+const VALUE_BYTES: usize = 120;
+const BYTES_MAX: usize = 48 << 20;
 const QUESTIONS_MAX: usize = 40;
 /// Questions of one organisation: those of its page, and of some teams.
 const OWN_QUESTIONS_MAX: usize = 15;
-/// More ranges than these are counted as one.
-const RANGES_MAX: usize = 6;
+/// So many records are counted within some tenths of a second.
+const RANGE_RECORDS_MAX: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
@@ -263,9 +281,29 @@ mod tests {
     }
 
     #[test]
-    fn many_changed_hours_are_counted_at_once() {
-        let records: Vec<(i64, u64)> = (0..20).map(|hour| (hour * 2, 1)).collect();
-        assert_eq!(stale(&Kept::default(), &records), [(0, 39)]);
+    fn many_records_are_counted_in_several_ranges() {
+        let half = RANGE_RECORDS_MAX / 2;
+        let records = [(1, half), (2, half), (3, 1), (4, 3 * half), (5, 1), (7, 1)];
+        assert_eq!(stale(&Kept::default(), &records), [(1, 3), (3, 4), (4, 5), (5, 6), (7, 8)]);
+    }
+
+    #[test]
+    fn the_oldest_questions_are_forgotten_when_all_take_too_much() {
+        let answers = VerdictHours::default();
+        let texts: Vec<String> = (0..VALUES_MAX).map(|number| number.to_string()).collect();
+        let legs: Vec<(i64, &str, u64)> = texts.iter().map(|text| (1, text.as_str(), 1)).collect();
+        for number in 0..20 {
+            let answer = answers.answer(question(number, CountBy::Network));
+            let mut kept = answer.try_lock().unwrap();
+            put(&mut kept, 1..2, &[(1, 1)], &legs);
+            kept.trim();
+        }
+        let kept_for =
+            |number| answers.0.lock().iter().any(|(known, _)| *known == question(number, CountBy::Network));
+        assert!(!kept_for(0) && kept_for(18) && kept_for(19));
+        let bytes: usize = answers.0.lock().iter().map(|(_, kept)| kept.try_lock().unwrap().bytes()).sum();
+        // The last one was put after its place was found.
+        assert!(bytes <= BYTES_MAX + BYTES_MAX / 4, "{bytes}");
     }
 
     #[test]

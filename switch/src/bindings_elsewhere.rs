@@ -51,6 +51,8 @@ fn elsewhere(now: Now, RemoteBinding { binding, way, route }: RemoteBinding) -> 
             q_permille: binding.q_permille,
             instance: binding.instance,
             reg_id: binding.reg_id,
+            // Nodes do not share it, and every phone answers an offer without ICE.
+            has_ice: false,
             user_agent: binding.user_agent.map(Arc::from),
             call_id: String::new(),
             cseq: 0,

@@ -88,7 +88,8 @@ impl Call {
         call.parties.awaiting = awaiting;
         match caller {
             Some(caller) => {
-                call.parties.push(Output::OpenPort { fork: None, towards: caller.at });
+                let video = call.callees.is_some() && may_have_video(&caller);
+                call.parties.push(Output::OpenPort { fork: None, towards: caller.at, video });
                 call.caller = Some(Box::new(caller));
             }
             None => call.begin(now),
@@ -110,7 +111,7 @@ impl Call {
         let mut leg = Leg::new(port, parties.session_id, caller.policy, Some(caller.at), protection);
         leg.calls_as(caller.user_agent);
         leg.has_keys(caller.key_form);
-        let offer = caller.offer.map(|offer| leg.srtp.admit(offer)).transpose();
+        let offer = caller.offer.map(|offer| leg.admit(offer)).transpose();
         let lacks_srtp = offer.is_err();
         parties.near = Near::Party(Box::new(Caller { leg, offer: offer.unwrap_or_default() }));
         if lacks_srtp {
@@ -427,6 +428,12 @@ impl Call {
             }
         }
     }
+}
+
+/// Whether a calling party may have video: ports for it have no ICE, which browsers need.
+fn may_have_video(caller: &CallerSide) -> bool {
+    let has_ice = |offer: &SessionDescription| offer.wants_webrtc() || offer.wants_plain_ice();
+    caller.policy.has_video() && !caller.offer.as_ref().is_some_and(has_ice)
 }
 
 /// Returns the fork that an input ends before the answer; for a call that is forwarded the one that the caller hears.

@@ -155,7 +155,7 @@ impl CallControl {
     /// Reports that the keys of a port's party were in SDP that is not encrypted on its way.
     fn note_readable_keys(&self, id: CallId, port: PortId, shared: &mut Shared) {
         let live = self.calls.get(id);
-        let leg = live.and_then(|live| live.key_of(live.call.parties().party_at(port)?));
+        let leg = live.and_then(|live| live.key_of(live.call.parties().party_with(port)?));
         let flow = leg.and_then(|leg| shared.ua.peer(leg)).map(|(_, flow)| flow);
         if let Some(flow) = flow.filter(|flow| !flow.protocol.is_secure()) {
             shared.notice(Notice::ReadableKeys(flow.remote.ip()));
@@ -165,12 +165,10 @@ impl CallControl {
     /// Handles an opened port.
     pub(super) fn port_opened(&mut self, now: Now, id: CallId, port: Option<Port>, shared: &mut Shared) {
         if self.calls.get(id).is_none() {
-            let close = |port: Port| Output::Media(port.id, MediaCommand::Close);
-            return shared.outputs.extend(port.map(close));
+            let ids = port.iter().flat_map(Port::ids);
+            return shared.outputs.extend(ids.map(|id| Output::Media(id, MediaCommand::Close)));
         }
-        if let Some(port) = port {
-            self.calls.add_port(port.id, id);
-        }
+        port.iter().flat_map(Port::ids).for_each(|port| self.calls.add_port(port, id));
         self.feed(now, id, io::Input::PortOpened(port), shared);
     }
 
@@ -323,10 +321,10 @@ impl CallControl {
             io::Output::NextAttempt(status) => self.hunts.failed(id, status, &mut self.calls),
             io::Output::Offer(party, offer) => return self.legs(now, shared).offer(id, party, &offer),
             io::Output::OfferResult(party, result) => self.legs(now, shared).offer_result(id, party, result),
-            io::Output::OpenPort { fork, towards } => {
+            io::Output::OpenPort { fork, towards, video } => {
                 let group = self.calls.get(id)?.call.group();
                 let leg = LegName { call: id, fork };
-                shared.outputs.push_back(Output::OpenPort { leg, group, towards });
+                shared.outputs.push_back(Output::OpenPort { leg, group, towards, video });
             }
             io::Output::Probe(party) => return self.legs(now, shared).probe(id, party),
             io::Output::Reached(party) => self.transfers.reached(id, party),

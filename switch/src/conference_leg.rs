@@ -60,6 +60,7 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
     let Some(callee) = parties.winner.filter(|_| parties.can_merge()) else { return };
     parties.leave_own_mix();
     parties.merged = true;
+    parties.hide();
     let both = [Party::Caller, Party::Callee(callee)];
     for party in both.into_iter().filter(|party| Some(*party) != without) {
         // A mix cannot decode every codec that the parties shared. The seat is taken with another one.
@@ -69,9 +70,12 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
         }
         seat(parties, party);
         // A party that is on hold, or that holds, is asked to send and receive again.
+        // So is one with video, which a room has not.
         let is_held = |leg: &Leg| {
             let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
-            waits || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
+            waits
+                || leg.has_video()
+                || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
         };
         if parties.leg(party).is_some_and(is_held) {
             resume(parties, party);

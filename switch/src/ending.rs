@@ -162,6 +162,12 @@ impl Ending {
     /// Handles the report of a closed port. If we had not closed it, the relay gave it up: its party no
     /// longer hears anything and is hung up.
     pub(super) fn report(&mut self, parties: &mut Parties, now: Instant, port: PortId, report: &Report) {
+        if let Some(party) = parties.party_shown_at(port) {
+            if let Some(video) = parties.leg_mut(party).and_then(|leg| leg.video.as_mut()) {
+                video.reported(report.video);
+            }
+            return self.complete_if_reported(parties);
+        }
         let Some(party) = parties.party_at(port) else { return };
         let deaf = parties.leg(party).is_some_and(Leg::is_open);
         if parties.party_of(LegSide::A) == Some(party) {
@@ -177,12 +183,17 @@ impl Ending {
         if let Some(leg) = parties.leg_mut(party) {
             leg.reported(media);
         }
-        // In other states one leg has left and the others go on.
-        if matches!(parties.state, State::Ending { .. }) && !self.awaits_reports(parties) {
-            self.complete(parties);
-        }
+        self.complete_if_reported(parties);
         if deaf {
             self.dismiss(parties, now, party, HangupCause::NormalTemporaryFailure, EndedBy::System);
+        }
+    }
+
+    /// Outputs the record of a call that has ended once the last report is there. In other states one leg has left and the
+    /// others go on.
+    fn complete_if_reported(&mut self, parties: &mut Parties) {
+        if matches!(parties.state, State::Ending { .. }) && !self.awaits_reports(parties) {
+            self.complete(parties);
         }
     }
 

@@ -35,6 +35,24 @@ pub struct Port {
     pub id: PortId,
     /// The address to which the party sends RTP.
     pub advertised: SocketAddr,
+    /// The port for its video, if it was asked for and one was free.
+    pub video: Option<VideoPort>,
+}
+
+/// The port for the video of a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VideoPort {
+    /// The port.
+    pub id: PortId,
+    /// The address to which the party sends RTP.
+    pub advertised: SocketAddr,
+}
+
+impl Port {
+    /// The port, and that of its video.
+    pub fn ids(&self) -> impl Iterator<Item = PortId> {
+        std::iter::once(self.id).chain(self.video.map(|video| video.id))
+    }
 }
 
 /// A leg of a call, as its trace is named: `a`, `b`, and `b2` for the second called leg.
@@ -414,12 +432,15 @@ pub struct CalleeAt {
     pub at: IpAddr,
     /// Whether it is a browser: its SIP comes over a WebSocket (RFC 7118).
     pub is_browser: bool,
+    /// Whether it has ICE and is offered some (RFC 5768).
+    pub has_ice: bool,
 }
 
 impl CalleeAt {
     /// The phone at the end of a flow.
     pub fn of(flow: &Flow) -> CalleeAt {
-        CalleeAt { at: flow.remote.ip(), is_browser: matches!(flow.protocol, Protocol::Ws | Protocol::Wss) }
+        let is_browser = matches!(flow.protocol, Protocol::Ws | Protocol::Wss);
+        CalleeAt { at: flow.remote.ip(), is_browser, has_ice: false }
     }
 }
 
@@ -608,6 +629,8 @@ pub enum Output {
         fork: Option<usize>,
         /// The address that its SIP comes from.
         towards: IpAddr,
+        /// Whether it needs a port for video too.
+        video: bool,
     },
     /// The parked party was not picked up in time: return it to the extension that parked it.
     ParkExpired,

@@ -12,12 +12,13 @@ use sidetone_model::device::{self, Device};
 use sidetone_model::media_quality::LegQuality;
 use sidetone_model::quality::MediaVerdict;
 use sidetone_sip::sdp::{
-    self, Codec, CodecPolicy, Direction, IceRule, KeySeed, Media, Negotiated, OfferAnswer,
+    self, Codec, CodecPolicy, Direction, IceRule, KeySeed, Media, Negotiated, NegotiationError, OfferAnswer,
     SessionDescription, SrtpRule, T38, payload_map,
 };
 
 use crate::converted_keys;
 use crate::io::{KeyForm, MediaCommand, Port, PortId};
+use crate::leg_video::LegVideo;
 
 /// State of one leg.
 #[derive(Debug)]
@@ -37,7 +38,11 @@ pub(super) struct Leg {
     pub(super) resumes: bool,
     /// [`INFORMS`], [`TONES`] and [`WATCHES`], in one byte, because a call has two legs all the time.
     key_flags: u8,
-    port: Port,
+    port: PortId,
+    /// The address that our SDP gives.
+    advertised: SocketAddr,
+    /// Its video, if both parties may have some.
+    pub(super) video: Option<Box<LegVideo>>,
     /// False once the port is released.
     open: bool,
     /// Whether it is in a room instead of being relayed to another leg.
@@ -104,7 +109,9 @@ impl Leg {
             protection: None,
             resumes: false,
             key_flags: 0,
-            port,
+            port: port.id,
+            advertised: port.advertised,
+            video: port.video.map(|port| Box::new(LegVideo::new(port))),
             open: true,
             seated: false,
             holds: false,
@@ -117,12 +124,12 @@ impl Leg {
     }
 
     pub(super) fn port(&self) -> PortId {
-        self.port.id
+        self.port
     }
 
     /// Returns the address that our SDP gives.
     pub(super) fn local(&self) -> SocketAddr {
-        self.port.advertised
+        self.advertised
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -141,7 +148,8 @@ impl Leg {
 
     /// Whether the final report of its port has arrived.
     pub(super) fn has_reported(&self) -> bool {
-        !matches!(self.media, MediaReport::Awaited)
+        let has_video = self.video.as_ref().is_none_or(|video| video.has_reported());
+        has_video && !matches!(self.media, MediaReport::Awaited)
     }
 
     /// Notes the User-Agent of an INVITE, as a record contains it.
@@ -179,7 +187,10 @@ impl Leg {
     pub(super) fn take_media(&mut self) -> Option<LegQuality> {
         match std::mem::replace(&mut self.media, MediaReport::None) {
             MediaReport::Awaited | MediaReport::None => None,
-            MediaReport::Reported(media) => Some(*media),
+            MediaReport::Reported(media) => {
+                let video = self.video.as_ref().and_then(|video| video.media());
+                Some(LegQuality { video, ..*media })
+            }
         }
     }
 
@@ -221,7 +232,7 @@ impl Leg {
     pub(super) fn offer_to_room(&self) -> SessionDescription {
         let mut codecs = self.policy.codecs();
         codecs.retain(media_plan::is_mixable);
-        sdp::offer(self.port.advertised, codecs, Direction::SendRecv)
+        sdp::offer(self.advertised, codecs, Direction::SendRecv)
     }
 
     /// Whether the party may send audio that a mix cannot decode, or a fax.
@@ -243,7 +254,7 @@ impl Leg {
         for media in offered.media.iter_mut().filter(|media| media.is_carried()) {
             media.codecs.retain(media_plan::is_mixable);
         }
-        let answer = sdp::answer(&offered, self.port.advertised, &self.policy, Direction::SendRecv);
+        let answer = sdp::answer(&offered, self.advertised, &self.policy, Direction::SendRecv);
         let answer = answer.map_err(|refused| refused.status())?;
         self.exchange.send_answer(answer).map_err(|_| 488)
     }
@@ -391,18 +402,76 @@ impl Leg {
     pub(super) fn settled(&self) -> Option<SessionDescription> {
         let negotiated = self.exchange.negotiated()?;
         if let Some(t38) = &negotiated.t38 {
-            let port = self.port.advertised.port();
+            let port = self.advertised.port();
             let fax = Media::fax(port, T38::clone(t38), negotiated.direction.reversed());
-            return Some(SessionDescription::new(self.port.advertised.ip(), vec![fax]));
+            return Some(SessionDescription::new(self.advertised.ip(), vec![fax]));
         }
         let codecs = negotiated.payloads.iter().map(|payload| payload.codec.clone()).collect();
         let audio = Media {
             direction: negotiated.direction.reversed(),
             ptime_ms: negotiated.ptime_ms,
             maxptime_ms: negotiated.maxptime_ms,
-            ..Media::audio(self.port.advertised.port(), codecs)
+            ..Media::audio(self.advertised.port(), codecs)
         };
-        Some(SessionDescription::new(self.port.advertised.ip(), vec![audio]))
+        let video = self.video.as_ref().zip(negotiated.video.as_ref());
+        let video = video.map(|(own, video)| video.settled(own.local().port()));
+        Some(SessionDescription::new(self.advertised.ip(), std::iter::once(audio).chain(video).collect()))
+    }
+
+    /// Returns an offer of the party with what it may have: its SRTP, and video only with a port for it.
+    ///
+    /// # Errors
+    /// SRTP is required, and no audio has it.
+    pub(super) fn admit(&self, offer: SessionDescription) -> Result<SessionDescription, NegotiationError> {
+        let mut offer = self.srtp.admit(offer)?;
+        if self.video.is_none() {
+            offer.refuse_video();
+        }
+        Ok(offer)
+    }
+
+    /// Whether it has negotiated video.
+    pub(super) fn has_video(&self) -> bool {
+        self.exchange.negotiated().is_some_and(|negotiated| negotiated.video.is_some())
+    }
+
+    /// Returns the party's answer as far as it was negotiated: video that lacks keys beside keyed audio is not.
+    pub(super) fn heard(&self, mut answer: SessionDescription) -> SessionDescription {
+        if !self.has_video() {
+            answer.refuse_video();
+        }
+        answer
+    }
+
+    /// Adds the video that the other party offers to our offer for this one.
+    pub(super) fn add_video(&self, offer: &mut SessionDescription, offered: &SessionDescription) {
+        if let Some(video) = &self.video {
+            sdp::offer_video(offer, offered, video.local());
+        }
+    }
+
+    /// Accepts the video that the party offers in our answer, as the other party answered it.
+    pub(super) fn accept_video(
+        &self,
+        answer: &mut SessionDescription,
+        offered: &SessionDescription,
+        answered: &SessionDescription,
+    ) {
+        if let Some(video) = &self.video {
+            sdp::answer_video(answer, offered, answered, video.local());
+        }
+    }
+
+    /// Returns the commands that pass the negotiated video to the media engine, and its port.
+    pub(super) fn describe_video(&mut self) -> Option<(PortId, Vec<MediaCommand>)> {
+        let own = self.video.as_mut()?;
+        let negotiated = self.exchange.negotiated()?.video.as_ref()?;
+        Some((own.port(), own.describe(negotiated, self.signalling)))
+    }
+
+    /// Returns the port of the video that it has negotiated.
+    pub(super) fn video_port(&self) -> Option<PortId> {
+        self.video.as_ref().filter(|_| self.has_video()).map(|video| video.port())
     }
 }
 

@@ -107,9 +107,11 @@ pub(super) fn peer_left(parties: &mut Parties, ending: &mut Ending, now: Instant
 pub(super) fn peer_of(parties: &Parties, party: Party) -> Option<Peer> {
     let leg = parties.leg(party).filter(|leg| leg.is_open())?;
     // Its keys are of no use to the other call.
-    let negotiated = Negotiated { srtp: None, ice: None, ..leg.exchange.negotiated()?.clone() };
+    let negotiated = Negotiated { srtp: None, ice: None, video: None, ..leg.exchange.negotiated()?.clone() };
     let wanted = leg.exchange.wanted_by_party();
     let mut settled = leg.settled()?;
+    // Video is not relayed between two calls.
+    settled.media.truncate(1);
     settled.media.iter_mut().for_each(|media| media.direction = wanted);
     Some(Peer { port: leg.port(), negotiated, settled, policy: leg.policy.clone(), wanted })
 }
@@ -227,7 +229,7 @@ pub(super) fn align(parties: &mut Parties) {
     let keeps_direction =
         (present == Some(wanted) && !clashed) || leg.exchange.wanted_by_party() != Direction::SendRecv;
     let codecs = local().and_then(|audio| other_codecs(leg, &audio.codecs, &terms));
-    if keeps_direction && codecs.is_none() && !clashed {
+    if keeps_direction && codecs.is_none() && !clashed && !leg.has_video() {
         return;
     }
     let direction = present.filter(|_| keeps_direction).unwrap_or(wanted);
@@ -268,6 +270,7 @@ fn wanted(parties: &Parties) -> Direction {
 /// Opens an exchange with the present description in this direction, with other codecs if there are some.
 fn offer_with(leg: &mut Leg, direction: Direction, codecs: Option<Vec<Codec>>) -> Option<SessionDescription> {
     let mut fresh = leg.exchange.in_force()?.clone();
+    fresh.refuse_video();
     for audio in fresh.media.iter_mut().filter(|media| media.is_carried()) {
         audio.direction = direction;
         audio.codecs = codecs.clone().unwrap_or_else(|| std::mem::take(&mut audio.codecs));

@@ -222,7 +222,7 @@ impl LiveCall {
 
     /// Returns the strict source check for the leg of a port, if its extension or trunk sets one.
     pub(super) fn strict_source(&self, port: PortId, directory: &Directory) -> Option<StrictSource> {
-        let identity = self.identity_of(self.call.parties().party_at(port)?)?;
+        let identity = self.identity_of(self.call.parties().party_with(port)?)?;
         match identity.extension {
             Some(extension) => directory.extension(extension)?.strict_source,
             None => directory.trunk(self.call.facts().trunk?)?.strict_source,
@@ -362,7 +362,7 @@ impl Callee {
         for route in &binding.path {
             invite = invite.header(Name::Route.as_str(), route.to_string());
         }
-        let at = CalleeAt::of(&binding.seen_at());
+        let at = CalleeAt { has_ice: binding.has_ice, ..CalleeAt::of(&binding.seen_at()) };
         Callee { flow: binding.way(), at, invite, identity, leg: None, binding: Some(binding.id) }
     }
 }

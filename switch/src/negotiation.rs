@@ -1,14 +1,14 @@
 //! Offers inside an answered call: hold, a new address, new codecs (RFC 3261 §14, RFC 3264 §8).
 //!
 //! A change that concerns only one party (its address) is answered from what the other negotiated. A change
-//! that concerns both (direction, codecs) is offered on to the other party, and answered with its answer. Before the
+//! that concerns both (direction, codecs, video) is offered on to the other party, and answered with its answer.
 //! T.38 is passed on as any other change; a leg that cannot carry it refuses, and keeps its audio. Before the
 //! answer, the caller and the fork that it hears may do the same, if both have reliable responses (RFC 3311 §5.1).
 
 use std::time::Instant;
 
 use sidetone_model::call::HangupCause;
-use sidetone_sip::sdp::{self, Direction, OfferAnswerError, SessionDescription};
+use sidetone_sip::sdp::{self, Direction, Media, OfferAnswerError, SessionDescription};
 
 use crate::conference_leg::{offer_in_room, offered_in_room};
 use crate::converted_keys::{answer_events, has_events, offer_events, takes_keys};
@@ -80,11 +80,14 @@ impl Negotiation {
             return parties.push(Output::OfferResult(from, Err(491)));
         }
         let Some(offer) = offer else { return self.offer_ours(parties, from) };
-        let Some(leg) = parties.leg_mut(from) else { return };
-        let offer = match leg.srtp.admit(offer) {
+        let Some((leg, other)) = parties.leg(from).zip(parties.leg(to)) else { return };
+        let mut offer = match leg.admit(offer) {
             Ok(offer) => offer,
             Err(refused) => return parties.push(Output::OfferResult(from, Err(refused.status()))),
         };
+        if other.video.is_none() {
+            offer.refuse_video();
+        }
         let same_terms = offer_keeps_terms(leg.exchange.negotiated(), &offer);
         // Transcoded audio may have no device at its end that could read the fax.
         let is_transcoded = [from, to].iter().any(|party| parties.leg(*party).is_some_and(Leg::transcodes));
@@ -143,6 +146,7 @@ impl Negotiation {
             }
             return;
         }
+        let answer = leg.heard(answer);
         let form = parties.leg(to).map_or(KeyForm::Unknown, Leg::key_form);
         let offered = parties.leg(from).and_then(|leg| leg.exchange.remote_offer().cloned());
         let reply = parties.leg_mut(from).zip(offered.as_ref());
@@ -210,7 +214,9 @@ impl Negotiation {
         let direction = other.map_or(Direction::SendRecv, |leg| leg.exchange.wanted_by_party());
         let offer = parties.leg_mut(party).and_then(|leg| {
             let mut fresh = leg.exchange.in_force()?.clone();
-            for media in fresh.media.iter_mut().filter(|media| media.is_carried() || media.is_fax()) {
+            let is_ours =
+                |media: &&mut Media| media.is_carried() || media.is_fax() || media.is_carried_video();
+            for media in fresh.media.iter_mut().filter(is_ours) {
                 media.direction = direction;
             }
             leg.exchange.send_offer(fresh).ok()
@@ -231,7 +237,10 @@ impl Negotiation {
         let (Some(settled), Some(present)) = (own.exchange.negotiated(), theirs.exchange.negotiated()) else {
             return;
         };
-        if settled.direction.reversed() == present.direction {
+        let video = [settled, present].map(|terms| terms.video.as_ref().map(|video| video.terms.direction));
+        let [settled_video, present_video] = video;
+        let keeps_video = settled_video.map(Direction::reversed) == present_video;
+        if settled.direction.reversed() == present.direction && keeps_video {
             return;
         }
         if let Some(terms) = own.settled()
@@ -288,6 +297,7 @@ impl Negotiation {
         if takes_keys(form, offer) {
             offer_events(&mut onward);
         }
+        leg.add_video(&mut onward, offer);
         leg.exchange.send_offer(onward).map_err(|refused| match refused {
             OfferAnswerError::Negotiation(refused) => refused.status(),
             OfferAnswerError::NoOffer | OfferAnswerError::Pending | OfferAnswerError::Shape => 491,
@@ -338,6 +348,7 @@ fn answer_for(
     if takes_keys(form, answered) && !has_events(answered) {
         answer_events(&mut answer, offered);
     }
+    leg.accept_video(&mut answer, offered, answered);
     leg.exchange.send_answer(answer).ok()
 }
 
@@ -353,5 +364,16 @@ fn offer_keeps_terms(settled: Option<&sdp::Negotiated>, offer: &SessionDescripti
     let same_codecs =
         settled.payloads.iter().all(|payload| offered.iter().any(|codec| codec.matches(&payload.codec)));
     // The party's direction, reversed to our side, and its address must both mean that media flow as before.
-    same_codecs && offer.direction_of(audio).reversed() == settled.direction
+    same_codecs && offer.direction_of(audio).reversed() == settled.direction && keeps_video(settled, offer)
+}
+
+/// Whether an offer repeats the negotiated video: its direction, its formats and its lines; or has none as before.
+fn keeps_video(settled: &sdp::Negotiated, offer: &SessionDescription) -> bool {
+    let (Some(settled), Some((_, video))) = (&settled.video, offer.carried_video()) else {
+        return settled.video.is_some() == offer.carried_video().is_some();
+    };
+    let section = &settled.section;
+    section.codecs.iter().all(|codec| video.codecs.contains(codec))
+        && section.video == video.video
+        && offer.direction_of(video).reversed() == settled.terms.direction
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sidetone_call::media_plan::srtp_rule;
+use sidetone_model::directory::Video;
 use sidetone_model::ids::CallId;
 use sidetone_model::time::Now;
 use sidetone_model::trunk_interop::PROGRESS_SECONDS_DEFAULT;
@@ -117,8 +118,9 @@ pub(super) fn step(
             let cost = facts.tariff.and_then(|_| billing.cost(trunk, number, facts.started_at));
             let limit = limit_of_trunk(context.directory, trunk);
             let srtp = rules.map(|trunk| srtp_rule(trunk.srtp)).unwrap_or_default();
-            let policy = rules
-                .map_or(CodecPolicy::ANY, |trunk| CodecPolicy::new(trunk.interop.codecs.iter().cloned()));
+            let policy = rules.map_or(CodecPolicy::ANY, |trunk| {
+                CodecPolicy::new(trunk.interop.codecs.iter().cloned()).with_video(trunk.video == Video::Pass)
+            });
             let at = flow.remote.ip();
             input = Some(Input::Attempt(Attempt { trunk, at, cost, limit, srtp, policy }));
         }

@@ -243,10 +243,13 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
         towards
     });
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return Err(481) };
-    let offer = leg.srtp.admit(offer).map_err(|refused| refused.status())?;
+    let offer = leg.admit(offer).map_err(|refused| refused.status())?;
     leg.exchange.receive_offer(offer.clone()).map_err(|_| 491_u16)?;
     let answer = match &towards {
-        Some(settled) => answer_back(&offer, settled, leg.local(), &leg.policy),
+        Some(settled) => answer_back(&offer, settled, leg.local(), &leg.policy).map(|mut answer| {
+            leg.accept_video(&mut answer, &offer, settled);
+            answer
+        }),
         None => {
             let mut possible = offer;
             for media in possible.media.iter_mut().filter(|media| media.is_carried()) {
@@ -296,6 +299,10 @@ fn open_offer(
         if mixable {
             audio.codecs.retain(media_plan::is_mixable);
         }
+    }
+    for video in fresh.media.iter_mut().filter(|media| media.is_carried_video()) {
+        // A party that hears music sees nothing.
+        video.direction = if direction == Direction::SendRecv { direction } else { Direction::Inactive };
     }
     leg.exchange.send_offer(fresh).ok()
 }

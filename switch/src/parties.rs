@@ -6,21 +6,18 @@ use std::time::{Duration, Instant};
 
 use sidetone_call::quality::{self as media_quality};
 use sidetone_call::record::Facts;
-use sidetone_media::mix::MixId;
 use sidetone_media::verdict::Party as Whom;
 use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::call_parking::ParkedIn;
-use sidetone_model::call_prompt::{LivePrompt, PlayResult};
 use sidetone_model::ids::CallId;
-use sidetone_model::live_call::{CallState, LiveRecording};
+use sidetone_model::live_call::CallState;
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::sdp::{CodecPolicy, IceRule, KeySeed, SessionDescription, SrtpRule};
 
-use crate::call_mix::{LinkedMix, OwnMix, Seats};
+use crate::call_mix::{LinkedMix, OwnMix};
 use crate::io::{Awaited, KeyForm, Limits, LinkHold, MediaCommand, Output, Party, Peer, PortId};
 use crate::leg::{Leg, LegProtection};
-use crate::mixing::MixOrder;
 
 /// Both sides of a call.
 #[derive(Debug)]
@@ -232,6 +229,9 @@ impl Parties {
         self.fax |= is_fax;
         self.tell(party, keys);
         self.tell(party, description);
+        if let Some((port, commands)) = self.leg_mut(party).and_then(Leg::describe_video) {
+            self.outputs.extend(commands.into_iter().map(|command| Output::Media(port, command)));
+        }
     }
 
     /// Whether the record was output and nothing is left to do.
@@ -241,12 +241,27 @@ impl Parties {
 
     /// Returns the ports that the call holds or held.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
-        self.legs().map(|(_, leg)| leg.port())
+        let of_leg = |(_, leg): (Party, &Leg)| {
+            let video = leg.video.as_ref().map(|video| video.port());
+            std::iter::once(leg.port()).chain(video)
+        };
+        self.legs().flat_map(of_leg)
     }
 
-    /// Returns the party that uses a port.
+    /// Returns the party that uses a port for its audio.
     pub(super) fn party_at(&self, port: PortId) -> Option<Party> {
         self.legs().find(|(_, leg)| leg.port() == port).map(|(party, _)| party)
+    }
+
+    /// Returns the party that uses a port for its video.
+    pub(super) fn party_shown_at(&self, port: PortId) -> Option<Party> {
+        let is_there = |leg: &Leg| leg.video.as_ref().is_some_and(|video| video.port() == port);
+        self.legs().find(|(_, leg)| is_there(leg)).map(|(party, _)| party)
+    }
+
+    /// Returns the party that uses a port for its audio or its video.
+    pub(super) fn party_with(&self, port: PortId) -> Option<Party> {
+        self.party_at(port).or_else(|| self.party_shown_at(port))
     }
 
     /// Whether the call has ended; its record may still be waiting.
@@ -444,9 +459,32 @@ impl Parties {
             let command = self.leg_mut(party).and_then(|leg| leg.watch_keys(events));
             self.tell(party, command);
         }
+        let port_of = |party| self.leg(party).and_then(Leg::video_port);
+        let (caller, callee) = (port_of(Party::Caller), port_of(Party::Callee(place)));
+        // Both have it, or none.
+        self.relay_video(Party::Caller, callee.filter(|_| caller.is_some()));
+        self.relay_video(Party::Callee(place), caller.filter(|_| callee.is_some()));
+    }
+
+    /// Relays the video of a party to this port, or to no one.
+    fn relay_video(&mut self, party: Party, peer: Option<PortId>) {
+        let Some(video) = self.leg_mut(party).and_then(|leg| leg.video.as_mut()) else { return };
+        let (port, command) = (video.port(), video.relay_to(peer));
+        self.outputs.extend(command.map(|command| Output::Media(port, command)));
+    }
+
+    /// Ends the relaying of the video of all parties: they no longer hear each other.
+    pub(super) fn hide(&mut self) {
+        for place in 0..self.forks.len() {
+            self.relay_video(Party::Callee(place), None);
+        }
+        self.relay_video(Party::Caller, None);
     }
 
     pub(super) fn tell(&mut self, party: Party, command: Option<MediaCommand>) {
+        if matches!(command, Some(MediaCommand::Join { .. } | MediaCommand::Unbridge)) {
+            self.hide();
+        }
         let port = self.leg(party).filter(|leg| leg.is_open()).map(Leg::port);
         if let (Some(port), Some(command)) = (port, command) {
             self.push(Output::Media(port, command));
@@ -464,6 +502,11 @@ impl Parties {
         let (port, was_seated) = (leg.port(), leg.unseat());
         if was_seated {
             self.push(Output::Left(party, cause));
+        }
+        // Its report must not come after the last one that the record waits for.
+        if let Some(video) = self.leg_mut(party).and_then(|leg| leg.video.as_mut()) {
+            let (port, command) = (video.port(), video.close());
+            self.outputs.extend(command.map(|command| Output::Media(port, command)));
         }
         if let Some(command) = self.leg_mut(party).and_then(Leg::close) {
             self.push(Output::Media(port, command));
@@ -545,120 +588,10 @@ impl Parties {
         }
     }
 
-    /// Whether the parties may be moved into a room now.
-    pub(super) fn can_merge(&self) -> bool {
-        let callee = self.winner.map(Party::Callee);
-        let settled = |party: Party| self.leg(party).is_some_and(|leg| leg.exchange.negotiated().is_some());
-        self.is_up()
-            && !self.is_merged()
-            && self.has_caller()
-            && callee.is_some_and(|callee| settled(callee) && settled(Party::Caller))
-    }
-
-    /// Whether the parties may have seats in a mix of the call's own: they have answered and talk to each other here.
-    pub(super) fn can_mix(&self) -> bool {
-        let parties = [Some(Party::Caller), self.winner.map(Party::Callee)];
-        self.can_merge()
-            && parties.into_iter().flatten().all(|party| self.leg(party).is_some_and(Leg::is_mixable))
-    }
-
-    /// Ends the mix of the call's own. The parties hear nothing until they are relayed or get another seat.
-    pub(super) fn leave_own_mix(&mut self) {
-        let callee = self.winner.map(Party::Callee);
-        self.end_recording();
-        self.end_prompt(PlayResult::Interrupted);
-        if self.own_mix.take().is_some_and(|mix| mix.seats != Seats::None) {
-            for party in std::iter::once(Party::Caller).chain(callee) {
-                self.tell(party, Some(MediaCommand::Leave));
-            }
-        }
-    }
-
-    /// Ends the recording of the call, if there is one.
-    pub(super) fn end_recording(&mut self) {
-        let recording = self.own_mix.as_mut().and_then(|mix| mix.recording.take());
-        if recording.is_some() {
-            self.push(Output::Mix(self.own_mix_id(), MixOrder::StopRecording));
-        }
-    }
-
-    /// Ends the prompt that plays, if there is one.
-    pub(super) fn end_prompt(&mut self, result: PlayResult) {
-        let Some(playing) = self.own_mix.as_mut().and_then(|mix| mix.playing.take()) else { return };
-        let parties = [Some(Party::Caller), self.winner.map(Party::Callee)];
-        for (party, waits) in parties.into_iter().zip(playing.waits) {
-            if let Some(party) = party.filter(|_| waits) {
-                self.tell(party, Some(MediaCommand::StopPlaying));
-            }
-        }
-        self.push(Output::PromptEnded(playing.prompt, result));
-    }
-
-    /// Returns the prompt that plays.
-    pub(super) fn prompt(&self) -> Option<LivePrompt> {
-        match &self.own_mix {
-            Some(mix) => mix.playing.map(|playing| playing.prompt),
-            None => self.linked_mix()?.playing.map(|playing| playing.order.prompt),
-        }
-    }
-
-    /// Returns the mix of this call and the linked one.
-    pub(super) fn linked_mix(&self) -> Option<&LinkedMix> {
-        self.link.as_ref()?.mix.as_deref()
-    }
-
-    /// Returns the id of the mix of the call's own.
-    pub(super) fn own_mix_id(&self) -> MixId {
-        // Its worker has the ports already: a leg that is moved to another loses its bridge.
-        MixId(self.group)
-    }
-
-    /// Returns the recording of the call.
-    pub(super) fn recording(&self) -> Option<LiveRecording> {
-        let own = self.own_mix.as_ref().and_then(|mix| mix.recording);
-        own.or_else(|| self.linked_mix()?.recording)
-    }
-
-    /// Returns the party that a program let put the other on hold.
-    pub(super) fn holder(&self) -> Option<Party> {
-        self.own_mix.as_ref().and_then(|mix| mix.holder)
-    }
-
     /// Whether its parties talked to each other before they were moved into a room: then each leaves
     /// separately.
     pub(super) fn is_merged(&self) -> bool {
         self.merged
-    }
-
-    /// Lets a party of an answered call wait alone, because the other left while its transfer is under way.
-    pub(super) fn await_peer(&mut self, party: Party) {
-        self.set_link(Link::new(party));
-    }
-
-    /// Sets the link of a party that is no longer relayed within this call. Calls of an earlier link stay known.
-    pub(super) fn set_link(&mut self, link: Link) {
-        let before = self.link.take();
-        self.leave_own_mix();
-        let Some(leg) = self.leg_mut(link.party) else { return };
-        leg.seat();
-        self.merged = true;
-        let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
-        self.link = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
-    }
-
-    /// Returns the slot that a party waits in.
-    pub(super) fn parked(&self) -> Option<Parked> {
-        self.link.as_ref()?.parked
-    }
-
-    /// Whether a party negotiates its media with us on behalf of a party of another call.
-    pub(super) fn is_linked(&self, party: Party) -> bool {
-        self.link.as_ref().is_some_and(|link| link.party == party)
-    }
-
-    /// Whether a party of another call is linked with one of this call.
-    pub(super) fn has_peer(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.peer.is_some())
     }
 
     /// Returns the number of forks that were added.

@@ -4,7 +4,7 @@ use sidetone_call::media_plan::srtp_rule;
 use sidetone_call::record::Facts;
 use sidetone_model::call::{Direction, HangupCause, Transport};
 use sidetone_model::cdr::Called;
-use sidetone_model::directory::{Extension, Trunk};
+use sidetone_model::directory::{Extension, Trunk, Video};
 use sidetone_model::forwarding::ForwardReason;
 use sidetone_model::ids::{CallId, ExtensionId, LegId, NodeId, OrganisationId};
 use sidetone_model::room::RoomConfig;
@@ -363,7 +363,8 @@ impl PlacementContext<'_> {
             facts,
             caller: caller_identity,
             caller_policy: caller.policy(),
-            callee_policy: CodecPolicy::new(callee.codecs.iter().cloned()),
+            callee_policy: CodecPolicy::new(callee.codecs.iter().cloned())
+                .with_video(callee.video == Video::Pass),
             srtp: (caller.srtp, srtp_rule(callee.srtp)),
             onward: Onward::Bindings(diverting::mark(callees, &headers)),
             asked,
@@ -557,7 +558,9 @@ impl<'a> Caller<'a> {
     fn policy(&self) -> CodecPolicy {
         let of_trunk = || self.trunk.map(|trunk| &trunk.interop.codecs);
         let codecs = self.extension.map(|extension| &extension.codecs).or_else(of_trunk);
-        codecs.map_or(CodecPolicy::ANY, |codecs| CodecPolicy::new(codecs.iter().cloned()))
+        let video = self.extension.map(|extension| extension.video).or(self.trunk.map(|trunk| trunk.video));
+        let policy = codecs.map_or(CodecPolicy::ANY, |codecs| CodecPolicy::new(codecs.iter().cloned()));
+        policy.with_video(video == Some(Video::Pass))
     }
 
     /// Returns the From of the INVITE to the callee.

@@ -103,7 +103,10 @@ impl Ringing {
         match self.unopened.front() {
             Some(target) => {
                 let fork = parties.leg_place(parties.forks.len());
-                parties.push(Output::OpenPort { fork, towards: target.at });
+                let is_browser = target.is_browser && self.callee_srtp == SrtpRule::Webrtc;
+                let is_plain = !is_browser && !target.has_ice;
+                let video = self.callee_policy.has_video() && is_plain && caller_may_have_video(parties);
+                parties.push(Output::OpenPort { fork, towards: target.at, video });
             }
             None if parties.forks.is_empty() => parties.refuse(503),
             None => {}
@@ -120,7 +123,8 @@ impl Ringing {
     ) {
         if !parties.is_ringing() {
             // The call was decided meanwhile.
-            return parties.outputs.extend(port.map(|port| Output::Media(port.id, MediaCommand::Close)));
+            let ids = port.iter().flat_map(Port::ids);
+            return parties.outputs.extend(ids.map(|id| Output::Media(id, MediaCommand::Close)));
         }
         if let Some(attempt) = self.attempt.take() {
             return match port {
@@ -145,17 +149,19 @@ impl Ringing {
 
     /// Adds a fork and invites it.
     fn ring(&mut self, parties: &mut Parties, port: Port, target: CalleeAt) -> Result<(), u16> {
-        let CalleeAt { at, is_browser } = target;
+        let CalleeAt { at, is_browser, has_ice } = target;
         let place = parties.forks.len();
         // The session ids of one call differ in their low bits (RFC 8866 §5.2: unique per session and host).
         let fork_session = parties.session_id.wrapping_add(1).wrapping_add(place as u64);
         let is_browser = is_browser && self.callee_srtp == SrtpRule::Webrtc;
-        let protection = parties.protection(self.callee_srtp, is_browser, IceRule::Never);
+        // A browser has ICE by its own rule.
+        let ice = if has_ice && !is_browser { IceRule::Offered } else { IceRule::Never };
+        let protection = parties.protection(self.callee_srtp, is_browser, ice);
         let mut leg = Leg::new(port, fork_session, self.callee_policy.clone(), Some(at), protection);
         let offer = match &parties.near {
             Near::Party(caller) => match &caller.offer {
                 Some(offered) => offer_onward(offered, leg.local(), &caller.leg.policy, &leg.policy)
-                    .map(|offer| caller.leg.with_events(offered, offer))
+                    .map(|offer| with_video(&leg, offered, caller.leg.with_events(offered, offer)))
                     .map_err(|refused| refused.status()),
                 None => {
                     let codecs = offer_unasked(&caller.leg.policy, &leg.policy);
@@ -180,7 +186,8 @@ impl Ringing {
     pub(super) fn attempt(&mut self, parties: &mut Parties, attempt: Attempt) {
         if parties.is_ringing() {
             let fork = parties.leg_place(parties.forks.len());
-            parties.push(Output::OpenPort { fork, towards: attempt.at });
+            let video = attempt.policy.has_video() && caller_may_have_video(parties);
+            parties.push(Output::OpenPort { fork, towards: attempt.at, video });
             self.attempt = Some(attempt);
         }
     }
@@ -201,7 +208,7 @@ impl Ringing {
         if let Some(tariff) = &mut parties.facts.tariff {
             tariff.cost = attempt.cost;
         }
-        let target = CalleeAt { at: attempt.at, is_browser: false };
+        let target = CalleeAt { at: attempt.at, is_browser: false, has_ice: false };
         if let Err(status) = self.ring(parties, port, target) {
             self.give_up_on_forks(parties, ending, now, status);
         }
@@ -277,6 +284,7 @@ impl Ringing {
             parties.push(Output::Ring(status, None));
             return;
         };
+        let answer = fork.leg.heard(answer);
         *early = Some(place);
         let form = fork_key_form(parties, place);
         match self.answer_for_caller(parties, &answer, form) {
@@ -312,6 +320,7 @@ impl Ringing {
             // A 2xx may omit SDP if a provisional response had it (RFC 3261 §13.2.1).
             None => fork.leg.exchange.negotiated().is_some(),
         };
+        let answer = answer.map(|answer| fork.leg.heard(answer));
         let heard = answer.or_else(|| fork.leg.settled()).filter(|_| settled);
         fork.state = ForkState::Up;
         let reply = match (heard, &parties.near) {
@@ -349,7 +358,10 @@ impl Ringing {
         if !parties.is_ringing() {
             return;
         }
-        match self.answer_for_caller(parties, &awaited.settled, KeyForm::Unknown) {
+        // Video is not relayed between two calls.
+        let mut settled = awaited.settled.clone();
+        settled.refuse_video();
+        match self.answer_for_caller(parties, &settled, KeyForm::Unknown) {
             Some(answer) => {
                 ending.far = Far { status: Some(200), cause: None, reply: None };
                 parties.drop_forks(None, HangupCause::LoseRace);
@@ -571,8 +583,20 @@ impl Ringing {
         if takes_keys(form, heard) && !has_events(heard) {
             answer_events(&mut answer, &offered);
         }
+        caller.leg.accept_video(&mut answer, &offered, heard);
         caller.leg.exchange.send_answer(answer).ok()
     }
+}
+
+/// Whether the caller has a port for video.
+fn caller_may_have_video(parties: &Parties) -> bool {
+    parties.caller().is_some_and(|leg| leg.video.is_some())
+}
+
+/// Returns our offer for a fork with the video that the caller offers.
+fn with_video(fork: &Leg, offered: &SessionDescription, mut offer: SessionDescription) -> SessionDescription {
+    fork.add_video(&mut offer, offered);
+    offer
 }
 
 /// Returns how the party of a fork has keys without telephone events.

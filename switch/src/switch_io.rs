@@ -166,6 +166,8 @@ pub enum Output {
         group: u64,
         /// The address that the party's SIP comes from.
         towards: IpAddr,
+        /// Whether it needs a port for video too.
+        video: bool,
     },
     /// The answer to the query with this token.
     Reply(ReplyToken, Answer),

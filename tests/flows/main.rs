@@ -101,5 +101,6 @@ mod trunk_settings;
 #[path = "../common/tunnel.rs"]
 mod tunnel;
 mod vanished;
+mod video;
 #[path = "../common/wire.rs"]
 mod wire;

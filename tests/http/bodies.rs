@@ -63,7 +63,7 @@ fn every_wrong_field_is_named_in_the_order_of_the_request() {
         "colour": "red", "codec_string": "speexx", "team_id": "support", "name": null, "password": 7
     });
     let answer = desk.post(As::Acme, "/extensions", body);
-    let fields = "organisation_id, team_id, number, name, password, codec_string, strict_source, srtp, forwarding, \
+    let fields = "organisation_id, team_id, number, name, password, codec_string, strict_source, srtp, video, forwarding, \
                    do_not_disturb, language, max_registrations, notify_message_waiting";
     let expected = [
         ("colour", format!("is not a field here, the fields are {fields}")),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::{As, Desk, hold_the_rules};
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "codec_string",
     "created_at",
     "do_not_disturb",
@@ -20,6 +20,7 @@ const FIELDS: [&str; 15] = [
     "strict_source",
     "team_id",
     "updated_at",
+    "video",
 ];
 
 #[test]
@@ -118,13 +119,17 @@ fn one_is_made_read_changed_and_removed() {
         (wrong.status, wrong.message()),
         (400, "srtp: must be one of off, optional, required, webrtc")
     );
+    let seen = desk.patch(As::Acme, &path, json!({"video": "pass"}));
+    assert_eq!((seen.status, &seen.body["video"]), (200, &json!("pass")));
+    let wrong = desk.patch(As::Acme, &path, json!({"video": "relay"}));
+    assert_eq!((wrong.status, wrong.message()), (400, "video: must be one of off, pass"));
     let german = desk.patch(As::Acme, &path, json!({"language": "de"}));
     assert_eq!((&made.body["language"], &german.body["language"]), (&json!(null), &json!("de")));
     let wrong = desk.patch(As::Acme, &path, json!({"language": "DE"}));
     assert_eq!((wrong.status, wrong.message()), (400, "language: must be de or en"));
     assert_eq!(desk.patch(As::Acme, &path, json!({"language": null})).body["language"], json!(null));
     let changed = desk.patch(As::Acme, &path, json!({"strict_source": null}));
-    assert_eq!(changed.body["srtp"], "optional");
+    assert_eq!((&changed.body["srtp"], &changed.body["video"]), (&json!("optional"), &json!("pass")));
     assert_eq!(changed.body["strict_source"], json!(null));
     let wrong = desk.patch(As::Acme, &path, json!({"strict_source": "sip"}));
     assert_eq!((wrong.status, wrong.message()), (400, "strict_source: must be one of any, sdp, signalling"));
@@ -144,7 +149,7 @@ fn a_password_is_made_up_and_shown_once() {
     assert_eq!(password.len(), 20);
     assert_eq!((&made.body["name"], &made.body["codec_string"]), (&json!(""), &json!("")));
     assert_eq!((&made.body["team_id"], &made.body["strict_source"]), (&json!(null), &json!(null)));
-    assert_eq!(made.body["srtp"], "off");
+    assert_eq!((&made.body["srtp"], &made.body["video"]), (&json!("off"), &json!("off")));
     let strict = desk.post(As::Acme, "/extensions", json!({"number": "1005", "strict_source": "signalling"}));
     assert_eq!(strict.body["strict_source"], "signalling");
     let read = desk.get(As::Acme, made.location());

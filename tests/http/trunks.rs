@@ -49,6 +49,7 @@ fn one_is_made_read_changed_and_removed() {
         "transfers",
         "updated_at",
         "username",
+        "video",
     ];
     assert_eq!(made.fields(), fields);
     assert!(!made.body.to_string().contains("s3cret"));
@@ -69,9 +70,9 @@ fn one_is_made_read_changed_and_removed() {
     let changed = desk.patch(
         As::Acme,
         &path,
-        json!({"strict_source": "any", "srtp": "required", "max_call_seconds": 60}),
+        json!({"strict_source": "any", "srtp": "required", "video": "pass", "max_call_seconds": 60}),
     );
-    assert_eq!(changed.body["srtp"], "required");
+    assert_eq!((&changed.body["srtp"], &changed.body["video"]), (&json!("required"), &json!("pass")));
     assert_eq!(bounds(&changed.body), (json!("any"), json!(60)));
     let again = desk.patch(As::Acme, &path, changed.body.clone());
     assert_eq!((again.status, &again.body), (200, &changed.body));
@@ -96,6 +97,7 @@ fn a_new_one_has_plain_defaults() {
         ("short_numbers", json!([])),
         ("strict_source", json!(null)),
         ("srtp", json!("off")),
+        ("video", json!("off")),
         ("max_call_seconds", json!(null)),
         ("backup_addresses", json!([])),
         ("outbound_proxy", json!("")),
@@ -169,7 +171,7 @@ fn every_wrong_field_is_named() {
     let desk = Desk::start();
     let body = json!({
         "address": "https://carrier.example", "accept_from": ["0.0.0.0/0", 7, "carrier"], "priority": 65536,
-        "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "srtp": "on", "max_call_seconds": 59, "name": " ",
+        "register": "yes", "short_numbers": ["1234567"], "strict_source": "Sdp", "srtp": "on", "video": "on", "max_call_seconds": 59, "name": " ",
         "backup_addresses": ["carrier"], "outbound_proxy": "sips:p.example", "from_domain": "a b", "country_code": "+44",
         "national_prefix": "x", "inbound_numbers": "local", "outbound_numbers": "plus", "codecs": ["PCMA", "pcma", "amrx"],
         "headers": ["X-Account", "Via: x", "X-Account: 1\r\nTo: x"], "progress_seconds": 121, "qualify_seconds": 3601,
@@ -186,6 +188,7 @@ fn every_wrong_field_is_named() {
         "short_numbers[0]: must be 1 to 6 digits, such as \"112\"",
         "strict_source: must be one of any, sdp, signalling",
         "srtp: must be one of off, optional, required",
+        "video: must be one of off, pass",
         "max_call_seconds: must be between 60 and 86400",
         "name: must not be empty",
         "backup_addresses[0]: must be written like sip:carrier.example:5060",

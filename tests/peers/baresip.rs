@@ -82,15 +82,12 @@ fn baresip_calls_over_each_transport_with_each_codec() {
     }
 }
 
-/// A phone with ICE, without and with SRTP, calls one without ICE; they hear each other. When baresip 1.0 with ICE is
-/// called, it sends no audio, because our offer has no ICE.
+/// A phone with ICE, without and with SRTP, calls one without ICE, and is called by it; they hear each other.
 #[test]
 fn baresip_with_ice_is_heard() {
     let Some(_turn) = turn() else { return };
-    // baresip gives no candidate of the loopback interface.
-    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-    if probe.connect("192.0.2.1:9").is_err() {
-        return tell("NOTICE: baresip with ICE is SKIPPED; there is no network interface but loopback");
+    if !has_network("baresip with ICE") {
+        return;
     }
     for mediaenc in ["", "srtp"] {
         let start = Start { calls: 4, directory: peer::DIRECTORY, srtp: "optional", ..Start::default() };
@@ -100,15 +97,109 @@ fn baresip_with_ice_is_heard() {
         let with_ice = if mediaenc.is_empty() { with_ice } else { with_ice.srtp(mediaenc) };
         let mut ice = Peer::register_baresip(&engine, with_ice);
         let mut plain = Peer::register_baresip(&engine, setup("1002"));
-        ice.call("1002");
-        plain.answer();
-        programs::hear_each_other(&mut ice, &mut plain);
-        ice.phone.pass(TALK);
-        ice.hang_up();
-        plain.released();
-        programs::assert_good(&engine.records(1)[0]);
-        tell(&format!("baresip: one with ICE {mediaenc} calls"));
+        for calls in 1..=2 {
+            let (from, to) = if calls == 1 { (&mut ice, &mut plain) } else { (&mut plain, &mut ice) };
+            from.call(to.number);
+            to.answer();
+            programs::hear_each_other(from, to);
+            from.phone.pass(TALK);
+            from.hang_up();
+            to.released();
+            let records = engine.records(calls);
+            let record = records.iter().find(|record| record["caller_number"] == from.number).unwrap();
+            programs::assert_good(record);
+            tell(&format!(
+                "baresip: one with ICE {mediaenc} {}",
+                if calls == 1 { "calls" } else { "is called" }
+            ));
+        }
     }
+}
+
+/// Whether there is a network interface beside loopback, of which baresip and Linphone give no candidate.
+fn has_network(whose: &str) -> bool {
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let is_there = probe.connect("192.0.2.1:9").is_ok();
+    if !is_there {
+        tell(&format!("NOTICE: {whose} is SKIPPED; there is no network interface but loopback"));
+    }
+    is_there
+}
+
+/// Two phones with a picture of their own see each other, plainly and with SRTP.
+#[test]
+fn baresip_phones_see_each_other() {
+    let Some(_turn) = turn() else { return };
+    for mediaenc in ["", "srtp"] {
+        let srtp = if mediaenc.is_empty() { "" } else { "optional" };
+        let start = Start { calls: 8, directory: peer::DIRECTORY, srtp, video: true, ..Start::default() };
+        let mut engine = Engine::run(&start);
+        let setup = |number: &'static str| {
+            let setup = Setup::new(number, peer::phone(number).0, "").video();
+            if mediaenc.is_empty() { setup } else { setup.srtp(mediaenc) }
+        };
+        let mut from = Peer::register_baresip(&engine, setup("1001"));
+        let mut to = Peer::register_baresip(&engine, setup("1002"));
+        from.call("1002");
+        to.answer();
+        programs::hear_each_other(&mut from, &mut to);
+        from.phone.pass(TALK);
+        from.hang_up();
+        to.released();
+        let record = engine.records(1).remove(0);
+        programs::assert_good(&record);
+        let quality = engine.get(&format!("/api/v1/cdrs/{}/quality", record["call_uuid"].as_str().unwrap()));
+        let seen = |leg: &serde_json::Value| {
+            let video = &leg["video"];
+            [&video["received"], &video["sent"], &video["missing"]].map(|count| count.as_u64().unwrap_or(0))
+        };
+        let [one, other] = [0, 1].map(|place| seen(&quality["legs"][place]));
+        // Ten pictures a second of one packet at least.
+        assert!(one[0] >= 20 && other[0] >= 20, "{quality:#}\n{}\n{}", from.phone, to.phone);
+        assert_eq!((one[1], other[1], one[2], other[2]), (other[0], one[0], 0, 0), "{quality:#}");
+        tell(&format!("baresip: video {mediaenc}, {} packets one way and {} the other", one[0], other[0]));
+    }
+}
+
+/// A phone with keys by DTLS and ICE, as browsers have them, calls one with plain RTP. Its certificate is of an elliptic curve;
+/// that of RSA, which baresip 1.0 makes by itself, is none that our DTLS has.
+#[test]
+fn baresip_with_dtls_srtp_is_heard() {
+    let Some(_turn) = turn() else { return };
+    if !has_network("baresip with DTLS-SRTP") {
+        return;
+    }
+    let mut engine = Engine::run(&Start { calls: 4, directory: peer::DIRECTORY, ..Start::default() });
+    let Some(curve) = elliptic(&engine) else {
+        return tell("NOTICE: baresip with DTLS-SRTP is SKIPPED; apt-get install gcc libssl-dev");
+    };
+    let setup = Setup::new("1001", peer::phone("1001").0, "").ice();
+    let account = format!("{};mediaenc=dtls_srtp;rtcp_mux=yes", setup.account);
+    let lines = format!("{}module dtls_srtp.so\nrtcp_mux yes\n", setup.lines);
+    let mut dtls = Peer::register_baresip(&engine, Setup { account, lines, preload: Some(curve), ..setup });
+    let mut plain = Peer::register_baresip(&engine, Setup::new("1002", peer::phone("1002").0, ""));
+    dtls.call("1002");
+    plain.answer();
+    dtls.phone.wait_for("DTLS-SRTP complete (audio/RTP)");
+    programs::hear_each_other(&mut dtls, &mut plain);
+    dtls.phone.pass(TALK);
+    dtls.hang_up();
+    plain.released();
+    programs::assert_good(&engine.records(1)[0]);
+    tell("baresip: one with DTLS-SRTP and a certificate of P-256 calls");
+}
+
+/// A library that gives baresip a certificate of an elliptic curve; `None` where it cannot be built.
+fn elliptic(engine: &Engine) -> Option<PathBuf> {
+    let library = engine.dir().join("elliptic.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/elliptic.c");
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-w", "-o"])
+        .arg(&library)
+        .arg(source)
+        .stderr(std::process::Stdio::null())
+        .status();
+    built.is_ok_and(|status| status.success()).then_some(library)
 }
 
 /// Linphone with ICE calls and is called.
@@ -118,7 +209,12 @@ fn linphone_with_ice_is_heard() {
     if !crate::linphone::is_there() {
         return tell("NOTICE: Linphone with ICE is SKIPPED; apt-get install linphone-cli");
     }
-    let mut engine = Engine::run(&Start { calls: 4, directory: peer::DIRECTORY, ..Start::default() });
+    if !has_network("Linphone with ICE") {
+        return;
+    }
+    let settings = "[signalling]\nkeep_days = 1\n";
+    let start = Start { calls: 4, directory: peer::DIRECTORY, settings, ..Start::default() };
+    let mut engine = Engine::run(&start);
     let mut ice = Peer::register_linphone(&engine, "1002", crate::linphone::Way::Ice);
     let mut plain = Peer::register_baresip(&engine, Setup::new("1001", peer::phone("1001").0, ""));
     for calls in 1..=2 {
@@ -132,6 +228,13 @@ fn linphone_with_ice_is_heard() {
         let records = engine.records(calls);
         let record = records.iter().find(|record| record["caller_number"] == from.number).unwrap();
         programs::assert_good(record);
+        if calls == 1 {
+            // It offered candidates, and got ours.
+            let path = format!("/api/v1/cdrs/{}/signalling", record["call_uuid"].as_str().unwrap());
+            let sdp = engine.get(&path).to_string();
+            let [offered, answered] = ["a=candidate:1 1 UDP ", "a=ice-lite"].map(|line| sdp.contains(line));
+            assert!(offered && answered, "{sdp}");
+        }
         tell(if calls == 1 { "Linphone with ICE calls" } else { "Linphone with ICE is called" });
     }
 }
@@ -216,6 +319,8 @@ pub struct Setup<'a> {
     pub account: String,
     /// More lines of the configuration.
     pub lines: String,
+    /// A library that is loaded before its own.
+    pub preload: Option<PathBuf>,
 }
 
 impl<'a> Setup<'a> {
@@ -232,6 +337,7 @@ impl<'a> Setup<'a> {
             listen: "127.0.0.1:0".to_owned(),
             account: String::new(),
             lines: String::new(),
+            preload: None,
         }
     }
 
@@ -251,6 +357,14 @@ impl<'a> Setup<'a> {
     pub fn ice(mut self) -> Setup<'a> {
         self.account += ";medianat=ice";
         self.lines += "module ice.so\n";
+        self
+    }
+
+    /// The same with video by VP8: a picture that is made up, shown to nobody.
+    pub fn video(mut self) -> Setup<'a> {
+        self.account += ";video_codecs=vp8";
+        self.lines += "module vp8.so\nmodule fakevideo.so\nvideo_source fakevideo,nil\nvideo_display fakevideo,nil\n\
+                       video_size 176x144\nvideo_fps 10\n";
         self
     }
 
@@ -297,7 +411,15 @@ pub fn start(engine: &Engine, setup: &Setup<'_>) -> Process {
         std::fs::write(dir.join(name), text).unwrap();
     }
     // It ends by itself after three minutes, whatever happens.
-    Process::spawn("baresip", "baresip", "baresip-core", &dir, ["-4", "-f", ".", "-t", "180"])
+    let args = ["-4", "-f", ".", "-t", "180"];
+    match &setup.preload {
+        None => Process::spawn("baresip", "baresip", "baresip-core", &dir, args),
+        Some(library) => {
+            let begin = [format!("LD_PRELOAD={}", library.display()), "baresip".to_owned()];
+            let args = begin.into_iter().chain(args.map(str::to_owned));
+            Process::spawn("baresip", "env", "baresip-core", &dir, args)
+        }
+    }
 }
 
 const G711: &str = "PCMA/8000/1";

@@ -24,16 +24,22 @@ pub struct Start<'a> {
     pub settings: &'a str,
     /// The setting `srtp` of every extension; empty leaves it out.
     pub srtp: &'a str,
+    /// Whether every extension has video.
+    pub video: bool,
 }
 
 impl Start<'_> {
     fn directory(&self) -> String {
         let directory = format!("{DIRECTORY}{}", self.directory);
-        match self.srtp {
+        // Trunks have passwords too, without an indent.
+        let with = |directory: String, line: &str| {
+            directory.replace("\n  password =", &format!("\n  {line}\n  password ="))
+        };
+        let directory = match self.srtp {
             "" => directory,
-            // Trunks have passwords too, without an indent.
-            srtp => directory.replace("\n  password =", &format!("\n  srtp = \"{srtp}\"\n  password =")),
-        }
+            srtp => with(directory, &format!("srtp = \"{srtp}\"")),
+        };
+        if self.video { with(directory, "video = \"pass\"") } else { directory }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a file declares is made true, once.
 
 use serde_json::Value;
-use sidetone_model::directory::{Destination, Srtp, StrictSource};
+use sidetone_model::directory::{Destination, Srtp, StrictSource, Video};
 use sidetone_model::ports::ApiKeys;
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers};
 use sidetone_sip::auth::{Algorithm, Credential};
@@ -38,6 +38,7 @@ fn the_file_of_the_contract_becomes_the_directory() {
             (ada.strict_source, trunk.strict_source, ada.srtp, trunk.srtp),
             (Some(StrictSource::Sdp), Some(StrictSource::Any), Srtp::Required, Srtp::Optional)
         );
+        assert_eq!((ada.video, other.video, trunk.video), (Video::Pass, Video::Off, Video::Pass));
         let interop = &trunk.interop;
         assert_eq!(interop.backup_addresses, ["sip:b.carrier.example", "sip:192.0.2.9:5062"]);
         assert_eq!(

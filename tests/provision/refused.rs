@@ -251,14 +251,14 @@ fn every_mistake_in_a_file_is_named() {
             "[[trunks]]\nname = \"t\"\naddress = \"carrier\"\nusername = \"u\"\nregister = true\nport = 1\n".to_owned(),
             vec![
                 "trunk \"t\": address: must be written like sip:carrier.example:5060".to_owned(),
-                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds, transfers".to_owned(),
+                "trunk \"t\": port: unknown key, known here are: name, organisation, address, accept_from, username, password, realm, register, priority, short_numbers, strict_source, srtp, video, max_call_seconds, backup_addresses, outbound_proxy, from_domain, country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers, progress_seconds, qualify_seconds, transfers".to_owned(),
             ],
         ),
         (
             "a trunk that cannot register",
             "[[trunks]]\nname = \"t\"\naddress = \"sip:carrier.example;transport=ws\"\nregister = true\n\
              [[trunks]]\nname = \"u\"\nregister = true\npassword = \"a\\nb\"\nshort_numbers = [\"+112\"]\n\
-             strict_source = \"rtp\"\nsrtp = \"always\"\nmax_call_seconds = 59\n"
+             strict_source = \"rtp\"\nsrtp = \"always\"\nvideo = \"on\"\nmax_call_seconds = 59\n"
                 .to_owned(),
             vec![
                 "trunk \"t\": address: has an unknown transport, write ;transport=udp, ;transport=tcp or ;transport=tls, or none".to_owned(),
@@ -267,6 +267,7 @@ fn every_mistake_in_a_file_is_named() {
                 "trunk \"u\": short_numbers: must be 1 to 6 digits, such as \"112\"".to_owned(),
                 "trunk \"u\": strict_source: must be one of any, sdp, signalling".to_owned(),
                 "trunk \"u\": srtp: must be one of off, optional, required".to_owned(),
+                "trunk \"u\": video: must be one of off, pass".to_owned(),
                 "trunk \"u\": max_call_seconds: 59 is out of range, write 60 to 86400".to_owned(),
             ],
         ),

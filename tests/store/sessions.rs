@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sidetone_model::access::Scope;
-use sidetone_model::directory::{Ha1, Srtp};
+use sidetone_model::directory::{Ha1, Srtp, Video};
 use sidetone_model::event::{EventKind, EventReader, Position};
 use sidetone_model::ids::{
     AgentId, CallId, ConferenceSessionId, ExtensionId, LegId, NodeId, OrganisationId, RoomId, TeamId,
@@ -301,6 +301,7 @@ fn the_team_of_an_agent_sees_the_end_that_a_crash_caused() {
             codecs: vec![],
             strict_source: None,
             srtp: Srtp::Off,
+            video: Video::Off,
             forwarding: None,
             do_not_disturb: None,
             language: None,

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use sidetone_model::access::{Permission, Scope, Who};
-use sidetone_model::directory::{Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Secret, Srtp, StrictSource, Video};
 use sidetone_model::extension::{
     ExtensionChange, ExtensionRecord, NewExtension, REGISTRATIONS, REGISTRATIONS_DEFAULT,
 };
@@ -58,6 +58,9 @@ body! {
         /// Whether media is encrypted by SRTP; `off` by default.
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
+        /// Whether video is relayed (`pass`) or refused; `off` by default.
+        #[schema(value_type = Option<String>, pattern = "^(off|pass)$")]
+        video: Option<Video> = optional(parsed(rules::video)),
         /// Where calls go instead of the extension's phones; nowhere by default.
         forwarding: Option<ForwardingBody> = optional(object(|forwarding| {
             ForwardingBody::read(forwarding, number.as_deref().unwrap_or_default(), &Forwarding::default())
@@ -108,6 +111,9 @@ body! {
         /// Whether media is encrypted by SRTP, from the next call on.
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required|webrtc)$")]
         srtp: Option<Srtp> = optional(parsed(rules::srtp)),
+        /// Whether video is relayed (`pass`) or refused, from the next call on.
+        #[schema(value_type = Option<String>, pattern = "^(off|pass)$")]
+        video: Option<Video> = optional(parsed(rules::video)),
         /// Where calls go instead of the extension's phones, from the next call on; omitted members keep their values.
         forwarding: Option<ForwardingBody> = optional(object(|forwarding| {
             let number = number.as_ref().and_then(Option::as_deref).unwrap_or(&stored.number);
@@ -225,6 +231,7 @@ pub(crate) async fn create(
         codecs: body.codec_string.unwrap_or_default(),
         strict_source: body.strict_source,
         srtp: body.srtp.unwrap_or(Srtp::Off),
+        video: body.video.unwrap_or(Video::Off),
         forwarding: Forwarding::default().changed(change_of(body.forwarding).unwrap_or_default()),
         do_not_disturb: body.do_not_disturb.unwrap_or(false),
         language: body.language,
@@ -311,6 +318,7 @@ pub(crate) async fn change(
         codecs: body.codec_string,
         strict_source: body.strict_source,
         srtp: body.srtp,
+        video: body.video,
         forwarding: change_of(body.forwarding),
         do_not_disturb: body.do_not_disturb,
         language: body.language,

@@ -5,7 +5,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use sidetone_model::access::{Permission, Scope};
-use sidetone_model::directory::{Network, Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Network, Secret, Srtp, StrictSource, Video};
 use sidetone_model::field_check::StoredRule;
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::page::Page;
@@ -68,6 +68,9 @@ body! {
         /// Whether media is encrypted by SRTP; `off` by default.
         #[schema(value_type = Option<String>, pattern = "^(off|optional|required)$")]
         srtp: Option<Srtp> = optional(parsed(rules::trunk_srtp)),
+        /// Whether video is relayed (`pass`) or refused; `off` by default.
+        #[schema(value_type = Option<String>, pattern = "^(off|pass)$")]
+        video: Option<Video> = optional(parsed(rules::video)),
         /// The longest duration of an answered call over the trunk, in seconds; null, the default, uses the limit of
         /// the organisation or the node.
         #[schema(value_type = Option<i64>, minimum = 60, maximum = 86_400, extensions(("x-nullable" = json!(true))))]
@@ -383,6 +386,7 @@ fn new_trunk(fields: &mut Fields, whole: Whole<'_>) -> Option<(Option<Option<Org
         short_numbers: change.short_numbers.unwrap_or_default(),
         strict_source: change.strict_source.flatten(),
         srtp: change.srtp.unwrap_or(Srtp::Off),
+        video: change.video.unwrap_or(Video::Off),
         max_call_seconds: change.max_call_seconds.flatten(),
         interop: TrunkInterop::default().changed(change.interop),
     };
@@ -404,6 +408,7 @@ fn trunk_change(fields: &mut Fields, whole: Whole<'_>) -> Option<TrunkChange> {
         short_numbers: body.short_numbers,
         strict_source: body.strict_source,
         srtp: body.srtp,
+        video: body.video,
         max_call_seconds: body.max_call_seconds,
         interop: TrunkInteropChange {
             backup_addresses: body.backup_addresses,

@@ -310,6 +310,7 @@ impl Phone {
                 voip: own_ptime & 128 != 0,
             },
             udptl: own_ptime >> 5 == 7,
+            video: own_ptime >> 5 == 6,
         };
         leg.describe(self.now, description);
     }

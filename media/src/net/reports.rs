@@ -221,12 +221,13 @@ mod tests {
     /// RFC 3611: a receiver report of a party that asks has our time, an answer to its own and what was lost.
     #[test]
     fn an_extended_report_is_read_back() {
-        use crate::rtcp::{Compound, Delay, Element, LossSummary, VoipMetrics, XrBlock};
+        use crate::rtcp::{Compound, Delay, Element, SummaryContent, VoipMetrics, XrBlock};
         use crate::stats::Hundredths;
         let mut reports = Reports::new(7, ClockRate::HZ_8000, Micros(0));
         let block = Block { ssrc: 5, ..Block::default() };
         let delay = Delay { ssrc: 5, last_report: 0x1234_5678, delay: 65_536 };
-        let lost = LossSummary { begin: 65_530, end: 10, lost: 3 };
+        let jitter_ticks = Some([1, 40, 9, 12]);
+        let lost = SummaryContent { begin: 65_530, end: 10, lost: 3, duplicates: 2, jitter_ticks };
         let voip = VoipMetrics { loss_pct: Hundredths(2_500), r_factor: Some(81), ..VoipMetrics::default() };
         let (summary, voip) = (Some((5, lost)), Some((5, voip)));
         let wanted = ExtendedContent { reference_time: None, delay: Some(delay), summary, voip };
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!((metrics.loss_pct, metrics.r_factor, metrics.mos_lq), (Hundredths(2_500), Some(81), None));
         assert_eq!((middle, delays.iter().collect::<Vec<_>>()), (0x7e83_8000, vec![delay]));
         assert_eq!((summary.begin_sequence, summary.end_sequence, summary.lost), (65_530, 10, Some(3)));
-        assert_eq!((summary.duplicates, summary.jitter_ticks), (None, None));
+        assert_eq!((summary.duplicates, summary.jitter_ticks), (Some(2), jitter_ticks));
         // A sender report has the time itself.
         reports.note(&sent(1, 160), Micros(0));
         let report = reports.write(at(2_000_000), Some(&block), (wanted, true), &mut buffer).unwrap();

@@ -305,7 +305,10 @@ impl Worker {
                 let before = leg.forward.take().filter(|forward| forward.peer == peer);
                 let transcoding = before.and_then(|forward| forward.transcoding);
                 leg.forward = Some(Forward { peer, payload_map, transcoding });
-                leg.monitor.get_or_insert_with(|| Box::new(Monitor::new(id, now)));
+                // Of video, what the ends report is enough.
+                if !leg.session.carries_video() {
+                    leg.monitor.get_or_insert_with(|| Box::new(Monitor::new(id, now)));
+                }
             }
             Command::Close => self.close(id),
             Command::Join { mix, seat } => self.mixes.seat(&mut self.io, &mut self.legs, id, mix, *seat),

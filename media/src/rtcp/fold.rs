@@ -316,6 +316,8 @@ mod tests {
                 received: 9,
                 jitter_us: 1_000,
                 clock: ClockRate::HZ_8000,
+                duplicates: 0,
+                transit_ticks: None,
             },
         );
         let datagram = report(None, 2, Some(block));

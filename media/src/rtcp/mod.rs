@@ -25,4 +25,4 @@ pub use fold::RtcpFold;
 pub use heard::Heard;
 pub use reception::Reception;
 pub use view::{FarEnd, RoundTrip, RtcpView, SenderCount, StatisticsSummary, VoipMetrics};
-pub use write::{CNAME_BYTES, ExtendedContent, LossSummary, REPORT_BYTES_MAX, ReportWriter};
+pub use write::{CNAME_BYTES, ExtendedContent, REPORT_BYTES_MAX, ReportWriter, SummaryContent};

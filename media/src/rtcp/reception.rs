@@ -2,7 +2,7 @@
 
 use super::compound::{Block, SenderInfo, middle};
 use super::extended::Delay;
-use super::write::LossSummary;
+use super::write::SummaryContent;
 use crate::time::{ClockRate, Micros};
 
 /// Packets that arrived from the party's source.
@@ -24,6 +24,10 @@ pub struct Reception {
     pub jitter_us: u32,
     /// The clock of its audio.
     pub clock: ClockRate,
+    /// Packets that came again, of all sources of the leg.
+    pub duplicates: u64,
+    /// The least, greatest and mean difference of transit of two packets since the last block and its deviation, in ticks.
+    pub transit_ticks: Option<[u32; 4]>,
 }
 
 /// The content of our previous report, and of the party's latest sender report.
@@ -36,12 +40,13 @@ pub(super) struct ReceptionFold {
     highest: u32,
     expected: u64,
     received: u64,
+    duplicates: u64,
     /// The SSRC of the latest sender report, the middle 32 bits of its NTP time, and its arrival.
     heard: Option<(u32, u32, Micros)>,
     /// The same of the latest reference time (RFC 3611 §4.4).
     reference: Option<(u32, u32, Micros)>,
-    /// What was lost between the last two blocks, and of which source.
-    summary: Option<(u32, LossSummary)>,
+    /// What came between the last two blocks, and of which source.
+    summary: Option<(u32, SummaryContent)>,
 }
 
 impl ReceptionFold {
@@ -61,17 +66,22 @@ impl ReceptionFold {
         Some(Delay { ssrc, last_report, delay: delay_since(now, at) })
     }
 
-    /// What was lost between the last two blocks, and of which source.
-    pub(super) fn summary(&self) -> Option<(u32, LossSummary)> {
+    /// What came between the last two blocks, and of which source.
+    pub(super) fn summary(&self) -> Option<(u32, SummaryContent)> {
         self.summary
     }
 
     /// The block for a report sent at `now`; the next one counts from here.
     pub(super) fn block(&mut self, now: Micros, reception: &Reception) -> Block {
         if self.ssrc != Some(reception.ssrc) {
-            let ReceptionFold { heard, reference, .. } = *self;
-            *self =
-                ReceptionFold { ssrc: Some(reception.ssrc), heard, reference, ..ReceptionFold::default() };
+            let ReceptionFold { heard, reference, duplicates, .. } = *self;
+            *self = ReceptionFold {
+                ssrc: Some(reception.ssrc),
+                heard,
+                reference,
+                duplicates,
+                ..ReceptionFold::default()
+            };
         }
         let expected = reception.expected.saturating_sub(self.expected);
         let received = reception.received.saturating_sub(self.received);
@@ -85,7 +95,12 @@ impl ReceptionFold {
         let end = (self.highest as u16).wrapping_add(1);
         let begin = end.wrapping_sub(u16::try_from(expected).unwrap_or(u16::MAX));
         let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-        self.summary = (expected > 0).then_some((reception.ssrc, LossSummary { begin, end, lost }));
+        let duplicates = reception.duplicates.saturating_sub(self.duplicates);
+        self.duplicates = reception.duplicates;
+        let duplicates = u32::try_from(duplicates).unwrap_or(u32::MAX);
+        let jitter_ticks = reception.transit_ticks;
+        let summary = SummaryContent { begin, end, lost, duplicates, jitter_ticks };
+        self.summary = (expected > 0).then_some((reception.ssrc, summary));
         let (last_report, delay) = self
             .heard
             .filter(|(ssrc, ..)| *ssrc == reception.ssrc)
@@ -147,6 +162,8 @@ mod tests {
             received,
             jitter_us: 2_500,
             clock: ClockRate::HZ_8000,
+            duplicates: received / 100,
+            transit_ticks: Some([0, 9, 4, 2]),
         }
     }
 
@@ -168,6 +185,15 @@ mod tests {
                 "{name}"
             );
             assert_eq!((block.last_report, block.delay), (0, 0), "{name}");
+            let told =
+                fold.summary().map(|(ssrc, told)| (ssrc, told.end.wrapping_sub(told.begin), told.duplicates));
+            let wanted = match name {
+                "the first" => Some((5, 250, 2)),
+                "over the wrap" => Some((5, 250, 2)),
+                "nothing came" => None,
+                _ => Some((5, 50, 1)),
+            };
+            assert_eq!(told, wanted, "{name}");
         }
         fold.sender_report(Micros(16_500_000), &report);
         let block = fold.block(Micros(18_000_000), &at(300, 50, 2, 550, 500));

@@ -29,21 +29,26 @@ pub struct ExtendedContent {
     pub reference_time: Option<u64>,
     /// The answer to a reference time of the party (§4.5).
     pub delay: Option<Delay>,
-    /// The source, and what of it was lost since the last report (§4.6).
-    pub summary: Option<(u32, LossSummary)>,
+    /// The source, and what came of it since the last report (§4.6).
+    pub summary: Option<(u32, SummaryContent)>,
     /// The source, and how it has arrived since its beginning (§4.7).
     pub voip: Option<(u32, VoipMetrics)>,
 }
 
-/// What was lost of a source in a stretch of its sequence numbers.
+/// What came of a source in a stretch of its sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LossSummary {
+pub struct SummaryContent {
     /// The first number.
     pub begin: u16,
     /// The number after the last.
     pub end: u16,
     /// Packets lost.
     pub lost: u32,
+    /// Packets that came again.
+    pub duplicates: u32,
+    /// The least, greatest and mean difference of transit of two packets in a row and its deviation, in ticks of the
+    /// payload's clock; `None` without two packets.
+    pub jitter_ticks: Option<[u32; 4]>,
 }
 
 impl ExtendedContent {
@@ -115,8 +120,13 @@ impl ReportWriter<'_> {
         }
         if let Some((ssrc, summary)) = self.extended.summary {
             let numbers = u32::from(summary.begin) << 16 | u32::from(summary.end);
-            // The flag says that only the loss is reported.
-            for word in [0x0680_0009, ssrc, numbers, summary.lost, 0, 0, 0, 0, 0, 0] {
+            // The flags say that loss, duplicates and jitter are reported, and no TTL.
+            let flags = if summary.jitter_ticks.is_some() { 0x06e0_0009 } else { 0x06c0_0009 };
+            let jitter = summary.jitter_ticks.unwrap_or_default();
+            for word in [flags, ssrc, numbers, summary.lost, summary.duplicates] {
+                cursor.word(word);
+            }
+            for word in jitter.into_iter().chain([0]) {
                 cursor.word(word);
             }
         }

@@ -66,7 +66,7 @@ impl Session {
         }
         // The audio before a fax is often only its tones: where it is too little to find a fault, nothing was judged.
         let is_unjudged = !figures.enough && evidence.rule == Some(Verdict::Ok);
-        if is_unjudged && self.state.fax.is_some() {
+        if self.carries_video() || (is_unjudged && self.state.fax.is_some()) {
             evidence = Evidence::default();
         }
         let state = &self.state;
@@ -105,6 +105,7 @@ impl Session {
             rtcp,
             counters,
             fax: state.fax.as_ref().map(|fax| fax.counters),
+            video: state.video.as_ref().map(|video| video.counters),
             figures,
             answered: state.answered,
             facts,

@@ -67,6 +67,30 @@ pub struct Description {
     pub xr: XrReports,
     /// Whether the leg carries UDPTL (fax) in place of RTP; no audio is expected then, and `payloads` is not used.
     pub udptl: bool,
+    /// Whether the ports carry video; no audio is expected then, and what comes is counted only.
+    pub video: bool,
+}
+
+/// What the datagrams of a leg's RTP port are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// RTP of audio.
+    Audio,
+    /// UDPTL.
+    Fax,
+    /// RTP of video.
+    Video,
+}
+
+impl Content {
+    /// What a description says.
+    pub(super) fn of(description: &Description) -> Content {
+        match (description.udptl, description.video) {
+            (true, _) => Content::Fax,
+            (false, true) => Content::Video,
+            (false, false) => Content::Audio,
+        }
+    }
 }
 
 /// Extended reports (RFC 3611) beside our own reports to a party.
@@ -74,7 +98,7 @@ pub struct Description {
 pub struct XrReports {
     /// Our reference time in receiver reports (§4.4), and answers to those of the party (§4.5).
     pub round_trip: bool,
-    /// A statistics summary of the party's stream (§4.6), with its loss.
+    /// A statistics summary of the party's stream (§4.6), with its loss, duplicates and jitter.
     pub summary: bool,
     /// VoIP metrics of the party's stream (§4.7).
     pub voip: bool,

@@ -40,12 +40,12 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtcp::{Delay, LossSummary};
+    use crate::rtcp::{Delay, SummaryContent};
     use crate::session::{Description, Disposition, Payload, PayloadKind, SessionConfig};
     use crate::stats::Hundredths;
     use crate::time::ClockRate;
 
-    /// A party that asked for it gets the answer to its reference time once, and the loss since the last report.
+    /// A party that asked for it gets the answer to its reference time once, and what came since the last report.
     #[test]
     fn what_the_party_wants_is_reported() {
         let source = ([192, 0, 2, 1], 4_000).into();
@@ -64,7 +64,9 @@ mod tests {
             ..Description::default()
         };
         let delay = Some(Delay { ssrc: 9, last_report: 0x0102_0304, delay: 32_768 });
-        let lost = Some((9, LossSummary { begin: 1, end: 61, lost: 2 }));
+        // Number 30 comes twice, and 40 ten milliseconds late: two differences of 80 ticks among 58.
+        let jitter_ticks = Some([0, 80, 2, 14]);
+        let lost = Some((9, SummaryContent { begin: 1, end: 61, lost: 2, duplicates: 1, jitter_ticks }));
         for wants in 0..8 {
             let [round_trip, summary, voip] = [wants & 1 != 0, wants & 2 != 0, wants & 4 != 0];
             let mut session = Session::new(SessionConfig::default());
@@ -75,8 +77,11 @@ mod tests {
                 datagram.extend((u32::from(sequence) * 160).to_be_bytes());
                 datagram.extend([0, 0, 0, 9]);
                 datagram.extend([0xd5; 160]);
-                let at = Micros(i64::from(sequence) * 20_000);
-                assert_eq!(session.receive(at, source, &datagram), Disposition::Relay);
+                let late_us = if sequence == 40 { 10_000 } else { 0 };
+                let at = Micros(i64::from(sequence) * 20_000 + late_us);
+                for _ in 0..=u8::from(sequence == 30) {
+                    assert_eq!(session.receive(at, source, &datagram), Disposition::Relay);
+                }
             }
             // An empty receiver report, and an extended report with a reference time.
             let rtcp = [

@@ -13,11 +13,12 @@ use crate::session::source::{Admission, SourceFilter};
 use crate::session::state::LegState;
 use crate::session::udptl;
 use crate::session::{
-    Description, Disposition, Foreign, Input, Output, Payload, Reason, SessionConfig, SessionCounters,
+    Content, Description, Disposition, Foreign, Input, Output, Payload, Reason, SessionConfig,
+    SessionCounters,
 };
 use crate::stats::{AudioFold, AudioSample, Stream, StreamConfig};
 use crate::time::{ClockRate, Micros};
-use crate::verdict::address::{is_permitted, is_unreachable};
+use crate::verdict::address::is_unreachable;
 
 /// The media session of one leg, sans-I/O.
 ///
@@ -30,8 +31,8 @@ pub struct Session {
     /// Whether the first packet after the answer has not arrived yet.
     awaiting_first: bool,
     is_closed: bool,
-    /// Whether datagrams are UDPTL; no RTP packet is expected then.
-    carries_fax: bool,
+    /// What datagrams are. Only of audio a packet is expected.
+    content: Content,
     /// State that packets from the accepted source do not touch.
     pub(super) state: Box<LegState>,
 }
@@ -50,7 +51,7 @@ impl Session {
             packets: Packets::new(source, Stream::new(&stream_config), config.audio_evidence),
             awaiting_first: false,
             is_closed: false,
-            carries_fax: false,
+            content: Content::Audio,
             state: Box::new(LegState {
                 // Allocated here so that no packet allocates.
                 audio: config.audio_evidence.then(Box::default),
@@ -138,7 +139,7 @@ impl Session {
             return Disposition::Discard(Reason::Closed);
         }
         self.packets.count_datagram();
-        if self.carries_fax {
+        if self.content == Content::Fax {
             return self.receive_fax(now, source, datagram);
         }
         match Packet::parse_frequent(datagram) {
@@ -161,6 +162,24 @@ impl Session {
             return Disposition::Discard(reason);
         }
         self.state.fax.get_or_insert_default().received(sequence);
+        Disposition::Relay
+    }
+
+    /// Processes a packet of video. One without payload fills the rate of a sender, and passes too.
+    #[inline(never)]
+    fn take_video(&mut self, now: Micros, source: &SocketAddr, packet: &Packet) -> Disposition {
+        let settled = self.packets.settled();
+        let is_negotiated = settled.payloads.kind(packet.payload_type).is_some();
+        if !settled.source.admit_known(now, source)
+            && let Err(reason) = self.admit_other(now, *source, packet, is_negotiated)
+        {
+            return Disposition::Discard(reason);
+        }
+        if !is_negotiated {
+            self.state.counters.payload_type += 1;
+            return Disposition::Discard(Reason::PayloadType);
+        }
+        self.state.video.get_or_insert_default().received(packet);
         Disposition::Relay
     }
 
@@ -191,6 +210,9 @@ impl Session {
         packet: &Packet,
         datagram: &[u8],
     ) -> Disposition {
+        if self.content == Content::Video {
+            return self.take_video(now, source, packet);
+        }
         let disposition = self.take(now, source, packet);
         if self.packets.listens() && disposition == Disposition::Relay && AudioSample::is_due(packet) {
             self.listen(now, packet, datagram);
@@ -217,6 +239,9 @@ impl Session {
             return Disposition::Discard(Reason::Closed);
         }
         self.packets.count_datagram();
+        if self.content == Content::Video {
+            return self.take_video(now, source, packet);
+        }
         self.take(now, source, packet)
     }
 
@@ -312,15 +337,20 @@ impl Session {
     /// Sets the SSRC of the RTP sent to the party; report blocks about other SSRCs are ignored.
     #[inline]
     pub fn sends(&mut self, ssrc: u32) {
-        // UDPTL has no SSRC.
-        if !self.carries_fax {
+        // UDPTL has no SSRC, and video has several.
+        if self.content == Content::Audio {
             self.state.rtcp.sends(ssrc);
         }
     }
 
     /// Whether the leg carries UDPTL in place of RTP.
     pub fn carries_fax(&self) -> bool {
-        self.carries_fax
+        self.content == Content::Fax
+    }
+
+    /// Whether the leg carries video in place of audio.
+    pub fn carries_video(&self) -> bool {
+        self.content == Content::Video
     }
 
     /// The report block about the party's stream for a report that goes out at `now`; the next one counts from
@@ -357,13 +387,18 @@ impl Session {
         if !same_payloads || self.state.description.as_ref() != Some(&description) {
             settled.stream.begin_segment();
         }
+        settled.transit = description.xr.summary.then(|| settled.transit.take().unwrap_or_default());
         let rule = description.strict_source.unwrap_or(self.state.config.strict_source);
         settled.source.describe(now, description.remote, description.signalling, rule);
-        self.carries_fax = description.udptl;
+        self.content = Content::of(&description);
         if description.udptl {
             // The formats of the audio before it stay known for the report.
             self.state.fax.get_or_insert_default().begin();
         } else {
+            if description.video {
+                // Allocated here so that no packet allocates.
+                self.state.video.get_or_insert_default();
+            }
             settled.payloads.replace(payloads, ptime_ms, settled.stream.audio());
         }
         self.state.description = Some(description);
@@ -390,9 +425,13 @@ impl Session {
 
     /// Counts RTP packets sent to the party.
     pub fn sent(&mut self, now: Micros, packets: u32, to: SocketAddr) {
-        if self.carries_fax {
-            let fax = &mut self.state.fax.get_or_insert_default().counters;
-            fax.sent = fax.sent.saturating_add(packets.into());
+        let beside_audio = match self.content {
+            Content::Audio => None,
+            Content::Fax => Some(&mut self.state.fax.get_or_insert_default().counters.sent),
+            Content::Video => Some(&mut self.state.video.get_or_insert_default().counters.sent),
+        };
+        if let Some(sent) = beside_audio {
+            *sent = sent.saturating_add(packets.into());
             self.state.sent_to = Some(to);
             return;
         }
@@ -421,42 +460,6 @@ impl Session {
     /// Counts an ICMP error: the destination is unreachable.
     pub fn unreachable(&mut self) {
         self.state.counters.unreachable = self.state.counters.unreachable.saturating_add(1);
-    }
-
-    /// The current destination of RTP to the party: the latched source, or the address in SDP.
-    ///
-    /// `None` on hold, before SDP, and when packets must not be sent to the address.
-    pub fn destination(&self) -> Option<SocketAddr> {
-        let description = self.state.description.as_ref()?;
-        description.remote.filter(|_| description.send)?;
-        self.packets.source().target().filter(|target| self.may_send_to(*target))
-    }
-
-    /// The current destination of RTCP to the party; RTCP continues while the party holds the call (RFC 3264
-    /// §5.1).
-    pub fn rtcp_destination(&self) -> Option<SocketAddr> {
-        // UDPTL has no RTCP beside it.
-        let description = self.state.description.as_ref().filter(|description| !description.udptl)?;
-        let remote = description.remote?;
-        let source = self.packets.source();
-        let target = source.target()?;
-        let next_port = |address: SocketAddr| {
-            address.port().checked_add(1).map(|port| SocketAddr::new(address.ip(), port))
-        };
-        let rtcp = if description.rtcp_mux {
-            Some(target)
-        } else if source.is_latched() {
-            let heard = self.state.rtcp_source.map(|(source, _)| source);
-            heard.filter(|source| source.ip() == target.ip()).or_else(|| next_port(target))
-        } else {
-            description.remote_rtcp.or_else(|| next_port(remote))
-        };
-        rtcp.filter(|rtcp| self.may_send_to(*rtcp))
-    }
-
-    /// Whether packets may be sent to `address` for this party.
-    fn may_send_to(&self, address: SocketAddr) -> bool {
-        address.port() != 0 && is_permitted(address.ip(), self.signalling())
     }
 
     /// The counters that are not part of the statistics.
@@ -620,7 +623,7 @@ impl Session {
                     let refused = &mut self.state.counters.rejected_source;
                     *refused = refused.saturating_sub(1);
                     let kind = self.packets.payloads().kind(held.packet.payload_type);
-                    if let Some(kind) = kind.filter(|_| !self.carries_fax) {
+                    if let Some(kind) = kind.filter(|_| self.content == Content::Audio) {
                         self.fold(held.at, &held.packet, kind);
                     }
                 }
@@ -636,8 +639,9 @@ impl Session {
         if payloads.note(packet.payload_type, kind, || stream.audio()) {
             self.configure_stream();
         }
-        let Settled { gate, stream, .. } = self.packets.settled();
-        gate.fold(stream, now, packet, kind);
+        let settled = self.packets.settled();
+        settled.hear_transit(now, packet, kind);
+        settled.gate.fold(&mut settled.stream, now, packet, kind);
         self.note_first(now);
     }
 
@@ -675,7 +679,7 @@ impl Session {
         let Settled { source, stream, .. } = self.packets.settled();
         let live = !self.is_closed && state.answered.is_some();
         let (receive, send) = match &state.description {
-            Some(description) if live && description.remote.is_some() && !description.udptl => {
+            Some(description) if live && description.remote.is_some() && self.content == Content::Audio => {
                 // A party that only sends has put us on hold; many phones then send nothing at all.
                 (description.receive && description.send, description.send)
             }

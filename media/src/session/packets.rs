@@ -10,6 +10,7 @@ use crate::session::payloads::PayloadMap;
 use crate::session::run::Run;
 use crate::session::source::{SourceFilter, key, key_v4};
 use crate::session::ssrc::SsrcGate;
+use crate::session::transit::TransitFold;
 use crate::stats::Stream;
 use crate::time::Micros;
 
@@ -32,6 +33,8 @@ pub(super) struct Settled {
     datagrams: u64,
     pub(super) gate: SsrcGate,
     pub(super) payloads: PayloadMap,
+    /// Differences of transit, for a party that wants them reported.
+    pub(super) transit: Option<Box<TransitFold>>,
 }
 
 impl Packets {
@@ -40,7 +43,7 @@ impl Packets {
         let (gate, payloads) = (SsrcGate::default(), PayloadMap::default());
         Packets {
             run: Run::new(listens),
-            settled: Box::new(Settled { source, gate, payloads, stream, datagrams: 0 }),
+            settled: Box::new(Settled { source, gate, payloads, stream, datagrams: 0, transit: None }),
         }
     }
 
@@ -244,5 +247,24 @@ impl Settled {
     fn count(&mut self, run: &Run) {
         self.source.heard(run.last());
         self.datagrams = self.datagrams.wrapping_add(run.len().into());
+        if self.transit.is_some() {
+            run.packets().for_each(|(at, packet)| self.note_transit(at, &packet));
+        }
+    }
+
+    /// Notes an accepted packet of audio for the differences of transit.
+    #[cold]
+    fn note_transit(&mut self, at: Micros, packet: &Packet) {
+        if let (Some(transit), Some(audio)) = (&mut self.transit, self.payloads.audio()) {
+            transit.note(at, packet, audio.clock);
+        }
+    }
+
+    /// The same for a packet that did not wait in a run.
+    #[inline]
+    pub(super) fn hear_transit(&mut self, at: Micros, packet: &Packet, kind: PayloadKind) {
+        if self.transit.is_some() && kind == PayloadKind::Audio {
+            self.note_transit(at, packet);
+        }
     }
 }

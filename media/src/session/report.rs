@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::rtcp::RtcpView;
-use crate::session::{FaxCounters, Foreign};
+use crate::session::{FaxCounters, Foreign, VideoCounters};
 use crate::stats::{AudioEvidence, Figures, Hundredths, Timeline};
 use crate::time::{ClockRate, Micros};
 use crate::trace::TraceFile;
@@ -18,7 +18,7 @@ pub struct Report {
     pub figures: Figures,
     /// The same per second, until audio was no longer expected.
     pub timeline: Timeline,
-    /// The verdict; `None` while no SDP was settled, and of a fax with too little audio to judge.
+    /// The verdict; `None` while no SDP was settled, of video, and of a fax with too little audio to judge.
     pub verdict: Option<Verdict>,
     /// Whether the verdict was removed: the capture holds no audio at all, so missing audio is no evidence.
     pub nothing_captured: bool,
@@ -72,6 +72,8 @@ pub struct Report {
     pub counters: SessionCounters,
     /// Counts of UDPTL; `None` for a leg that never carried a fax.
     pub fax: Option<FaxCounters>,
+    /// Counts of video; `None` for ports that carry none.
+    pub video: Option<VideoCounters>,
     /// The trace file of the leg, once it is closed; the figures do not depend on it.
     pub trace: Option<TraceFile>,
     /// When the leg was answered, in the driver's time.

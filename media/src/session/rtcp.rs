@@ -10,7 +10,7 @@ impl LegState {
     /// `None` while no packet has arrived.
     pub(super) fn report_block(&mut self, packets: &mut Packets, now: Micros) -> Option<Block> {
         let clock = audio_clock(packets);
-        let Settled { gate, stream, .. } = packets.settled();
+        let Settled { gate, stream, transit, .. } = packets.settled();
         let source = gate.source()?;
         let (newest, in_segment, segment) = stream.numbering()?;
         let reception = Reception {
@@ -22,6 +22,8 @@ impl LegState {
             received: stream.received().saturating_sub(source.received_before),
             jitter_us: stream.jitter_us(),
             clock,
+            duplicates: stream.duplicates(),
+            transit_ticks: transit.as_mut().and_then(|transit| transit.take(clock)),
         };
         Some(self.rtcp.report_block(now, &reception))
     }

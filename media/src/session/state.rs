@@ -9,6 +9,7 @@ use crate::session::clock::Stopwatch;
 use crate::session::foreign::{Foreign, ForeignFold};
 use crate::session::packets::Packets;
 use crate::session::udptl::Fax;
+use crate::session::video::Video;
 use crate::session::{Description, SessionConfig, SessionCounters, StrictSource};
 use crate::stats::AudioFold;
 use crate::time::Micros;
@@ -42,6 +43,8 @@ pub(super) struct LegState {
     pub(super) audio: Option<Box<AudioFold>>,
     /// Counts of UDPTL; boxed, because few calls are faxes.
     pub(super) fax: Option<Box<Fax>>,
+    /// Counts of video; boxed too.
+    pub(super) video: Option<Box<Video>>,
     pub(super) latched: Option<SocketAddr>,
     /// The count to report with [`Output::Latched`].
     pub(super) foreign_sent: u32,

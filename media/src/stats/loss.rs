@@ -221,6 +221,11 @@ impl LossWindow {
         behind < self.in_segment && behind <= MISORDER_MAX
     }
 
+    /// Packets that came again, over all segments.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.totals.duplicates
+    }
+
     /// Packets that were sent according to their numbers, over all segments.
     pub(crate) fn expected(&self) -> u64 {
         self.totals.closed.saturating_add(self.in_segment.into()).saturating_sub(self.totals.skipped)

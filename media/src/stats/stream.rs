@@ -277,6 +277,11 @@ impl Stream {
         self.window.expected()
     }
 
+    /// Packets that came again so far, over all segments.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.window.duplicates()
+    }
+
     /// The newest sequence number, the count of numbers in its segment so far, and the number of segments.
     pub(crate) fn numbering(&self) -> Option<(u16, u32, u64)> {
         self.window.numbering()

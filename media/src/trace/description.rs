@@ -24,6 +24,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         strict_source,
         xr,
         udptl,
+        video,
     } = description;
     let rule = strict_source.map_or(0, rule_bits);
     let flags = [
@@ -44,6 +45,7 @@ pub(super) fn put(out: &mut Vec<u8>, description: &Description) {
         xr.round_trip,
         xr.summary,
         xr.voip,
+        *video,
     ];
     put_varint(out, flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag)));
     for address in [remote, remote_rtcp].into_iter().flatten() {
@@ -100,6 +102,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Description> {
         strict_source: flag(10).then(|| rule(u8::from(flag(11)) | u8::from(flag(12)) << 1)),
         xr: XrReports { round_trip: flag(14), summary: flag(15), voip: flag(16) },
         udptl: flag(13),
+        video: flag(17),
     })
 }
 
@@ -155,7 +158,7 @@ fn payload(cursor: &mut Cursor<'_>) -> Option<Payload> {
 }
 
 /// Number of flag bits of a description.
-const FLAGS: u32 = 17;
+const FLAGS: u32 = 18;
 /// Flag besides the kind: the codec has a constant bit rate.
 const CONSTANT_RATE: u8 = 0x80;
 
@@ -192,6 +195,7 @@ mod tests {
             strict_source: Some(StrictSource::Sdp),
             xr: XrReports { round_trip: true, summary: true, voip: true },
             udptl: true,
+            video: true,
         };
         let rules = [StrictSource::Any, StrictSource::Observed, StrictSource::Signalling];
         let other = rules.map(|rule| Description { strict_source: Some(rule), ..Description::default() });

@@ -118,6 +118,9 @@ pub struct LegQuality {
     /// The fax on this leg; absent for a leg that carried none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fax: Option<FaxMedia>,
+    /// The video of this leg; absent for a leg that carried none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoMedia>,
     /// Packets from the party.
     #[serde(default)]
     pub inbound: InboundMedia,
@@ -166,6 +169,21 @@ pub struct FaxMedia {
     /// Datagrams sent to the party.
     pub sent: u64,
     /// Sequence numbers of the party that never came; a later datagram usually repeats their content.
+    pub missing: u64,
+}
+
+/// The RTP packets of a leg's video. They are counted and not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct VideoMedia {
+    /// Packets from the party.
+    pub received: u64,
+    /// Octets of their payloads.
+    pub received_bytes: u64,
+    /// Packets sent to the party.
+    pub sent: u64,
+    /// Sequence numbers of the party that never came.
     pub missing: u64,
 }
 
@@ -345,6 +363,7 @@ mod tests {
             addresses: LegAddresses::default(),
             foreign: None,
             fax: None,
+            video: None,
             inbound: InboundMedia::default(),
             outbound: OutboundMedia::default(),
             trace: None,

@@ -15,7 +15,7 @@ mod warning;
 
 pub use call::{
     CallQuality, FaxMedia, ForeignMedia, LegAddresses, LegQuality, LegSide, LegTrace, LiveCallQuality,
-    LiveQuality, QualityState,
+    LiveQuality, QualityState, VideoMedia,
 };
 pub use callee::CalleeQuality;
 pub use figures::{AudioEvidence, FarEnd, InboundMedia, OutboundMedia, RoundTrip, VoipMetrics, WorstStretch};

@@ -175,6 +175,7 @@ pub(crate) const RESOURCES: [Resource; 13] = [
             field("password", "Password of its phones (empty: generated, or unchanged)", Kind::Secret),
             TEAM,
             field("srtp", "SRTP", Kind::Choice(&["off", "optional", "required", "webrtc"])),
+            field("video", "Video", Kind::Choice(&["off", "pass"])),
             PERSONAL[0],
             PERSONAL[1],
             PERSONAL[2],

@@ -30,6 +30,8 @@ pub struct Binding {
     pub instance: Option<String>,
     /// `reg-id`: identifies one of the device's flows.
     pub reg_id: Option<u32>,
+    /// Whether the device has ICE, as `Supported: ice` or `+sip.ice` says (RFC 5768); false for one at another node.
+    pub has_ice: bool,
     /// The User-Agent of the last REGISTER for it, at most 200 characters.
     pub user_agent: Option<Arc<str>>,
     /// The Call-ID of the last REGISTER for it.

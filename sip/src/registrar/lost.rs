@@ -127,6 +127,7 @@ mod tests {
             q_permille: 1_000,
             instance: None,
             reg_id: None,
+            has_ice: false,
             user_agent: None,
             call_id: format!("call-{n}"),
             cseq: 1,

@@ -548,6 +548,7 @@ impl Registrar {
             q_permille: contact.q_permille,
             instance: contact.instance,
             reg_id: contact.reg_id,
+            has_ice: contact.has_ice,
             user_agent: common.user_agent.clone(),
             call_id: common.call_id.clone(),
             cseq: common.cseq,

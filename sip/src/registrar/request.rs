@@ -54,6 +54,8 @@ pub struct ContactUpdate {
     pub instance: Option<String>,
     /// Its `reg-id`, which is valid only with an instance (RFC 5626 §6).
     pub reg_id: Option<u32>,
+    /// Whether the device has ICE (RFC 5768 §4).
+    pub has_ice: bool,
 }
 
 /// Why a registration failed.
@@ -105,7 +107,9 @@ impl Registration {
         let contacts = match request.contacts().map_err(|_| RegisterError::Malformed("Contact"))? {
             ContactHeaders::Star => Contacts::All,
             ContactHeaders::List(list) => {
-                Contacts::List(list.into_iter().map(ContactUpdate::from_address).collect::<Result<_, _>>()?)
+                let supports_ice = request.headers().lists(Name::Supported, "ice");
+                let update = |address| ContactUpdate::from_address(address, supports_ice);
+                Contacts::List(list.into_iter().map(update).collect::<Result<_, _>>()?)
             }
         };
         Ok(Registration {
@@ -122,19 +126,21 @@ impl Registration {
 }
 
 impl ContactUpdate {
-    fn from_address(address: NameAddr) -> Result<Self, RegisterError> {
+    fn from_address(address: NameAddr, supports_ice: bool) -> Result<Self, RegisterError> {
         if !address.uri.is_sip() {
             return Err(RegisterError::Malformed("Contact"));
         }
         let instance = address.params.unquoted("+sip.instance").map(|instance| instance.into_owned());
         let reg_id =
             address.params.get("reg-id").and_then(|text| text.parse().ok()).filter(|_| instance.is_some());
+        let has_ice = supports_ice || address.params.has("+sip.ice");
         Ok(ContactUpdate {
             expires: address.expires(),
             q_permille: address.q_permille(),
             uri: address.uri,
             instance,
             reg_id,
+            has_ice,
         })
     }
 

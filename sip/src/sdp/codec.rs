@@ -180,19 +180,31 @@ impl fmt::Display for Codec {
 
 /// The codecs that a party may use, in its order of preference: the `codecs` list of an extension.
 ///
-/// Comfort noise and telephone events follow the audio and are never restricted.
+/// Comfort noise and telephone events follow the audio and are never restricted. Video is allowed or not, whatever its codec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodecPolicy {
     names: Vec<String>,
+    has_video: bool,
 }
 
 impl CodecPolicy {
     /// Every pass-through codec, in the order of the offerer.
-    pub const ANY: CodecPolicy = CodecPolicy { names: Vec::new() };
+    pub const ANY: CodecPolicy = CodecPolicy { names: Vec::new(), has_video: false };
 
     /// Only these codecs, in this order; an empty list means [`CodecPolicy::ANY`].
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        CodecPolicy { names: names.into_iter().map(Into::into).collect() }
+        CodecPolicy { names: names.into_iter().map(Into::into).collect(), has_video: false }
+    }
+
+    /// The same for a party that may have video, or may not.
+    #[must_use]
+    pub fn with_video(self, has_video: bool) -> Self {
+        CodecPolicy { has_video, ..self }
+    }
+
+    /// Whether the party may have video.
+    pub fn has_video(&self) -> bool {
+        self.has_video
     }
 
     /// The codecs of `offered` that the switch can relay and this policy allows: audio in the policy's order

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::sdp::{Codec, Crypto, T38, Webrtc, XrWish};
+use crate::sdp::{Codec, Crypto, T38, VideoLines, Webrtc, XrWish};
 use crate::text::Text;
 
 /// A session description (RFC 8866 §5).
@@ -107,6 +107,8 @@ pub struct Media {
     pub webrtc: Option<Box<Webrtc>>,
     /// Its lines of T.38, of a section that is not refused. Boxed, because few calls are faxes.
     pub t38: Option<Box<T38>>,
+    /// The further lines of a section of video. Boxed, because few calls have it.
+    pub video: Option<Box<VideoLines>>,
 }
 
 impl Media {
@@ -128,6 +130,7 @@ impl Media {
             crypto: Vec::new(),
             webrtc: None,
             t38: None,
+            video: None,
         }
     }
 
@@ -150,9 +153,13 @@ impl Media {
     /// Whether our ports support it: audio over RTP, over SRTP with a key that we could accept, or over DTLS-SRTP with
     /// ICE; each with or without feedback (RFC 4585, RFC 5124).
     pub fn is_carried(&self) -> bool {
+        self.kind == MediaKind::Audio && (self.has_plain_or_keyed_rtp() || self.is_webrtc())
+    }
+
+    /// Whether its transport is plain RTP, or SRTP with a key that we could accept.
+    pub(super) fn has_plain_or_keyed_rtp(&self) -> bool {
         let is_plain = [RTP_AVP, RTP_AVPF].iter().any(|p| self.protocol.eq_ignore_ascii_case(p));
-        let has_keys = is_secure(&self.protocol) && !self.crypto.is_empty();
-        self.kind == MediaKind::Audio && (is_plain || has_keys || self.is_webrtc())
+        is_plain || (is_secure(&self.protocol) && !self.crypto.is_empty())
     }
 
     /// Whether it is audio as browsers have it: over DTLS-SRTP, with RTCP on the same port, from an agent that checks
@@ -380,11 +387,11 @@ pub(super) const DTLS_SAVPF: &str = "UDP/TLS/RTP/SAVPF";
 /// Plain RTP (RFC 3551).
 pub(super) const RTP_AVP: &str = "RTP/AVP";
 /// Plain RTP with early feedback (RFC 4585).
-const RTP_AVPF: &str = "RTP/AVPF";
+pub(super) const RTP_AVPF: &str = "RTP/AVPF";
 /// SRTP (RFC 3711).
 pub(super) const RTP_SAVP: &str = "RTP/SAVP";
 /// SRTP with early feedback (RFC 5124).
-const RTP_SAVPF: &str = "RTP/SAVPF";
+pub(super) const RTP_SAVPF: &str = "RTP/SAVPF";
 
 #[cfg(test)]
 mod tests {

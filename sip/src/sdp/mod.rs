@@ -4,8 +4,8 @@
 //! may use; [`offer_from`] and [`answer_to`] convert an offer and its answer for the other side of the
 //! switch; [`OfferAnswer`] tracks one dialog's exchange; [`Negotiated`] is its result for the media side.
 //!
-//! T.38 is passed on in the place of audio. Not here: ICE candidates of parties, and video, which is refused with port 0.
-//! Nothing is passed on unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
+//! T.38 is passed on in the place of audio, and video beside it between two parties that may have it. Not here: ICE candidates
+//! of parties. Nothing is passed on unparsed. The crate `sdp-types` reads and writes the lines; only `parse.rs` uses its types.
 
 mod codec;
 mod crypto;
@@ -17,18 +17,22 @@ mod parse;
 mod rewrite;
 mod srtp;
 mod t38;
+mod video;
+mod video_lines;
 mod webrtc;
 mod xr;
 
 pub use codec::{Codec, CodecPolicy, OWN};
 pub use crypto::{Crypto, CryptoKey, CryptoSuite, SrtpTerms};
 pub use description::{Address, Direction, Media, MediaKind, Origin, Rtcp, SessionDescription};
-pub use negotiate::{Negotiated, NegotiationError, Payload, Role, audio_place, payload_map};
+pub use negotiate::{Negotiated, NegotiationError, Payload, Role, Video, audio_place, payload_map};
 pub use offer_answer::{OfferAnswer, OfferAnswerError};
 pub use parse::{ATTRIBUTES_MAX, BODY_BYTES_MAX, LINES_MAX, MEDIA_MAX, SdpError};
 pub use rewrite::{answer, answer_to, offer, offer_from};
 pub use srtp::{IceRule, KeySeed, SrtpRule};
 pub use t38::T38;
+pub use video::{answer_video, offer_video};
+pub use video_lines::VideoLines;
 pub use webrtc::{Dtls, DtlsTerms, Fingerprint, IceCredentials, IceTerms, IceTransport, Setup, Webrtc};
 pub use xr::XrWish;
 

@@ -71,6 +71,17 @@ pub struct Negotiated {
     pub xr: XrWish,
     /// The party's lines of T.38, when the leg carries UDPTL in place of RTP; `payloads` is then empty.
     pub t38: Option<Box<T38>>,
+    /// The video beside the audio, of a leg that may have it.
+    pub video: Option<Box<Video>>,
+}
+
+/// The negotiated video of a leg, beside its audio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Video {
+    /// Addresses, direction, payload types and keys, as those of audio.
+    pub terms: Negotiated,
+    /// The party's section, for the other party.
+    pub section: Media,
 }
 
 /// One agreed format. The two numbers differ when an answer renumbers a dynamic type (RFC 3264 §6.1); such a format
@@ -127,6 +138,7 @@ impl Negotiated {
             ice: ice_terms(our_media, their_media, role, rtcp_mux).map(Box::new),
             xr: their_media.xr,
             t38: None,
+            video: None,
         })
     }
 
@@ -163,6 +175,7 @@ impl Negotiated {
             ice: None,
             xr: XrWish::default(),
             t38: their_media.t38.clone(),
+            video: None,
         })
     }
 
@@ -228,7 +241,7 @@ fn own_numbers(offered: &Media, payloads: &mut Vec<Payload>) {
 }
 
 /// The keys of both sides, when the answer accepts a line of the offer: they have the same tag (RFC 4568 §5.1.3).
-fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerms> {
+pub(super) fn srtp_terms(ours: &Media, theirs: &Media, answered: &Media) -> Option<SrtpTerms> {
     let taken = answered.crypto.first()?;
     let line = |media: &Media| {
         let mut lines = media.crypto.iter();

@@ -7,7 +7,7 @@ use crate::sdp::description::{is_dtls, is_secure};
 use crate::sdp::srtp::Srtp;
 use crate::sdp::{
     Direction, IceRule, KeySeed, Media, Negotiated, NegotiationError, Role, SessionDescription, SrtpRule,
-    audio_place,
+    Video, audio_place,
 };
 
 /// One dialog's exchange of descriptions.
@@ -165,7 +165,15 @@ impl OfferAnswer {
             // SRTP without a key of ours would be silence.
             return Err(NegotiationError::NoAudio.into());
         }
-        let negotiated = Negotiated::with_fax(&offer, &answer, Role::Answerer)?;
+        let shown = answer.media.iter().position(Media::is_video);
+        if let (Some(srtp), Some(place)) = (&mut self.srtp, shown) {
+            srtp.answer_video(&offer, &mut answer, place, self.settled.as_ref().map(|s| &s.negotiated));
+        }
+        let mut negotiated = Negotiated::with_fax(&offer, &answer, Role::Answerer)?;
+        negotiated.video = Video::new(&offer, &answer, Role::Answerer, &negotiated);
+        if negotiated.video.is_none() {
+            answer.refuse_video();
+        }
         let answer = self.stamp(answer);
         self.settle(offer, Role::Answerer, negotiated);
         Ok(answer)
@@ -180,7 +188,8 @@ impl OfferAnswer {
     pub fn receive_answer(&mut self, answer: SessionDescription) -> Result<&Negotiated, OfferAnswerError> {
         let offer = self.open_offer(Role::Offerer)?;
         same_sections(&offer, &answer)?;
-        let negotiated = Negotiated::with_fax(&offer, &answer, Role::Offerer)?;
+        let mut negotiated = Negotiated::with_fax(&offer, &answer, Role::Offerer)?;
+        negotiated.video = Video::new(&offer, &answer, Role::Offerer, &negotiated);
         if let Some(srtp) = self.srtp.as_ref().filter(|srtp| srtp.lacks_keys(&negotiated)) {
             let place = audio_place(&offer, &answer).and_then(|place| offer.media.get(place));
             place.map_or(Ok(()), |offered| srtp.without(&offered.protocol))?;
@@ -282,12 +291,13 @@ impl OfferAnswer {
     }
 
     /// Moves the audio of our offer into the section that audio has in this dialog, and T.38 into the section that it had
-    /// before, or else into that of the audio, whose media type changes (RFC 3264 §8.3.3); the other sections stay
-    /// refused.
+    /// before, or else into that of the audio, whose media type changes (RFC 3264 §8.3.3). Video goes into a section of video,
+    /// or becomes the last one (§8.1). The other sections stay refused.
     fn align(&self, mut offer: SessionDescription) -> SessionDescription {
         let Some(sent) = &self.sent else {
             return offer;
         };
+        let video = offer.media.iter().position(Media::is_video).map(|at| offer.media.remove(at));
         let from = offer.carried().map_or(0, |(at, _)| at);
         let Some(kind) = offer.media.get(from).map(|media| media.kind.clone()) else { return offer };
         let carried = sent.carried().map(|(at, media)| (at, media.kind == kind));
@@ -300,7 +310,24 @@ impl OfferAnswer {
         let wanted = offer.media.swap_remove(from);
         let protocol = if section.kind == kind { &section.protocol } else { &wanted.protocol }.clone();
         *section = Media { protocol, ..wanted };
+        if let Some(video) = video {
+            place_video(&mut sections, video, sent);
+        }
         SessionDescription { media: sections, ..offer }
+    }
+}
+
+/// Puts our video into its section of `sent`, which keeps its transport, into one that was refused, or behind all others.
+fn place_video(sections: &mut Vec<Media>, video: Media, sent: &SessionDescription) {
+    let present = sent.media.iter().position(Media::is_video);
+    let place = present.or_else(|| sent.media.iter().position(|media| media.kind == video.kind));
+    match place.and_then(|place| sections.get_mut(place)) {
+        Some(section) if present.is_some() => {
+            let protocol = section.protocol.clone();
+            *section = Media { protocol, ..video };
+        }
+        Some(section) => *section = video,
+        None => sections.push(video),
     }
 }
 

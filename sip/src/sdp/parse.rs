@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::sdp::description::{is_dtls, is_rtp};
 use crate::sdp::{
     Address, Codec, Crypto, Direction, Dtls, Fingerprint, IceCredentials, IceTransport, Media, MediaKind,
-    Origin, Rtcp, SessionDescription, Setup, T38, Webrtc, XrWish,
+    Origin, Rtcp, SessionDescription, Setup, T38, VideoLines, Webrtc, XrWish,
 };
 
 /// The longest body that is read, in bytes.
@@ -110,14 +110,29 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
     let text = String::from_utf8_lossy(body);
     let mut kept = String::with_capacity(text.len());
     let (mut attributes, mut media, mut origins) = (0, 0, 0);
+    let (mut begins_video, mut bandwidths) = (false, String::new());
     for (number, line) in text.split('\n').enumerate() {
         if number >= LINES_MAX {
             return Err(SdpError::TooMany("text"));
         }
         let line = line.strip_suffix('\r').unwrap_or(line);
         match line.as_bytes() {
-            [b'a', b'=', ..] => attributes += 1,
-            [b'm', b'=', ..] => media += 1,
+            [b'a', b'=', ..] => {
+                attributes += 1;
+                begins_video = false;
+                kept.push_str(&std::mem::take(&mut bandwidths));
+            }
+            [b'm', b'=', kind @ ..] => {
+                media += 1;
+                begins_video = kind.starts_with(b"video ");
+                kept.push_str(&std::mem::take(&mut bandwidths));
+            }
+            // The parser wants them between the address and the attributes.
+            [b'b', b'=', value @ ..] if begins_video && is_bandwidth(value) => {
+                bandwidths.push_str(line);
+                bandwidths.push_str("\r\n");
+                continue;
+            }
             [b'o', b'=', rest @ ..] => {
                 origins += 1;
                 if rest.iter().filter(|byte| **byte == b' ').count() > ORIGIN_SPACES {
@@ -134,12 +149,22 @@ fn keep_lines(body: &[u8]) -> Result<String, SdpError> {
         kept.push_str(line);
         kept.push_str("\r\n");
     }
+    kept.push_str(&bandwidths);
     match (attributes > ATTRIBUTES_MAX, media > MEDIA_MAX, origins) {
         (true, _, _) => Err(SdpError::TooMany("a=")),
         (_, true, _) => Err(SdpError::TooMany("m=")),
         (_, _, 0) => Err(SdpError::Malformed("no origin line".to_owned())),
         _ => Ok(kept),
     }
+}
+
+/// Whether a value of `b=` is one that is known (RFC 8866 §5.8, RFC 3556, RFC 3890).
+fn is_bandwidth(value: &[u8]) -> bool {
+    let mut fields = value.splitn(2, |byte| *byte == b':');
+    let (kind, kilobits) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+    matches!(kind, b"AS" | b"CT" | b"RR" | b"RS" | b"TIAS")
+        && (1..=12).contains(&kilobits.len())
+        && kilobits.iter().all(u8::is_ascii_digit)
 }
 
 /// Repairs an `o=` line whose user name contains spaces, contrary to RFC 8866 §5.2 but seen in practice: the
@@ -202,10 +227,16 @@ fn media(
         },
         protocol: media.proto.into(),
         t38: None,
+        video: None,
     };
     if section.has_fax_format() && section.port != 0 {
         let lines = attributes.iter().map(|a| (a.attribute.as_str(), a.value.as_deref()));
         section.t38 = Some(Box::new(T38::of(lines)));
+    }
+    if section.is_video() {
+        let lines = attributes.iter().map(|a| (a.attribute.as_str(), a.value.as_deref()));
+        let bandwidths = media.bandwidths.iter().map(|b| format!("{}:{}", b.bwtype, b.bandwidth));
+        section.video = Some(Box::new(VideoLines::of(bandwidths, lines)));
     }
     Ok(section)
 }
@@ -352,6 +383,9 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
     if let Some(connection) = &media.connection {
         write!(f, "c={}\r\n", NetworkAddress(connection))?;
     }
+    for bandwidth in media.video.iter().flat_map(|video| video.bandwidths()) {
+        write!(f, "b={}\r\n", Line(bandwidth))?;
+    }
     for codec in &media.codecs {
         let Codec { payload_type, name, clock_rate, channels, fmtp } = codec;
         write!(f, "a=rtpmap:{payload_type} {}/{clock_rate}", Line(name))?;
@@ -363,7 +397,9 @@ fn write_media(f: &mut fmt::Formatter<'_>, media: &Media) -> fmt::Result {
             write!(f, "a=fmtp:{payload_type} {}\r\n", Line(parameters))?;
         }
     }
-    for (name, value) in media.t38.iter().flat_map(|t38| t38.lines()) {
+    let of_fax = media.t38.iter().flat_map(|t38| t38.lines());
+    let of_video = media.video.iter().flat_map(|video| video.attributes());
+    for (name, value) in of_fax.chain(of_video) {
         match value {
             Some(value) => write!(f, "a={}:{}\r\n", Line(name), Line(value))?,
             None => write!(f, "a={}\r\n", Line(name))?,

@@ -9,10 +9,11 @@ use rand::{RngExt, SeedableRng};
 
 use crate::sdp::crypto::{Crypto, CryptoKey, CryptoSuite};
 use crate::sdp::description::{DTLS_SAVPF, RTP_SAVP, is_dtls, is_secure};
+use crate::sdp::video::secure_form;
 use crate::sdp::webrtc::{OWN_PASSWORD, OWN_UFRAG};
 use crate::sdp::{
-    Dtls, Fingerprint, IceCredentials, IceTerms, IceTransport, Negotiated, NegotiationError,
-    SessionDescription, Setup, Webrtc,
+    Dtls, Fingerprint, IceCredentials, IceTerms, IceTransport, Media, Negotiated, NegotiationError,
+    SessionDescription, Setup, SrtpTerms, Webrtc,
 };
 use crate::text::Text;
 
@@ -142,8 +143,18 @@ impl Srtp {
         if self.rule == SrtpRule::Off {
             return;
         }
-        let before = before.map(|before| before.srtp.as_deref());
         let renews = std::mem::take(&mut self.renews);
+        self.offer_keys(offer, before.map(|before| before.srtp.as_deref()), renews);
+        self.offer_video_keys(offer, before, renews);
+    }
+
+    /// Puts our lines into the audio of our offer.
+    fn offer_keys(
+        &mut self,
+        offer: &mut SessionDescription,
+        before: Option<Option<&SrtpTerms>>,
+        renews: bool,
+    ) {
         let lines = match before {
             Some(Some(terms)) if renews => vec![self.line(terms.send.tag, terms.send.suite)],
             Some(terms) => terms.map(|terms| terms.send.clone()).into_iter().collect(),
@@ -158,6 +169,46 @@ impl Srtp {
                 media.protocol = RTP_SAVP.into();
             }
         }
+    }
+
+    /// Puts our lines into the video of our offer, in the form that its audio has: keys of its own, and the transport of
+    /// SRTP if the audio has that.
+    fn offer_video_keys(
+        &mut self,
+        offer: &mut SessionDescription,
+        before: Option<&Negotiated>,
+        renews: bool,
+    ) {
+        let is_secure_audio =
+            offer.media.iter().any(|media| media.is_rtp_audio() && is_secure(&media.protocol));
+        let Some(place) = offer.media.iter().position(Media::is_video) else { return };
+        let had = before.and_then(|before| before.video.as_ref()?.terms.srtp.as_deref());
+        let lines = match (before.map(|before| before.srtp.as_deref()), had) {
+            (Some(None), _) => Vec::new(),
+            (_, Some(had)) if renews => vec![self.line(had.send.tag, had.send.suite)],
+            (_, Some(had)) => vec![had.send.clone()],
+            (Some(Some(audio)), None) => vec![self.line(1, audio.send.suite)],
+            (None, None) => (1..).zip(OFFERED).map(|(tag, suite)| self.line(tag, suite)).collect(),
+        };
+        let Some(media) = offer.media.get_mut(place) else { return };
+        if is_secure_audio && !is_secure(&media.protocol) {
+            media.protocol = secure_form(&media.protocol).into();
+        }
+        media.crypto = lines;
+    }
+
+    /// Puts our line into our answer to the video at `place` of an offer. Without a line it has no key, and is refused
+    /// where the audio has one.
+    pub(super) fn answer_video(
+        &mut self,
+        offer: &SessionDescription,
+        answer: &mut SessionDescription,
+        place: usize,
+        before: Option<&Negotiated>,
+    ) {
+        let before = before.and_then(|before| before.video.as_ref()?.terms.srtp.as_deref());
+        // What the audio has decides.
+        let _ = self.answer_keys(offer, answer, place, before);
     }
 
     /// Puts our line into our answer to the section at `place` of an offer. Our key stays while the party's does.
@@ -175,7 +226,17 @@ impl Srtp {
             return self.answer_webrtc(offer, answer, place, before.and_then(|before| before.ice.as_deref()));
         }
         self.answer_ice(offer, answer, place, before.and_then(|before| before.ice.as_deref()));
-        let before = before.and_then(|before| before.srtp.as_deref());
+        self.answer_keys(offer, answer, place, before.and_then(|before| before.srtp.as_deref()))
+    }
+
+    /// Puts our line into our answer to the section at `place`.
+    fn answer_keys(
+        &mut self,
+        offer: &SessionDescription,
+        answer: &mut SessionDescription,
+        place: usize,
+        before: Option<&SrtpTerms>,
+    ) -> Result<(), NegotiationError> {
         let Some((offered, answered)) = offer.media.get(place).zip(answer.media.get_mut(place)) else {
             return Ok(());
         };

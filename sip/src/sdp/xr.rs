@@ -5,7 +5,7 @@
 pub struct XrWish {
     /// `rcvr-rtt`: our reference times as a receiver, and answers to its own.
     pub round_trip: bool,
-    /// `stat-summary` with `loss`, or without a list of its parts.
+    /// `stat-summary` with `loss`, `dup` or `jitt`, or without a list of its parts; they are sent together.
     pub summary: bool,
     /// `voip-metrics`.
     pub voip: bool,
@@ -20,7 +20,8 @@ impl XrWish {
             match name {
                 "rcvr-rtt" => wish.round_trip = true,
                 "stat-summary" => {
-                    wish.summary = parts.is_empty() || parts.split(',').any(|part| part == "loss")
+                    wish.summary = parts.is_empty()
+                        || parts.split(',').any(|part| matches!(part, "loss" | "dup" | "jitt"))
                 }
                 "voip-metrics" => wish.voip = true,
                 _ => {}
@@ -41,7 +42,8 @@ mod tests {
             ("rcvr-rtt=all:10 voip-metrics", [true, false, true]),
             ("pkt-loss-rle stat-summary=dup,loss,jitt", [false, true, false]),
             ("stat-summary rcvr-rtt=sender", [true, true, false]),
-            ("stat-summary=jitt", [false, false, false]),
+            ("stat-summary=jitt", [false, true, false]),
+            ("stat-summary=TTL", [false, false, false]),
             ("", [false, false, false]),
         ];
         for (value, [round_trip, summary, voip]) in table {

@@ -1,6 +1,6 @@
 //! Extensions as apply files declare them.
 
-use sidetone_model::directory::{Ha1, Srtp, StrictSource};
+use sidetone_model::directory::{Ha1, Srtp, StrictSource, Video};
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::forwarding::Forwarding;
 use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
@@ -32,6 +32,8 @@ pub struct ExtensionRow {
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
+    /// Whether it has video.
+    pub video: Video,
     /// Where its calls go instead of its phones; `None` keeps the stored forwarding.
     pub forwarding: Option<Forwarding>,
     /// Whether it refuses calls; `None` keeps what is stored.
@@ -125,6 +127,7 @@ impl ExtensionRow {
             codec_string: self.codecs.join(","),
             strict_source: self.strict_source,
             srtp: self.srtp,
+            video: self.video,
             forwarding: self
                 .forwarding
                 .clone()

@@ -1,6 +1,6 @@
 //! Reads and writes the rows of extensions.
 
-use sidetone_model::directory::{Ha1, Srtp, StrictSource};
+use sidetone_model::directory::{Ha1, Srtp, StrictSource, Video};
 use sidetone_model::extension::ExtensionRecord;
 use sidetone_model::forwarding::Forwarding;
 use sidetone_model::language::Language;
@@ -20,8 +20,9 @@ impl WriteTransaction {
             "INSERT INTO extensions (id, organisation_id, team_id, number, name, ha1_md5, ha1_sha256, codecs,
              search, created_at_us, updated_at_us, strict_source, srtp, forward_always, forward_busy,
              forward_no_answer, forward_no_answer_seconds, forward_unregistered, do_not_disturb, language,
-             max_registrations, notify_message_waiting)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
+             max_registrations, notify_message_waiting, video)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+             $22)",
         )
         .bind(made.id.to_string())
         .bind(made.organisation_id.to_string())
@@ -44,6 +45,7 @@ impl WriteTransaction {
         .bind(made.language.map(Language::as_str))
         .bind(i64::from(made.max_registrations))
         .bind(i64::from(made.notify_message_waiting))
+        .bind(made.video.as_str())
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Created);
@@ -59,7 +61,7 @@ impl WriteTransaction {
              codecs = $6, search = $7, updated_at_us = $8, strict_source = $11, srtp = $12,
              forward_always = $13, forward_busy = $14, forward_no_answer = $15, forward_no_answer_seconds = $16,
              forward_unregistered = $17, do_not_disturb = $18, language = $19, max_registrations = $20,
-             notify_message_waiting = $21
+             notify_message_waiting = $21, video = $22
              WHERE id = $9 AND organisation_id = $10")
         .bind(after.team_id.map(|team| team.to_string()))
         .bind(&after.number)
@@ -82,6 +84,7 @@ impl WriteTransaction {
         .bind(after.language.map(Language::as_str))
         .bind(i64::from(after.max_registrations))
         .bind(i64::from(after.notify_message_waiting))
+        .bind(after.video.as_str())
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
@@ -110,6 +113,7 @@ pub(super) fn extension(row: &Row) -> Result<ExtensionRecord, StoreError> {
         codec_string: row.try_get("codecs")?,
         strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
         srtp: word(row, "srtp", Srtp::from_name)?,
+        video: word(row, "video", Video::from_name)?,
         forwarding: forwarding(row)?,
         do_not_disturb: row.try_get::<i64>("do_not_disturb")? != 0,
         language: word_opt(row, "language", Language::from_name)?,

@@ -1,6 +1,6 @@
 //! Trunks as apply files declare them.
 
-use sidetone_model::directory::{Network, Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Network, Secret, Srtp, StrictSource, Video};
 use sidetone_model::ids::{OrganisationId, TrunkId};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk::{Claims, TrunkRecord};
@@ -39,6 +39,8 @@ pub struct TrunkRow {
     pub strict_source: Option<StrictSource>,
     /// Whether its media is encrypted.
     pub srtp: Srtp,
+    /// Whether it has video.
+    pub video: Video,
     /// The longest duration of an answered call over it in seconds; `None` sets no limit.
     pub max_call_seconds: Option<u32>,
     /// How its carrier differs from others.
@@ -150,6 +152,7 @@ impl TrunkRow {
             short_numbers: self.short_numbers.clone(),
             strict_source: self.strict_source,
             srtp: self.srtp,
+            video: self.video,
             max_call_seconds: self.max_call_seconds,
             interop: self.interop.clone(),
             created_at: stored.map_or(now, |stored| stored.created_at),

@@ -1,6 +1,6 @@
 //! Reads and writes the rows of trunks.
 
-use sidetone_model::directory::{Secret, Srtp, StrictSource};
+use sidetone_model::directory::{Secret, Srtp, StrictSource, Video};
 use sidetone_model::trunk::TrunkRecord;
 use sidetone_model::trunk_interop::{InboundNumbers, OutboundNumbers, TrunkInterop};
 
@@ -21,9 +21,9 @@ impl WriteTransaction {
              username, password, realm, register, short_numbers, search, created_at_us,
              updated_at_us, strict_source, max_call_seconds, srtp, backup_addresses, outbound_proxy, from_domain,
              country_code, national_prefix, inbound_numbers, outbound_numbers, codecs, headers,
-             progress_seconds, qualify_seconds, transfers)
+             progress_seconds, qualify_seconds, transfers, video)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15, $16, $17, $18, $19, $20,
-             $21, $22, $23, $24, $25, $26, $27, $28)");
+             $21, $22, $23, $24, $25, $26, $27, $28, $29)");
         self.write_trunk(statement, trunk, password, Change::Created).await
     }
 
@@ -37,7 +37,7 @@ impl WriteTransaction {
              updated_at_us = $13, strict_source = $14, max_call_seconds = $15, srtp = $16,
              backup_addresses = $17, outbound_proxy = $18, from_domain = $19, country_code = $20,
              national_prefix = $21, inbound_numbers = $22, outbound_numbers = $23, codecs = $24, headers = $25,
-             progress_seconds = $26, qualify_seconds = $27, transfers = $28
+             progress_seconds = $26, qualify_seconds = $27, transfers = $28, video = $29
              WHERE id = $1");
         self.write_trunk(statement, trunk, password, Change::Changed).await
     }
@@ -79,6 +79,7 @@ impl WriteTransaction {
             .bind(i64::from(trunk.interop.progress_seconds))
             .bind(i64::from(trunk.interop.qualify_seconds))
             .bind(i64::from(trunk.interop.transfers))
+            .bind(trunk.video.as_str())
             .execute(&mut *self.transaction)
             .await?;
         self.note(change);
@@ -111,6 +112,7 @@ pub(super) fn trunk(row: &Row) -> Result<TrunkRecord, StoreError> {
         short_numbers: items(row, "short_numbers")?,
         strict_source: word_opt(row, "strict_source", StrictSource::from_name)?,
         srtp: word(row, "srtp", Srtp::from_name)?,
+        video: word(row, "video", Video::from_name)?,
         max_call_seconds: number_opt(row, "max_call_seconds")?,
         interop: interop(row)?,
         created_at: instant(row, "created_at_us")?,

@@ -165,7 +165,9 @@ fn number_of(
 
 #[cfg(test)]
 mod tests {
-    use sidetone_model::directory::{DirectorySnapshot, Ha1, Network, Numbering, Organisation, Secret, Srtp};
+    use sidetone_model::directory::{
+        DirectorySnapshot, Ha1, Network, Numbering, Organisation, Secret, Srtp, Video,
+    };
     use sidetone_model::forwarding::Forwarding;
     use sidetone_model::ids::{ExtensionId, NumberId, RoomId, TrunkId};
     use sidetone_model::room::Pin;
@@ -204,6 +206,7 @@ mod tests {
             codecs: Vec::new(),
             strict_source: None,
             srtp: Srtp::Off,
+            video: Video::Off,
             forwarding: Forwarding::default(),
             do_not_disturb: false,
             language: None,
@@ -228,6 +231,7 @@ mod tests {
             short_numbers: Vec::new(),
             strict_source: None,
             srtp: Srtp::Off,
+            video: Video::Off,
             max_call_seconds: None,
             interop: TrunkInterop::default(),
         }

@@ -24,7 +24,7 @@ fn with_a_browser(calls: bool, callee_rule: SrtpRule, is_browser: bool) -> (Vec<
     let read = |text: &str| SessionDescription::parse(text.as_bytes()).unwrap();
     let plain =
         "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";
-    let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser };
+    let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser, has_ice: false };
     let offer = if calls { read(&browser("actpass")) } else { read(plain) };
     let mut setup = setup(Some(offer), Callees::AtOnce(vec![callee]));
     setup.keys = KeySeed::new([7; 32]).with_certificate(Some(Arc::new(Fingerprint([9; 32]))));
@@ -48,7 +48,7 @@ fn played(setup: Setup, answer: impl Fn(&str) -> SessionDescription) -> (Vec<Med
     let text = |sdp: SessionDescription| String::from_utf8(sdp.to_bytes().to_vec()).unwrap();
     while let Some(output) = call.poll_output() {
         match output {
-            Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
+            Output::OpenPort { video, .. } => call.handle_input(now, Input::PortOpened(ports.open(video))),
             Output::Invite(place, offer) => {
                 offered = text(offer);
                 call.handle_input(now, Input::Answered(place, Some(answer(&offered))));
@@ -96,7 +96,7 @@ fn a_phone_with_ice_is_answered_by_a_lite_agent() {
     for (keys, has_keys) in [("", false), (key, true)] {
         let plain = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n\
                      m=audio 4000 RTP/AVP 0\r\n";
-        let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false };
+        let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false, has_ice: false };
         let offer = read(&format!("{plain}{ice}{keys}"));
         let mut setup = setup(Some(offer), Callees::AtOnce(vec![callee]));
         if let Sides::Bridge { caller, .. } = &mut setup.sides {
@@ -111,6 +111,30 @@ fn a_phone_with_ice_is_answered_by_a_lite_agent() {
         assert!(terms.username.ends_with(":Sp8M") && srtp.is_some() == has_keys, "{terms:?}");
         assert!(answered.contains(&terms.password) && !format!("{commands:?}").contains(&terms.password));
         assert_eq!(commands.iter().any(MediaCommand::has_readable_keys), has_keys);
+    }
+}
+
+/// A phone that has registered with ICE is offered it, and its answer decides.
+#[test]
+fn a_called_phone_with_ice_checks_a_lite_agent() {
+    let read = |text: &str| SessionDescription::parse(text.as_bytes()).unwrap();
+    let plain =
+        "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";
+    let ice = "a=ice-ufrag:Sp8M\r\na=ice-pwd:yRbX7mPJO0YT7ZvWc4kBvR9c\r\n";
+    let callee = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false, has_ice: true };
+    for (answer, checks) in [(format!("{plain}{ice}"), true), (plain.to_owned(), false)] {
+        let setup = setup(Some(read(plain)), Callees::AtOnce(vec![callee]));
+        let (commands, offered, answered) = played(setup, |_| read(&answer));
+        assert!(offered.contains("a=ice-lite\r\n") && offered.contains("a=candidate:1 1 udp "), "{offered}");
+        assert!(!answered.contains("a=ice"), "the caller has none: {answered}");
+        match protections(&commands).as_slice() {
+            [Protection::Ice(terms, None)] if checks => {
+                assert!(terms.username.ends_with(":Sp8M"), "{terms:?}");
+                assert!(offered.contains(&terms.password));
+            }
+            [] if !checks => {}
+            found => panic!("{checks}: {found:?}"),
+        }
     }
 }
 

@@ -88,7 +88,9 @@ impl Carrier {
                     Method::Invite => {
                         response.push(Name::Contact, format!("<sip:{at}>")).unwrap();
                         response.push(Name::Server, "Example Gateway 2.0").unwrap();
-                        response.set_body("application/sdp", SDP).unwrap();
+                        let is_shown = String::from_utf8_lossy(request.body()).contains("m=video");
+                        let sdp = if is_shown { format!("{SDP}{VIDEO}") } else { SDP.to_owned() };
+                        response.set_body("application/sdp", sdp).unwrap();
                     }
                     Method::Update => response.set_body("application/sdp", SDP).unwrap(),
                     Method::Register => {
@@ -128,5 +130,7 @@ pub(super) fn challenge(status: u16, realm: &str, nonce: &str, more: &str) -> Pl
     Plan::Refuse(status, vec![(name, format!("Digest realm=\"{realm}\", nonce=\"{nonce}\"{more}"))])
 }
 
+/// The section of video behind [`SDP`].
+pub(super) const VIDEO: &str = "m=video 6010 RTP/AVP 102\r\na=rtpmap:102 VP8/90000\r\n";
 pub(super) const SDP: &str =
     "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n";

@@ -2,6 +2,7 @@
 
 use sidetone_model::directory::{
     Destination, DirectorySnapshot, Extension, Ha1, Number, Numbering, Organisation, Secret, Srtp, Trunk,
+    Video,
 };
 use sidetone_model::forwarding::Forwarding;
 use sidetone_model::trunk_interop::TrunkInterop;
@@ -40,6 +41,7 @@ pub(super) fn extension(n: u128, organisation: u128, domain: &str, number: &str)
         codecs: Vec::new(),
         strict_source: None,
         srtp: Srtp::Off,
+        video: Video::Off,
         forwarding: Forwarding::default(),
         do_not_disturb: false,
         language: None,
@@ -74,6 +76,7 @@ pub(crate) fn trunk(n: u16, address: &str) -> Trunk {
         short_numbers: Vec::new(),
         strict_source: None,
         srtp: Srtp::Off,
+        video: Video::Off,
         max_call_seconds: None,
         interop: TrunkInterop::default(),
     }

@@ -10,6 +10,7 @@ use sidetone_sip::auth::{Client, Realm};
 use sidetone_sip::message::{Digest, Method, Name};
 use sidetone_sip::ua::{Extra, Invite};
 
+use crate::queries::TakeChangedBindings;
 use crate::tests::conference_adapter::with_rooms;
 use crate::tests::network::{Net, PASSWORD, Plan, address, extension};
 use crate::tests::transfers::{ANN, Desk};
@@ -32,7 +33,7 @@ fn net() -> Net {
 }
 
 /// Registers the device of 1002 at this address and returns the Contacts of the response.
-fn register(net: &mut Net, at: &str, call_id: &str, supported: &str) -> Vec<String> {
+pub(super) fn register(net: &mut Net, at: &str, call_id: &str, supported: &str) -> Vec<String> {
     let mut login =
         Client::new("1002", PASSWORD, Realm::Exactly("acme.test".into()), StdRng::seed_from_u64(4));
     let mut authorization = String::new();
@@ -100,6 +101,25 @@ fn a_gruu_calls_one_device_and_the_number_calls_all() {
     // The record names the extension, not what was dialled.
     let record = net.records.last().unwrap();
     assert_eq!(record.destination_number.as_deref(), Some("1002"));
+}
+
+/// RFC 5768: a device is offered ICE if its registration says that it has it; one that answers without is called too.
+#[test]
+fn only_phones_that_have_ice_are_offered_it() {
+    for (supported, has_ice) in [("gruu", false), ("path, ice", true), ("icecream", false)] {
+        let mut net = net();
+        register(&mut net, DESK, "a", supported);
+        let (heard, called) = call(&mut net, "sip:1002@acme.test");
+        assert_eq!((heard.as_str(), called.as_slice()), ("200", [DESK].as_slice()), "{supported}");
+        let invites = net.carriers[&address(DESK)].of(&Method::Invite);
+        let offer = String::from_utf8_lossy(invites[0].body()).into_owned();
+        for line in ["a=ice-lite\r\n", "a=ice-ufrag:", "a=candidate:1 1 udp ", "a=candidate:1 2 udp "] {
+            assert_eq!(offer.contains(line), has_ice, "{supported}: {line} in {offer}");
+        }
+        // It is known over a restart.
+        let kept = net.ask(TakeChangedBindings(500));
+        assert_eq!(kept[0].bindings[0].has_ice, has_ice);
+    }
 }
 
 #[test]

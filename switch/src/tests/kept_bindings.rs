@@ -81,6 +81,7 @@ fn bindings_over_connections_are_not_kept() {
             q_permille: 1_000,
             instance: None,
             reg_id: None,
+            has_ice: false,
         };
         let registration = Registration {
             contacts: Contacts::List(vec![contact]),

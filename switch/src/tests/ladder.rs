@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use expect_test::Expect;
 use sidetone_call::record::Facts;
-use sidetone_media::session::Report;
+use sidetone_media::session::{Report, VideoCounters};
 use sidetone_media::webrtc::Protection;
 use sidetone_model::call::{Direction, HangupCause};
 use sidetone_model::call_operation::RecordStep;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::io::{
     Attempt, Awaited, CalleeAt, CalleeSide, Callees, CallerSide, Forwards, Input, KeyForm, Limits,
-    MediaCommand, Onward, Output, Party, Port, PortId, Setup, Sides,
+    MediaCommand, Onward, Output, Party, Port, PortId, Setup, Sides, VideoPort,
 };
 use crate::mixing::MixOrder;
 
@@ -39,12 +39,18 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    pub(super) fn open(&mut self) -> Option<Port> {
+    pub(super) fn open(&mut self, video: bool) -> Option<Port> {
+        let (id, advertised) = self.pair()?;
+        let video = if video { self.pair() } else { None };
+        Some(Port { id, advertised, video: video.map(|(id, advertised)| VideoPort { id, advertised }) })
+    }
+
+    fn pair(&mut self) -> Option<(PortId, SocketAddr)> {
         self.left = self.left.checked_sub(1)?;
         let id = PortId(self.next);
         self.next += 1;
         let number = 20_000 + u16::try_from(id.0).unwrap() * 2;
-        Some(Port { id, advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number) })
+        Some((id, SocketAddr::new("198.51.100.1".parse().unwrap(), number)))
     }
 }
 
@@ -102,11 +108,28 @@ fn called(callees: Callees) -> CalleeSide {
 
 /// Callees that ring at once, in this number.
 pub(super) fn forks(count: usize) -> Callees {
-    let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false };
+    let target = CalleeAt { at: "192.0.2.2".parse().unwrap(), is_browser: false, has_ice: false };
     Callees::AtOnce(vec![target; count])
 }
 
-/// Parses a party's description: `port codec,codec direction`; with `T38` for the codecs a fax, with `0+T38` a fax behind
+/// The section of video that a description has behind the audio, at the port ten above: `VP8`, `H264`, `0VP8` for a refused
+/// one, and `VP8-sendonly` for one with a direction of its own. Its key is another one than that of the audio.
+fn video(text: &str, port: u16, direction: &str, protocol: &str, letter: Option<&str>) -> String {
+    let (codec, direction) = text.split_once('-').unwrap_or((text, direction));
+    if codec.starts_with('0') {
+        return "m=video 0 RTP/AVPF 102\r\n".to_owned();
+    }
+    let number = if codec == "VP8" { 102 } else { 103 };
+    let crypto = letter.map_or(String::new(), |letter| {
+        format!("a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{}\r\n", format!("{letter}v").repeat(20))
+    });
+    format!(
+        "m=video {} RTP/{protocol}F {number}\r\na=rtpmap:{number} {codec}/90000\r\na=rtcp-fb:{number} nack pli\r\n{crypto}a={direction}\r\n",
+        port + 10
+    )
+}
+
+/// Parses a party's description: `port codec,codec direction`; with `PCMU+VP8` video beside the audio; with `T38` for the codecs a fax, with `0+T38` a fax behind
 /// refused audio, with `PCMU+0T38` the reverse; and for SRTP the transport and a letter that makes the
 /// key: `port codec,codec direction SAVP A`.
 pub(super) fn description(text: &str) -> SessionDescription {
@@ -120,15 +143,19 @@ pub(super) fn description(text: &str) -> SessionDescription {
         }
         _ => panic!("a description: {text}"),
     };
-    let (codecs, behind) = match codecs.strip_suffix("+0T38") {
-        Some(codecs) => (codecs, "m=image 0 udptl t38\r\n"),
-        None => (*codecs, ""),
+    let letter = words.get(4).copied();
+    let (codecs, behind) = match (codecs.strip_suffix("+0T38"), codecs.split_once('+')) {
+        (Some(codecs), _) => (codecs, "m=image 0 udptl t38\r\n".to_owned()),
+        (None, Some((codecs, behind))) if codecs != "0" => {
+            (codecs, video(behind, port.parse().unwrap(), direction, protocol, letter))
+        }
+        _ => (*codecs, String::new()),
     };
     if let Some(before) = codecs.strip_suffix("T38") {
         let refused = if before.is_empty() { "" } else { "m=audio 0 RTP/AVP 0\r\n" };
         let sdp = format!(
             "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n{refused}m=image {port} udptl t38\r\n\
-             a=T38FaxVersion:0\r\na=T38FaxUdpEC:t38UDPRedundancy\r\na={direction}\r\n"
+             a=T38FaxVersion:0\r\na=T38FaxUdpEC:t38UDPRedundancy\r\na={direction}\r\n{behind}"
         );
         return SessionDescription::parse(sdp.as_bytes()).unwrap();
     }
@@ -168,7 +195,19 @@ fn summary(sdp: &SessionDescription) -> String {
         count => format!(" {} keys {count}", audio.protocol),
     };
     let direction = audio.direction.as_str();
-    format!("{} {} {direction}{keys}{place} v{}", audio.port, codecs.join(","), sdp.origin.version)
+    let video: String = sdp.carried_video().map_or_else(String::new, |(_, video)| {
+        let codecs: Vec<_> = video.codecs.iter().map(|codec| codec.name.as_str()).collect();
+        let lines = sdp.to_string().matches("a=rtcp-fb").count();
+        let keys = video.crypto.len();
+        let direction = video.direction.as_str();
+        format!(
+            " + {} {} {direction} {} lines {lines} keys {keys}",
+            video.port,
+            codecs.join(","),
+            video.protocol
+        )
+    });
+    format!("{} {} {direction}{keys}{place}{video} v{}", audio.port, codecs.join(","), sdp.origin.version)
 }
 
 fn party(text: &str) -> Party {
@@ -240,7 +279,11 @@ fn write_output(log: &mut String, output: &Output) {
                 description.remote.map_or("-".into(), |remote| remote.port().to_string()),
                 description.receive,
                 description.send,
-                if description.udptl { " fax" } else { "" }
+                match (description.udptl, description.video) {
+                    (true, _) => " fax",
+                    (_, true) => " video",
+                    _ => "",
+                }
             ),
             MediaCommand::Format(formats) => {
                 format!(
@@ -339,15 +382,29 @@ pub(super) fn check(script: &str, expect: Expect) {
 
 /// Like [`check`], for parties with SRTP: the rules of the caller and the callee.
 pub(super) fn check_srtp(rules: [SrtpRule; 2], script: &str, expect: Expect) {
-    expect.assert_eq(&play_with(rules, script));
+    expect.assert_eq(&play_with(rules, [false; 2], script));
+}
+
+/// Like [`check_srtp`], for parties that may have video, both or one of them.
+pub(super) fn check_video(rules: [SrtpRule; 2], video: [bool; 2], script: &str, expect: Expect) {
+    expect.assert_eq(&play_with(rules, video, script));
 }
 
 /// Returns the outputs of a script.
 pub(super) fn play(script: &str) -> String {
-    play_with([SrtpRule::Off; 2], script)
+    play_with([SrtpRule::Off; 2], [false; 2], script)
 }
 
-fn play_with([caller_srtp, callee_srtp]: [SrtpRule; 2], script: &str) -> String {
+/// Like [`play`], for parties with SRTP and video.
+pub(super) fn play_video(rules: [SrtpRule; 2], video: [bool; 2], script: &str) -> String {
+    play_with(rules, video, script)
+}
+
+fn play_with(
+    [caller_srtp, callee_srtp]: [SrtpRule; 2],
+    [caller_video, callee_video]: [bool; 2],
+    script: &str,
+) -> String {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let (offer, whom) = lines
         .next()
@@ -357,7 +414,7 @@ fn play_with([caller_srtp, callee_srtp]: [SrtpRule; 2], script: &str) -> String 
     let start = any_instant();
     let mut log = String::new();
     let callees = || if whom == "trunks" { Callees::InTurn } else { forks(whom.parse().unwrap()) };
-    let mut ports = Counting { next: 0, left: 8 };
+    let mut ports = Counting { next: 0, left: 12 };
     let offered = || (offer != "-").then(|| description(offer));
     let mut setup = match (offer, whom) {
         ("request", _) => of_sides(Sides::Requested { caller: called(callees()) }),
@@ -370,6 +427,14 @@ fn play_with([caller_srtp, callee_srtp]: [SrtpRule; 2], script: &str) -> String 
         Sides::ForPeer { callee, .. } | Sides::FromRoom { callee } => callee.srtp = callee_srtp,
         Sides::Requested { caller } => caller.srtp = caller_srtp,
         Sides::IntoRoom { caller } | Sides::TakeOver { caller, .. } => caller.srtp = caller_srtp,
+    }
+    match &mut setup.sides {
+        Sides::Bridge { caller, callee } => {
+            caller.policy = CodecPolicy::ANY.with_video(caller_video);
+            callee.policy = CodecPolicy::ANY.with_video(callee_video);
+        }
+        Sides::IntoRoom { caller } => caller.policy = CodecPolicy::ANY.with_video(caller_video),
+        _ => {}
     }
     let mut call = Call::new(start, setup);
     let begun = drain(&mut call, start, &mut ports);
@@ -387,8 +452,10 @@ fn play_with([caller_srtp, callee_srtp]: [SrtpRule; 2], script: &str) -> String 
             Some(trunk) => attempt(trunk.parse().unwrap()),
             None => input(what),
         };
-        if let Input::Onward(Onward::Callee(side)) = &mut input {
-            side.srtp = callee_srtp;
+        match &mut input {
+            Input::Onward(Onward::Callee(side)) => side.srtp = callee_srtp,
+            Input::Attempt(attempt) => attempt.policy = CodecPolicy::ANY.with_video(callee_video),
+            _ => {}
         }
         call.handle_input(now, input);
         drain(&mut call, now, &mut ports).iter().for_each(|output| write_output(&mut log, output));
@@ -401,7 +468,7 @@ pub(super) fn drain(call: &mut Call, now: Instant, ports: &mut Counting) -> Vec<
     let mut outputs = Vec::new();
     while let Some(output) = call.poll_output() {
         match output {
-            Output::OpenPort { .. } => call.handle_input(now, Input::PortOpened(ports.open())),
+            Output::OpenPort { video, .. } => call.handle_input(now, Input::PortOpened(ports.open(video))),
             Output::FirstAttempt => {}
             Output::Redirected(_) => call.handle_input(now, Input::NotDiverted),
             output => outputs.push(output),
@@ -493,8 +560,15 @@ pub(super) fn input(what: &str) -> Input {
             _ => RecordStep::Stop,
         }),
         "report" => {
-            let codec = words.get(2).map(|name| (*name).to_owned());
-            Input::Report(PortId(words[1].parse().unwrap()), Box::new(Report { codec, ..Report::default() }))
+            let shown = (words.get(2) == Some(&"video")).then(|| VideoCounters {
+                received: words[3].parse().unwrap(),
+                received_bytes: 1_000,
+                sent: 7,
+                missing: 2,
+            });
+            let codec = words.get(2).filter(|_| shown.is_none()).map(|name| (*name).to_owned());
+            let report = Report { codec, video: shown, ..Report::default() };
+            Input::Report(PortId(words[1].parse().unwrap()), Box::new(report))
         }
         "timeout" => Input::Timeout,
         "unheard" => Input::Unheard(words[1].parse().unwrap()),

@@ -60,4 +60,6 @@ mod trunk_settings;
 mod trunk_status;
 mod trunk_transfers;
 mod updating;
+mod video;
+mod video_apart;
 mod world;

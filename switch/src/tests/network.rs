@@ -40,7 +40,7 @@ use uuid::Uuid;
 use crate::carriers::AddressPolicy;
 use crate::conference::{RoomNote, RoomsConfig};
 use crate::incoming_message::IncomingMessage;
-use crate::io::{Limits, MediaCommand, Port, PortId, Reach, Unreachable};
+use crate::io::{Limits, MediaCommand, Port, PortId, Reach, Unreachable, VideoPort};
 use crate::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::mixing::MixOrder;
 use crate::queries::{Answer as QueryAnswer, DevicesOf, FindCall, FindRoom, Question, ReplyToken, SendNotes};
@@ -146,14 +146,17 @@ pub(super) enum OfRooms {
 pub(super) struct Endless(pub(super) Vec<PortId>);
 
 impl Endless {
-    fn open(&mut self) -> Option<Port> {
+    fn open(&mut self, video: bool) -> Option<Port> {
+        let (id, advertised) = self.pair();
+        let video = video.then(|| self.pair()).map(|(id, advertised)| VideoPort { id, advertised });
+        Some(Port { id, advertised, video })
+    }
+
+    fn pair(&mut self) -> (PortId, SocketAddr) {
         let serial = self.0.len() as u64 + 1;
         self.0.push(PortId(serial));
         let number = 20_000 + u16::try_from(serial * 2).unwrap();
-        Some(Port {
-            id: PortId(serial),
-            advertised: SocketAddr::new("198.51.100.1".parse().unwrap(), number),
-        })
+        (PortId(serial), SocketAddr::new("198.51.100.1".parse().unwrap(), number))
     }
 }
 
@@ -566,8 +569,8 @@ impl Net {
             Output::Notice(notice) => self.notices.push(notice),
             Output::NoteAnswered(note, place, answer) => self.answers.push((note, place, answer)),
             Output::IncomingMessage(said) => self.said.push(said),
-            Output::OpenPort { leg, .. } => {
-                let port = self.ports.open();
+            Output::OpenPort { leg, video, .. } => {
+                let port = self.ports.open(video);
                 self.feed(Input::PortOpened(leg, port));
             }
             Output::Reply(token, answer) => drop(self.replies.insert(token, answer)),

@@ -285,8 +285,12 @@ fn a_party_in_a_mix_gets_the_extended_report_that_it_wants() {
     assert_eq!(extended[16..20], [1, 2, 3, 4]);
     let delay = u32::from_be_bytes(extended[20..24].try_into().unwrap());
     assert!((1..65_536 * 90).contains(&delay), "{delay}");
-    assert_eq!((&extended[24..28], &extended[28..32]), (&[6, 0x80, 0, 9][..], &ssrc[..]));
+    assert_eq!((&extended[24..28], &extended[28..32]), (&[6, 0xe0, 0, 9][..], &ssrc[..]));
     assert_eq!(extended[36..40], [0, 0, 0, 3], "three were lost");
+    assert_eq!(extended[40..44], [0; 4], "and none came twice");
+    let word = |at: usize| u32::from_be_bytes(extended[at..at + 4].try_into().unwrap());
+    let [least, most, mean] = [44, 48, 52].map(word);
+    assert!(least <= mean && mean <= most && most > 0, "jitter {least} {mean} {most}");
     assert_eq!((&extended[64..68], &extended[68..72]), (&[7, 0, 0, 8][..], &ssrc[..]));
     assert!(extended[72] > 0, "what was lost counts");
     assert_eq!(extended.len(), 100);

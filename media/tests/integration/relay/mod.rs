@@ -20,6 +20,7 @@ mod reported;
 mod secured;
 mod traced;
 mod transcoded;
+mod video;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;

@@ -5,4 +5,5 @@ mod ice;
 mod parse;
 mod rewrite;
 mod srtp;
+mod video;
 mod webrtc;

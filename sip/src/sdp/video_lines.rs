@@ -1,0 +1,61 @@
+//! The lines of a section of video that pass from one party to the other.
+
+use crate::text::Text;
+
+/// The lines of a section of video that concern the two parties alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VideoLines {
+    /// The values of `b=`.
+    bandwidths: Box<[Text]>,
+    /// The name and the value of each attribute, in order.
+    attributes: Box<[(Text, Option<Text>)]>,
+}
+
+impl VideoLines {
+    /// The lines of a section that are passed on; others are omitted.
+    pub(super) fn of<'a>(
+        bandwidths: impl Iterator<Item = String>,
+        attributes: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+    ) -> VideoLines {
+        let is_passed = |name: &str, value: Option<&str>| {
+            PASSED_ON.contains(&name)
+                && value
+                    .is_none_or(|value| value.len() <= VALUE_BYTES_MAX && !value.contains(char::is_control))
+        };
+        let attributes = attributes.filter(|(name, value)| is_passed(name, *value)).take(ATTRIBUTES_MAX);
+        VideoLines {
+            bandwidths: bandwidths.take(BANDWIDTHS_MAX).map(Text::from).collect(),
+            attributes: attributes.map(|(name, value)| (name.into(), value.map(Text::from))).collect(),
+        }
+    }
+
+    /// The values of `b=`.
+    pub(super) fn bandwidths(&self) -> impl Iterator<Item = &str> {
+        self.bandwidths.iter().map(|bandwidth| &**bandwidth)
+    }
+
+    /// The name and the value of each attribute.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.attributes.iter().map(|(name, value)| (&**name, value.as_deref()))
+    }
+}
+
+/// The attributes that pass on: feedback (RFC 4585, RFC 5104, RFC 5506), what a picture is like (RFC 6236, RFC 4796), header
+/// extensions (RFC 8285) and the sources of the streams (RFC 5576), all of which packets show as they are.
+const PASSED_ON: [&str; 9] = [
+    "content",
+    "extmap",
+    "framerate",
+    "framesize",
+    "imageattr",
+    "rtcp-fb",
+    "rtcp-rsize",
+    "ssrc",
+    "ssrc-group",
+];
+/// Attributes of one section that pass on.
+const ATTRIBUTES_MAX: usize = 64;
+/// Lines of `b=` that pass on.
+const BANDWIDTHS_MAX: usize = 4;
+/// The longest value that passes on, in bytes.
+const VALUE_BYTES_MAX: usize = 256;

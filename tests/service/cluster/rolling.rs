@@ -40,7 +40,9 @@ impl Load {
                 match status {
                     200 => answered += 1,
                     // What is in front of the nodes tries another one: here, when the phones have moved.
-                    503 => drop(pairs.changed().await),
+                    503 => {
+                        let _ = pairs.changed().await;
+                    }
                     status => failed.push(status),
                 }
             }

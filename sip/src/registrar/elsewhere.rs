@@ -132,6 +132,7 @@ mod tests {
                 q_permille: 1_000,
                 instance: None,
                 reg_id: None,
+                has_ice: false,
                 user_agent: None,
                 call_id: String::new(),
                 cseq: 0,

@@ -531,7 +531,7 @@ impl Switch {
             Query::RoomOfCall(RoomOfCall(call)) => {
                 Answer::RoomOfCall(conference_commands::of_call(&self.control.conferences, now, call))
             }
-            Query::SendNotes(SendNotes(notes)) => Answer::SendNotes(self.send_notes(now, notes)),
+            Query::SendNotes(SendNotes(notes)) => self.send_notes(now, notes),
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
             query @ (Query::CreditNeeds(_)
             | Query::DecideOutbound(_)
@@ -553,9 +553,10 @@ impl Switch {
         self.shared.outputs.push_back(Output::Reply(token, answer));
     }
 
-    fn send_notes(&mut self, now: Now, notes: Vec<Dispatch>) {
+    fn send_notes(&mut self, now: Now, notes: Vec<Dispatch>) -> Answer {
         let (in_flight, mut context) = self.noting(now);
         notes.into_iter().for_each(|note| in_flight.send(note, &mut context));
+        Answer::SendNotes(())
     }
 
     fn registered(&self, now: Now, query: &ListRegistrations) -> Page<RegistrationRecord> {
@@ -578,9 +579,13 @@ impl Switch {
         let (owners, control, shared) = (&mut self.room_owners, &mut self.control, &mut self.shared);
         Some(match query {
             Query::CreditNeeds(_) => Answer::CreditNeeds(control.billing.credit_needs(now)),
-            Query::ReserveCredit(query) => Answer::ReserveCredit(control.billing.reserved(now, query.0)),
+            Query::ReserveCredit(query) => {
+                control.billing.reserved(now, query.0);
+                Answer::ReserveCredit(())
+            }
             Query::DecideOutbound(query) => {
-                Answer::DecideOutbound(outbound_decisions::decide(now, query.0, control, shared))
+                outbound_decisions::decide(now, query.0, control, shared);
+                Answer::DecideOutbound(())
             }
             Query::ReplaceRoomOwners(query) => {
                 Answer::ReplaceRoomOwners(room_owners::replace(now, query.0, owners, control, shared))

@@ -13,7 +13,7 @@
 //! may be served up to one second late without charging a further second. **So the balance never goes below
 //! zero**, with three exceptions. The ledger may be served more than a second late; the balance then falls
 //! below zero by at most the increments that began in between. The limit may be lowered below what is in use.
-//! In a cluster a node uses what it has reserved of the credit ([`super::reserve`]); a call that does not fit into it waits until
+//! In a cluster a node uses what it has reserved of the credit (`reserve.rs`); a call that does not fit into it waits until
 //! more is reserved, or is refused when there is no more.
 //!
 //! *Cost*: while the credit covers another minute of all live calls, a call costs a few additions. The

@@ -44,7 +44,7 @@ pub struct SharedContact {
 impl SharedContact {
     /// As it is read again: an entry has times of whole milliseconds. One with more would never be equal to its entry, and be
     /// written without end.
-    pub(super) fn as_stored(self) -> SharedContact {
+    pub(super) fn into_stored(self) -> SharedContact {
         let stored = |time: Timestamp| Timestamp::from_micros(time.as_micros().div_euclid(1_000) * 1_000);
         SharedContact {
             registered_at: stored(self.registered_at),

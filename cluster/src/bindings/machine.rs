@@ -155,7 +155,7 @@ impl SharedBindings {
         };
         state.own = contacts
             .into_iter()
-            .map(SharedContact::as_stored)
+            .map(SharedContact::into_stored)
             .map(|contact| {
                 let waits = is_new(&contact);
                 (contact, waits)

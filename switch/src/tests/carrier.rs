@@ -19,6 +19,8 @@ pub(super) struct Carrier {
     pub(super) gone: BTreeMap<String, Option<u16>>,
     /// The received requests, without retransmissions.
     pub(super) requests: Vec<Request>,
+    /// Whether a retransmission gets the response again: the responses, by method and branch.
+    pub(super) repeats: Option<BTreeMap<(String, String), Vec<Response>>>,
 }
 
 #[derive(Clone)]
@@ -41,10 +43,20 @@ impl Carrier {
         self.requests.iter().filter(|request| request.method() == method).collect()
     }
 
-    /// Returns the responses to a request; a retransmission gets none.
+    /// Returns the responses to a request; a retransmission gets none, or the same again.
     pub(super) fn hear(&mut self, request: Request, at: SocketAddr) -> Vec<Response> {
-        let branch =
-            |request: &Request| request.via_top().ok().and_then(|via| via.branch().map(str::to_owned));
+        let name = (request.method().as_str().to_owned(), branch(&request).unwrap_or_default());
+        if let Some(responses) = self.repeats.as_ref().and_then(|responses| responses.get(&name)) {
+            return responses.clone();
+        }
+        let responses = self.decide(request, at);
+        if let Some(repeats) = &mut self.repeats {
+            repeats.insert(name, responses.clone());
+        }
+        responses
+    }
+
+    fn decide(&mut self, request: Request, at: SocketAddr) -> Vec<Response> {
         let seen = self
             .requests
             .iter()
@@ -122,6 +134,10 @@ impl Carrier {
             Plan::Silence => Vec::new(),
         }
     }
+}
+
+fn branch(request: &Request) -> Option<String> {
+    request.via_top().ok().and_then(|via| via.branch().map(str::to_owned))
 }
 
 /// Returns a plan to challenge with that realm.

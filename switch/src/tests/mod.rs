@@ -24,6 +24,7 @@ pub(crate) mod ladder;
 mod languages;
 mod linked_operations;
 mod live_media;
+mod lossy;
 mod merging;
 mod messaging;
 mod money;

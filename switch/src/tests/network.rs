@@ -1,4 +1,4 @@
-//! A switch, a phone and carriers in one thread, with a lossless network and a simulated clock.
+//! A switch, a phone and carriers in one thread, with a simulated network and clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -49,6 +49,7 @@ pub(super) use crate::tests::carrier::{Carrier, Plan, SDP, challenge};
 pub(crate) use crate::tests::directory::{acme, organisation, trunk};
 pub(super) use crate::tests::directory::{extension, number};
 use crate::tests::ladder::any_instant;
+use crate::tests::lossy::Losses;
 use crate::tests::room_texts::{names, room_news};
 use crate::trunk_dns::Answer;
 
@@ -112,6 +113,7 @@ pub(super) struct Net {
     pub(super) answers: Vec<(NoteId, usize, PhoneAnswer)>,
     /// Whether the phone is gone: it neither receives nor sends.
     pub(super) is_phone_gone: bool,
+    pub(super) losses: Losses,
     /// An address to which nothing can be sent.
     pub(super) fails_at: Option<SocketAddr>,
     /// Whether journal writes are delayed; `unwritten` are the answered calls that wait.
@@ -252,6 +254,7 @@ impl Net {
             noted: Vec::new(),
             answers: Vec::new(),
             is_phone_gone: false,
+            losses: Losses::default(),
             fails_at: None,
             is_disk_slow: false,
             is_relay_slow: false,
@@ -490,7 +493,7 @@ impl Net {
             }
             let Some((from, to, bytes)) = self.wire.pop_front() else { return };
             let flow = Flow::udp(ListenerId(0), from);
-            if self.is_phone_gone && [from, to].contains(&address(PHONE)) {
+            if self.is_lost([from, to]) {
                 continue;
             }
             if to == address(SWITCH) {

@@ -218,7 +218,9 @@ async fn the_phones_of_a_killed_node_are_skipped_until_they_register_elsewhere()
     // A call that rings there ends when its node is found to be gone, and a new one is not tried.
     let killed = Instant::now();
     second.served.kill();
-    assert_eq!(within("the end of the ringing call", placed).await.unwrap(), 480);
+    // 500 if it died before its 180 arrived: the network refuses the INVITE that is sent again.
+    let status = within("the end of the ringing call", placed).await.unwrap();
+    assert!(status == 480 || status == 500, "{status}");
     eprintln!("a call that rings at a killed node ends after {:.1} s", killed.elapsed().as_secs_f64());
     first.sees(&token, &[("first", "up"), ("second", "gone"), ("third", "up")]).await;
     let began = Instant::now();

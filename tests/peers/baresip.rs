@@ -156,7 +156,10 @@ fn baresip_phones_see_each_other() {
         let [one, other] = [0, 1].map(|place| seen(&quality["legs"][place]));
         // Ten pictures a second of one packet at least.
         assert!(one[0] >= 20 && other[0] >= 20, "{quality:#}\n{}\n{}", from.phone, to.phone);
-        assert_eq!((one[1], other[1], one[2], other[2]), (other[0], one[0], 0, 0), "{quality:#}");
+        // A picture may be under way when one leg ends before the other, and a busy machine may drop some packets.
+        let is_near = |sent: u64, received: u64| received.abs_diff(sent) <= 10;
+        assert!(is_near(one[1], other[0]) && is_near(other[1], one[0]), "{quality:#}");
+        assert!(one[2] * 10 <= one[0] && other[2] * 10 <= other[0], "{quality:#}");
         tell(&format!("baresip: video {mediaenc}, {} packets one way and {} the other", one[0], other[0]));
     }
 }

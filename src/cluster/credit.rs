@@ -1,10 +1,14 @@
 //! Credit that several nodes use: this node reserves in the database what its calls need, so that no organisation spends its
-//! credit once at every node. The ledger of the switch (`sidetone_switch::rating`) says what is needed.
+//! credit once at every node. The ledger of the switch (`sidetone_switch::rating`) computes what is needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use sidetone_cluster::nats::MemberHandle;
 use sidetone_model::ids::{NodeId, OrganisationId};
@@ -37,8 +41,12 @@ pub struct CreditTask {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: Instant,
+    is_under_way: bool,
     has_failed: bool,
 }
+
+/// Requests to the database: one that takes long delays no other organisation.
+type UnderWay = FuturesUnordered<BoxFuture<'static, CreditReserved>>;
 
 /// The counters of reserves.
 #[derive(Debug, Default)]
@@ -71,18 +79,22 @@ impl CreditTask {
 
     /// Runs until `stop` turns true. What is reserved then is given back when the node starts again.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
+        // What an earlier run of the task had under way has no answer any more.
+        self.asked.clear();
+        let mut under_way = UnderWay::new();
         let mut tick = interval(TICK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = stopped(&mut stop) => break,
-                _ = tick.tick() => self.look().await,
+                Some(reserved) = under_way.next() => self.reserved(reserved).await,
+                _ = tick.tick() => self.look(&mut under_way).await,
             }
         }
         // The last calls may still be on their way into the database, and take their charge out of it.
     }
 
-    async fn look(&mut self) {
+    async fn look(&mut self, under_way: &mut UnderWay) {
         if !self.is_released {
             let released = timeout(STATEMENT_MAX, self.store.release_credit(self.node)).await;
             self.is_released = matches!(released, Ok(Ok(())));
@@ -90,26 +102,36 @@ impl CreditTask {
         // A switch that is busy is asked at the next tick.
         let Ok(needs) = self.switch.ask(CreditNeeds).await else { return };
         let now = self.member.now().instant;
-        self.asked.retain(|organisation, _| needs.iter().any(|need| need.organisation == *organisation));
-        let due: Vec<CreditNeed> = needs.into_iter().filter(|need| self.is_due(now, need)).collect();
-        let mut reserved = Vec::with_capacity(due.len());
+        self.asked.retain(|organisation, asked| {
+            asked.is_under_way || needs.iter().any(|need| need.organisation == *organisation)
+        });
+        // The rest of them is due at the next tick too.
+        let room = UNDER_WAY_MAX.saturating_sub(under_way.len());
+        let due: Vec<CreditNeed> =
+            needs.into_iter().filter(|need| self.is_due(now, need)).take(room).collect();
         for need in due {
-            let result = self.reserve(&need).await;
-            let has_failed = result.reserved.is_none();
-            self.asked.insert(need.organisation, Asked { at: now, has_failed });
-            reserved.push(result);
+            let asked = Asked { at: now, is_under_way: true, has_failed: false };
+            self.asked.insert(need.organisation, asked);
+            under_way.push(self.reserve(&need));
         }
-        if !reserved.is_empty() {
-            // A switch that is busy asks again.
-            let _ = self.switch.ask(ReserveCredit(reserved)).await;
+    }
+
+    async fn reserved(&mut self, reserved: CreditReserved) {
+        if let Some(asked) = self.asked.get_mut(&reserved.organisation) {
+            (asked.is_under_way, asked.has_failed) = (false, reserved.reserved.is_none());
         }
+        // A switch that is busy has calls that wait, and is asked for them again.
+        let _ = self.switch.ask(ReserveCredit(vec![reserved])).await;
     }
 
     /// Whether to ask the database for an organisation now.
     fn is_due(&self, now: Instant, need: &CreditNeed) -> bool {
-        let since = self.asked.get(&need.organisation).map(|asked| now.saturating_duration_since(asked.at));
-        let has_failed = self.asked.get(&need.organisation).is_some_and(|asked| asked.has_failed);
-        let Some(since) = since else { return true };
+        let Some(asked) = self.asked.get(&need.organisation) else { return true };
+        let Asked { at, is_under_way, has_failed } = *asked;
+        let since = now.saturating_duration_since(at);
+        if is_under_way {
+            return false;
+        }
         if need.is_urgent || need.reserved < need.low {
             // There was no more, or no answer: it is tried again, but not at every tick.
             return since >= AGAIN_AFTER || !(need.is_all || has_failed);
@@ -117,29 +139,33 @@ impl CreditTask {
         since >= REFRESH_EVERY || (need.has_surplus && since >= RETURN_AFTER)
     }
 
-    async fn reserve(&self, need: &CreditNeed) -> CreditReserved {
-        let organisation = need.organisation;
+    fn reserve(&self, need: &CreditNeed) -> BoxFuture<'static, CreditReserved> {
+        let (organisation, node, longest) = (need.organisation, self.node, self.longest);
+        let (store, counters) = (self.store.clone(), Arc::clone(&self.counters));
         // A fifth more, so that new calls rarely wait. Never less than the ledger uses: it gives up what it does not need.
         let want = need.need.scaled().saturating_add(need.need.scaled() / 5);
         let want = Amount::from_scaled(want).max(need.reserved);
         let wall = self.member.now().wall;
-        let reserved = self.store.reserve_credit((organisation, self.node), want, self.longest, wall);
-        let (counter, reserved, is_all) = match timeout(STATEMENT_MAX, reserved).await {
-            Ok(Ok(Some(reserved))) => {
-                let is_all = reserved.amount < want;
-                let counter = if is_all { &self.counters.short } else { &self.counters.reserved };
-                (counter, Some((reserved.amount, reserved.used)), is_all)
-            }
-            // The organisation is gone, or the database does not answer: live calls use what is reserved.
-            Ok(Ok(None)) => (&self.counters.failed, None, true),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "no credit could be reserved");
-                (&self.counters.failed, None, true)
-            }
-            Err(_) => (&self.counters.failed, None, true),
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        CreditReserved { organisation, reserved, is_all }
+        async move {
+            let reserved = store.reserve_credit((organisation, node), want, longest, wall);
+            let (counter, reserved, is_all) = match timeout(STATEMENT_MAX, reserved).await {
+                Ok(Ok(Some(reserved))) => {
+                    let is_all = reserved.amount < want;
+                    let counter = if is_all { &counters.short } else { &counters.reserved };
+                    (counter, Some((reserved.amount, reserved.used)), is_all)
+                }
+                // The organisation is gone, or the database does not answer: live calls use what is reserved.
+                Ok(Ok(None)) => (&counters.failed, None, true),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "no credit could be reserved");
+                    (&counters.failed, None, true)
+                }
+                Err(_) => (&counters.failed, None, true),
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            CreditReserved { organisation, reserved, is_all }
+        }
+        .boxed()
     }
 }
 
@@ -167,4 +193,6 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 /// How often a reserve is renewed that has not changed.
 const REFRESH_EVERY: Duration = Duration::from_secs(60);
+/// Requests to the database at a time; the pool of its connections bounds how many it carries out at once.
+const UNDER_WAY_MAX: usize = 64;
 const LONGEST_MARGIN: Duration = Duration::from_secs(300);

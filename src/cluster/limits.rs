@@ -230,7 +230,7 @@ impl LimitTask {
                 }
             }
         }
-        // A switch that is busy is told in the next turn.
+        // A switch that is busy is notified in the next turn.
         if !self.decisions.is_empty() && self.switch.ask(DecideOutbound(self.decisions.clone())).await.is_ok()
         {
             self.decisions.clear();

@@ -14,6 +14,7 @@ use sidetone_model::time::{Now, Timestamp};
 use sidetone_sip::message::StatusCode;
 
 use crate::rating::{self, CreditNeed, CreditReserved, Ledger, Meter, Quote, Tariffs, credit};
+use crate::routing::is_short;
 
 /// The prices in force and the credit of every organisation.
 pub(super) struct Billing {
@@ -142,7 +143,7 @@ impl Billing {
     ) -> Result<Option<(Tariff, bool)>, Unpaid> {
         let sell = match self.tariffs.quote(organisation, number, at) {
             // A short number that a trunk lists needs no price: emergency calls must go out in any case.
-            Quote::Barred if !number.starts_with('+') => return Ok(None),
+            Quote::Barred if is_short(number) => return Ok(None),
             Quote::Barred => return Err(Unpaid::NoRate),
             Quote::Free => return Ok(None),
             Quote::Rated(price) => price,

@@ -60,7 +60,7 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
     let Some(callee) = parties.winner.filter(|_| parties.can_merge()) else { return };
     parties.leave_own_mix();
     parties.merged = true;
-    parties.hide();
+    parties.stop_video();
     let both = [Party::Caller, Party::Callee(callee)];
     for party in both.into_iter().filter(|party| Some(*party) != without) {
         // A mix cannot decode every codec that the parties shared. The seat is taken with another one.

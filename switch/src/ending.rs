@@ -162,7 +162,7 @@ impl Ending {
     /// Handles the report of a closed port. If we had not closed it, the relay gave it up: its party no
     /// longer hears anything and is hung up.
     pub(super) fn report(&mut self, parties: &mut Parties, now: Instant, port: PortId, report: &Report) {
-        if let Some(party) = parties.party_shown_at(port) {
+        if let Some(party) = parties.party_with_video_at(port) {
             if let Some(video) = parties.leg_mut(party).and_then(|leg| leg.video.as_mut()) {
                 video.reported(report.video);
             }

@@ -10,7 +10,7 @@ use sidetone_model::ids::{CallId, OrganisationId};
 
 use crate::call_table::CallTable;
 use crate::outbound_limit::{OutboundDecision, OutboundNeeds};
-use crate::routing::Directory;
+use crate::routing::{Directory, is_short};
 
 /// The outbound calls of organisations with a limit.
 ///
@@ -64,9 +64,8 @@ impl OutboundSlots {
         if own.waiting.iter().any(|waiting| waiting.call == id) {
             return true;
         }
-        // Short numbers are those of emergency services.
         let is_free = own.waiting.is_empty() && own.up.len() < own.slots;
-        if is_free || !hunt.number.starts_with('+') {
+        if is_free || is_short(&hunt.number) {
             own.up.insert(id);
             return false;
         }

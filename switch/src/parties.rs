@@ -254,14 +254,14 @@ impl Parties {
     }
 
     /// Returns the party that uses a port for its video.
-    pub(super) fn party_shown_at(&self, port: PortId) -> Option<Party> {
+    pub(super) fn party_with_video_at(&self, port: PortId) -> Option<Party> {
         let is_there = |leg: &Leg| leg.video.as_ref().is_some_and(|video| video.port() == port);
         self.legs().find(|(_, leg)| is_there(leg)).map(|(party, _)| party)
     }
 
     /// Returns the party that uses a port for its audio or its video.
     pub(super) fn party_with(&self, port: PortId) -> Option<Party> {
-        self.party_at(port).or_else(|| self.party_shown_at(port))
+        self.party_at(port).or_else(|| self.party_with_video_at(port))
     }
 
     /// Whether the call has ended; its record may still be waiting.
@@ -474,7 +474,7 @@ impl Parties {
     }
 
     /// Ends the relaying of the video of all parties: they no longer hear each other.
-    pub(super) fn hide(&mut self) {
+    pub(super) fn stop_video(&mut self) {
         for place in 0..self.forks.len() {
             self.relay_video(Party::Callee(place), None);
         }
@@ -483,7 +483,7 @@ impl Parties {
 
     pub(super) fn tell(&mut self, party: Party, command: Option<MediaCommand>) {
         if matches!(command, Some(MediaCommand::Join { .. } | MediaCommand::Unbridge)) {
-            self.hide();
+            self.stop_video();
         }
         let port = self.leg(party).filter(|leg| leg.is_open()).map(Leg::port);
         if let (Some(port), Some(command)) = (port, command) {

@@ -102,7 +102,7 @@ impl Parties {
         let Some(leg) = self.leg_mut(link.party) else { return };
         leg.seat();
         self.merged = true;
-        self.hide();
+        self.stop_video();
         let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
         self.link = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
     }

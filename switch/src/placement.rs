@@ -25,7 +25,9 @@ use crate::ids::Ids;
 use crate::io::Forwards;
 use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS};
 use crate::message_parts::{asserted, dialled, status_code};
-use crate::routing::{Directory, Origin, Reason, Refusal, Route, Target, caller_from_carrier, route};
+use crate::routing::{
+    Directory, Origin, Reason, Refusal, Route, Target, caller_from_carrier, is_short, route,
+};
 
 /// A call that may be placed: the caller, the number and the target.
 pub(super) struct Placement {
@@ -258,11 +260,8 @@ impl PlacementContext<'_> {
                 let caller_id = CallerId::of(directory, extension, anonymous);
                 facts.direction = Direction::Outbound;
                 facts.caller_number = caller_id.number.clone().or(facts.caller_number);
-                // An emergency call must not be refused because of the organisation's other calls. Short
-                // numbers have no `+`.
-                if outside.number.starts_with('+')
-                    && self.calls.is_at_outbound_limit(directory, organisation_id)
-                {
+                // An emergency call must not be refused because of the organisation's other calls.
+                if !is_short(&outside.number) && self.calls.is_at_outbound_limit(directory, organisation_id) {
                     let (status, cause) = (StatusCode::SERVICE_UNAVAILABLE, HangupCause::SwitchCongestion);
                     return Err(Refused::of_call(status, cause, facts).saying("Too Many Outbound Calls"));
                 }

@@ -26,7 +26,7 @@ use crate::hunt::{CallerId, Hunt};
 use crate::io::{CalleeSide, Callees, Forwards, Limits, Onward, Setup, Sides};
 use crate::live::{Asked, Callee, LegIdentity, LiveCall, MAX_FORWARDS, NewCall, Requested, RequestedTarget};
 use crate::placement::{Dialled, Placement, PlacementContext};
-use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension};
+use crate::routing::{Directory, Outside, Reason, Route, Target, from_extension, is_short};
 use crate::switch_io::{Output, Outputs};
 
 /// Decides about requested calls.
@@ -217,7 +217,7 @@ impl<'a> Requester<'a> {
             return Err(PlaceRefused::Unregistered);
         }
         if let Target::Outside(outside) = &target
-            && outside.number.starts_with('+')
+            && !is_short(&outside.number)
             && self.0.calls.is_at_outbound_limit(directory, organisation)
         {
             return Err(PlaceRefused::Busy);

@@ -363,7 +363,7 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// The same with video by VP8: a picture that is made up, shown to nobody.
+    /// The same with VP8 video: a generated picture, and no display.
     pub fn video(mut self) -> Setup<'a> {
         self.account += ";video_codecs=vp8";
         self.lines += "module vp8.so\nmodule fakevideo.so\nvideo_source fakevideo,nil\nvideo_display fakevideo,nil\n\

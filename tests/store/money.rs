@@ -89,8 +89,8 @@ fn nodes_reserve_no_more_credit_than_there_is() {
         assert_eq!(reserve(two, "1", 3_607).await, (amount("1"), amount("6.5")));
         store.release_credit(two).await.unwrap();
         assert_eq!(reserve(one, "9", 3_608).await, (amount("3.5"), amount("6.5")));
-        let nobody = store.reserve_credit((organisation(9), one), amount("1"), hour, at(0)).await.unwrap();
-        assert_eq!(nobody, None);
+        let unknown = store.reserve_credit((organisation(9), one), amount("1"), hour, at(0)).await.unwrap();
+        assert_eq!(unknown, None);
         // Without a limit there is enough.
         let unlimited = with_acme_named(store, "Unlimited").await;
         let reserved =
@@ -215,8 +215,8 @@ fn totals_are_the_sums_of_the_records() {
         }
         assert_eq!(totals.view(false).count, count);
         assert!(totals.view(false).by_currency.iter().all(|view| view.cost_amount.is_none()));
-        let nobody = store.totals(Scope::Organisation(organisation(3)), &day).await.unwrap();
-        assert_eq!(nobody, CdrTotals::default());
+        let unknown = store.totals(Scope::Organisation(organisation(3)), &day).await.unwrap();
+        assert_eq!(unknown, CdrTotals::default());
     });
 }
 
@@ -281,7 +281,7 @@ fn a_book_of_rates_is_kept_in_order() {
         // One prefix, one beginning.
         let twin = store.create(sell_rate(id, "+44", "1"), at(0)).await;
         assert!(matches!(twin, Err(Problem::Conflict(_))), "{twin:?}");
-        let nobody = store.create(sell_rate(organisation(9), "+44", "1"), at(0)).await;
+        let unknown = store.create(sell_rate(organisation(9), "+44", "1"), at(0)).await;
         assert!(matches!(nobody, Err(Problem::InvalidRequest(_))), "{nobody:?}");
         let gone = store.replace(sell_rate(id, "+49", "1"), at(0)).await;
         assert!(matches!(gone, Err(Problem::NotFound(_))), "{gone:?}");

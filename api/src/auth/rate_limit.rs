@@ -378,7 +378,7 @@ mod tests {
         cluster.0.lock().0 = RateTaken::Counted { allowed: true, remaining: 4, ends_in_us: 30_000_000 };
         let quota = limits.take_shared(bucket, 6, 1, at(0)).await;
         assert_eq!((quota.remaining, quota.ends_at, quota.retry_after_s), (4, at(30_000), None));
-        // The others have used one: only the own one is told.
+        // The other nodes have counted one: only the own count of this node is sent.
         limits.take_shared(bucket, 6, 1, at(10_000)).await;
         let asked = cluster.0.lock().1[1];
         assert_eq!((asked.used, asked.ends_in_us, asked.cost, asked.who), (1, 20_000_000, 1, who));

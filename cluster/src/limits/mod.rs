@@ -2,7 +2,7 @@
 //!
 //! Every limit has a *home*: one of the members that are up, found by a rendezvous hash, so that all nodes with the same view
 //! name the same one, and the end of a node moves only its own limits. The home counts; the others ask it before they
-//! take more. While it cannot be reached, and until every member has told a new home what it holds, a node goes by its
+//! take more. While it cannot be reached, and until every member has reported to a new home what it holds, a node goes by its
 //! local share of the limit.
 
 mod home;

@@ -11,7 +11,7 @@ use super::message::{Take, Taken};
 
 /// The windows of the keys and users whose home is this node.
 ///
-/// A node tells what it has counted itself with every question, so that a home that is new, and had no window, learns of it
+/// A node sends its own count with every question, so that a home that is new, and had no window, learns of it
 /// from each node with its first question. A window is never longer than a minute.
 #[derive(Debug, Default)]
 pub struct RateWindows {

@@ -46,8 +46,8 @@ struct Calls {
     up: u32,
     waiting: VecDeque<u64>,
     ticket: u64,
-    /// Those that were up when the node's machine was told last: a call that has ended since may be replaced.
-    told: u32,
+    /// Those that were up when the node's machine was last informed: a call that has ended since may be replaced.
+    informed: u32,
 }
 
 struct Node {
@@ -160,7 +160,7 @@ impl World {
                 self.granted += 1;
                 self.shared += u32::from(decision.by_share);
                 assert!(
-                    !decision.by_share || calls.up <= share.max(calls.told),
+                    !decision.by_share || calls.up <= share.max(calls.informed),
                     "a node takes more than its share"
                 );
             } else {
@@ -249,7 +249,7 @@ impl World {
         let limit = self.limit;
         let calls = &mut self.nodes[at].calls;
         let waiting = calls.waiting.len() as u32;
-        calls.told = calls.up;
+        calls.informed = calls.up;
         calls.slots = calls.slots.min(calls.up + waiting);
         let needs =
             Needs { organisation: organisation(), limit, up: calls.up, waiting, ticket: calls.ticket };
@@ -327,7 +327,7 @@ fn after_a_disturbance_the_limit_is_that_of_all_nodes_again() {
             world.step(0.02, 0.2);
         }
         shared += world.shared;
-        // Calls that were let in by a share end in their own time.
+        // Calls that were granted by a share end by themselves.
         world.settle();
         for _ in 0..400 {
             let before = world.up();

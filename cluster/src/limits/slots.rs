@@ -98,7 +98,7 @@ struct State {
     /// What it may have here, as far as the home knows or the share allows.
     slots: u32,
     /// What the home has counted for this node, if that is known.
-    told: Option<u32>,
+    counted: Option<u32>,
     /// The last ticket that was decided.
     decided: u64,
     under_way: Option<(AskId, u64)>,
@@ -208,7 +208,7 @@ impl Slots {
         self.members = members;
         self.ledger.replace_members(self.members.clone().unwrap_or_default());
         for state in self.organisations.values_mut() {
-            (state.told, state.under_way, state.again) = (None, None, None);
+            (state.counted, state.under_way, state.again) = (None, None, None);
         }
         let others = self.members.iter().flat_map(Members::up).map(|member| member.node);
         self.peers = others.filter(|node| *node != self.node).map(|node| (node, Peer::default())).collect();
@@ -216,7 +216,7 @@ impl Slots {
             let held = self.held_of(self.node);
             for Held { organisation, up } in &held {
                 if let Some(state) = self.organisations.get_mut(organisation) {
-                    state.told = Some(*up);
+                    state.counted = Some(*up);
                 }
             }
             let report = self.report_of(held);
@@ -232,7 +232,7 @@ impl Slots {
             (state.needs.up, state.needs.waiting) = (0, 0);
         }
         for needs in needs {
-            let new = State { needs, slots: 0, told: Some(0), decided: 0, under_way: None, again: None };
+            let new = State { needs, slots: 0, counted: Some(0), decided: 0, under_way: None, again: None };
             self.organisations.entry(needs.organisation).or_insert(new).needs = needs;
         }
         for state in self.organisations.values_mut() {
@@ -241,7 +241,7 @@ impl Slots {
         }
         self.work_all(now);
         self.organisations.retain(|_, state| {
-            state.want() > 0 || state.under_way.is_some() || state.told.is_none_or(|told| told > 0)
+            state.want() > 0 || state.under_way.is_some() || state.counted.is_none_or(|counted| counted > 0)
         });
     }
 
@@ -269,14 +269,14 @@ impl Slots {
             return;
         }
         peer.has_report = true;
-        let counted = |organisation: &OrganisationId| {
+        let reported = |organisation: &OrganisationId| {
             held.iter().find(|held| held.organisation == *organisation).map_or(0, |held| held.up)
         };
         let own: Vec<OrganisationId> =
             self.organisations.keys().copied().filter(|of| self.home(*of) == Some(node)).collect();
         for organisation in own {
             if let Some(state) = self.organisations.get_mut(&organisation) {
-                state.told = Some(counted(&organisation));
+                state.counted = Some(reported(&organisation));
                 state.again = None;
             }
             self.work(now, organisation);
@@ -288,14 +288,14 @@ impl Slots {
         let Some(state) = self.organisations.get_mut(&organisation) else { return };
         (state.under_way, state.again) = (None, None);
         // Calls may have ended since it was asked.
-        (state.told, state.slots) = (Some(slots), slots.min(state.want()));
+        (state.counted, state.slots) = (Some(slots), slots.min(state.want()));
         self.decide(organisation, ticket, false);
     }
 
     /// The home was not reached, or does not know yet what others hold.
     fn not_granted(&mut self, again: Instant, organisation: OrganisationId) {
         let Some(state) = self.organisations.get_mut(&organisation) else { return };
-        (state.under_way, state.told, state.again) = (None, None, Some(again));
+        (state.under_way, state.counted, state.again) = (None, None, Some(again));
     }
 
     /// Decides about the callers up to a ticket.
@@ -322,7 +322,7 @@ impl Slots {
     fn work(&mut self, now: Instant, organisation: OrganisationId) {
         let home = self.home(organisation);
         let Some(state) = self.organisations.get(&organisation).copied() else { return };
-        if state.under_way.is_some() || (!state.is_undecided() && state.told == Some(state.want())) {
+        if state.under_way.is_some() || (!state.is_undecided() && state.counted == Some(state.want())) {
             return;
         }
         let is_resting = state.again.is_some_and(|again| again > now);
@@ -356,12 +356,12 @@ impl Slots {
         };
         let slots = share(state.needs.limit).min(state.want()).max(state.needs.up);
         if let Some(state) = self.organisations.get_mut(&organisation) {
-            (state.slots, state.told) = (slots, None);
+            (state.slots, state.counted) = (slots, None);
         }
         self.decide(organisation, state.needs.ticket, true);
     }
 
-    /// Tells the members what this node holds that do not know it yet.
+    /// Reports what this node holds to the members that do not know it yet.
     fn report(&mut self, now: Instant) {
         let is_due = |peer: &Peer| {
             !peer.has_report && peer.under_way.is_none() && peer.again.is_none_or(|again| again <= now)

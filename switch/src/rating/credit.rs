@@ -138,8 +138,8 @@ struct Metered {
 enum State {
     /// The call was asked to end; `held` is its final charge.
     Ending { held: i128 },
-    /// It waits for credit to be reserved.
-    Reserving,
+    /// It waits for credit to be reserved, until then.
+    Reserving { until: Instant },
     /// Not answered yet.
     Ringing,
     /// Answered.
@@ -147,10 +147,18 @@ enum State {
 }
 
 impl Metered {
+    /// Until when the call waits for credit to be reserved, if it does.
+    fn reserves_until(&self) -> Option<Instant> {
+        match self.state {
+            State::Reserving { until } => Some(until),
+            State::Ending { .. } | State::Ringing | State::Up { .. } => None,
+        }
+    }
+
     fn held(&self, at: Instant) -> i128 {
         match self.state {
             State::Ending { held } => held,
-            State::Reserving => 0,
+            State::Reserving { .. } => 0,
             State::Ringing => self.meter.amount(self.meter.first_s()),
             State::Up { since } => self.meter.amount(self.meter.held_s(at.saturating_duration_since(since))),
         }
@@ -159,7 +167,7 @@ impl Metered {
     /// Returns the most that the call can hold at `at`: a ringing call may be answered at once.
     fn held_at_most(&self, now: Instant, at: Instant) -> i128 {
         match self.state {
-            State::Reserving | State::Ringing => {
+            State::Reserving { .. } | State::Ringing => {
                 Metered { state: State::Up { since: now }, ..*self }.held(at)
             }
             State::Ending { .. } | State::Up { .. } => self.held(at),
@@ -260,7 +268,7 @@ impl Ledger {
             } else if first > 0 && book.exposure(now) + first > limit {
                 return Err(NoCredit);
             } else if first > 0 && book.exposure(now) + first > cap {
-                (metered.state, book.horizon) = (State::Reserving, None);
+                (metered.state, book.horizon) = (State::Reserving { until: now + RESERVES_FOR }, None);
             } else {
                 book.horizon = None;
             }
@@ -278,11 +286,11 @@ impl Ledger {
         book.limit.is_none_or(|limit| first <= 0 || book.exposure(now) + first <= limit)
     }
 
-    /// Whether a call waits for credit to be reserved; [`Output::GoOn`] or [`Output::Refuse`] follows.
+    /// Whether a call waits for credit to be reserved; [`Output::GoOn`] or [`Output::Refuse`] follows, within two seconds.
     pub fn is_reserving(&self, call: CallId) -> bool {
         let book = self.owners.get(&call).and_then(|organisation| self.books.get(organisation));
         let metered = book.and_then(|book| book.calls.get(&call));
-        metered.is_some_and(|metered| matches!(metered.state, State::Reserving))
+        metered.is_some_and(|metered| metered.reserves_until().is_some())
     }
 
     /// Returns what the calls of every organisation need of a credit that other nodes use, too. What is far more than they
@@ -326,7 +334,7 @@ impl Ledger {
             reserve.has_surplus = false;
         }
         reserve.is_all = is_all;
-        let reserving: Vec<CallId> = book.reserving().collect();
+        let reserving: Vec<CallId> = book.reserving().map(|(id, _)| id).collect();
         for id in reserving {
             let Some(metered) = book.calls.get(&id).copied() else { continue };
             let ringing = Metered { state: State::Ringing, ..metered };
@@ -334,9 +342,7 @@ impl Ledger {
                 book.calls.insert(id, ringing);
                 self.outputs.push_back(Output::GoOn(id));
             } else if is_all {
-                book.calls.remove(&id);
-                self.owners.remove(&id);
-                self.outputs.push_back(Output::Refuse(id));
+                book.refuse(id, &mut self.owners, &mut self.outputs);
             }
         }
         self.review(now, organisation);
@@ -431,8 +437,14 @@ impl Ledger {
     /// review.
     fn review(&mut self, now: Instant, organisation: OrganisationId) {
         let Some(book) = self.books.get_mut(&organisation) else { return };
+        let late: Vec<CallId> =
+            book.reserving().filter(|(_, until)| *until <= now).map(|(id, _)| id).collect();
+        for id in late {
+            book.refuse(id, &mut self.owners, &mut self.outputs);
+        }
         let due = book.review(now, self.warning, &mut self.outputs);
-        self.schedule(organisation, due);
+        let reserving = book.reserving().map(|(_, until)| until).min();
+        self.schedule(organisation, due.into_iter().chain(reserving).min());
     }
 
     fn schedule(&mut self, organisation: OrganisationId, due: Option<Instant>) {
@@ -464,10 +476,21 @@ impl Book {
         self.waiting_sum + self.calls.values().map(|call| call.held_at_most(now, at)).sum::<i128>()
     }
 
-    /// Returns the calls that wait for credit to be reserved.
-    fn reserving(&self) -> impl Iterator<Item = CallId> {
-        let reserving = self.calls.iter().filter(|(_, call)| matches!(call.state, State::Reserving));
-        reserving.map(|(id, _)| *id)
+    /// Returns the calls that wait for credit to be reserved, and until when.
+    fn reserving(&self) -> impl Iterator<Item = (CallId, Instant)> {
+        self.calls.iter().filter_map(|(id, call)| Some((*id, call.reserves_until()?)))
+    }
+
+    /// Refuses a call that waits for credit.
+    fn refuse(
+        &mut self,
+        id: CallId,
+        owners: &mut HashMap<CallId, OrganisationId>,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        self.calls.remove(&id);
+        owners.remove(&id);
+        outputs.push_back(Output::Refuse(id));
     }
 
     /// Returns what is used or held at `at` if no further input arrives.
@@ -557,7 +580,9 @@ impl Book {
     }
 }
 
-/// How much longer than that the reserve of a node must last.
-const RESERVED_AHEAD: Duration = Duration::from_secs(60);
 /// How far ahead the credit must last for an account to be skipped on every input of its calls.
 const LOOK_AHEAD: Duration = Duration::from_secs(60);
+/// How much longer than that the reserve of a node must last.
+const RESERVED_AHEAD: Duration = Duration::from_secs(60);
+/// How long a call waits for credit to be reserved: longer than the database may take.
+const RESERVES_FOR: Duration = Duration::from_secs(2);

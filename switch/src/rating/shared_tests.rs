@@ -5,45 +5,22 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use sidetone_model::ids::{CallId, OrganisationId};
+use sidetone_model::ids::CallId;
 use sidetone_model::money::Amount;
-use sidetone_model::rating::{Account, CreditRate, Increments, Price, Tariff};
+use sidetone_model::rating::{Account, Tariff};
 use uuid::Uuid;
 
 use super::credit::Output;
 use super::rate::charge;
+use super::tests::{account, any_instant, organisation, tariff};
 use super::{CreditNeed, CreditReserved, Ledger, Meter, NoCredit};
 
 const NODES: usize = 3;
 
-#[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
-fn any_instant() -> Instant {
-    Instant::now()
-}
-
-fn organisation() -> OrganisationId {
-    OrganisationId(Uuid::from_u128(1))
-}
-
-fn account(credit: i128, used: i128) -> Account {
-    let scaled = |amount: i128| Amount::from_scaled(i64::try_from(amount).unwrap());
-    Account {
-        organisation_id: organisation(),
-        currency: "EUR".parse().unwrap(),
-        credit: Some(scaled(credit)),
-        used: scaled(used),
-        used_before: Amount::ZERO,
-    }
-}
-
-fn tariff(per_minute: i64, first: u32, next: u32) -> Tariff {
-    let currency = "EUR".parse().unwrap();
-    let increments = Increments::new(first, next).unwrap();
-    Tariff {
-        sell: Price { per_minute: Amount::from_scaled(per_minute), currency, increments },
-        credit: Some(CreditRate { currency, fx_rate: Amount::ONE }),
-        cost: None,
-    }
+/// The only account.
+fn shared_account(credit: i128, used: i128) -> Account {
+    let scaled = |amount: i128| i64::try_from(amount).unwrap();
+    account(1, Some(scaled(credit)), scaled(used))
 }
 
 #[derive(Clone, Copy)]
@@ -87,7 +64,7 @@ impl World {
         let now = any_instant();
         let ledgers = (0..NODES).map(|_| {
             let mut ledger = Ledger::new(Duration::from_secs(10)).shared();
-            ledger.accounts(now, &[account(credit, 0)]);
+            ledger.accounts(now, &[shared_account(credit, 0)]);
             ledger
         });
         World {
@@ -110,7 +87,7 @@ impl World {
     fn begin(&mut self, node: usize, tariff: Tariff) -> bool {
         self.begun += 1;
         let id = CallId(Uuid::from_u128(self.begun));
-        let admitted = self.ledgers[node].admit(self.now, id, organisation(), Meter::of(&tariff).unwrap());
+        let admitted = self.ledgers[node].admit(self.now, id, organisation(1), Meter::of(&tariff).unwrap());
         match admitted {
             Ok(()) => {
                 let waits = self.ledgers[node].is_reserving(id);
@@ -157,7 +134,7 @@ impl World {
         if !is_urgent && reserved >= low && !has_surplus {
             return;
         }
-        let organisation = organisation();
+        let organisation = organisation(1);
         let reserved = if self.is_away[node] {
             CreditReserved { organisation, reserved: None, is_all: true }
         } else {
@@ -190,7 +167,7 @@ impl World {
         self.used += charge;
         self.reserves[node] = (self.reserves[node] - charge).max(0);
         let used = Amount::from_scaled(i64::try_from(self.used).unwrap());
-        self.ledgers[node].stored(self.now, organisation(), used, &[id]);
+        self.ledgers[node].stored(self.now, organisation(1), used, &[id]);
         self.obey(node);
     }
 
@@ -241,7 +218,7 @@ impl World {
             }
             5 => self.store(),
             6 => {
-                let account = account(self.credit, self.used);
+                let account = shared_account(self.credit, self.used);
                 self.ledgers[node].accounts(self.now, &[account]);
                 self.obey(node);
             }
@@ -301,6 +278,24 @@ fn a_call_waits_for_its_reserve_and_is_refused_when_the_others_hold_all() {
     assert!(world.begin(1, dear));
     world.step(Duration::from_millis(50));
     assert!(world.live.values().all(|call| !call.waits));
+}
+
+/// The node does not hear of a reserve at all: its task or the database is stuck.
+#[test]
+fn a_call_waits_for_its_reserve_no_longer_than_two_seconds() {
+    let mut world = World::new(1, 100_000);
+    assert!(world.begin(0, tariff(60, 60, 60)));
+    world.now += Duration::from_millis(500);
+    assert!(world.begin(0, tariff(60, 60, 60)));
+    let began = world.now;
+    for (after_ms, refused) in [(1_499, 0), (1_500, 1), (1_999, 1), (2_000, 2)] {
+        world.now = began + Duration::from_millis(after_ms);
+        while world.ledgers[0].next_timeout().is_some_and(|due| due <= world.now) {
+            world.ledgers[0].timeout(world.now);
+        }
+        world.obey(0);
+        assert_eq!((world.refused, world.live.len()), (refused, 2 - refused as usize), "{after_ms} ms");
+    }
 }
 
 /// Without the database, live calls use what is reserved and are ended then; new ones are refused.

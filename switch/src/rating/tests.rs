@@ -95,7 +95,7 @@ fn snapshot(rng: &mut StdRng) -> RateSnapshot {
     rates
 }
 
-fn organisation(number: u128) -> OrganisationId {
+pub(super) fn organisation(number: u128) -> OrganisationId {
     OrganisationId(Uuid::from_u128(0xACE + number))
 }
 
@@ -267,11 +267,11 @@ fn settling_twice_changes_nothing() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test needs some instant to count from")]
-fn any_instant() -> Instant {
+pub(super) fn any_instant() -> Instant {
     Instant::now()
 }
 
-fn account(number: u128, credit: Option<i64>, used: i64) -> Account {
+pub(super) fn account(number: u128, credit: Option<i64>, used: i64) -> Account {
     Account {
         organisation_id: organisation(number),
         currency: "EUR".parse().unwrap(),
@@ -281,7 +281,7 @@ fn account(number: u128, credit: Option<i64>, used: i64) -> Account {
     }
 }
 
-fn tariff(per_minute: i64, first: u32, next: u32) -> Tariff {
+pub(super) fn tariff(per_minute: i64, first: u32, next: u32) -> Tariff {
     let currency = "EUR".parse().unwrap();
     let increments = Increments::new(first, next).unwrap();
     Tariff {

@@ -6,4 +6,4 @@ pub mod plan;
 
 pub use carrier_numbers::{caller_from_carrier, to_carrier};
 pub use directory::Directory;
-pub use plan::{Origin, Outside, Reason, Refusal, Route, Target, from_extension, outside, route};
+pub use plan::{Origin, Outside, Reason, Refusal, Route, Target, from_extension, is_short, outside, route};

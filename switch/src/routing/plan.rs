@@ -51,6 +51,11 @@ pub struct Outside<'a> {
     pub trunks: Vec<&'a Trunk>,
 }
 
+/// Whether a number, as trunks receive it, is a short one: emergency services have such numbers.
+pub fn is_short(number: &str) -> bool {
+    !number.starts_with('+')
+}
+
 /// A call without a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

@@ -55,7 +55,7 @@ fn an_outbound_call_waits_for_a_decision_and_its_place_is_used_again() {
     decide(&mut net, 1, 1);
     assert_eq!((net.heard.as_slice(), invites(&net)), (["200".to_owned()].as_slice(), 1));
     assert_eq!(needs(&mut net), Some(OutboundNeeds { up: 1, waiting: 0, ..first }));
-    // The next call takes the place of the one that ends before the others are told.
+    // The next call takes the place of the one that ends before the others are notified.
     net.hang_up();
     net.dial(WORLD);
     assert_eq!((net.heard.len(), invites(&net)), (2, 2), "{:?}", net.heard);

@@ -56,7 +56,7 @@ fn a_room_has_no_video() {
     );
 }
 
-/// A recording listens to the audio alone; on hold by a program nobody is seen.
+/// A recording has the audio alone; while a program holds a party, no video is relayed.
 #[test]
 fn a_recording_leaves_video_alone_and_a_hold_ends_it() {
     check_after(
@@ -124,7 +124,7 @@ fn a_recording_leaves_video_alone_and_a_hold_ends_it() {
 }
 
 #[test]
-fn a_parked_party_is_shown_to_nobody() {
+fn the_video_of_a_parked_party_is_not_relayed() {
     check_after(
         "1000 park 0
          1010 dismiss caller
@@ -296,7 +296,7 @@ fn up(ports: &mut Counting) -> Call {
     call
 }
 
-/// A party that a transfer links with one of another call sees nobody, and is asked to end its video.
+/// A party that a transfer links with one of another call receives no video, and is requested to end its own.
 #[test]
 fn a_transferred_party_is_asked_to_end_its_video() {
     let now = any_instant();

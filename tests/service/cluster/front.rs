@@ -32,7 +32,7 @@ impl Front {
         let list = dir.path().join("nodes.list");
         let lines: String = nodes.iter().map(|node| format!("1 sip:{}\n", node.served.sip)).collect();
         std::fs::write(&list, lines).unwrap();
-        // kamailio takes no port 0: one that is free now, and taken by nobody on this address.
+        // kamailio does not accept port 0: a port that is free on this address now.
         let address = UdpSocket::bind("127.0.0.9:0").unwrap().local_addr().unwrap();
         let process = Command::new("kamailio")
             .args(["-f", CONFIG, "-DD", "-E", "-m", "64", "-M", "8", "-l"])

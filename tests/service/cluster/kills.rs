@@ -138,7 +138,7 @@ async fn phones_come_back((callees, callers): (&Node, &Node), victim: usize) -> 
     1
 }
 
-/// Nobody is shown a note twice; the guests leave.
+/// No phone has shown a note twice; the guests hang up.
 async fn notes_are_shown_once(guests: Vec<Option<Guest>>) {
     for guest in guests.into_iter().flatten() {
         let notes = guest.phone.notes();

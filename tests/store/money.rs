@@ -282,7 +282,7 @@ fn a_book_of_rates_is_kept_in_order() {
         let twin = store.create(sell_rate(id, "+44", "1"), at(0)).await;
         assert!(matches!(twin, Err(Problem::Conflict(_))), "{twin:?}");
         let unknown = store.create(sell_rate(organisation(9), "+44", "1"), at(0)).await;
-        assert!(matches!(nobody, Err(Problem::InvalidRequest(_))), "{nobody:?}");
+        assert!(matches!(unknown, Err(Problem::InvalidRequest(_))), "{unknown:?}");
         let gone = store.replace(sell_rate(id, "+49", "1"), at(0)).await;
         assert!(matches!(gone, Err(Problem::NotFound(_))), "{gone:?}");
         let first = store.rates().await.unwrap().sell[0].id;

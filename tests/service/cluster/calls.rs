@@ -44,6 +44,19 @@ impl Talk {
     }
 }
 
+/// All records of the call log.
+pub async fn all_records(http: SocketAddr) -> Vec<Value> {
+    let mut records = Vec::new();
+    loop {
+        let page = items(&get(http, &format!("/cdrs?limit=200&offset={}", records.len())).await);
+        let is_last = page.len() < 200;
+        records.extend(page);
+        if is_last {
+            return records;
+        }
+    }
+}
+
 /// Waits until the call log has so many records, and returns them.
 pub async fn records(http: SocketAddr, count: usize) -> Vec<Value> {
     found(&format!("{count} records"), async || {

@@ -14,7 +14,7 @@ use sidetone_phone::{Phone, ShownNote};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::calls::{get, items};
+use super::calls::{all_records, get, items};
 use super::rooms::{Guest, in_one_room, one_room};
 use super::site::{Cluster, Node, operator};
 use crate::client::Ask;
@@ -97,19 +97,10 @@ async fn http_answers(nodes: &[&Node], killed: Instant) {
 
 /// The records of the calls that a phone placed and that were answered.
 async fn answered(node: &Node, caller: &str) -> u64 {
-    let (mut total, mut offset) = (0, 0);
-    loop {
-        let page = get(node.http(), &format!("/cdrs?limit=200&offset={offset}")).await;
-        let records = items(&page);
-        let of = |record: &&serde_json::Value| {
-            record["caller_number"] == caller && record["answered_at"].is_string()
-        };
-        total += records.iter().filter(of).count() as u64;
-        offset += records.len();
-        if records.len() < 200 {
-            return total;
-        }
-    }
+    let records = all_records(node.http()).await;
+    let of =
+        |record: &&serde_json::Value| record["caller_number"] == caller && record["answered_at"].is_string();
+    records.iter().filter(of).count() as u64
 }
 
 /// Sends a note to a guest's phone; the node may die meanwhile.
@@ -201,8 +192,11 @@ async fn one_round(
     let extensions = items(&get(nodes[victim].as_ref().unwrap().http(), "/extensions?limit=100").await);
     let guest = extensions.iter().find(|found| found["number"] == GUESTS[living[0]]).unwrap();
     let guest = guest["id"].as_str().unwrap().to_owned();
-    // A random moment, with a note on its way.
-    tokio::time::sleep(Duration::from_millis(rng.random_range(200..2_000))).await;
+    // A random moment of one of the next calls, with a note on its way.
+    let mut moments = loads[victim].as_ref().unwrap().caller.calls();
+    for _ in 0..rng.random_range(1..12) {
+        within("a change of the calls", moments.changed()).await.unwrap();
+    }
     let dying = nodes[victim].take().unwrap();
     send_note(&dying, &guest, format!("{victim}")).await;
     let (data, killed) = (dying.data, Instant::now());
@@ -239,17 +233,23 @@ async fn one_round(
     }
     let recorded = killed.elapsed();
     notes_are_shown_once(guests).await;
-    expected[victim] = settled(nodes[living[0]].as_ref().unwrap(), CALLERS[victim]).await;
+    expected[victim] =
+        settled(nodes[victim].as_ref().unwrap(), nodes[living[0]].as_ref().unwrap(), victim).await;
     Round { killed: victim, room_back, recorded }
 }
 
-/// The number of records of a phone's answered calls, once it does not change any more.
-async fn settled(node: &Node, caller: &str) -> u64 {
-    let mut last = answered(node, caller).await;
-    found("no further record", async || {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let now = answered(node, caller).await;
-        (std::mem::replace(&mut last, now) == now).then_some(now)
+/// The number of records of the victim's answered calls. A node stores its journal in order: once a call after its return has
+/// a record, the calls before its end have theirs.
+async fn settled(back: &Node, reader: &Node, victim: usize) -> u64 {
+    // The phones the other way round, so that it is not one of the counted calls.
+    let caller = registered(phone_config(back.served.sip, CALLEES[victim], answering())).await;
+    let _callee = registered(phone_config(back.served.sip, CALLERS[victim], answering())).await;
+    let before = answered(reader, CALLEES[victim]).await;
+    found("a call at the node that is back", async || {
+        let outcome = caller.call(talking(CALLERS[victim], 200)).await.unwrap();
+        (outcome.status == 200).then_some(())
     })
-    .await
+    .await;
+    found("its record", async || (answered(reader, CALLEES[victim]).await > before).then_some(())).await;
+    answered(reader, CALLERS[victim]).await
 }

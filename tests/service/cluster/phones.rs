@@ -256,11 +256,7 @@ async fn a_phone_that_vanished_or_moved_is_not_waited_for() {
 
 /// The messages that the edge of a node has dropped.
 async fn dropped(node: &Node) -> u64 {
-    let metrics = node.metrics().await;
-    let line = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("sidetone_edge_messages_total{result=\"dropped\"} "));
-    line.unwrap().parse().unwrap()
+    node.metric("sidetone_edge_messages_total{result=\"dropped\"}").await
 }
 
 /// The internal listener is for members, and for tokens that the node has signed.

@@ -6,7 +6,7 @@ use sidetone_phone::Phone;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::calls::{get, items};
+use super::calls::all_records;
 use super::site::{Cluster, Node, operator};
 use crate::site::{answering, found, phone_config, registered, talking, within};
 
@@ -99,15 +99,7 @@ async fn no_call_fails_while_one_node_after_the_other_is_drained_and_starts_agai
     }
     let reader = nodes[0].as_ref().unwrap();
     let records = found(&format!("{answered} records"), async || {
-        let mut records = Vec::new();
-        loop {
-            let page = items(&get(reader.http(), &format!("/cdrs?limit=200&offset={}", records.len())).await);
-            let is_last = page.len() < 200;
-            records.extend(page);
-            if is_last {
-                break;
-            }
-        }
+        let mut records = all_records(reader.http()).await;
         records.retain(|record| record["answered_at"].is_string());
         assert!(records.len() as u64 <= answered, "{} records of {answered} calls", records.len());
         (records.len() as u64 == answered).then_some(records)

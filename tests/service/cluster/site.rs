@@ -119,6 +119,13 @@ impl Node {
         Ask::new("GET", "/metrics").send(self.http()).await.text
     }
 
+    /// The value of a metric with these labels, as it is written.
+    pub async fn metric(&self, name: &str) -> u64 {
+        let metrics = self.metrics().await;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap().parse().unwrap()
+    }
+
     /// The nodes as this one shows them, by name: their states.
     pub async fn states(&self, token: &str) -> Vec<(String, String)> {
         let answer = Ask::new("GET", "/api/v1/nodes").bearer(token).send(self.http()).await;

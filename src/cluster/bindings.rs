@@ -36,7 +36,7 @@ pub struct BindingTask {
     listener: ListenerId,
     address: SocketAddr,
     machine: SharedBindings,
-    /// What the switch has to learn.
+    /// Decisions that the switch has not received yet.
     changed: BTreeMap<BindingKey, Change>,
     /// Extensions that the directory of the switch does not have yet.
     unknown: BTreeSet<BindingKey>,

@@ -56,7 +56,7 @@ pub struct LimitTask {
     switch: Handle,
     /// The view that the machine has.
     view: Option<Arc<View>>,
-    /// What the switch has to learn.
+    /// Decisions that the switch has not received yet.
     decisions: Vec<OutboundDecision>,
 }
 

@@ -30,7 +30,7 @@ pub struct RoomTask {
     /// Our listener for the other nodes.
     listener: ListenerId,
     machine: RoomLeases,
-    /// What the switch has to learn.
+    /// Decisions that the switch has not received yet.
     changed: BTreeMap<RoomKey, Owner>,
     counters: Arc<RoomCounters>,
 }

@@ -60,7 +60,7 @@ impl LegVideo {
         commands
     }
 
-    /// Returns the command that relays its packets to `peer` from now on, or to no one; none if nothing changes.
+    /// Returns the command that relays its packets to `peer` from now on, or stops relaying them; none if nothing changes.
     pub(super) fn relay_to(&mut self, peer: Option<PortId>) -> Option<MediaCommand> {
         if !self.open || self.peer == peer {
             return None;

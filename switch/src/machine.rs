@@ -574,7 +574,7 @@ impl Switch {
         self.media_queries.ask(now, token, call, calls, outputs);
     }
 
-    /// Answers what the tasks ask that speak with other nodes, and those that keep bindings.
+    /// Answers the queries of the tasks that exchange state with other nodes, and of those that keep bindings.
     fn about_nodes(&mut self, now: Now, query: Query) -> Option<Answer> {
         let (owners, control, shared) = (&mut self.room_owners, &mut self.control, &mut self.shared);
         Some(match query {

@@ -1,4 +1,4 @@
-//! The outbound calls of organisations with a limit, as a switch and the other nodes of its cluster speak of them.
+//! The outbound calls of organisations with a limit: what a switch reports to its cluster, and what the cluster decides.
 
 use sidetone_model::ids::OrganisationId;
 

@@ -466,7 +466,7 @@ impl Parties {
         self.relay_video(Party::Callee(place), caller.filter(|_| callee.is_some()));
     }
 
-    /// Relays the video of a party to this port, or to no one.
+    /// Relays the video of a party to this port, or stops relaying it.
     fn relay_video(&mut self, party: Party, peer: Option<PortId>) {
         let Some(video) = self.leg_mut(party).and_then(|leg| leg.video.as_mut()) else { return };
         let (port, command) = (video.port(), video.relay_to(peer));

@@ -170,8 +170,7 @@ fn rejoin(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared
     }
 }
 
-/// Joins the callers here who were joined to an earlier owner to the present one; whom that is not possible for is hung up,
-/// and may call again.
+/// Joins the callers here who were joined to an earlier owner to the present one. A caller for whom that fails is hung up.
 fn follow(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
     for (call, joined) in shared.rooms.take_joined(room) {
         let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());

@@ -31,7 +31,7 @@ pub enum Reply {
     Reported,
     /// What is left of the requests.
     Rate(Taken),
-    /// The node that was asked sees other members, has not heard all of them, or knows a later question. Go by the share.
+    /// The node that was asked sees other members, lacks the report of one, or has answered a later question: the share holds.
     Unready,
 }
 

@@ -11,8 +11,8 @@ use super::message::{Take, Taken};
 
 /// The windows of the keys and users whose home is this node.
 ///
-/// A node sends its own count with every question, so that a home that is new, and had no window, learns of it
-/// from each node with its first question. A window is never longer than a minute.
+/// A node sends its own count with every question, so that a new home
+/// without a window gets it from each node with its first question. A window is never longer than a minute.
 #[derive(Debug, Default)]
 pub struct RateWindows {
     windows: HashMap<(Uuid, RateKind), Window>,
@@ -45,7 +45,7 @@ impl RateWindows {
         if window.ends_at <= now {
             *window = Window { ends_at: fresh, used: BTreeMap::new() };
         }
-        // What the node counted in a window that has ended here is of no consequence.
+        // What the node counted in a window that has ended here is ignored.
         let is_of_window = now + own + SKEW >= window.ends_at;
         let counted = window.used.entry(take.node).or_default();
         if is_of_window && take.used > *counted {

@@ -39,7 +39,7 @@ pub struct Needs {
     pub ticket: u64,
 }
 
-/// Identifies a question: a late answer to an earlier one is of no consequence.
+/// Identifies a question: a late answer to an earlier one is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskId(u64);
 

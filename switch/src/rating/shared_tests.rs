@@ -158,7 +158,7 @@ impl World {
         self.obey(node);
     }
 
-    /// Stores the oldest call; its node learns of it, and of what all have used.
+    /// Stores the oldest call, and informs its node of that and of what all have used.
     fn store(&mut self) {
         if self.unstored.is_empty() {
             return;

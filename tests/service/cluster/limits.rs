@@ -92,7 +92,7 @@ async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
     let shared = async || {
         let mut sum = 0;
         for node in nodes {
-            sum += metric(node, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
+            sum += node.metric("sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
         }
         sum
     };
@@ -102,12 +102,6 @@ async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
         (shared().await == before).then_some(())
     })
     .await;
-}
-
-async fn metric(node: &Node, name: &str) -> u64 {
-    let text = node.metrics().await;
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("{name} is missing")).trim().parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,9 +180,9 @@ async fn the_requests_of_a_key_are_counted_by_all_nodes_and_by_the_share_without
         second.metrics().await.contains("sidetone_cluster_linked 0\n").then_some(())
     })
     .await;
-    let shared = metric(&second, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
+    let shared = second.metric("sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
     assert_eq!(let_through(&[&second], OTHER_KEY, 30).await, 15, "half of the limit");
-    assert!(metric(&second, "sidetone_cluster_limit_decisions_total{by=\"share\"}").await > shared);
+    assert!(second.metric("sidetone_cluster_limit_decisions_total{by=\"share\"}").await > shared);
 }
 
 /// The balance of the one organisation in cents, as a node shows it.

@@ -123,7 +123,7 @@ impl Node {
     pub async fn metric(&self, name: &str) -> u64 {
         let metrics = self.metrics().await;
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.unwrap().parse().unwrap()
+        value.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
     }
 
     /// The nodes as this one shows them, by name: their states.

@@ -100,7 +100,7 @@ fn the_ports_may_carry_rtcp_beside_the_pictures() {
     assert_eq!(caller.receive(), (picture_loss(2), one.rtp));
 }
 
-/// What a stranger sends goes nowhere, and no picture goes to it; a party behind a NAT is found as with audio.
+/// Packets of a stranger are not relayed, and no video is sent to it; the source of a party behind a NAT is learned as with audio.
 #[test]
 fn video_is_taken_from_its_party_alone() {
     let relay = start();

@@ -20,7 +20,7 @@ const TONES: [u32; 3] = [430, 617, 941];
 /// A caller in room 300 that plays a tone.
 pub struct Guest {
     pub phone: Arc<Phone>,
-    heard: Heard,
+    pub heard: Heard,
     pub call: JoinHandle<u16>,
 }
 

@@ -228,7 +228,7 @@ impl World {
     async fn an_idempotency_key_is_that_of_all_nodes(&self) {
         for (round, order) in ORDERS.into_iter().enumerate() {
             let name = format!("team {round}");
-            let ask = post("/teams", ADMIN, &name, &json!({"name": name}));
+            let ask = post("/teams", ADMIN, &format!("round-{round}"), &json!({"name": name}));
             let [first, second, third] = order.map(|at| self.nodes[at].http());
             let (one, two) = tokio::join!(ask.send(first), ask.send(second));
             let again = ask.send(third).await;

@@ -197,7 +197,7 @@ async fn without_nats(world: &World, time: Duration) {
     let back = cut.elapsed();
     first.sees(&world.token, &[("first", "up"), ("second", "up"), ("third", "gone")]).await;
     found("the isolation", async || (third.metric("sidetone_cluster_linked").await == 0).then_some(())).await;
-    one_key_has_one_effect(nodes, &format!("without nats {}", time.as_secs())).await;
+    one_key_has_one_effect(nodes, &format!("without-nats-{}", time.as_secs())).await;
     for caller in [&callers[3], &callers[1], &callers[4], &callers[5]] {
         up.extend(Outbound::attempt(caller).await);
     }
@@ -249,7 +249,7 @@ async fn without_a_database(world: &World, time: Duration) {
     // A call is set up and ends without a database, and its record waits in the journal.
     let outcome = within("a call", caller.call(talking("1006", 300))).await.unwrap();
     assert_eq!(outcome.status, 200);
-    let name = format!("without postgres {}", time.as_secs());
+    let name = format!("without-postgres-{}", time.as_secs());
     let ask = post("/teams", ADMIN, &name, &json!({"name": name}));
     let asked = Instant::now();
     let at_third = within("an answer", ask.send(third.http())).await;

@@ -24,6 +24,7 @@ mod full_disk;
 mod idempotency;
 mod migrations;
 mod package;
+mod priorities;
 mod probes;
 #[path = "../common/records.rs"]
 mod records;

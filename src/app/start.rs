@@ -256,7 +256,8 @@ impl<'c> Base<'c> {
     ) -> Result<Self, StartError> {
         let rng = StdRng::try_from_rng(&mut SysRng).map_err(|error| StartError::Random(error.to_string()))?;
         let tls = open_tls(config)?;
-        let store = Store::open(&config.database).await?;
+        let database = config.database.clone();
+        let store = supervisor.in_background(async move { Store::open(&database).await }).await?;
         let node = store.node(&config.node.name, wall_clock()).await?;
         // Before anything is done under this node's id.
         let joining = match &config.cluster {

@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::note::Note;
-use sidetone_model::problem::Problem;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -57,14 +56,26 @@ struct Asking {
     counts: Arc<Counts>,
     /// Running requests, by organisation.
     under_way: Mutex<HashMap<OrganisationId, usize>>,
-    /// What the database answered in the last moments, so that many calls at once read it once.
-    known: Mutex<HashMap<OrganisationId, Known>>,
+    /// What the database answered in the last moments, so that many calls at once read it once, however long it takes.
+    known: Mutex<HashMap<OrganisationId, Arc<tokio::sync::Mutex<Option<Known>>>>>,
 }
 
-/// The URL of an organisation, or that it has none, at a time.
+/// The URL of an organisation, or that it has none, when the database answered.
 struct Known {
     at: Instant,
-    target: Option<CallInfoTarget>,
+    target: Result<Option<CallInfoTarget>, Unreadable>,
+}
+
+/// The database did not return a URL. The log has the reason.
+#[derive(Clone, Copy, Debug)]
+struct Unreadable;
+
+impl Known {
+    /// Whether it answers a question of a time: a failure only those that waited for it.
+    fn answers(&self, asked: Instant) -> bool {
+        let good_for = if self.target.is_ok() { KNOWN_FOR } else { Duration::ZERO };
+        asked <= self.at + good_for
+    }
 }
 
 impl CallInfo {
@@ -136,7 +147,6 @@ impl Asking {
             Ok(Ok(None)) => return,
             Ok(Err(_)) | Err(_) => {
                 self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(call.id = %call.call_uuid, "the call-info URL of a call cannot be read from the database");
                 return;
             }
         };
@@ -147,22 +157,28 @@ impl Asking {
         self.hand_over(&call, answered).await;
     }
 
-    /// The URL of an organisation, as of [`KNOWN_FOR`] ago at most.
-    async fn target(&self, organisation: OrganisationId) -> Result<Option<CallInfoTarget>, Problem> {
-        let now = Instant::now();
-        let is_fresh = |known: &Known| now.saturating_duration_since(known.at) < KNOWN_FOR;
-        {
-            let mut all = self.known.lock();
-            if let Some(known) = all.get(&organisation).filter(|known| is_fresh(known)) {
-                return Ok(known.target.clone());
-            }
-            if all.len() >= KNOWN_LEN_MAX {
-                all.clear();
-            }
+    /// The URL of an organisation, as of [`KNOWN_FOR`] ago at most. Calls that ask while it is read share the answer.
+    async fn target(&self, organisation: OrganisationId) -> Result<Option<CallInfoTarget>, Unreadable> {
+        let asked = Instant::now();
+        let slot = self.slot(organisation);
+        let mut known = slot.lock().await;
+        if let Some(known) = known.as_ref().filter(|known| known.answers(asked)) {
+            return known.target.clone();
         }
-        let target = self.targets.target(organisation).await?;
-        self.known.lock().insert(organisation, Known { at: now, target: target.clone() });
-        Ok(target)
+        let target = self.targets.target(organisation).await.map_err(|problem| {
+            tracing::warn!(%organisation, %problem, "the call-info URL of an organisation cannot be read");
+            Unreadable
+        });
+        *known = Some(Known { at: Instant::now(), target: target.clone() });
+        target
+    }
+
+    fn slot(&self, organisation: OrganisationId) -> Arc<tokio::sync::Mutex<Option<Known>>> {
+        let mut all = self.known.lock();
+        if all.len() >= KNOWN_LEN_MAX && !all.contains_key(&organisation) {
+            all.clear();
+        }
+        Arc::clone(all.entry(organisation).or_default())
     }
 
     async fn ask(

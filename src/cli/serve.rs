@@ -1,10 +1,10 @@
 //! `sidetone serve`: the engine, until SIGTERM or Ctrl-C.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::Engine;
@@ -29,7 +29,7 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
     };
     log.set_level(config.log.level.as_deref());
     // Each has threads of its own, so that a long turn of the background delays no SIP message.
-    let (runtime, background) = match (runtime("switch"), runtime("background")) {
+    let (runtime, background) = match (runtime("switch").build(), background().build()) {
         (Ok(runtime), Ok(background)) => (runtime, background),
         (Err(error), _) | (_, Err(error)) => {
             crate::cli::tell!("sidetone: cannot start the runtime ({error})");
@@ -44,8 +44,22 @@ pub fn run(args: &ServeArgs, log: &Log) -> ExitCode {
     exit
 }
 
-fn runtime(threads: &str) -> io::Result<Runtime> {
-    Builder::new_multi_thread().enable_all().thread_name(threads).build()
+fn runtime(threads: &str) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().thread_name(threads);
+    builder
+}
+
+/// The threads that no call waits for, and the threads that these start: that of SQLite's writer. On a full processor the
+/// switch goes before them; with equal rights, storing 500 records took the processor from the calls for 0.1 s.
+fn background() -> Builder {
+    let mut builder = runtime("background");
+    builder.on_thread_start(|| {
+        if let Err(error) = rustix::process::nice(BACKGROUND_NICE) {
+            tracing::warn!(%error, "background threads have the same priority as the switch");
+        }
+    });
+    builder
 }
 
 fn load(args: &ServeArgs) -> Result<Config, ConfigError> {
@@ -154,7 +168,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    fn listen() -> std::io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -190,6 +204,9 @@ impl Signals {
         }
     }
 }
+
+/// What the priority of the background threads is below that of the process: a third of its share of a full processor.
+const BACKGROUND_NICE: i32 = 5;
 
 /// How long remaining tasks may take at the very end.
 const RUNTIME_STOP_MAX: std::time::Duration = std::time::Duration::from_secs(5);

@@ -88,6 +88,20 @@ impl Supervisor {
         }
     }
 
+    /// Runs a step on the threads of the background, so that the threads it starts have their priority. Without a background
+    /// it runs where it is. A panic goes on in the caller.
+    pub async fn in_background<T: Send + 'static>(&self, step: impl Future<Output = T> + Send + 'static) -> T {
+        let Some(background) = &self.0.background else { return step.await };
+        match background.spawn(step).await {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Its runtime has ended, and with it the process.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
     /// Runs a task that is started again after a panic, with the state that survived. `run` must leave
     /// `state` usable at every await: work in hand stays in `state` until it is done.
     pub fn keep<S, F>(&self, task: Task, state: S, run: F) -> Running

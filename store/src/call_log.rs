@@ -88,7 +88,7 @@ impl Store {
         let calls = searched.calls();
         let texts = if calls.is_some() { Texts::Whole } else { texts(scope, query, on).await? };
         let is_rare = calls.is_none() && is_rare(scope, filter, on).await?;
-        let reading = Reading { scope, filter, texts, calls, known, is_rare };
+        let reading = Reading { texts, calls, known, is_rare, ..Reading::whole(scope, filter) };
         let rows = match known {
             Some(total) if window.offset >= total => Vec::new(),
             _ => page(&reading, query.sort, query.order, window, on).await?,
@@ -97,7 +97,7 @@ impl Store {
             Some(total) => total,
             // A page that is not full is the last one: its end is the total.
             None if is_last(rows.len(), window) => window.offset.saturating_add(rows.len() as u64),
-            None => count(&Reading { is_rare: true, ..reading }, on).await?,
+            None => count(&Reading { is_rare: true, ..reading }, u32::MAX, on).await?,
         };
         as_page(&rows, total, window)
     }
@@ -114,11 +114,9 @@ impl Store {
         }
         let query = CdrQuery { filter: filter.clone(), ..CdrQuery::default() };
         let texts = texts(scope, &query, on).await?;
-        let reading = Reading { scope, filter, texts, calls: searched.calls(), known: None, is_rare: true };
-        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
-        matching(&mut statement, &reading);
-        statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
-        number(&statement.query().fetch_one(on).await?, "total")
+        let reading =
+            Reading { texts, calls: searched.calls(), is_rare: true, ..Reading::whole(scope, filter) };
+        count(&reading, count_max, on).await
     }
 
     async fn cdr_chunk(
@@ -203,10 +201,25 @@ async fn is_rare(scope: Scope, filter: &CdrFilter, on: &mut Connection) -> Resul
     Ok(number::<u64>(&statement.query().fetch_one(on).await?, "total")? < FEW)
 }
 
-async fn count(reading: &Reading<'_>, on: &mut Connection) -> Result<u64, StoreError> {
-    let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
-    matching(&mut statement, reading);
-    number(&statement.query().fetch_one(on).await?, "total")
+/// The number of records, `count_max` at most.
+async fn count(reading: &Reading<'_>, count_max: u32, on: &mut Connection) -> Result<u64, StoreError> {
+    let all = [*reading];
+    let kinds = reading.by_extension();
+    let mut total: u64 = 0;
+    for kind in kinds.as_ref().map_or(all.as_slice(), <[_; 2]>::as_slice) {
+        let statement = if count_max == u32::MAX {
+            let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
+            matching(&mut statement, kind);
+            statement
+        } else {
+            let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
+            matching(&mut statement, kind);
+            statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
+            statement
+        };
+        total = total.saturating_add(number(&statement.query().fetch_one(&mut *on).await?, "total")?);
+    }
+    Ok(total.min(count_max.into()))
 }
 
 /// Where the texts of the records are searched: in the index, unless some are too long for it.
@@ -263,9 +276,18 @@ async fn part(
     window: &Window,
     on: &mut Connection,
 ) -> Result<Vec<Row>, StoreError> {
-    let mut statement = Statement::new("SELECT cdrs.* FROM (SELECT call_uuid AS page_uuid FROM cdrs");
-    matching(&mut statement, reading);
-    statement.push(also);
+    let mut statement = Statement::new("SELECT cdrs.* FROM (SELECT call_uuid AS page_uuid FROM ");
+    match reading.by_extension() {
+        Some(kinds) => {
+            let end = window.offset.saturating_add(window.limit.into());
+            each_kind(&mut statement, &kinds, (also, clause), i64::try_from(end).unwrap_or(i64::MAX));
+        }
+        None => {
+            statement.push("cdrs");
+            matching(&mut statement, reading);
+            statement.push(also);
+        }
+    }
     statement.push(clause);
     statement.bind(" LIMIT ", i64::from(window.limit), "");
     statement.bind(" OFFSET ", i64::try_from(window.offset).unwrap_or(i64::MAX), ") AS page");
@@ -273,4 +295,25 @@ async fn part(
     statement.push(" CROSS JOIN cdrs WHERE cdrs.call_uuid = page.page_uuid");
     statement.push(clause);
     Ok(statement.query().fetch_all(on).await?)
+}
+
+/// Adds the first records of either kind, in the order of `clause`: no more than these can be among the first `end`.
+fn each_kind(
+    statement: &mut Statement,
+    kinds: &[Reading<'_>; 2],
+    (also, clause): (&'static str, &'static str),
+    end: i64,
+) {
+    for (at, kind) in kinds.iter().enumerate() {
+        statement.push(if at == 0 { "(SELECT * FROM (" } else { " UNION ALL SELECT * FROM (" });
+        statement.push(
+            "SELECT call_uuid, started_at_us, ended_at_us, billsec, caller_number, destination_number, direction,
+             mos_hundredths, sell_scaled FROM cdrs",
+        );
+        matching(statement, kind);
+        statement.push(also);
+        statement.push(clause);
+        statement.bind(" LIMIT ", end, ") AS kind");
+    }
+    statement.push(") AS kinds");
 }

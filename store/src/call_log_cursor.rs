@@ -87,12 +87,28 @@ async fn part(
     wanted: i64,
     on: &mut Connection,
 ) -> Result<Vec<Row>, StoreError> {
-    let mut statement = Statement::new("SELECT * FROM cdrs");
-    matching(&mut statement, reading);
-    statement.push(also);
-    sorting.behind(&mut statement, key);
-    sorting.push(&mut statement);
-    statement.bind(" LIMIT ", wanted, "");
+    let select = |statement: &mut Statement, reading: &Reading<'_>| {
+        statement.push("SELECT * FROM cdrs");
+        matching(statement, reading);
+        statement.push(also);
+        sorting.behind(statement, key);
+        sorting.push(statement);
+        statement.bind(" LIMIT ", wanted, "");
+    };
+    let mut statement = Statement::new("");
+    match reading.by_extension() {
+        // Of either kind no more than these can be among the first.
+        Some([own, called]) => {
+            statement.push("SELECT * FROM (SELECT * FROM (");
+            select(&mut statement, &own);
+            statement.push(") AS own UNION ALL SELECT * FROM (");
+            select(&mut statement, &called);
+            statement.push(") AS called) AS kinds");
+            sorting.push(&mut statement);
+            statement.bind(" LIMIT ", wanted, "");
+        }
+        None => select(&mut statement, reading),
+    }
     Ok(statement.query().fetch_all(on).await?)
 }
 

@@ -17,6 +17,7 @@ use crate::search::folded;
 use crate::statement::Statement;
 
 /// The records to read, and what is known about them.
+#[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) scope: Scope,
     pub(super) filter: &'a CdrFilter,
@@ -27,6 +28,18 @@ pub(super) struct Reading<'a> {
     pub(super) known: Option<u64>,
     /// Whether the index of `mos` is to find the records of `mos_max`: they are few, or to be counted.
     pub(super) is_rare: bool,
+    /// Which records of `extension_id`.
+    pub(super) extension: ExtensionRecords,
+}
+
+/// Records of an extension. None is both its own and one of a call to it, so that either kind is read with its own index, in
+/// order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExtensionRecords {
+    All,
+    /// Those of calls to it that are not its own.
+    Called,
+    Own,
 }
 
 /// Where texts are searched.
@@ -51,7 +64,15 @@ pub(super) struct Sorting {
 impl<'a> Reading<'a> {
     /// Records that are read whole, so that a search index saves nothing.
     pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
-        Self { scope, filter, texts: Texts::Whole, calls: None, known: None, is_rare: false }
+        Self { scope, filter, texts: Texts::Whole, calls: None, known: None, is_rare: false, extension: ExtensionRecords::All }
+    }
+
+    /// The two kinds of records of an extension, where they are to be read one after the other.
+    pub(super) fn by_extension(&self) -> Option<[Self; 2]> {
+        let is_apart = self.filter.extension_id.is_some() && self.calls.is_none();
+        is_apart.then(|| {
+            [ExtensionRecords::Own, ExtensionRecords::Called].map(|extension| Self { extension, ..*self })
+        })
     }
 
     /// Whether `min_billsec` leaves so few records that sorting them is faster than searching among the
@@ -135,7 +156,7 @@ pub(super) fn matching(statement: &mut Statement, reading: &Reading<'_>) {
         statement.bind(before, mos.0, "");
     }
     of_device(statement, network.as_deref(), user_agent.as_deref());
-    of_extension(statement, *extension_id);
+    of_extension(statement, *extension_id, reading.extension);
     of_room(statement, *room_id);
     if let Some(calls) = reading.calls {
         statement.push(" AND call_uuid IN (");
@@ -159,11 +180,15 @@ fn of_device(statement: &mut Statement, network: Option<&str>, user_agent: Optio
 }
 
 /// Calls of an extension and to it.
-fn of_extension(statement: &mut Statement, extension: Option<ExtensionId>) {
-    if let Some(extension) = extension.map(|id| id.to_string()) {
-        // One index each; the record's own extension is not stored a second time as the called one.
-        statement.bind(" AND (extension_id = ", extension.clone(), "");
-        statement.bind(" OR called_extension_id = ", extension, ")");
+fn of_extension(statement: &mut Statement, extension: Option<ExtensionId>, records: ExtensionRecords) {
+    let Some(extension) = extension.map(|id| id.to_string()) else { return };
+    match records {
+        ExtensionRecords::All => {
+            statement.bind(" AND (extension_id = ", extension.clone(), "");
+            statement.bind(" OR called_extension_id = ", extension, ")");
+        }
+        ExtensionRecords::Called => statement.bind(" AND called_extension_id = ", extension, ""),
+        ExtensionRecords::Own => statement.bind(" AND extension_id = ", extension, ""),
     }
 }
 

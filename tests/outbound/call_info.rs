@@ -77,7 +77,8 @@ impl NoteSink for Sink {
     }
 }
 
-/// Organisation 1 and 2 have a URL, 3 has none, 4 makes the database fail, 5 makes it hang.
+/// Organisation 1 and 2 have a URL, 3 has none, 4 makes the database fail, 5 makes it hang,
+/// 6 has none and takes two seconds.
 struct Targets {
     asked: AtomicUsize,
 }
@@ -90,6 +91,7 @@ impl CallInfoTargets for Targets {
             match number {
                 4 => return Err(Problem::Internal("away".to_owned())),
                 5 => Notify::new().notified().await,
+                6 => tokio::time::sleep(Duration::from_secs(2)).await,
                 _ => {}
             }
             let host = if number == 2 { "erp.example" } else { "crm.example" };
@@ -261,9 +263,23 @@ async fn who_has_no_url_is_not_asked_and_a_database_that_is_away_costs_nobody_el
     }
     assert_eq!(world.one().await.0, Ok("Owes 900 EUR".to_owned()));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // Calls of one moment share a read of the database.
-    assert_eq!((world.targets.asked.load(Ordering::Relaxed), world.elsewhere.connects().len()), (5, 1));
+    // Calls of one moment share a read of the database, and its failure.
+    assert_eq!((world.targets.asked.load(Ordering::Relaxed), world.elsewhere.connects().len()), (4, 1));
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 3);
+}
+
+/// A thousand calls a second, and a database that takes two seconds for a read: with a read for each call it would never
+/// catch up.
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_for_a_slow_database_share_one_read() {
+    let world = world(Reply::status(204));
+    for number in 0..1_000 {
+        world.info.answered(call(number, 6));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.targets.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 0);
 }
 
 /// A machine that never answers holds as many requests as its organisation may have, and none of another's.

@@ -26,6 +26,7 @@ mod idempotency;
 mod killed;
 mod migrations;
 mod package;
+mod priorities;
 mod probes;
 #[path = "../common/receiver.rs"]
 mod receiver;

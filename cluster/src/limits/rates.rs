@@ -11,8 +11,8 @@ use super::message::{Take, Taken};
 
 /// The windows of the keys and users whose home is this node.
 ///
-/// A node sends its own count with every question, so that a new home
-/// without a window gets it from each node with its first question. A window is never longer than a minute.
+/// A node sends its own count with every question, so that a new home without a window gets it from each node with its first
+/// question. A window is never longer than a minute.
 #[derive(Debug, Default)]
 pub struct RateWindows {
     windows: HashMap<(Uuid, RateKind), Window>,

@@ -37,8 +37,9 @@ pub struct Nodes {
 impl Nodes {
     /// Starts the engine that `config` describes, and the nodes beside it, with their data below that of the first.
     pub async fn start(config: &Config) -> Nodes {
+        // An engine's start is large, and the threads of tests have small stacks.
         if count() == 1 {
-            let first = Engine::start(config).await.unwrap();
+            let first = Box::pin(Engine::start(config)).await.unwrap();
             return Nodes { http: first.http, first, others: Vec::new() };
         }
         let nats = std::env::var("SIDETONE_TEST_NATS").expect("SIDETONE_TEST_NATS names a NATS server");
@@ -48,14 +49,14 @@ impl Nodes {
         cluster.edge = Some(edge);
         let mut config = config.clone();
         config.cluster = Some(cluster);
-        let first = Engine::start(&config).await.unwrap();
+        let first = Box::pin(Engine::start(&config)).await.unwrap();
         let (data_dir, mut others) = (config.node.data_dir.clone(), Vec::new());
         // Tests that leave few media ports to the engine mean the first one.
         config.media.ports = 12_000..=31_999;
         for number in 2..=count() {
             config.node.name = format!("node-{number}");
             config.node.data_dir = data_dir.join(&config.node.name);
-            others.push(Engine::start(&config).await.unwrap());
+            others.push(Box::pin(Engine::start(&config)).await.unwrap());
         }
         let addresses = std::iter::once(first.http).chain(others.iter().map(|node| node.http));
         let http = round_robin(addresses.collect()).await;

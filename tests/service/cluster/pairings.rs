@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, Phone};
@@ -254,12 +255,15 @@ impl World {
         let [first, second, third] = &self.nodes;
         let ringing = registered(phone_config(third.served.sip, GUESTS[2], Answering::Ring)).await;
         let call = json!({"from": GUESTS[2], "to": CALLEES[0]});
-        let placed = found("a phone that the node knows", async || {
+        // Until the node knows this phone, a request rings an earlier one of the extension, or none.
+        let placed = found("a request that rings", async || {
             let placed = Ask::new("POST", "/api/v1/calls").bearer(OTHER).json(&call).send(first.http()).await;
-            (placed.status == 202).then(|| placed.json())
+            let mut state = ringing.calls();
+            let rings = state.wait_for(|calls| calls.ringing == 1);
+            let rings = tokio::time::timeout(Duration::from_secs(2), rings).await.is_ok();
+            (placed.status == 202 && rings).then(|| placed.json())
         })
         .await;
-        calls(&ringing, 1, 0).await;
         let path = format!("/call-requests/{}", text(&placed["call_request_id"]));
         done(second, "DELETE", &path, Value::Null).await;
         calls(&ringing, 0, 0).await;

@@ -169,23 +169,23 @@ impl AudioCall {
         let number = &self.number;
         found("the record of a call with audio", async || {
             let losses = losses(url, number).await;
-            (losses.len() > before).then(|| losses[0])
+            (losses.len() > before).then(|| losses[0].expect("a call that was heard is judged"))
         })
         .await
     }
 
-    async fn losses(&self, url: &str) -> Vec<i64> {
+    async fn losses(&self, url: &str) -> Vec<Option<i64>> {
         losses(url, &self.number).await
     }
 }
 
-/// What the records of a caller miss in packets, newest first.
-async fn losses(url: &str, number: &str) -> Vec<i64> {
+/// What the records of a caller miss in packets, newest first; `None` of a call that died with its node.
+async fn losses(url: &str, number: &str) -> Vec<Option<i64>> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let statement = "SELECT GREATEST(loss_pct_hundredths, loss_pct_b_hundredths) FROM cdrs \
                      WHERE caller_number = $1 AND ended_at_us IS NOT NULL ORDER BY started_at_us DESC";
     let rows = sqlx::query(statement).bind(number).fetch_all(&mut connection).await.unwrap();
-    rows.iter().map(|row| row.get::<i64, _>(0)).collect()
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 /// What a round has measured.

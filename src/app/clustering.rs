@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sidetone_api::{ApiState, PeerService};
 use sidetone_cluster::nats::{Member, PeerListener, Topic};
@@ -9,14 +10,13 @@ use sidetone_model::cluster::{Nodes, Peers};
 use sidetone_model::ids::NodeId;
 use sidetone_sip::flow::Protocol;
 use sidetone_store::Store;
-use tokio::sync::Notify;
 
 use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
     BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, CreditTask,
-    FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch, ThisNode, answering,
-    answering_limits, identity, start_member,
+    DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch,
+    ThisNode, answering, answering_limits, identity, start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -51,7 +51,7 @@ impl ClusterPart {
         config: &Config,
         (node, store, switch): (NodeId, &Store, &Handle),
         (joining, edge): (Option<Joining>, Option<NodeEdge>),
-        figures: FigureSource,
+        (figures, draining): (FigureSource, (Arc<AtomicBool>, Arc<AtomicBool>)),
         addresses: (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
     ) -> Self {
         let edge_address = edge.as_ref().map(|edge| edge.address);
@@ -72,7 +72,7 @@ impl ClusterPart {
         let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
         let rooms = edge
             .as_ref()
-            .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener));
+            .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener, draining));
         let (rooms, room_counters) = rooms.unzip();
         let bindings = edge.map(|NodeEdge { edge, listener, address }| {
             BindingTask::new(handle.clone(), switch.clone(), node, (edge, listener, address))
@@ -110,11 +110,11 @@ impl ClusterPart {
         self,
         (node, switch): (NodeId, &Handle),
         state: &ApiState,
-        drain: &Arc<Notify>,
+        drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
         let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms } =
             self.tasks?;
-        let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
+        let answering = answering(switch.clone(), PeerService::new(state.clone()), drain.clone());
         let connection = self.member?.handle.connection().clone();
         let (limits, shared) = limits;
         let questions = answering_limits(shared);

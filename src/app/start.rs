@@ -37,7 +37,7 @@ use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::writer::CdrWriter;
 use crate::clock::{Clock, ClockCounts, instant, steady_clock, wall_clock};
-use crate::cluster::{FigureSource, Joining};
+use crate::cluster::{DrainRequest, FigureSource, Joining};
 use crate::conference_audio::{ENDED_LEN_MAX, NodeAudio, pass_on_recordings};
 use crate::conference_history::HistoryTasks;
 use crate::config::Config;
@@ -125,7 +125,7 @@ struct Reported {
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
     /// Told when an operator asks the node to drain.
-    drain: Arc<Notify>,
+    drain: DrainRequest,
     draining: Arc<AtomicBool>,
 }
 
@@ -199,7 +199,7 @@ impl Engine {
             callbacks: writers.callbacks,
             switch: handle,
             stop,
-            drain: reported.drain,
+            drain: reported.drain.asked,
             draining: reported.draining,
             relay,
             recorder: audio.recorder,
@@ -288,7 +288,14 @@ impl<'c> Base<'c> {
         let figures =
             FigureSource::new(switch.clone(), Arc::clone(&self.load), Arc::clone(&reported.draining));
         let joined = (self.joining.take(), self.edge.take());
-        ClusterPart::new(self.config, (self.node, &self.store, switch), joined, figures, addresses)
+        let draining = (Arc::clone(&reported.draining), Arc::clone(&reported.drain.keep_rooms));
+        ClusterPart::new(
+            self.config,
+            (self.node, &self.store, switch),
+            joined,
+            (figures, draining),
+            addresses,
+        )
     }
 
     /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and

@@ -47,7 +47,7 @@ impl Cluster {
         let dir = TempDir::new();
         let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
         let store = Store::open(&database.database).await.unwrap();
-        declare_in(&store, &directory()).await;
+        declare_in(&store, &(directory() + ROOMS)).await;
         store.close().await;
         let nats = Nats::start(&program, None).await;
         let nats_url = nats.url();
@@ -145,6 +145,10 @@ impl Node {
         .await;
     }
 }
+
+/// A room with PINs, and a number that asks for the number of a room.
+const ROOMS: &str = "[[organisations.rooms]]\nname = \"Board\"\nnumber = \"301\"\nparticipant_pin = \"4711\"\n\
+     moderator_pin = \"0815\"\n[[organisations.numbers]]\nnumber = \"+442079460002\"\ndestination = { conference = true }\n";
 
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";

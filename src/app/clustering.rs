@@ -9,6 +9,7 @@ use sidetone_cluster::nats::{Member, PeerListener, Topic};
 use sidetone_model::cluster::{Nodes, Peers};
 use sidetone_model::ids::NodeId;
 use sidetone_sip::flow::Protocol;
+use sidetone_sip::transport::NodeLinkTask;
 use sidetone_store::Store;
 
 use super::edge::NodeEdge;
@@ -43,6 +44,7 @@ struct MemberTasks {
     credit: CreditTask,
     bindings: Option<BindingTask>,
     rooms: Option<RoomTask>,
+    links: Option<NodeLinkTask>,
 }
 
 impl ClusterPart {
@@ -74,9 +76,13 @@ impl ClusterPart {
             .as_ref()
             .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener, draining));
         let (rooms, room_counters) = rooms.unzip();
-        let bindings = edge.map(|NodeEdge { edge, listener, address }| {
-            BindingTask::new(handle.clone(), switch.clone(), node, (edge, listener, address))
+        let bindings = edge.map(|NodeEdge { edge, listener, address, links }| {
+            let (links, names) = links.map(|links| ((links.task, links.sender), links.names)).unzip();
+            let place = (edge, listener, address);
+            (links, BindingTask::new(handle.clone(), switch.clone(), node, place, names))
         });
+        let (links, bindings) = bindings.unzip();
+        let (links, link_counters) = links.flatten().unzip();
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
         let counters = ClusterCounters {
@@ -87,6 +93,7 @@ impl ClusterPart {
             credit,
             bindings: binding_counters,
             rooms: room_counters,
+            links: link_counters,
         };
         ClusterPart {
             nodes: Arc::new(ClusterNodes(handle.clone())),
@@ -101,6 +108,7 @@ impl ClusterPart {
                 credit: credit_task,
                 bindings,
                 rooms,
+                links,
             }),
         }
     }
@@ -112,7 +120,7 @@ impl ClusterPart {
         state: &ApiState,
         drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms } =
+        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms, links } =
             self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), drain.clone());
         let connection = self.member?.handle.connection().clone();
@@ -121,6 +129,17 @@ impl ClusterPart {
         let (limit_questions, _) = PeerListener::new(connection.clone(), (Topic::Limits, node), questions);
         let (peers, _) = PeerListener::new(connection, (Topic::Live, node), answering);
         let limits = (limits, limit_questions);
-        Some(ClusterTasks { member, copies, lost_calls, split_rooms, limits, credit, peers, bindings, rooms })
+        Some(ClusterTasks {
+            member,
+            copies,
+            lost_calls,
+            split_rooms,
+            limits,
+            credit,
+            peers,
+            bindings,
+            rooms,
+            links,
+        })
     }
 }

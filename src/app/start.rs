@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::certificates::{http_server, open_tls};
 use super::clustering::ClusterPart;
-use super::edge::NodeEdge;
+use super::edge::{NodeEdge, NodeLinks};
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
 use super::listeners::{Listeners, kept_registrations};
 use super::ports::{api_state, directory_ports, panel, rate_ports, room_history, rooms};
@@ -150,7 +150,8 @@ impl Engine {
         let listeners = Listeners::bind(config, &base.tls).await?;
         let (journal, reader) = open_journal(&base, &stored.tariffs)?;
         let (sip, sip_connections) = listeners.sip_addresses(config);
-        let signalling = Signalling::new(&mut base, listeners.sip, stored, (journal, reader))?;
+        let signalling =
+            Signalling::new(&mut base, (listeners.sip, listeners.links), stored, (journal, reader))?;
         let Signalling { driver, handle, relay, journal, reader, revisions, tcp, kept } = signalling;
         let (driver, audio) = Audio::start(&mut base, driver, &handle)?;
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
@@ -350,7 +351,7 @@ impl Signalling {
     /// Starts the relay, and builds the switch with its driver.
     fn new(
         base: &mut Base<'_>,
-        sockets: Sockets,
+        (sockets, links): (Sockets, Option<NodeLinks>),
         stored: Stored,
         (journal, mut reader): (Journal, JournalReader),
     ) -> Result<Self, StartError> {
@@ -363,7 +364,7 @@ impl Signalling {
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
         let local = sender.clone();
-        base.edge = NodeEdge::of(config, base.node, &sender);
+        base.edge = NodeEdge::of(config, base.node, &sender, links);
         let edge =
             base.edge.as_ref().map(|edge| EdgeTraffic::new(edge.edge.clone(), instant(), &mut base.rng));
         let mut switch = switch(config, base.node, directory, sender, relay.workers(), &mut base.rng);

@@ -13,3 +13,4 @@ mod phones;
 mod rolling;
 mod rooms;
 mod site;
+mod tls;

@@ -1,6 +1,7 @@
 //! A database, a NATS server, and nodes on 127.0.0.1, .2 and .3.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub struct Cluster {
     pub lost_after_s: u64,
     /// Whether nodes take SIP of each other.
     pub has_edge: bool,
+    /// Where the files of TLS between nodes are: `NAME.pem`, `NAME.key` and `authority.pem`; `None` for UDP.
+    pub tls: Option<PathBuf>,
     dir: TempDir,
 }
 
@@ -51,7 +54,7 @@ impl Cluster {
         store.close().await;
         let nats = Nats::start(&program, None).await;
         let nats_url = nats.url();
-        Some(Cluster { nats, database, nats_url, lost_after_s: 60, has_edge: true, dir })
+        Some(Cluster { nats, database, nats_url, lost_after_s: 60, has_edge: true, tls: None, dir })
     }
 
     /// Starts a node at `127.0.0.HOST`.
@@ -81,6 +84,16 @@ impl Cluster {
             true => format!("listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n"),
             false => String::new(),
         };
+        let tls = self.tls.as_ref().map(|files| {
+            let file = |file: &str| files.join(file).display().to_string();
+            format!(
+                "tls_certificate = \"{}\"\ntls_key = \"{}\"\ntls_authority = \"{}\"\n",
+                file(&format!("{name}.pem")),
+                file(&format!("{name}.key")),
+                file("authority.pem")
+            )
+        });
+        let edge = edge + &tls.unwrap_or_default();
         format!(
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\

@@ -19,7 +19,7 @@ fn nodes(found: &Value) -> Markup {
         h1 { "Nodes " small { (figure(&found["total"])) } }
         div class="scroll" tabindex="0" role="region" aria-label="Nodes" { table class="rows stack" {
             (columns(&COLUMNS))
-            tbody { @for node in items(found) { tr data-row {
+            tbody { @for node in items(found) { tr {
                 td { (text(node, "name")) @if flag(node, "this") { " " span class="soft" { "(this one)" } } }
                 td { (state(node)) }
                 td { (text(node, "version")) }

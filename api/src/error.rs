@@ -359,7 +359,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Marks a stored answer that is sent again.
+/// Marks an answer that is sent as it was made, earlier or by another node.
 pub(crate) fn already_enveloped(mut response: Response) -> Response {
     response.extensions_mut().insert(Enveloped);
     response

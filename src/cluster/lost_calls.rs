@@ -14,7 +14,7 @@ use sidetone_model::cdr::Cdr;
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::Family;
 use sidetone_model::ports::CdrSink as _;
-use sidetone_store::Store;
+use sidetone_store::{Orphaned, Store};
 use sidetone_switch::rating::{Tariffs, settle};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -104,6 +104,8 @@ impl LostCalls {
                 if !self.is_restarted(orphan) {
                     // Its calls are charged. Without an answer of the database its reserve runs out.
                     let _ = timeout(STATEMENT_MAX, self.store.release_credit(orphan.node)).await;
+                    // The rooms that it had are over. Without an answer they are closed as those of any silent node.
+                    let _ = timeout(STORE_MAX, self.store.close_sessions(Orphaned::Of(orphan.node))).await;
                 }
                 self.counters.recorded.fetch_add(new as u64, Ordering::Relaxed);
                 tracing::warn!(

@@ -23,6 +23,11 @@ use tokio::net::TcpStream;
 use crate::chosen::migrated_in;
 use crate::records::{TempDir, at};
 
+#[path = "nodes.rs"]
+pub mod nodes;
+
+use nodes::Nodes;
+
 /// Every phone's password.
 pub const PASSWORD: &str = "correct horse battery staple";
 /// The organisation's domain.
@@ -52,6 +57,8 @@ pub struct Site {
     pub sip: SocketAddr,
     pub http: SocketAddr,
     pub dir: TempDir,
+    /// The nodes beside the engine, where a test runs on several.
+    others: Vec<Engine>,
 }
 
 impl Site {
@@ -95,8 +102,10 @@ impl Site {
     }
 
     async fn run(dir: TempDir, config: &Config) -> Site {
-        let engine = Engine::start(config).await.unwrap();
-        Site { sip: engine.sip[0], http: engine.http, engine: Some(engine), dir }
+        let nodes = Nodes::start(config).await;
+        let http = nodes.http;
+        let (engine, others) = nodes.into_parts();
+        Site { sip: engine.sip[0], http, engine: Some(engine), dir, others }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -116,6 +125,7 @@ impl Site {
     /// Stops the engine in order; the data stay.
     pub async fn stop(mut self, limit: Duration) -> TempDir {
         self.engine.take().unwrap().stop(limit).await;
+        nodes::stop(self.others).await;
         self.dir
     }
 

@@ -7,6 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use sidetone::accounts::{Passwords, People};
+use sidetone::config::Config;
 use sidetone::outbound_http::{OutboundHttp, Policy};
 use sidetone::prompts::{self, Library};
 use sidetone::provision::{DefaultPin, Lines, RoomPins};
@@ -22,6 +23,7 @@ use tokio::sync::Notify;
 
 use crate::conferences::Party;
 use crate::face::{Answer, Face, Ready, key, request};
+use crate::nodes;
 use crate::records::at;
 
 /// Acme has a team, two extensions, a number and a trunk; Bolt has an extension and a trunk; one trunk is shared.
@@ -164,6 +166,9 @@ impl Desk {
 
     fn furnished(strict: bool, default_pin: DefaultPin) -> Self {
         let party = Arc::new(Party::default());
+        if nodes::count() > 1 {
+            return Self::on_nodes(strict, default_pin, party);
+        }
         let live_rooms = Arc::clone(&party);
         let (face, (directory, team, bolts)) = Face::open(DIRECTORY, async move |mut ground| {
             let team =
@@ -214,6 +219,22 @@ impl Desk {
             )
             .with_settings(HttpSettings { strict_bodies: strict, ..HttpSettings::default() });
             (state, (directory, own, foreign))
+        });
+        Self { face, directory, team, bolts, operator: OnceLock::new(), party }
+    }
+
+    /// The same on several nodes; nobody is in their rooms.
+    fn on_nodes(strict: bool, default_pin: DefaultPin, party: Arc<Party>) -> Self {
+        let change = move |config: &mut Config| {
+            config.http.settings.strict_bodies = strict;
+            config.rooms.default_pin = default_pin;
+        };
+        let (face, (directory, team, bolts)) = Face::of_nodes(DIRECTORY, change, async |ground| {
+            let team =
+                |at: usize| ground.report["organisations"][at]["teams"][0]["id"].as_str().unwrap().to_owned();
+            let found = (ground.store.directory().await.unwrap(), team(0), team(1));
+            ground.store.close().await;
+            found
         });
         Self { face, directory, team, bolts, operator: OnceLock::new(), party }
     }

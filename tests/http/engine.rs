@@ -13,7 +13,8 @@ use sidetone_store::Store;
 use tokio::runtime::Handle;
 
 use crate::database::TestDatabase;
-use crate::face::{Answer, Face, Ready, key, request};
+use crate::face::{Answer, Face, Ground, Ready, key, request};
+use crate::nodes;
 use crate::records::at;
 
 /// Two organisations; `crm` reads, `boss` sees margins too, `rooms` may not read calls, `robot` reports
@@ -122,13 +123,21 @@ impl Engine {
 
     /// [`Engine::start`] with what a closure makes.
     pub fn start_with(records: impl FnOnce(Ids) -> Vec<Cdr> + Send + 'static) -> Self {
-        let (face, (ids, backstage)) = Face::open(DIRECTORY, async move |ground| {
+        let furnish = async move |ground: Ground| {
             let (store, database) = (ground.store, ground.database);
             let organisations = store.directory().await.unwrap().organisations;
             let ids = Ids { acme: organisations[0].id, bolt: organisations[1].id };
             database.texts(AGENT).await;
             store.store(&records(ids)).await.unwrap();
-            let shared = Arc::new(store.clone());
+            (ids, Backstage { store, database, runtime: Handle::current() })
+        };
+        if nodes::count() > 1 {
+            let (face, (ids, backstage)) = Face::of_nodes(DIRECTORY, |_| {}, furnish);
+            return Self { ids, face, backstage };
+        }
+        let (face, (ids, backstage)) = Face::open(DIRECTORY, async move |ground| {
+            let (ids, backstage) = furnish(ground).await;
+            let shared = Arc::new(backstage.store.clone());
             let state = ApiState::new(
                 Ports {
                     conversations: Some(shared.clone()),
@@ -140,7 +149,7 @@ impl Engine {
                 },
                 Arc::new(|| at(100)),
             );
-            (state, (ids, Backstage { store, database, runtime: Handle::current() }))
+            (state, (ids, backstage))
         });
         Self { ids, face, backstage }
     }

@@ -4,10 +4,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
+use sidetone::config::Config;
 use sidetone::provision::{Declaration, apply};
 use sidetone_api::ApiState;
 use sidetone_model::ports::Readiness;
@@ -15,6 +17,7 @@ use sidetone_store::Store;
 use tokio::sync::oneshot;
 
 use crate::database::{TestDatabase, chosen};
+use crate::nodes::{self, Nodes};
 use crate::records::{TempDir, at};
 
 /// A running HTTP face; stops when dropped.
@@ -81,6 +84,48 @@ impl Face {
                 };
                 sidetone_api::HttpServer::new(listener, state).run(shutdown).await;
                 store.close().await;
+            });
+        });
+        let (address, more) = start.recv().unwrap();
+        (Self { address, stop: Some(stop), thread: Some(thread), _dir: dir }, more)
+    }
+
+    /// The same with the nodes of a cluster in place of the face, each of them a whole engine: for a test that runs on
+    /// several nodes. `change` makes their settings.
+    #[allow(dead_code, reason = "the panel's tests run on one face")]
+    pub fn of_nodes<T: Send + 'static>(
+        declared: &'static str,
+        change: impl FnOnce(&mut Config) + Send + 'static,
+        furnish: impl AsyncFnOnce(Ground) -> T + Send + 'static,
+    ) -> (Self, T) {
+        let dir = Arc::new(TempDir::new());
+        let folder = Arc::clone(&dir);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (started, start) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            runtime.unwrap().block_on(async {
+                let ground = Ground::new(&folder, declared).await;
+                let database = Arc::clone(&ground.database);
+                let more = furnish(ground).await;
+                let mut config = Config::default();
+                config.node.data_dir = folder.path().to_owned();
+                config.database = database.database.clone();
+                for listener in &mut config.sip.listen {
+                    listener.address = ([127, 0, 0, 1], 0).into();
+                }
+                config.http.listen = ([127, 0, 0, 1], 0).into();
+                config.media.ports = 12_000..=31_999;
+                config.media.workers = Some(1);
+                config.node.journal_reserve_bytes = 256 << 10;
+                change(&mut config);
+                let nodes = Nodes::start(&config).await;
+                started.send((nodes.http, more)).unwrap();
+                // Told to stop, or the face is gone: the same.
+                let _ = stopped.await;
+                let (first, others) = nodes.into_parts();
+                first.stop(Duration::ZERO).await;
+                nodes::stop(others).await;
             });
         });
         let (address, more) = start.recv().unwrap();

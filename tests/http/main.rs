@@ -40,6 +40,8 @@ mod if_match;
 mod keys;
 mod login;
 mod meetings;
+#[path = "../common/nodes.rs"]
+mod nodes;
 mod notes;
 mod numbers;
 mod office;

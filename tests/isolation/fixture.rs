@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sidetone::app::Engine;
 use sidetone::clock::wall_clock;
 use sidetone_model::access::{Permission, Scope};
 use sidetone_model::cdr::Cdr;
@@ -26,6 +25,7 @@ use uuid::Uuid;
 use crate::client::{self, Answer};
 use crate::records::{TempDir, at, ended};
 use crate::site;
+use crate::site::nodes::{self, Nodes};
 
 /// Every user's password.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -105,11 +105,14 @@ impl Fixture {
                 config.signalling.keep_days = 1;
                 // Webhooks go to this host, where nobody takes them.
                 config.outbound_http.allow_addresses = vec!["127.0.0.1/32".parse().unwrap()];
-                let engine = Engine::start(&config).await.unwrap();
-                let phones = talking(engine.sip[0]).await;
-                started.send((engine.http, engine.store.clone(), crate::chosen::url_in(dir.path()))).unwrap();
+                let nodes = Nodes::start(&config).await;
+                let phones = talking(nodes.first.sip[0]).await;
+                let store = nodes.first.store.clone();
+                started.send((nodes.http, store, crate::chosen::url_in(dir.path()))).unwrap();
                 let _ = stopped.await;
+                let (engine, others) = nodes.into_parts();
                 engine.stop(Duration::ZERO).await;
+                nodes::stop(others).await;
                 drop(phones);
             });
         });

@@ -16,6 +16,8 @@ mod engine;
 #[path = "../http/face.rs"]
 mod face;
 mod login;
+#[path = "../common/nodes.rs"]
+mod nodes;
 #[path = "../http/office.rs"]
 mod office;
 mod people;

@@ -14,7 +14,7 @@ use crate::served::{Served, Start, config};
 use crate::site::{PASSWORD, Site, answering, calls, declare, established, open_end, until, within};
 
 pub const ADMIN: &str = "tel_acmeadmin001_0123456789abcdefghijklmnopqrstuvwxyz";
-const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
+pub const OTHER: &str = "tel_acmeother001_0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// Acme with two keys that may do all, six phones, a room, and an operator.
 pub fn directory() -> String {

@@ -22,10 +22,14 @@ mod drain;
 mod fail2ban;
 mod full_disk;
 mod idempotency;
+#[path = "../common/killed.rs"]
+mod killed;
 mod migrations;
 mod package;
 mod priorities;
 mod probes;
+#[path = "../common/receiver.rs"]
+mod receiver;
 #[path = "../common/records.rs"]
 mod records;
 mod reload;

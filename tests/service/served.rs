@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +37,11 @@ pub fn config(dir: &Path, more: &str) -> String {
     )
 }
 
+/// The program under test: the one that was built with the tests, or the file that `SIDETONE_BINARY` names.
+pub fn program_file() -> PathBuf {
+    std::env::var_os("SIDETONE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_sidetone").into(), PathBuf::from)
+}
+
 impl Served {
     pub async fn with(dir: &Path, start: Start) -> Served {
         let file = dir.join("sidetone.toml");
@@ -46,7 +51,7 @@ impl Served {
         command
             .arg("-c")
             .arg(format!("{limit}exec \"$0\" serve --config \"$1\""))
-            .arg(env!("CARGO_BIN_EXE_sidetone"))
+            .arg(program_file())
             .arg(&file)
             .env_remove("RUST_LOG")
             .stdout(Stdio::piped())

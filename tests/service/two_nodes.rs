@@ -61,7 +61,7 @@ async fn node(name: &str, data: &TempDir, url: &str) -> Served {
 }
 
 /// The address in a URL of the server.
-fn address_in(url: &str) -> SocketAddr {
+pub fn address_in(url: &str) -> SocketAddr {
     let rest = url.split_once("://").unwrap().1;
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     host.split(['/', '?']).next().unwrap().parse().unwrap()

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use sidetone_model::cluster::LiveThing;
-use sidetone_model::ids::RoomId;
+use sidetone_model::ids::{CallRequestId, RoomId};
 use sidetone_model::room::RoomName;
 use uuid::Uuid;
 
@@ -15,8 +15,12 @@ pub(super) enum Concern {
     Any,
     /// All nodes: the list of what each of them has.
     List(ListKind),
+    /// All nodes: a list of stored rooms, of whose members each node counts its own.
+    StoredRooms,
     /// The node that has a live thing, if one has it.
     Owner(LiveThing),
+    /// The node that has the call of a request, if it is live.
+    CallOf(CallRequestId),
 }
 
 /// A list of live things.
@@ -40,11 +44,16 @@ impl Concern {
             ["conferences"] if is_read => Concern::List(ListKind::Rooms),
             ["registrations"] if is_read => Concern::List(ListKind::Registrations),
             ["calls", call, ..] => owned(uuid(call).map(|call| LiveThing::Call(call.into()))),
+            ["call-requests", request] if method == Method::DELETE => {
+                uuid(request).map_or(Concern::Any, |request| Concern::CallOf(request.into()))
+            }
             ["conferences", "by-call", call] => owned(uuid(call).map(LiveThing::RoomOfCall)),
             // Sessions are stored.
             ["conferences", _, "sessions", ..] => Concern::Any,
             ["conferences", room, ..] => owned(room.parse().ok().map(LiveThing::Room)),
-            ["conference-rooms", room, "dial"] => {
+            ["conference-rooms"] if is_read => Concern::StoredRooms,
+            // Who is in it is counted by its owner, and a live room is not deleted.
+            ["conference-rooms", room] | ["conference-rooms", room, "dial"] => {
                 owned(uuid(room).map(|room| LiveThing::Room(RoomName::from(RoomId(room)))))
             }
             _ => Concern::Any,
@@ -82,11 +91,17 @@ mod tests {
             (&delete, format!("/calls/{id}"), call),
             (&post, format!("/calls/{id}/hold"), call),
             (&post, "/calls/not-a-uuid/hold".to_owned(), Concern::Any),
+            (&delete, format!("/call-requests/{id}"), Concern::CallOf(id.into())),
+            (&get, format!("/call-requests/{id}"), Concern::Any),
             (&get, format!("/conferences/by-call/{id}"), Concern::Owner(LiveThing::RoomOfCall(id))),
             (&post, format!("/conferences/svc-room-{id}/members/3/mute"), room),
             (&get, format!("/conferences/svc-room-{id}/sessions/{id}/recording"), Concern::Any),
             (&post, format!("/conference-rooms/{id}/dial"), room),
-            (&get, format!("/conference-rooms/{id}"), Concern::Any),
+            (&get, format!("/conference-rooms/{id}"), room),
+            (&delete, format!("/conference-rooms/{id}"), room),
+            (&get, format!("/conference-rooms/{id}/sessions"), Concern::Any),
+            (&get, "/conference-rooms".to_owned(), Concern::StoredRooms),
+            (&post, "/conference-rooms".to_owned(), Concern::Any),
             (&get, format!("/cdrs/{id}"), Concern::Any),
             (&get, "/".to_owned(), Concern::Any),
         ];

@@ -7,11 +7,13 @@ use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::request::Parts;
+use axum::http::response;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use sidetone_model::cluster::{LiveThing, Owner, Peers};
+use sidetone_model::cluster::{LiveThing, Owner, PeerRequest, Peers};
+use sidetone_model::ids::CallRequestId;
 use sidetone_model::page::Window;
 use sidetone_model::problem::FieldProblem;
 
@@ -20,7 +22,7 @@ use crate::error::ApiError;
 use crate::from_peer::FromPeer;
 use crate::page;
 use crate::peers::concern::{Concern, ListKind};
-use crate::peers::merge::merge;
+use crate::peers::merge::{merge, merge_members};
 use crate::peers::message::{to_peer, to_response};
 use crate::state::ApiState;
 
@@ -32,17 +34,18 @@ pub(crate) async fn route(State(state): State<ApiState>, request: Request, next:
     let Some(client) = extensions.get::<Client>().map(|client| client.address()).filter(|_| !is_ours) else {
         return next.run(request).await;
     };
-    match Concern::of(request.method(), request.uri().path()) {
-        Concern::Any => next.run(request).await,
-        Concern::List(kind) => match gather(&peers, kind, client, request, next).await {
-            Ok(response) => response,
-            Err(error) => error.into_response(),
+    let answered = match Concern::of(request.method(), request.uri().path()) {
+        Concern::Any => Ok(next.run(request).await),
+        Concern::List(kind) => gather(&peers, kind, client, request, next).await,
+        Concern::StoredRooms => count_members(&peers, client, request, next).await,
+        Concern::Owner(thing) => owned(&state, &peers, thing, client, request, next).await,
+        Concern::CallOf(asked) => match call_of(&state, asked).await {
+            Ok(Some(call)) => owned(&state, &peers, call, client, request, next).await,
+            Ok(None) => Ok(next.run(request).await),
+            Err(error) => Err(error),
         },
-        Concern::Owner(thing) => match owned(&state, &peers, thing, client, request, next).await {
-            Ok(response) => response,
-            Err(error) => error.into_response(),
-        },
-    }
+    };
+    answered.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// Lets the node answer that has a live thing: this one, if it or none has it.
@@ -70,6 +73,12 @@ async fn owned(
             Ok(to_response(peers.forward(node, request).await?))
         }
     }
+}
+
+/// The call of a request; `None` when there is no such request, which the handler says.
+async fn call_of(state: &ApiState, request: CallRequestId) -> Result<Option<LiveThing>, ApiError> {
+    let Some(requests) = &state.call_requests else { return Ok(None) };
+    Ok(requests.find(request).await?.map(|found| LiveThing::Call(found.call_uuid)))
 }
 
 async fn is_here(state: &ApiState, thing: LiveThing) -> Result<bool, ApiError> {
@@ -107,28 +116,73 @@ async fn gather(
     }
     let uri = first_items(&parts.uri, wanted);
     let asked = to_peer(&parts, uri.to_string(), client, Vec::new());
-    let own = next.run(local(&parts, &uri));
-    let (own, gathered) = tokio::join!(own, peers.ask_all(asked));
-    if own.status() != StatusCode::OK {
-        return Ok(own);
-    }
-    let (mut head, body) = own.into_parts();
-    let own = to_bytes(body, usize::MAX).await.map_err(|_| ApiError::internal())?;
-    let gathered = gathered?;
-    let answers =
-        gathered.answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.body.as_slice());
-    let pages: Option<Vec<Value>> =
-        [own.as_ref()].into_iter().chain(answers).map(|page| serde_json::from_slice(page).ok()).collect();
+    let Pages { head, pages, missing } = match ask_all(peers, asked, next.run(local(&parts, &uri))).await? {
+        Ok(pages) => pages,
+        Err(refusal) => return Ok(refusal),
+    };
     let mut merged =
         pages.and_then(|pages| merge(kind, pages, offset, limit)).ok_or_else(ApiError::internal)?;
     if let Some(page) = merged.as_object_mut().filter(|_| by_cursor) {
         // There is no second page by cursor.
         page.insert("next_cursor".to_owned(), Value::Null);
     }
+    Ok(merged_page(head, merged, &missing))
+}
+
+/// The list of stored rooms, with the members that other nodes count.
+async fn count_members(
+    peers: &Arc<dyn Peers>,
+    client: IpAddr,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    let asked = to_peer(&parts, target(&parts), client, Vec::new());
+    let own = next.run(local(&parts, &parts.uri));
+    match ask_all(peers, asked, own).await? {
+        Ok(Pages { head, pages, missing }) => {
+            let merged = pages.and_then(merge_members).ok_or_else(ApiError::internal)?;
+            Ok(merged_page(head, merged, &missing))
+        }
+        Err(refusal) => Ok(refusal),
+    }
+}
+
+/// The pages of all nodes.
+struct Pages {
+    /// The head of the answer of this node.
+    head: response::Parts,
+    /// The pages, that of this node first; `None` when one is no JSON.
+    pages: Option<Vec<Value>>,
+    /// The nodes that have not answered in time.
+    missing: Vec<String>,
+}
+
+/// Asks all nodes for their page while this one makes its own; the own answer alone when it is no page.
+async fn ask_all(
+    peers: &Arc<dyn Peers>,
+    asked: PeerRequest,
+    own: impl Future<Output = Response>,
+) -> Result<Result<Pages, Response>, ApiError> {
+    let (own, gathered) = tokio::join!(own, peers.ask_all(asked));
+    if own.status() != StatusCode::OK {
+        return Ok(Err(own));
+    }
+    let (head, body) = own.into_parts();
+    let own = to_bytes(body, usize::MAX).await.map_err(|_| ApiError::internal())?;
+    let gathered = gathered?;
+    let answers =
+        gathered.answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.body.as_slice());
+    let pages = [own.as_ref()].into_iter().chain(answers).map(|page| serde_json::from_slice(page).ok());
+    Ok(Ok(Pages { head, pages: pages.collect(), missing: gathered.missing }))
+}
+
+/// The answer of this node with the page of all.
+fn merged_page(mut head: response::Parts, page: Value, missing: &[String]) -> Response {
     head.headers.remove(axum::http::header::CONTENT_LENGTH);
-    let mut response = Json(merged).into_response();
+    let mut response = Json(page).into_response();
     response.headers_mut().extend(head.headers);
-    Ok(without(response, &gathered.missing))
+    without(response, missing)
 }
 
 /// The window that is asked for.

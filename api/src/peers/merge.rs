@@ -1,6 +1,7 @@
 //! One page from the pages of several nodes.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
@@ -28,6 +29,32 @@ pub(super) fn merge(kind: ListKind, pages: Vec<Value>, offset: u64, limit: u32) 
     ];
     Some(Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))))
 }
+
+/// Adds to a page of stored rooms, the first one, what the same page of other nodes says of their members: a room is live at
+/// one node.
+///
+/// `None` when a page is none.
+pub(super) fn merge_members(pages: Vec<Value>) -> Option<Value> {
+    let mut pages = pages.into_iter();
+    let mut merged = pages.next()?;
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for page in pages {
+        for room in page.get("items")?.as_array()? {
+            let (id, members) = (room.get("id")?.as_str()?, room.get(MEMBERS)?.as_u64()?);
+            let count = counts.entry(id.to_owned()).or_default();
+            *count = members.max(*count);
+        }
+    }
+    for room in merged.get_mut("items")?.as_array_mut()? {
+        let count = counts.get(room.get("id")?.as_str()?).copied().unwrap_or_default();
+        let members = room.get_mut(MEMBERS)?;
+        *members = count.max(members.as_u64()?).into();
+    }
+    Some(merged)
+}
+
+/// How many are in a room.
+const MEMBERS: &str = "live_members";
 
 /// The order of the lists: calls and rooms newest first, registrations by number.
 fn compare(kind: ListKind, a: &Value, b: &Value) -> Ordering {
@@ -73,5 +100,19 @@ mod tests {
         assert_eq!(merged["items"][0]["number"], "10");
         assert_eq!(merge(ListKind::Rooms, vec![json!({"error": {}})], 0, 5), None);
         assert_eq!(merge(ListKind::Rooms, vec![json!([])], 0, 5), None);
+    }
+
+    #[test]
+    fn the_members_of_a_room_are_those_of_the_node_where_it_is_live() {
+        let page = |first: u32, second: u32| {
+            let room = |id: &str, members: u32| json!({"id": id, "live_members": members, "name": "Board"});
+            json!({"items": [room("a", first), room("b", second)], "total": 2})
+        };
+        let merged = merge_members(vec![page(0, 2), page(3, 0), page(0, 0)]);
+        assert_eq!(merged, Some(page(3, 2)));
+        assert_eq!(merge_members(vec![page(1, 0)]), Some(page(1, 0)));
+        // A node that has read another page of the list knows nothing of these rooms.
+        assert_eq!(merge_members(vec![page(1, 0), json!({"items": []})]), Some(page(1, 0)));
+        assert_eq!(merge_members(vec![page(1, 0), json!({"error": {}})]), None);
     }
 }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sidetone_model::cluster::{PeerAnswer, PeerRequest};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, already_enveloped};
 
 /// The request for another node.
 pub(super) fn to_peer(parts: &Parts, target: String, client: IpAddr, body: Vec<u8>) -> PeerRequest {
@@ -44,7 +44,7 @@ pub(super) fn to_response(answer: PeerAnswer) -> Response {
             response.headers_mut().insert(name, value);
         }
     }
-    response
+    already_enveloped(response)
 }
 
 /// The headers of these names; one that is no text is left out.

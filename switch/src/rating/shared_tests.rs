@@ -230,8 +230,19 @@ impl World {
 
 #[test]
 fn nodes_never_spend_more_than_there_is_and_give_back_what_they_do_not_need() {
+    hold_the_laws(150);
+}
+
+#[test]
+#[ignore = "long: a thousand seeds, a minute or two"]
+fn long_nodes_never_spend_more_than_there_is_with_a_thousand_seeds() {
+    hold_the_laws(1_000);
+}
+
+/// Nodes that lose their database, with as many seeds.
+fn hold_the_laws(seeds: u32) {
     let (mut refused, mut cut, mut waited, mut left) = (0, 0, 0, 0);
-    for seed in 0..150 {
+    for seed in (0..seeds).map(u64::from) {
         let credit = StdRng::seed_from_u64(seed).random_range(0..120_000_i128);
         let mut world = World::new(seed, credit);
         for _ in 0..3_000 {
@@ -254,7 +265,7 @@ fn nodes_never_spend_more_than_there_is_and_give_back_what_they_do_not_need() {
         (refused, cut, waited) = (refused + world.refused, cut + world.cut, waited + world.waited);
     }
     assert!(refused > 100 && cut > 100 && waited > 100, "{refused} refused, {cut} cut, {waited} waited");
-    assert!(left < 75, "in {left} of 150 runs more than half of the credit was not used");
+    assert!(left < seeds / 2, "in {left} of {seeds} runs more than half of the credit was not used");
 }
 
 /// One node holds all; when its calls are over, another one can use the rest.

@@ -31,7 +31,7 @@ const LOST_AFTER_S: u64 = 8;
 /// Rooms are back within 5 s on a machine that has the time; this one runs everything at once.
 const ROOM_BACK_MAX: Duration = Duration::from_secs(15);
 
-fn setting(name: &str, default: u64) -> u64 {
+pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
@@ -83,7 +83,7 @@ impl Load {
 }
 
 /// Requests over the other nodes, from three seconds after the death of one: none gets a 5xx.
-async fn http_answers(nodes: &[&Node], killed: Instant) {
+pub async fn http_answers(nodes: &[&Node], killed: Instant) {
     let from = killed + Duration::from_secs(3);
     while Instant::now() < from + Duration::from_secs(4) {
         for node in nodes {
@@ -112,7 +112,7 @@ async fn send_note(node: &Node, extension: &str, text: String) {
     let _ = tokio::time::timeout(Duration::from_secs(1), sent.send(node.http())).await;
 }
 
-fn ids(notes: &[ShownNote]) -> Vec<&str> {
+pub fn ids(notes: &[ShownNote]) -> Vec<&str> {
     notes.iter().map(|note| note.id.as_str()).collect()
 }
 

@@ -18,7 +18,7 @@ const OTHER_KEY: &str = "tel_idle0001_0123456789abcdef0123456789abcdef";
 const WORLD: &str = "+447700900123";
 
 /// A phone that takes the calls of a trunk.
-async fn carrier(node: std::net::SocketAddr) -> Phone {
+pub async fn carrier(node: std::net::SocketAddr) -> Phone {
     let config = phone_config(node, "carrier", answering());
     Phone::start(PhoneConfig { domain: "carrier.example".into(), ..config }).await.unwrap()
 }
@@ -45,34 +45,36 @@ async fn limit(cluster: &Cluster, carrier: &Phone, outbound: u32) {
 }
 
 /// A call to the world that lasts.
-struct Outbound {
+pub struct Outbound {
     phone: Arc<Phone>,
-    placed: JoinHandle<()>,
+    pub placed: JoinHandle<()>,
 }
 
 impl Outbound {
-    async fn of(phone: &Arc<Phone>) -> Outbound {
+    pub async fn of(phone: &Arc<Phone>) -> Outbound {
         let caller = Arc::clone(phone);
         let placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
         calls(phone, 0, 1).await;
         Outbound { phone: Arc::clone(phone), placed }
     }
 
-    async fn when_there_is_a_place(phone: &Arc<Phone>) -> Outbound {
-        found("a place for a call", async || {
-            let caller = Arc::clone(phone);
-            let mut placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
-            let mut state = phone.calls();
-            tokio::select! {
-                _ = state.wait_for(|calls| calls.up == 1) => {}
-                _ = &mut placed => return None,
-            }
-            Some(Outbound { phone: Arc::clone(phone), placed })
-        })
-        .await
+    pub async fn when_there_is_a_place(phone: &Arc<Phone>) -> Outbound {
+        found("a place for a call", async || Outbound::attempt(phone).await).await
     }
 
-    async fn ends(self) {
+    /// The call, unless it is refused.
+    pub async fn attempt(phone: &Arc<Phone>) -> Option<Outbound> {
+        let caller = Arc::clone(phone);
+        let mut placed = tokio::spawn(async move { drop(caller.call(open_end(WORLD)).await) });
+        let mut state = phone.calls();
+        tokio::select! {
+            _ = state.wait_for(|calls| calls.up == 1) => {}
+            _ = &mut placed => return None,
+        }
+        Some(Outbound { phone: Arc::clone(phone), placed })
+    }
+
+    pub async fn ends(self) {
         self.phone.hang_up().await.unwrap();
         within("the end of the call", self.placed).await.unwrap();
     }
@@ -83,12 +85,12 @@ async fn phone(node: &Node, number: &str) -> Arc<Phone> {
 }
 
 /// The status of a call that is refused.
-async fn refused(phone: &Phone) -> u16 {
+pub async fn refused(phone: &Phone) -> u16 {
     within("the refusal", phone.call(open_end(WORLD))).await.unwrap().status
 }
 
 /// Waits until every node counts with all others: no decision is made by a share any more.
-async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
+pub async fn counts_together(nodes: &[&Node], phone: &Arc<Phone>) {
     let shared = async || {
         let mut sum = 0;
         for node in nodes {

@@ -12,7 +12,7 @@ use crate::client::Ask;
 use crate::database::{Kind, TestDatabase, server};
 use crate::idempotency::directory;
 use crate::records::TempDir;
-use crate::served::{Served, Start};
+use crate::served::{Served, Start, program_file};
 use crate::site::{declare_in, found};
 
 /// What the nodes share.
@@ -27,6 +27,12 @@ pub struct Cluster {
     pub has_edge: bool,
     /// Where the files of TLS between nodes are: `NAME.pem`, `NAME.key` and `authority.pem`; `None` for UDP.
     pub tls: Option<PathBuf>,
+    /// The URL of the database that the nodes are given.
+    pub database_url: String,
+    /// More sections of the configuration.
+    pub more: String,
+    /// What the nodes log.
+    pub log: &'static str,
     dir: TempDir,
 }
 
@@ -53,8 +59,19 @@ impl Cluster {
         declare_in(&store, &(directory() + ROOMS)).await;
         store.close().await;
         let nats = Nats::start(&program, None).await;
-        let nats_url = nats.url();
-        Some(Cluster { nats, database, nats_url, lost_after_s: 60, has_edge: true, tls: None, dir })
+        let (nats_url, database_url) = (nats.url(), database.url());
+        Some(Cluster {
+            nats,
+            database,
+            nats_url,
+            lost_after_s: 60,
+            has_edge: true,
+            tls: None,
+            database_url,
+            more: String::new(),
+            log: "info",
+            dir,
+        })
     }
 
     /// Starts a node at `127.0.0.HOST`.
@@ -72,10 +89,23 @@ impl Cluster {
         (first, second, token)
     }
 
+    /// Starts three nodes, and waits until each sees all; with the operator's token.
+    pub async fn three(&self) -> ([Node; 3], String) {
+        let mut nodes = Vec::new();
+        for (at, name) in NAMES.into_iter().enumerate() {
+            nodes.push(self.node(name, at as u8 + 1).await);
+        }
+        let token = operator(nodes[0].http()).await;
+        for node in &nodes {
+            node.sees(&token, &ALL_UP).await;
+        }
+        (nodes.try_into().ok().unwrap(), token)
+    }
+
     /// Starts a node on the data of an earlier one.
     pub async fn node_on(&self, name: &'static str, host: u8, data: TempDir) -> Node {
         let config = self.config(name, host, &data);
-        let start = Start { config, log: "info", files_max: None, env: Vec::new() };
+        let start = Start { config, log: self.log, files_max: None, env: Vec::new() };
         Node { served: Served::with(data.path(), start).await, name, data }
     }
 
@@ -98,11 +128,12 @@ impl Cluster {
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
              [node]\nname = \"{name}\"\ndata_dir = \"{}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n\
-             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n{edge}",
-            self.database.url(),
+             [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n{edge}{}",
+            self.database_url,
             data.path().display(),
             self.nats_url,
-            self.lost_after_s
+            self.lost_after_s,
+            self.more
         )
     }
 
@@ -110,7 +141,7 @@ impl Cluster {
     pub fn command(&self, args: &[&str], config: &str) -> (i32, String, String) {
         let file = self.dir.path().join("command.toml");
         std::fs::write(&file, config).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_sidetone"))
+        let output = Command::new(program_file())
             .args(args)
             .arg("--config")
             .arg(&file)
@@ -163,6 +194,10 @@ impl Node {
 const ROOMS: &str = "[[organisations.rooms]]\nname = \"Board\"\nnumber = \"301\"\nparticipant_pin = \"4711\"\n\
      moderator_pin = \"0815\"\n[[organisations.numbers]]\nnumber = \"+442079460002\"\ndestination = { conference = true }\n";
 
+/// The names of three nodes.
+pub const NAMES: [&str; 3] = ["first", "second", "third"];
+/// All of them as each shows them.
+pub const ALL_UP: [(&str, &str); 3] = [("first", "up"), ("second", "up"), ("third", "up")];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
 

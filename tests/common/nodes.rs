@@ -1,0 +1,174 @@
+//! One engine, or several nodes of a cluster behind one address for HTTP, as `SIDETONE_TEST_NODES` says.
+//!
+//! With `SIDETONE_TEST_NODES=3` each request over HTTP goes to the next node in turn, while phones and carriers stay at the
+//! first one. It needs `SIDETONE_TEST_DATABASE=postgres`, and `SIDETONE_TEST_NATS` with the URL of a NATS server with
+//! JetStream; `.ci/three-nodes` starts both.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sidetone::app::Engine;
+use sidetone::config::Config;
+use sidetone_cluster::nats::{ClusterSettings, EdgeSettings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use uuid::Uuid;
+
+/// How many nodes a test runs on: one, unless `SIDETONE_TEST_NODES` says otherwise.
+pub fn count() -> usize {
+    match std::env::var("SIDETONE_TEST_NODES").as_deref() {
+        Err(_) | Ok("" | "1") => 1,
+        Ok(text) => text.parse().expect("SIDETONE_TEST_NODES is a number of nodes"),
+    }
+}
+
+/// An engine with the nodes beside it.
+pub struct Nodes {
+    /// The node of the phones.
+    pub first: Engine,
+    /// Where HTTP is asked: each request is answered by the next node.
+    pub http: SocketAddr,
+    others: Vec<Engine>,
+}
+
+impl Nodes {
+    /// Starts the engine that `config` describes, and the nodes beside it, with their data below that of the first.
+    pub async fn start(config: &Config) -> Nodes {
+        // An engine's start is large, and the threads of tests have small stacks.
+        if count() == 1 {
+            let first = Box::pin(Engine::start(config)).await.unwrap();
+            return Nodes { http: first.http, first, others: Vec::new() };
+        }
+        let nats = std::env::var("SIDETONE_TEST_NATS").expect("SIDETONE_TEST_NATS names a NATS server");
+        let mut cluster = ClusterSettings::new(&nats).unwrap();
+        cluster.name = Uuid::new_v4().simple().to_string();
+        let edge = EdgeSettings { listen: ([127, 0, 0, 1], 0).into(), key: KEY.to_owned() };
+        cluster.edge = Some(edge);
+        let mut config = config.clone();
+        config.cluster = Some(cluster);
+        let first = Box::pin(Engine::start(&config)).await.unwrap();
+        let (data_dir, mut others) = (config.node.data_dir.clone(), Vec::new());
+        // Tests that leave few media ports to the engine mean the first one.
+        config.media.ports = 12_000..=31_999;
+        for number in 2..=count() {
+            config.node.name = format!("node-{number}");
+            config.node.data_dir = data_dir.join(&config.node.name);
+            others.push(Box::pin(Engine::start(&config)).await.unwrap());
+        }
+        let addresses = std::iter::once(first.http).chain(others.iter().map(|node| node.http));
+        let http = round_robin(addresses.collect()).await;
+        let nodes = Nodes { first, http, others };
+        nodes.see_each_other().await;
+        nodes
+    }
+
+    /// Waits until every node sees all others: before that a node does not know whom to ask for live calls.
+    async fn see_each_other(&self) {
+        let up = format!("sidetone_cluster_nodes{{state=\"up\"}} {}\n", count());
+        let addresses = std::iter::once(self.first.http).chain(self.others.iter().map(|node| node.http));
+        for address in addresses {
+            let seen = async {
+                while !metrics(address).await.contains(&up) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, seen).await.expect("the nodes see each other");
+        }
+    }
+
+    /// Takes the first node, and what stops the others.
+    pub fn into_parts(self) -> (Engine, Vec<Engine>) {
+        (self.first, self.others)
+    }
+}
+
+/// Stops nodes beside the first one, which has stopped.
+pub async fn stop(others: Vec<Engine>) {
+    for node in others {
+        node.stop(Duration::ZERO).await;
+    }
+}
+
+async fn metrics(address: SocketAddr) -> String {
+    let mut text = String::new();
+    let Ok(mut stream) = TcpStream::connect(address).await else { return text };
+    let ask = b"GET /metrics HTTP/1.0\r\n\r\n";
+    // A node that is busy is asked again.
+    let _ = stream.write_all(ask).await;
+    let _ = stream.read_to_string(&mut text).await;
+    text
+}
+
+/// An address at which each request of the API is passed to the next of the nodes. What a process says of itself is asked
+/// of the first.
+async fn round_robin(nodes: Vec<SocketAddr>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (nodes, turn) = (Arc::new(nodes), Arc::new(AtomicUsize::new(0)));
+        while let Ok((near, _)) = listener.accept().await {
+            tokio::spawn(pass(near, Arc::clone(&nodes), Arc::clone(&turn)));
+        }
+    });
+    address
+}
+
+/// Passes one request on. A client that keeps its connections is told to open a new one for the next request, which
+/// another node answers.
+async fn pass(mut near: TcpStream, nodes: Arc<Vec<SocketAddr>>, turn: Arc<AtomicUsize>) {
+    let mut bytes = Vec::new();
+    while head_len(&bytes).is_none() {
+        match near.read_buf(&mut bytes).await {
+            Ok(1..) => {}
+            _ => return,
+        }
+    }
+    let body = bytes.split_off(head_len(&bytes).unwrap_or_default());
+    let path = bytes.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    let node = match OF_PROCESSES.iter().any(|known| known.as_bytes() == path) {
+        true => nodes[0],
+        false => nodes[turn.fetch_add(1, Ordering::Relaxed) % nodes.len()],
+    };
+    let Ok(mut far) = TcpStream::connect(node).await else { return };
+    let head = closing(&bytes);
+    if far.write_all(&head).await.is_ok() && far.write_all(&body).await.is_ok() {
+        // Either side may go away in the middle.
+        let _ = copy_bidirectional(&mut near, &mut far).await;
+    }
+}
+
+fn head_len(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// The head with `Connection: close` in place of what the client says, unless it asks for a WebSocket.
+fn closing(head: &[u8]) -> Vec<u8> {
+    let is_named = |line: &&[u8], name: &str| {
+        line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let lines: Vec<&[u8]> = head.split_inclusive(|byte| *byte == b'\n').collect();
+    if lines.iter().any(|line| is_named(line, "upgrade:")) {
+        return head.to_vec();
+    }
+    let mut kept: Vec<&[u8]> = lines.into_iter().filter(|line| !is_named(line, "connection:")).collect();
+    kept.insert(1, b"Connection: close\r\n");
+    kept.concat()
+}
+
+#[test]
+fn the_proxy_ends_connections_and_leaves_the_rest_of_a_request_alone() {
+    let head = b"GET /a HTTP/1.1\r\nHost: x\r\nconnection: keep-alive\r\nA: b\r\n\r\n";
+    let expected = b"GET /a HTTP/1.1\r\nConnection: close\r\nHost: x\r\nA: b\r\n\r\n";
+    assert_eq!(closing(head), expected);
+    let upgrade = b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    assert_eq!(closing(upgrade), upgrade);
+}
+
+/// What a process says of itself.
+const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
+/// The key that the nodes share.
+const KEY: &str = "a key that all nodes of the tests share";
+const PATIENCE: Duration = Duration::from_secs(90);

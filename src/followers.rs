@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use sidetone_api::HttpServer;
 use sidetone_cluster::nats::{Member, PeerListener};
 use sidetone_media::net::Relay;
+use sidetone_sip::transport::NodeLinkTask;
 use sidetone_store::{Listener, Store};
 use tokio::sync::watch;
 
@@ -74,12 +75,24 @@ pub struct ClusterTasks {
     pub bindings: Option<BindingTask>,
     /// Claims rooms; `None` without `[cluster] listen`.
     pub rooms: Option<RoomTask>,
+    /// Connects the nodes over TLS; `None` where they use UDP.
+    pub links: Option<NodeLinkTask>,
 }
 
 impl ClusterTasks {
     fn start(self, supervisor: &Supervisor, stopped: &watch::Receiver<bool>) -> Vec<Running> {
-        let ClusterTasks { member, copies, lost_calls, split_rooms, limits, credit, peers, bindings, rooms } =
-            self;
+        let ClusterTasks {
+            member,
+            copies,
+            lost_calls,
+            split_rooms,
+            limits,
+            credit,
+            peers,
+            bindings,
+            rooms,
+            links,
+        } = self;
         let (limits, limit_questions) = limits;
         let stop = || stopped.clone();
         let bindings = bindings.map(|bindings| {
@@ -90,6 +103,17 @@ impl ClusterTasks {
         let rooms = rooms.map(|rooms| {
             supervisor
                 .keep(Task::RoomOwners, (rooms, stop()), |(rooms, stop)| Box::pin(rooms.run(stop.clone())))
+        });
+        let links = links.map(|links| {
+            supervisor.keep(Task::NodeLinks, (links, stop()), |(links, stop)| {
+                Box::pin(async move {
+                    tokio::select! {
+                        () = links.run() => {}
+                        // An error means that the sender was dropped, which stops the task too.
+                        _ = stop.wait_for(|stop| *stop) => {}
+                    }
+                })
+            })
         });
         let tasks = [
             supervisor
@@ -112,7 +136,7 @@ impl ClusterTasks {
                 .keep(Task::Credit, (credit, stop()), |(credit, stop)| Box::pin(credit.run(stop.clone()))),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
         ];
-        tasks.into_iter().chain(bindings).chain(rooms).collect()
+        tasks.into_iter().chain(bindings).chain(rooms).chain(links).collect()
     }
 }
 

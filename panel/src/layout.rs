@@ -18,6 +18,7 @@ pub(crate) enum Section {
     Calls,
     Home,
     Live,
+    Nodes,
     Phones,
     Rooms,
     Settings,
@@ -25,7 +26,7 @@ pub(crate) enum Section {
 }
 
 /// The sections in their order, with the permission that each needs.
-const SECTIONS: [(Section, &str, &str, &str); 7] = [
+const SECTIONS: [(Section, &str, &str, &str); 8] = [
     (Section::Home, "/", "Home", "calls:read"),
     (Section::Calls, "/calls", "Calls", "calls:read"),
     (Section::Live, "/live", "Live", "calls:read"),
@@ -33,6 +34,8 @@ const SECTIONS: [(Section, &str, &str, &str); 7] = [
     (Section::Phones, "/phones", "Phones", "directory:read"),
     (Section::Trunks, "/trunks", "Trunks", "trunks:write"),
     (Section::Settings, "/settings", "Settings", "directory:read"),
+    // For operators alone.
+    (Section::Nodes, "/nodes", "Nodes", "organisations:write"),
 ];
 
 /// A page of a user.
@@ -48,7 +51,7 @@ pub(crate) fn page(
             a class="brand" href="/" { "Sidetone" }
             nav aria-label="Sections" {
                 @for (known, path, name, permission) in SECTIONS {
-                    @if me.may(permission) {
+                    @if me.may(permission) && (known != Section::Nodes || me.is_operator) {
                         a href=(path) aria-current=[(section == Some(known)).then_some("page")] { (name) }
                     }
                 }

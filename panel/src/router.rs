@@ -18,8 +18,8 @@ use crate::assets;
 use crate::failure::Failure;
 use crate::layout;
 use crate::pages::{
-    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, own_extension, phones,
-    prompts, report, rooms, settings, webhooks,
+    call, calls, deliveries, edit, events, home, live, live_call, live_room, login, nodes, own_extension,
+    phones, prompts, report, rooms, settings, webhooks,
 };
 use crate::state::{Panel, PanelSettings};
 
@@ -54,6 +54,7 @@ fn pages() -> Router<Panel> {
         .route("/live/rooms/{room}/dial", post(live_room::dial))
         .route("/live/rooms/{room}/{control}", post(live_room::control))
         .route("/live/rooms/{room}/members/{member}/{control}", post(live_room::member))
+        .route("/nodes", get(nodes::list))
         .route("/phones", get(phones::registrations))
         .route("/rooms", get(rooms::list))
         .route("/rooms/{room}", get(rooms::one))

@@ -2,21 +2,22 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sidetone_api::{ApiState, PeerService};
 use sidetone_cluster::nats::{Member, PeerListener, Topic};
 use sidetone_model::cluster::{Nodes, Peers};
 use sidetone_model::ids::NodeId;
 use sidetone_sip::flow::Protocol;
+use sidetone_sip::transport::NodeLinkTask;
 use sidetone_store::Store;
-use tokio::sync::Notify;
 
 use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
     BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, CreditTask,
-    FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch, ThisNode, answering,
-    answering_limits, identity, start_member,
+    DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch,
+    ThisNode, answering, answering_limits, identity, start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -43,6 +44,7 @@ struct MemberTasks {
     credit: CreditTask,
     bindings: Option<BindingTask>,
     rooms: Option<RoomTask>,
+    links: Option<NodeLinkTask>,
 }
 
 impl ClusterPart {
@@ -51,7 +53,7 @@ impl ClusterPart {
         config: &Config,
         (node, store, switch): (NodeId, &Store, &Handle),
         (joining, edge): (Option<Joining>, Option<NodeEdge>),
-        figures: FigureSource,
+        (figures, draining): (FigureSource, (Arc<AtomicBool>, Arc<AtomicBool>)),
         addresses: (&[SocketAddr], &[(Protocol, SocketAddr)], SocketAddr),
     ) -> Self {
         let edge_address = edge.as_ref().map(|edge| edge.address);
@@ -72,11 +74,15 @@ impl ClusterPart {
         let (split_rooms, split) = SplitRoomWatch::new(peers.clone(), switch.clone());
         let rooms = edge
             .as_ref()
-            .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener));
+            .map(|edge| RoomTask::new(handle.clone(), switch.clone(), (node, run), edge.listener, draining));
         let (rooms, room_counters) = rooms.unzip();
-        let bindings = edge.map(|NodeEdge { edge, listener, address }| {
-            BindingTask::new(handle.clone(), switch.clone(), node, (edge, listener, address))
+        let bindings = edge.map(|NodeEdge { edge, listener, address, links }| {
+            let (links, names) = links.map(|links| ((links.task, links.sender), links.names)).unzip();
+            let place = (edge, listener, address);
+            (links, BindingTask::new(handle.clone(), switch.clone(), node, place, names))
         });
+        let (links, bindings) = bindings.unzip();
+        let (links, link_counters) = links.flatten().unzip();
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
         let counters = ClusterCounters {
@@ -87,6 +93,7 @@ impl ClusterPart {
             credit,
             bindings: binding_counters,
             rooms: room_counters,
+            links: link_counters,
         };
         ClusterPart {
             nodes: Arc::new(ClusterNodes(handle.clone())),
@@ -101,6 +108,7 @@ impl ClusterPart {
                 credit: credit_task,
                 bindings,
                 rooms,
+                links,
             }),
         }
     }
@@ -110,17 +118,28 @@ impl ClusterPart {
         self,
         (node, switch): (NodeId, &Handle),
         state: &ApiState,
-        drain: &Arc<Notify>,
+        drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms } =
+        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms, links } =
             self.tasks?;
-        let answering = answering(switch.clone(), PeerService::new(state.clone()), Arc::clone(drain));
+        let answering = answering(switch.clone(), PeerService::new(state.clone()), drain.clone());
         let connection = self.member?.handle.connection().clone();
         let (limits, shared) = limits;
         let questions = answering_limits(shared);
         let (limit_questions, _) = PeerListener::new(connection.clone(), (Topic::Limits, node), questions);
         let (peers, _) = PeerListener::new(connection, (Topic::Live, node), answering);
         let limits = (limits, limit_questions);
-        Some(ClusterTasks { member, copies, lost_calls, split_rooms, limits, credit, peers, bindings, rooms })
+        Some(ClusterTasks {
+            member,
+            copies,
+            lost_calls,
+            split_rooms,
+            limits,
+            credit,
+            peers,
+            bindings,
+            rooms,
+            links,
+        })
     }
 }

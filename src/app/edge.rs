@@ -6,22 +6,49 @@ use sidetone_model::ids::NodeId;
 use sidetone_sip::edge::Edge;
 use sidetone_sip::flow::ListenerId;
 use sidetone_sip::transaction::Local;
-use sidetone_sip::transport::Sender;
+use sidetone_sip::transport::{NodeLinkSender, NodeLinkTask, Sender, Sockets};
 
+use super::engine::StartError;
 use super::switching::local_towards;
 use crate::config::Config;
+use crate::tls::{NodeNames, node_tls};
 
 /// The edge, and the address by which other nodes reach it.
-#[derive(Clone, Debug)]
 pub(super) struct NodeEdge {
     pub(super) edge: Edge,
     pub(super) listener: ListenerId,
     pub(super) address: SocketAddr,
+    /// The connections with the other nodes; `None` where their SIP goes over UDP.
+    pub(super) links: Option<NodeLinks>,
+}
+
+/// TLS with the other nodes: the task of the connections, which does not run yet, and the names of the nodes.
+pub(super) struct NodeLinks {
+    pub(super) task: NodeLinkTask,
+    pub(super) sender: NodeLinkSender,
+    pub(super) names: NodeNames,
+}
+
+impl NodeLinks {
+    /// Takes the place of the UDP listener for the other nodes; `None` without files for TLS.
+    pub(super) async fn open(config: &Config, sip: &mut Sockets) -> Result<Option<NodeLinks>, StartError> {
+        let files = config.cluster.as_ref().and_then(|cluster| cluster.edge.as_ref()?.tls.as_ref());
+        let Some((files, listener)) = files.zip(config.internal_listener()) else { return Ok(None) };
+        let names = NodeNames::default();
+        let task = sip.link_nodes(listener, node_tls(files, names.clone())?).await?;
+        let sender = sip.sender().links().cloned();
+        Ok(sender.map(|sender| NodeLinks { task, sender, names }))
+    }
 }
 
 impl NodeEdge {
     /// The edge of a node whose sockets are open; `None` without `[cluster] listen`.
-    pub(super) fn of(config: &Config, node: NodeId, sender: &Sender) -> Option<NodeEdge> {
+    pub(super) fn of(
+        config: &Config,
+        node: NodeId,
+        sender: &Sender,
+        links: Option<NodeLinks>,
+    ) -> Option<NodeEdge> {
         let settings = config.cluster.as_ref()?.edge.as_ref()?;
         let listener = config.internal_listener()?;
         let (_, address) = sender.udp().listeners().find(|(id, _)| *id == listener)?;
@@ -29,6 +56,6 @@ impl NodeEdge {
         let local = sender.clone();
         let local = Local::new(move |flow| local_towards(&local, addresses, flow));
         let edge = Edge::new(settings.key.as_bytes(), node.0.as_bytes(), listener, local);
-        Some(NodeEdge { edge, listener, address })
+        Some(NodeEdge { edge, listener, address, links })
     }
 }

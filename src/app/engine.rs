@@ -39,7 +39,7 @@ use crate::outbound_http::RootsError;
 use crate::process;
 use crate::recorder::{Ended, Recorder};
 use crate::supervise::{Running, Supervisor, Task};
-use crate::tls::{TlsError, TlsStore};
+use crate::tls::{NodeTlsError, TlsError, TlsStore};
 use crate::traces::{TraceSettings, Traces};
 
 /// A running engine.
@@ -134,6 +134,9 @@ pub enum StartError {
     /// A SIP address cannot be bound.
     #[error("[sip] {}: {}; {}", .0, .0.source, process::bind_advice(&.0.source, .0.address.port()))]
     Sip(#[from] BindError),
+    /// A certificate, key or authority of TLS between nodes cannot be used.
+    #[error("{0}")]
+    NodeTls(#[from] NodeTlsError),
     /// A certificate, key or authority cannot be used.
     #[error("{0}")]
     Tls(#[from] TlsError),

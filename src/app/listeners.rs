@@ -7,6 +7,7 @@ use sidetone_sip::flow::Protocol;
 use sidetone_sip::transport::{Sockets, TcpConfig, TcpLimits};
 use tokio::net::TcpListener;
 
+use super::edge::NodeLinks;
 use super::engine::StartError;
 use crate::config::{Config, Transport};
 use crate::registrations::KeptRegistrations;
@@ -15,6 +16,8 @@ use crate::tls::TlsStore;
 /// The bound addresses.
 pub(super) struct Listeners {
     pub(super) sip: Sockets,
+    /// The connections with other nodes; `None` where their SIP goes over UDP.
+    pub(super) links: Option<NodeLinks>,
     pub(super) http: TcpListener,
     pub(super) http_address: SocketAddr,
 }
@@ -29,11 +32,12 @@ impl Listeners {
             tls: Some(Arc::new(tls.clone())),
             origins: config.sip.websocket_origins.clone(),
         };
-        let sip = Sockets::bind(&datagrams, &connections, tcp)?;
+        let mut sip = Sockets::bind(&datagrams, &connections, tcp)?;
+        let links = NodeLinks::open(config, &mut sip).await?;
         let failed = |source| StartError::Http { address: config.http.listen, source };
         let http = TcpListener::bind(config.http.listen).await.map_err(failed)?;
         let http_address = http.local_addr().map_err(failed)?;
-        Ok(Self { sip, http, http_address })
+        Ok(Self { sip, links, http, http_address })
     }
 
     /// The addresses for SIP of phones and trunks, over UDP and over connections, with the ports that were actually bound.

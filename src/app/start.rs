@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::certificates::{http_server, open_tls};
 use super::clustering::ClusterPart;
-use super::edge::NodeEdge;
+use super::edge::{NodeEdge, NodeLinks};
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
 use super::listeners::{Listeners, kept_registrations};
 use super::ports::{api_state, directory_ports, panel, rate_ports, room_history, rooms};
@@ -37,7 +37,7 @@ use crate::cdr::journal::{Journal, JournalOptions};
 use crate::cdr::reader::JournalReader;
 use crate::cdr::writer::CdrWriter;
 use crate::clock::{Clock, ClockCounts, instant, steady_clock, wall_clock};
-use crate::cluster::{FigureSource, Joining};
+use crate::cluster::{DrainRequest, FigureSource, Joining};
 use crate::conference_audio::{ENDED_LEN_MAX, NodeAudio, pass_on_recordings};
 use crate::conference_history::HistoryTasks;
 use crate::config::Config;
@@ -125,7 +125,7 @@ struct Reported {
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
     /// Told when an operator asks the node to drain.
-    drain: Arc<Notify>,
+    drain: DrainRequest,
     draining: Arc<AtomicBool>,
 }
 
@@ -150,7 +150,8 @@ impl Engine {
         let listeners = Listeners::bind(config, &base.tls).await?;
         let (journal, reader) = open_journal(&base, &stored.tariffs)?;
         let (sip, sip_connections) = listeners.sip_addresses(config);
-        let signalling = Signalling::new(&mut base, listeners.sip, stored, (journal, reader))?;
+        let signalling =
+            Signalling::new(&mut base, (listeners.sip, listeners.links), stored, (journal, reader))?;
         let Signalling { driver, handle, relay, journal, reader, revisions, tcp, kept } = signalling;
         let (driver, audio) = Audio::start(&mut base, driver, &handle)?;
         let outbound = Client::new(&config.outbound_http, our_addresses(config))?;
@@ -199,7 +200,7 @@ impl Engine {
             callbacks: writers.callbacks,
             switch: handle,
             stop,
-            drain: reported.drain,
+            drain: reported.drain.asked,
             draining: reported.draining,
             relay,
             recorder: audio.recorder,
@@ -288,7 +289,14 @@ impl<'c> Base<'c> {
         let figures =
             FigureSource::new(switch.clone(), Arc::clone(&self.load), Arc::clone(&reported.draining));
         let joined = (self.joining.take(), self.edge.take());
-        ClusterPart::new(self.config, (self.node, &self.store, switch), joined, figures, addresses)
+        let draining = (Arc::clone(&reported.draining), Arc::clone(&reported.drain.keep_rooms));
+        ClusterPart::new(
+            self.config,
+            (self.node, &self.store, switch),
+            joined,
+            (figures, draining),
+            addresses,
+        )
     }
 
     /// Builds the sender of the callbacks of requested calls, which does not run yet, and returns it with the load and
@@ -343,7 +351,7 @@ impl Signalling {
     /// Starts the relay, and builds the switch with its driver.
     fn new(
         base: &mut Base<'_>,
-        sockets: Sockets,
+        (sockets, links): (Sockets, Option<NodeLinks>),
         stored: Stored,
         (journal, mut reader): (Journal, JournalReader),
     ) -> Result<Self, StartError> {
@@ -356,7 +364,7 @@ impl Signalling {
         let sender = sockets.sender();
         let tcp = sender.tcp().clone();
         let local = sender.clone();
-        base.edge = NodeEdge::of(config, base.node, &sender);
+        base.edge = NodeEdge::of(config, base.node, &sender, links);
         let edge =
             base.edge.as_ref().map(|edge| EdgeTraffic::new(edge.edge.clone(), instant(), &mut base.rng));
         let mut switch = switch(config, base.node, directory, sender, relay.workers(), &mut base.rng);

@@ -26,7 +26,7 @@ use crate::dead_letters::DeadLetters;
 use crate::outbound_http::Roots;
 use crate::process::bind_advice;
 use crate::recorder::{DataDisk, Disk as _};
-use crate::tls::{Remark, review};
+use crate::tls::{Remark, review, review_nodes};
 
 /// The arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -304,6 +304,17 @@ async fn cluster(config: &Config) -> Vec<Finding> {
              nodes can read"
         )));
     }
+    findings.extend(settings.edge.iter().flat_map(|edge| match &edge.tls {
+        Some(files) => {
+            let remarks = review_nodes(files, (&config.node.name, edge.listen), wall_clock());
+            remarks.into_iter().map(Finding::from).collect()
+        }
+        None => vec![Finding::Well(format!(
+            "SIP between nodes over UDP at {}, which is not encrypted: for TLS set [cluster] tls_certificate, tls_key and \
+             tls_authority",
+            edge.listen
+        ))],
+    }));
     findings.push(match probe(settings.clone()).await {
         Ok(()) => Finding::Well(format!("cluster {} at {settings}", settings.name)),
         // The node starts and joins when NATS answers.

@@ -20,18 +20,31 @@ use crate::cluster::ask_to_drain;
 The node acts as on SIGTERM: it takes no new calls, lets live ones go on for [node] drain_seconds
 at most, stores their records, leaves the cluster and ends. A service manager that starts it
 again (Restart=always) undoes that. Phones that are registered at the node find another one by
-DNS when they register the next time; rooms are not handed over.
+DNS when they register the next time. Its conference rooms go to other nodes at once, with their
+members, unless --move-rooms=false.
 
 Exit status: 0 when the node drains (with --wait: has left), 1 when it does not answer or is gone, 2
 for a wrong command line or a configuration without [cluster].
 
 Examples:
   sidetone drain
-  sidetone drain --node node-b --wait")]
+  sidetone drain --node node-b --wait
+  sidetone drain --move-rooms=false")]
 pub struct DrainArgs {
     /// The name of the node; by default that of the configuration.
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
+    /// Whether the conference rooms of the node go to other nodes; without it they end with its calls.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    move_rooms: bool,
     /// Wait until the node has left the cluster.
     #[arg(long)]
     wait: bool,
@@ -54,7 +67,7 @@ pub fn run(args: &DrainArgs) -> ExitCode {
         return ExitCode::from(EXIT_WRONG);
     };
     let name = args.node.clone().unwrap_or(config.node.name);
-    match runtime.block_on(drain(settings, &name, args.wait)) {
+    match runtime.block_on(drain(settings, &name, args)) {
         Ok(text) => {
             // A closed stdout does not change the result.
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -67,14 +80,15 @@ pub fn run(args: &DrainArgs) -> ExitCode {
     }
 }
 
-async fn drain(settings: ClusterSettings, name: &str, waits: bool) -> Result<String, String> {
+async fn drain(settings: ClusterSettings, name: &str, args: &DrainArgs) -> Result<String, String> {
     let servers = settings.to_string();
     let connection = Connection::open(settings, "drain").await.map_err(|error| error.to_string())?;
     let failed = |reason| format!("[cluster] nats {servers}: {reason}");
     let nodes = connection.observe().await.map_err(failed)?;
     let node = find(&nodes, name)?;
-    let calls = ask_to_drain(&connection, node).await.map_err(|reason| format!("{name}: {reason}"))?;
-    if !waits {
+    let drains = ask_to_drain(&connection, node, args.move_rooms).await;
+    let calls = drains.map_err(|reason| format!("{name}: {reason}"))?;
+    if !args.wait {
         return Ok(format!("{name} drains: {calls} live calls\n"));
     }
     loop {

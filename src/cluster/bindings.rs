@@ -25,6 +25,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::bucket_work::{BucketWork, stopped};
 use crate::driver::{Handle, Request};
+use crate::tls::NodeNames;
 
 /// The task, before it runs.
 pub struct BindingTask {
@@ -43,6 +44,8 @@ pub struct BindingTask {
     /// The nodes whose phones are called, and where each takes SIP.
     nodes: BTreeMap<NodeId, SocketAddr>,
     members: HashSet<IpAddr>,
+    /// Where TLS with the other nodes finds their names.
+    names: Option<NodeNames>,
     counters: Arc<BindingCounters>,
 }
 
@@ -77,6 +80,7 @@ impl BindingTask {
         switch: Handle,
         node: NodeId,
         (edge, listener, address): (Edge, ListenerId, SocketAddr),
+        names: Option<NodeNames>,
     ) -> (Self, Arc<BindingCounters>) {
         let counters = Arc::new(BindingCounters::default());
         let task = BindingTask {
@@ -91,6 +95,7 @@ impl BindingTask {
             unknown: BTreeSet::new(),
             nodes: BTreeMap::new(),
             members: HashSet::new(),
+            names,
             counters: Arc::clone(&counters),
         };
         (task, counters)
@@ -240,6 +245,14 @@ impl BindingTask {
                 }
             }
             self.nodes = nodes;
+        }
+        if let Some(names) = &self.names {
+            let named = view.members.iter().filter(|member| !member.is_this);
+            let named = named.filter_map(|member| {
+                let identity = &member.last.identity;
+                Some((identity.edge?, identity.name.clone()))
+            });
+            names.replace(named.collect());
         }
         // One that is gone may be back before its heartbeat is.
         let members: HashSet<_> = addressed.iter().map(|(_, _, address)| address.ip()).collect();

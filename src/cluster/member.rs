@@ -11,6 +11,7 @@ use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::Family;
 use sidetone_model::time::Now;
 use sidetone_sip::flow::Protocol;
+use sidetone_sip::transport::NodeLinkSender;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -76,6 +77,8 @@ pub struct ClusterCounters {
     pub bindings: Option<(Arc<BindingCounters>, Handle)>,
     /// The owners of rooms; `None` without `[cluster] listen`.
     pub rooms: Option<Arc<RoomCounters>>,
+    /// The connections with other nodes; `None` where they use UDP.
+    pub links: Option<NodeLinkSender>,
 }
 
 impl Joining {
@@ -230,6 +233,7 @@ impl ClusterMember {
         families.extend(self.counters.limits.families());
         families.push(self.counters.credit.family());
         families.extend(self.counters.rooms.iter().flat_map(|rooms| rooms.families()));
+        families.extend(self.counters.links.as_ref().map(links));
         if let Some((bindings, switch)) = &self.counters.bindings {
             families.extend(bindings.families());
             let family = Family::counter(
@@ -274,6 +278,19 @@ impl ClusterMember {
         }
         [up, age, calls, phones, cpu]
     }
+}
+
+/// The connections over TLS with other nodes.
+fn links(links: &NodeLinkSender) -> Family {
+    let counters = links.counters();
+    Family::counter(
+        "sidetone_cluster_links_total",
+        "Connections over TLS with other nodes: opened by either side, and refused or lost; and SIP messages that were dropped, \
+         because too many waited.",
+    )
+    .with([("result", "opened")], counters.opened)
+    .with([("result", "refused")], counters.refused)
+    .with([("result", "dropped")], counters.dropped)
 }
 
 /// How many nodes are in each state.

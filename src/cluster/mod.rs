@@ -12,6 +12,7 @@ mod lost_calls;
 mod member;
 mod nodes;
 mod peers;
+mod room_offers;
 mod rooms;
 mod split_rooms;
 
@@ -24,6 +25,6 @@ pub use lost_calls::{LostCallCounters, LostCalls};
 pub(crate) use member::identity;
 pub use member::{ClusterCounters, ClusterMember, ClusterStart, Joining, start_member};
 pub use nodes::{ClusterNodes, ThisNode};
-pub use peers::{ClusterPeers, answering, ask_to_drain};
+pub use peers::{ClusterPeers, DrainRequest, answering, ask_to_drain};
 pub use rooms::{RoomCounters, RoomTask};
 pub use split_rooms::{SplitRoomWatch, SplitRooms};

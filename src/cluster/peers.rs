@@ -1,6 +1,7 @@
 //! Requests about live things between the nodes: asked of the others, and answered for them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +19,8 @@ use sidetone_model::page::Window;
 use sidetone_model::ports::PortFuture;
 use sidetone_model::problem::Problem;
 use sidetone_model::room::{LiveRooms, RoomViewer};
+use sidetone_switch::queries::ExpectRoom;
+use sidetone_switch::room_state::RoomState;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -40,8 +43,14 @@ enum Question {
     RoomOfCall { call: Uuid },
     /// The names of its live rooms.
     Rooms,
+    /// Whether the node takes a room that another one hands over.
+    TakeRoom { state: RoomState },
     /// Take no new calls, and stop when the last one has ended.
-    Drain,
+    Drain {
+        /// Whether conference rooms stay with their calls.
+        #[serde(default)]
+        keep_rooms: bool,
+    },
     /// The answer to a request of a client.
     Http { request: PeerRequest },
 }
@@ -54,6 +63,8 @@ enum Reply {
     Has { has: bool },
     /// The names of live rooms.
     Rooms { rooms: Vec<String> },
+    /// Whether it takes the room.
+    Taken { taken: bool },
     /// It drains; the number of its live calls.
     Draining { calls: u64 },
     /// What a client gets.
@@ -193,12 +204,20 @@ impl Peers for ClusterPeers {
 ///
 /// # Errors
 /// It does not answer, or its version does not know the question.
-pub async fn ask_to_drain(connection: &Connection, node: NodeId) -> Result<u64, String> {
-    let answer = connection.ask(node, encode(&Question::Drain, &[]), DRAIN_MAX).await?;
+pub async fn ask_to_drain(connection: &Connection, node: NodeId, move_rooms: bool) -> Result<u64, String> {
+    let question = encode(&Question::Drain { keep_rooms: !move_rooms }, &[]);
+    let answer = connection.ask(node, question, DRAIN_MAX).await?;
     match decode(&answer) {
         Some((Reply::Draining { calls }, _)) => Ok(calls),
         _ => Err("it does not drain by this command: send SIGTERM to it".to_owned()),
     }
+}
+
+/// Offers a room to a node; returns whether it takes the room. One of an earlier version does not.
+pub(super) async fn ask_to_take(connection: &Connection, node: NodeId, state: RoomState) -> bool {
+    let question = encode(&Question::TakeRoom { state }, &[]);
+    let answer = connection.ask(node, question, TAKE_MAX).await;
+    matches!(answer.ok().as_deref().and_then(decode), Some((Reply::Taken { taken: true }, _)))
 }
 
 /// The names of the live rooms of a switch, at most 500.
@@ -209,14 +228,24 @@ pub(super) async fn live_rooms(switch: &Handle) -> Result<Vec<String>, Problem> 
     Ok(page.items.iter().map(|room| room.room.to_string()).collect())
 }
 
-/// Answers the questions of other nodes; `drain` is notified when one asks this node to drain.
-pub fn answering(switch: Handle, api: PeerService, drain: Arc<Notify>) -> Answering {
+/// Told when an operator asks this node to drain.
+#[derive(Clone, Debug, Default)]
+pub struct DrainRequest {
+    /// Notified of it.
+    pub asked: Arc<Notify>,
+    /// Whether the node's conference rooms are to stay with their calls.
+    pub keep_rooms: Arc<AtomicBool>,
+}
+
+/// Answers the questions of other nodes; `drain` is told when one asks this node to drain.
+pub fn answering(switch: Handle, api: PeerService, drain: DrainRequest) -> Answering {
     Arc::new(move |question: Bytes| {
-        let (switch, api, drain) = (switch.clone(), api.clone(), Arc::clone(&drain));
+        let (switch, api, drain) = (switch.clone(), api.clone(), drain.clone());
         let answer: BoxFuture<'static, Vec<u8>> = Box::pin(async move {
             match decode::<Question>(&question) {
-                Some((Question::Drain, _)) => {
-                    drain.notify_one();
+                Some((Question::Drain { keep_rooms }, _)) => {
+                    drain.keep_rooms.store(keep_rooms, Ordering::Relaxed);
+                    drain.asked.notify_one();
                     encode(&Reply::Draining { calls: switch.live_calls() as u64 }, &[])
                 }
                 Some((question, body)) => answer(&switch, &api, question, body).await,
@@ -231,10 +260,15 @@ pub fn answering(switch: Handle, api: PeerService, drain: Arc<Notify>) -> Answer
 async fn answer(switch: &Handle, api: &PeerService, question: Question, body: Vec<u8>) -> Vec<u8> {
     let has = match question {
         // It is answered before.
-        Question::Drain => return encode(&Reply::Busy, &[]),
+        Question::Drain { .. } => return encode(&Reply::Busy, &[]),
         Question::Rooms => {
             let rooms = live_rooms(switch).await;
             return encode(&rooms.map_or(Reply::Busy, |rooms| Reply::Rooms { rooms }), &[]);
+        }
+        Question::TakeRoom { state } => {
+            // The room stays where it is when the switch does not answer.
+            let taken = switch.ask(ExpectRoom(state)).await.unwrap_or(false);
+            return encode(&Reply::Taken { taken }, &[]);
         }
         Question::Http { request } => {
             let mut answer = api.answer(PeerRequest { body, ..request }).await;
@@ -275,6 +309,8 @@ const GATHER_MAX: Duration = Duration::from_millis(300);
 const FORWARD_MAX: Duration = Duration::from_secs(10);
 /// How long a node may take to say that it drains.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How long a node may take to say whether it takes a room, which nobody controls meanwhile.
+const TAKE_MAX: Duration = Duration::from_secs(1);
 const RETRY_AFTER_S: u64 = 1;
 const BUSY: u16 = 503;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::bucket_work::{BucketWork, stopped};
+use super::room_offers::{Granted, RoomOffers};
 use crate::driver::Handle;
 
 /// The task, before it runs.
@@ -33,6 +34,8 @@ pub struct RoomTask {
     /// Decisions that the switch has not received yet.
     changed: BTreeMap<RoomKey, Owner>,
     counters: Arc<RoomCounters>,
+    /// Whether this node drains, and whether it keeps its rooms then.
+    draining: (Arc<AtomicBool>, Arc<AtomicBool>),
 }
 
 /// The counters of the owners of rooms.
@@ -44,6 +47,8 @@ pub struct RoomCounters {
     pub lost: AtomicU64,
     /// Rooms that this node owns now.
     pub owned: AtomicU64,
+    /// Rooms that this node has handed over to another one.
+    pub handed_over: AtomicU64,
 }
 
 type Work = BucketWork<RoomBucket, Input>;
@@ -55,17 +60,28 @@ impl RoomTask {
         switch: Handle,
         (node, run): (NodeId, RunId),
         listener: ListenerId,
+        draining: (Arc<AtomicBool>, Arc<AtomicBool>),
     ) -> (Self, Arc<RoomCounters>) {
         let counters = Arc::new(RoomCounters::default());
         let machine = RoomLeases::new(node, run);
         let changed = BTreeMap::new();
-        (RoomTask { member, switch, listener, machine, changed, counters: Arc::clone(&counters) }, counters)
+        let task = RoomTask {
+            member,
+            switch,
+            listener,
+            machine,
+            changed,
+            counters: Arc::clone(&counters),
+            draining,
+        };
+        (task, counters)
     }
 
     /// Runs until `stop` turns true. The leases run out by themselves, or are left when the rooms close.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         // What an earlier run of the task left unfinished is begun again.
         let mut work = Work::default();
+        let mut offers = RoomOffers::default();
         let mut tick = interval(TICK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -89,11 +105,27 @@ impl RoomTask {
                     work.note(matches!(result, Input::Done(_, _, Outcome::Failed)));
                     self.feed(&mut work, result);
                 }
+                Some(offered) = offers.next() => {
+                    if let Some(Granted { room, node, run }) = offers.answered(offered) {
+                        self.counters.handed_over.fetch_add(1, Ordering::Relaxed);
+                        self.feed(&mut work, Input::HandOver(room, node, run));
+                    }
+                }
                 () = sleep_until(due.into()) => self.feed(&mut work, Input::Timeout),
-                _ = tick.tick() => self.tick(&mut work).await,
+                _ = tick.tick() => {
+                    self.tick(&mut work).await;
+                    if self.gives_rooms() {
+                        offers.offer(self.machine.owned_rooms(), &self.member, &self.switch);
+                    }
+                }
             }
             self.tell_switch().await;
         }
+    }
+
+    fn gives_rooms(&self) -> bool {
+        let (draining, keeps) = &self.draining;
+        draining.load(Ordering::Relaxed) && !keeps.load(Ordering::Relaxed)
     }
 
     async fn tick(&mut self, work: &mut Work) {
@@ -154,6 +186,8 @@ impl RoomTask {
             Owner::Here { fence } => RoomOwner::Here(fence),
             Owner::Lost => RoomOwner::Lost,
             Owner::Unowned => RoomOwner::Unowned,
+            // An earlier entry of our own, which runs out.
+            Owner::There { node, .. } if node == self.machine.node() => RoomOwner::Unowned,
             Owner::There { node, fence } => {
                 let view = self.member.view();
                 let member = view.members.iter().find(|member| member.last.identity.node == node);
@@ -178,9 +212,11 @@ impl RoomCounters {
                 .is(read(&self.owned)),
             Family::counter(
                 "sidetone_cluster_room_leases_total",
-                "Leases of rooms: claimed, and lost, because NATS did not take them in time: the room was ended.",
+                "Leases of rooms: claimed, handed over to another node by a drain, and lost, because NATS did not take them \
+                 in time: the room was ended.",
             )
             .with([("result", "claimed")], read(&self.claimed))
+            .with([("result", "handed_over")], read(&self.handed_over))
             .with([("result", "lost")], read(&self.lost)),
         ]
     }

@@ -1,7 +1,8 @@
 //! Finds rooms that are live at two nodes: their callers do not hear each other, and an operator must know.
 //!
-//! Rooms have no owner among the nodes yet (docs/cluster.md), so that callers at two nodes make two rooms of one. Nodes are
-//! asked only while this one and another one have a live room, which their heartbeats say.
+//! A room has one owner, so that this should not happen; while a room is handed over it is live at both nodes for a moment, and
+//! is reported only when it is found twice in a row. Nodes are asked only while this one and another one have a live room, which
+//! their heartbeats say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ impl SplitRoomWatch {
 
     /// Runs until `stop` turns true.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
+        let mut before = BTreeMap::new();
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -76,7 +78,7 @@ impl SplitRoomWatch {
                 _ = look.tick() => {}
             }
             let found = if self.is_possible() { self.look().await } else { BTreeMap::new() };
-            for (room, nodes) in self.found.replace(found) {
+            for (room, nodes) in self.found.replace(lasting(&found, &before)) {
                 tracing::warn!(
                     conference.room = room,
                     nodes = nodes.join(", "),
@@ -84,6 +86,7 @@ impl SplitRoomWatch {
                      room to one node"
                 );
             }
+            before = found;
         }
     }
 
@@ -107,6 +110,15 @@ impl SplitRoomWatch {
     }
 }
 
+/// The rooms that were found before, too.
+fn lasting(
+    found: &BTreeMap<String, Vec<String>>,
+    before: &BTreeMap<String, Vec<String>>,
+) -> BTreeMap<String, Vec<String>> {
+    let lasting = found.iter().filter(|(room, _)| before.contains_key(*room));
+    lasting.map(|(room, nodes)| (room.clone(), nodes.clone())).collect()
+}
+
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -117,6 +129,9 @@ mod tests {
     fn a_split_room_is_reported_once_and_shown_while_it_lasts() {
         let rooms = SplitRooms::default();
         assert_eq!(rooms.degraded(), None);
+        // One that is handed over is live at both nodes for a moment.
+        let now = BTreeMap::from([("svc-room-2".to_owned(), vec!["b".to_owned()])]);
+        assert_eq!((lasting(&now, &BTreeMap::new()), lasting(&now, &now)), (BTreeMap::new(), now.clone()));
         let found = BTreeMap::from([("svc-room-1".to_owned(), vec!["b".to_owned(), "c".to_owned()])]);
         assert_eq!(rooms.replace(found.clone()).len(), 1);
         assert_eq!(rooms.replace(found), []);

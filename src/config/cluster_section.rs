@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sidetone_cluster::nats::{ClusterSettings, EdgeSettings};
+use sidetone_cluster::nats::{ClusterSettings, EdgeSettings, NodeTlsFiles};
 use sidetone_store::Location;
 
 use crate::fields::Fields;
@@ -52,11 +52,16 @@ pub(super) fn read_cluster(mut fields: Fields<'_>, database: &Location) -> Optio
     Some(settings)
 }
 
-/// Reads `listen` and `key`, which belong together.
+/// Reads `listen` and `key`, which belong together, and the files of TLS.
 fn read_edge(fields: &mut Fields<'_>) -> Option<EdgeSettings> {
+    let tls = read_tls(fields);
     let listen = fields.text("listen").filter(|text| !text.is_empty());
     let key = fields.text("key").filter(|key| !key.is_empty());
     let (listen, key) = match (listen, key) {
+        (None, None) if tls.is_some() => {
+            return fields
+                .refuse("tls_certificate", "is for the listener of other nodes: set listen and key, too");
+        }
         (None, None) => return None,
         (Some(_), None) => return fields.refuse("key", "is missing: listen needs it"),
         (None, Some(_)) => return fields.refuse("listen", "is missing: key is of use with it alone"),
@@ -67,7 +72,7 @@ fn read_edge(fields: &mut Fields<'_>) -> Option<EdgeSettings> {
         return fields.refuse("key", "must have 32 characters or more, the same at every node");
     }
     match listen.parse::<SocketAddr>() {
-        Ok(listen) if !listen.ip().is_unspecified() => Some(EdgeSettings { listen, key }),
+        Ok(listen) if !listen.ip().is_unspecified() => Some(EdgeSettings { listen, key, tls }),
         _ => fields.refuse(
             "listen",
             "must be the address and port by which other nodes reach this one, such as 10.0.0.11:5070",
@@ -75,6 +80,20 @@ fn read_edge(fields: &mut Fields<'_>) -> Option<EdgeSettings> {
     }
 }
 
+/// Reads the files of TLS between nodes, which belong together.
+fn read_tls(fields: &mut Fields<'_>) -> Option<NodeTlsFiles> {
+    let [certificate, key, authority] = ["tls_certificate", "tls_key", "tls_authority"]
+        .map(|name| fields.text(name).filter(|file| !file.is_empty()).map(PathBuf::from));
+    match (certificate, key, authority) {
+        (None, None, None) => None,
+        (Some(certificate), Some(key), Some(authority)) => Some(NodeTlsFiles { certificate, key, authority }),
+        (None, ..) => fields.refuse("tls_certificate", TOGETHER),
+        (_, None, _) => fields.refuse("tls_key", TOGETHER),
+        (.., None) => fields.refuse("tls_authority", TOGETHER),
+    }
+}
+
+const TOGETHER: &str = "is missing: tls_certificate, tls_key and tls_authority belong together";
 /// More servers keep no copy of a stream in NATS.
 const REPLICAS_MAX: i64 = 5;
 const NAME_LEN_MAX: usize = 32;

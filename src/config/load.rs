@@ -164,7 +164,7 @@ enum Kind {
 }
 
 /// Every key that an environment variable may override.
-const KEYS: [(&str, &str, Kind); 45] = [
+const KEYS: [(&str, &str, Kind); 48] = [
     ("node", "name", Kind::Text),
     ("node", "data_dir", Kind::Text),
     ("node", "drain_seconds", Kind::Integer),
@@ -210,6 +210,9 @@ const KEYS: [(&str, &str, Kind); 45] = [
     ("cluster", "lost_after_seconds", Kind::Integer),
     ("cluster", "listen", Kind::Text),
     ("cluster", "key", Kind::Text),
+    ("cluster", "tls_certificate", Kind::Text),
+    ("cluster", "tls_key", Kind::Text),
+    ("cluster", "tls_authority", Kind::Text),
 ];
 
 const DEFAULT_FILE: &str = "sidetone.toml";

@@ -90,7 +90,10 @@ impl Supervisor {
 
     /// Runs a step on the threads of the background, so that the threads it starts have their priority. Without a background
     /// it runs where it is. A panic goes on in the caller.
-    pub async fn in_background<T: Send + 'static>(&self, step: impl Future<Output = T> + Send + 'static) -> T {
+    pub async fn in_background<T: Send + 'static>(
+        &self,
+        step: impl Future<Output = T> + Send + 'static,
+    ) -> T {
         let Some(background) = &self.0.background else { return step.await };
         match background.spawn(step).await {
             Ok(value) => value,

@@ -46,6 +46,8 @@ pub enum Task {
     LostCalls,
     /// Resolves the names of trunks.
     Names,
+    /// Connects the nodes of a cluster over TLS.
+    NodeLinks,
     /// Passes stored notes to the switch.
     NoteDispatch,
     /// Processes the switch's reports about notes.
@@ -150,7 +152,7 @@ impl Task {
     }
 
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 48] = [
+    pub const ALL: [Task; 49] = [
         Task::Bindings,
         Task::CallCallbacks,
         Task::CallCopies,
@@ -172,6 +174,7 @@ impl Task {
         Task::Load,
         Task::LostCalls,
         Task::Names,
+        Task::NodeLinks,
         Task::NoteDispatch,
         Task::PhoneReplies,
         Task::Peers,
@@ -225,6 +228,7 @@ impl Task {
             Task::Load => "load",
             Task::LostCalls => "lost_calls",
             Task::Names => "names",
+            Task::NodeLinks => "node_links",
             Task::NoteDispatch => "note_courier",
             Task::PhoneReplies => "note_news",
             Task::Peers => "peers",

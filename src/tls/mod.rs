@@ -2,11 +2,12 @@
 //!
 //! Certificates and keys are PEM files that the operator names. They are read at the start and again on SIGHUP; a
 //! failed reload changes nothing. [`TlsStore`] chooses a certificate by the name that a client asks for (SNI), and
-//! verifies servers and clients as RFC 5922 says.
+//! verifies servers and clients as RFC 5922 says. Nodes of a cluster have a certificate and an authority of their own (`nodes.rs`).
 
 mod authorities;
 mod certificate;
 mod facts;
+mod nodes;
 mod reason;
 mod review;
 mod settings;
@@ -17,6 +18,7 @@ mod trunks;
 
 pub use authorities::{PemProblem, read_certificates, system_authorities};
 pub use certificate::TlsError;
+pub use nodes::{NodeNames, NodeTlsError, node_tls, review_nodes};
 pub use reason::tls_reason;
 pub use review::{Remark, review};
 pub use settings::{CertificateFiles, TlsFiles, TrunkFiles};

@@ -64,7 +64,15 @@ pub(super) struct Sorting {
 impl<'a> Reading<'a> {
     /// Records that are read whole, so that a search index saves nothing.
     pub(super) fn whole(scope: Scope, filter: &'a CdrFilter) -> Self {
-        Self { scope, filter, texts: Texts::Whole, calls: None, known: None, is_rare: false, extension: ExtensionRecords::All }
+        Self {
+            scope,
+            filter,
+            texts: Texts::Whole,
+            calls: None,
+            known: None,
+            is_rare: false,
+            extension: ExtensionRecords::All,
+        }
     }
 
     /// The two kinds of records of an extension, where they are to be read one after the other.

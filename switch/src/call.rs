@@ -24,8 +24,8 @@ use sidetone_sip::sdp::{IceRule, NegotiationError, SessionDescription};
 use crate::conference_leg::{merge, offer_due, seat_who_came_for_a_room, settle_in_room, take_for_a_room};
 use crate::ending::Ending;
 use crate::io::{
-    CalleeSide, Callees, CallerSide, Input, KeyForm, MediaCommand, Onward, Output, Party, Port, PortId,
-    Setup, Sides,
+    CalleeSide, Callees, CallerSide, Input, KeyForm, Linking, MediaCommand, Onward, Output, Party, Port,
+    PortId, Setup, Sides,
 };
 use crate::leg::Leg;
 use crate::link;
@@ -166,10 +166,7 @@ impl Call {
             }
             Input::HungUp(party, cause) => ending.hung_up(parties, now, party, cause),
             Input::Journalled => self.journalled(now),
-            Input::Link(party, linking) => {
-                negotiation.forget();
-                link::link(parties, party, *linking);
-            }
+            Input::Link(party, linking) => self.link(party, *linking),
             Input::Linked(mix, step) => link::mix(parties, mix, step),
             Input::Merge(without) if negotiation.is_idle() => merge(parties, ending, now, without),
             Input::Offer(party, offer) => self.offer(party, offer),
@@ -197,6 +194,7 @@ impl Call {
             Input::Referring(by) => parties.referrer = by,
             Input::Refresh(party) => negotiation.refresh(parties, party),
             Input::Report(port, report) => ending.report(parties, now, port, &report),
+            Input::SeatLinked(party) => self.seat_linked(party),
             Input::Silent(port, silent_for) => stay.silent(parties, now, port, silent_for),
             Input::Timeout => self.timeout(now),
             Input::Unheard(fork) => ringing.unheard(parties, ending, now, fork),
@@ -294,6 +292,16 @@ impl Call {
     /// Notes how a party has keys, unless a message does not say it.
     pub(super) fn has_keys(&mut self, party: Party, form: KeyForm) {
         self.parties.has_keys(party, form);
+    }
+
+    fn link(&mut self, party: Party, linking: Linking) {
+        self.negotiation.forget();
+        link::link(&mut self.parties, party, linking);
+    }
+
+    fn seat_linked(&mut self, party: Party) {
+        self.negotiation.forget();
+        link::enter_room(&mut self.parties, party);
     }
 
     /// Handles an offer of a party inside its dialog.

@@ -533,7 +533,8 @@ impl CallControl {
         let Shared { rooms, ids, directory, .. } = shared;
         let live = self.calls.get_mut(id)?;
         let sender = Sender::Extension(live.call.facts().extension?);
-        let joined = Joined { room, sender, dialled: directory.room(room)?.number.clone() };
+        let dialled = directory.room(room)?.number.clone();
+        let joined = Joined::new(room, sender, dialled);
         let shown = live.identity_of(Party::Caller)?.clone();
         let callee = rooms.callee(&joined, &shown, rooms.there(room)?, (ids, directory))?;
         let rung = redirected::ring(live, callee);

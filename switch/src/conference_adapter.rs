@@ -8,7 +8,7 @@
 //! [`Output::Left`]: crate::io::Output::Left
 //! [`Output::Seat`]: crate::io::Output::Seat
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sidetone_media::mix::{Gain, MixId};
@@ -39,6 +39,8 @@ pub(super) struct Conferences {
     pub(super) dials: HashMap<DialId, CallId>,
     /// The language of each organisation, unless it is the default.
     languages: HashMap<OrganisationId, Language>,
+    /// Callers who have keyed a room whose node is to be found.
+    pub(super) seekers: VecDeque<(LegId, RoomId)>,
 }
 
 /// A leg that belongs to the rooms.
@@ -79,6 +81,7 @@ impl Conferences {
             seats: HashMap::new(),
             dials: HashMap::new(),
             languages: HashMap::new(),
+            seekers: VecDeque::new(),
         }
     }
 
@@ -135,6 +138,11 @@ impl Conferences {
         if self.seats.remove(&leg).is_some() {
             self.handle_input(now, conference::Input::Gone(leg, cause));
         }
+    }
+
+    /// The place of a leg that belongs to the rooms.
+    pub(super) fn place_of(&self, leg: LegId) -> Option<(CallId, Party)> {
+        self.seats.get(&leg).map(|seat| (seat.call, seat.party))
     }
 
     /// Whether a leg belongs to the rooms.
@@ -240,10 +248,7 @@ impl Conferences {
             }
             RoomOutput::Dial(dial) => return Some(RoomEffect::Dial(dial)),
             RoomOutput::DialFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
-            RoomOutput::Doubt(leg) => {
-                let seat = self.seats.get(&leg)?;
-                return Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)));
-            }
+            RoomOutput::Doubt(leg) => return self.doubt(leg),
             RoomOutput::Gain(leg, gain) => media(leg, MediaCommand::Gain(seat_gain(gain))),
             RoomOutput::HangUp(leg, cause) => return self.dismiss(leg, cause),
             RoomOutput::Hear(leg, hears) => media(leg, MediaCommand::Hear(seat_hears(hears))),
@@ -280,6 +285,7 @@ impl Conferences {
             RoomOutput::StopSound(_, Some(leg)) => media(leg, MediaCommand::StopSound),
             RoomOutput::Left(leg, left) => media(leg, MediaCommand::Left(left)),
             RoomOutput::RecordingFailed(failed) => outputs.push_back(Output::News(Box::new(failed.into()))),
+            RoomOutput::Seek(leg, room) => self.seekers.push_back((leg, room)),
             RoomOutput::StopPlaying(leg) => media(leg, MediaCommand::StopPlaying),
             RoomOutput::PlayAll(..)
             | RoomOutput::PlaySound { leg: None, .. }
@@ -345,6 +351,12 @@ impl Conferences {
         port.map_or(MediaCommand::Mute(true), |port| MediaCommand::Whisper(Some(port)))
     }
 
+    /// Returns the effect that probes one leg.
+    fn doubt(&self, leg: LegId) -> Option<RoomEffect> {
+        let seat = self.seats.get(&leg)?;
+        Some(RoomEffect::Call(seat.call, Input::Doubted(seat.party)))
+    }
+
     /// Returns the effect that hangs up one leg.
     fn dismiss(&self, leg: LegId, cause: HangupCause) -> Option<RoomEffect> {
         let seat = self.seats.get(&leg)?;
@@ -404,6 +416,7 @@ fn arrival(live: &LiveCall, party: Party, directory: &Directory) -> Option<Arriv
         is_silent: live.call.parties().leg(party).is_some_and(|leg| leg.silent_since.is_some()),
         is_forwarded: facts.forwarded.is_some(),
         goal: live.goal.clone()?,
+        returns: live.returns.clone(),
     })
 }
 

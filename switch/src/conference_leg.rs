@@ -63,26 +63,30 @@ pub(super) fn merge(parties: &mut Parties, ending: &mut Ending, now: Instant, wi
     parties.stop_video();
     let both = [Party::Caller, Party::Callee(callee)];
     for party in both.into_iter().filter(|party| Some(*party) != without) {
-        // A mix cannot decode every codec that the parties shared. The seat is taken with another one.
-        if parties.leg(party).is_some_and(|leg| leg.sends_unmixable()) {
-            resume(parties, party);
-            continue;
-        }
-        seat(parties, party);
-        // A party that is on hold, or that holds, is asked to send and receive again.
-        // So is one with video, which a room has not.
-        let is_held = |leg: &Leg| {
-            let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
-            waits
-                || leg.has_video()
-                || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
-        };
-        if parties.leg(party).is_some_and(is_held) {
-            resume(parties, party);
-        }
+        seat_relayed(parties, party);
     }
     if let Some(party) = without {
         ending.dismiss(parties, now, party, HangupCause::NormalClearing, EndedBy::System);
+    }
+}
+
+/// Seats a party that was relayed to another one.
+pub(super) fn seat_relayed(parties: &mut Parties, party: Party) {
+    // A mix cannot decode every codec that the parties shared. The seat is taken with another one.
+    if parties.leg(party).is_some_and(|leg| leg.sends_unmixable()) {
+        return resume(parties, party);
+    }
+    seat(parties, party);
+    // A party that is on hold, or that holds, is asked to send and receive again.
+    // So is one with video, which a room has not.
+    let is_held = |leg: &Leg| {
+        let waits = leg.exchange.local_offer().is_some_and(|offer| !offers_both_ways(offer));
+        waits
+            || leg.has_video()
+            || leg.exchange.negotiated().is_some_and(|n| n.direction != Direction::SendRecv)
+    };
+    if parties.leg(party).is_some_and(is_held) {
+        resume(parties, party);
     }
 }
 

@@ -535,6 +535,8 @@ pub enum Input {
     Linked(MixId, LinkedStep),
     /// Put the parties into a room instead of relaying between them; this party is hung up.
     Merge(Option<Party>),
+    /// Put the party that is linked with another call into a room.
+    SeatLinked(Party),
     /// The call is not forwarded.
     NotDiverted,
     /// A party sent an offer inside its dialog; without a description it requests our offer.

@@ -13,6 +13,7 @@ use sidetone_model::call::{EndedBy, HangupCause};
 use sidetone_model::language::Language;
 use sidetone_sip::sdp::{self, Codec, Direction, Negotiated, SessionDescription};
 
+use crate::conference_leg;
 use crate::ending::Ending;
 use crate::io::{LinkHold, LinkedStep, Linking, MediaCommand, Output, Party, Peer};
 use crate::leg::Leg;
@@ -29,10 +30,25 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
         return;
     }
     linked_mix::leave(parties);
+    if parties.leg(party).is_some_and(Leg::is_seated) && !parties.is_linked(party) {
+        // It leaves a room, or the prompt that asked for one.
+        parties.push(Output::Left(party, HangupCause::NormalClearing));
+        parties.tell(party, Some(MediaCommand::Leave));
+    }
     parties.awaiting = None;
     parties.set_link(Link { peer: Some(peer), reported: own, from, to, ..Link::new(party) });
     connect(parties);
     align(parties);
+}
+
+/// Seats the linked party in a room; the party of the other call is not heard by it any more.
+pub(super) fn enter_room(parties: &mut Parties, party: Party) {
+    if !parties.is_up() || !parties.is_linked(party) {
+        return;
+    }
+    linked_mix::leave(parties);
+    parties.link = None;
+    conference_leg::seat_relayed(parties, party);
 }
 
 /// Handles new terms of the other call's party; `None` when it is gone and another is awaited.

@@ -53,6 +53,8 @@ pub(super) struct LiveCall {
     pub(super) diverted: Vec<Diversion>,
     /// The number of REFERs that its parties have sent.
     pub(super) refers: u8,
+    /// The seat that its party had in a room which another node has handed over to this one.
+    pub(super) returns: Option<String>,
 }
 
 /// A call that may begin, and the legs of its parties.
@@ -173,6 +175,7 @@ impl LiveCall {
             diverted,
             transfers: 0,
             refers: 0,
+            returns: None,
         }
     }
 

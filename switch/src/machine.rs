@@ -15,6 +15,7 @@ use sidetone_model::note::Dispatch;
 use sidetone_model::page::Page;
 use sidetone_model::rating::{Account, Undrawn};
 use sidetone_model::registration::RegistrationRecord;
+use sidetone_model::room::{Control, ControlDone, ControlRefused, RoomName};
 pub use sidetone_model::time::Now;
 use sidetone_model::trunk_address::TrunkAddress;
 use sidetone_model::trunk_status::TrunkStatus;
@@ -28,7 +29,6 @@ use sidetone_sip::ua::{self, Event, LegKey, Receipt, Reply, Ua};
 
 use crate::admitting::Rank;
 use crate::billing::Billing;
-use crate::binding_queries;
 use crate::call_control::CallControl;
 use crate::call_queries;
 use crate::call_table::CallTable;
@@ -43,6 +43,8 @@ use crate::io;
 use crate::kept_bindings::ChangedBindings;
 use crate::live_media::MediaQueries;
 use crate::messaging;
+use crate::node_entry::NodeEntry;
+use crate::node_queries;
 use crate::notes::{self, NoteContext, NotesInFlight};
 use crate::operations;
 use crate::outbound::Hunts;
@@ -60,6 +62,8 @@ use crate::referring;
 use crate::registering::{RegisterContext, Registrations};
 use crate::registration_queries;
 use crate::replacing;
+use crate::room_handover;
+use crate::room_owner::RoomOwner;
 use crate::room_owners::{self, RoomCaller, RoomOwners};
 use crate::room_places::RoomPlaces;
 use crate::routing::Directory;
@@ -105,7 +109,10 @@ impl Switch {
         let admission = (config.admission, config.epoch);
         let known = (&*directory, config.nodes.clone());
         let senders = Senders::new(authenticator, admission, config.md5_only, known, rng.random());
-        let conferences = Conferences::new(config.rooms, rng.random());
+        let mut conferences = Conferences::new(config.rooms, rng.random());
+        if config.nodes.is_some() {
+            conferences.rooms.seek_owners();
+        }
         Switch {
             control: CallControl {
                 node: config.node,
@@ -322,6 +329,7 @@ impl Switch {
                 self.registrar_output(now, output);
             } else if transferring::step(now, &mut self.control, &mut self.shared)
                 || self.control.step(now, &mut self.shared)
+                || room_handover::seek(now, &mut self.control, &mut self.shared)
                 || subscriptions::notify(now, &self.control.calls, &mut self.shared)
             {
                 // More may follow.
@@ -415,7 +423,8 @@ impl Switch {
     /// Handles a new INVITE.
     fn invited(&mut self, now: Now, (leg, key): (LegKey, ServerKey), flow: &Flow, request: &Request) {
         let source = flow.remote.ip();
-        if !self.control.has_capacity() {
+        let entry = self.shared.rooms.entry_of(flow, request);
+        if !self.control.has_capacity() && !self.takes_entry(entry.as_ref()) {
             let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE).header("Retry-After", "30");
             return self.shared.refuse(now, &key, reply);
         }
@@ -449,16 +458,26 @@ impl Switch {
         let invitation = replacing::replace(now, &sender, request, invitation, control, shared)
             .and_then(|new| star_dialling::dial(now, &sender, &dialled, new, control, shared));
         let Some(invitation) = invitation else { return };
-        let placement = match self.control.placing(&mut self.shared).place(now, &sender, request, &dialled) {
+        let mut placing = self.control.placing(&mut self.shared);
+        let placed = match &entry {
+            Some(entry) => placing.place_entry(now, entry, request, &dialled),
+            None => placing.place(now, &sender, request, &dialled),
+        };
+        let placement = match placed {
             Ok(placement) => placement,
             Err(refused) => {
                 self.shared.notice(Notice::Denied(Denied::new(source, request, Denial::Call(refused.cause))));
                 return self.control.refuse(now, &key, refused, &mut self.shared);
             }
         };
-        let entry = self.shared.rooms.entry_of(flow, request);
         let caller = RoomCaller { sender, dialled, entry, invitation, placement };
         room_owners::begin(now, caller, &mut self.room_owners, &mut self.control, &mut self.shared);
+    }
+
+    /// Whether a party may be joined by another node although this one drains: to a room that still lives here.
+    fn takes_entry(&self, entry: Option<&NodeEntry>) -> bool {
+        let is_here = |entry: &NodeEntry| matches!(self.shared.rooms.owner(entry.room), RoomOwner::Here(_));
+        self.control.calls.len() < self.control.calls_max && entry.is_some_and(is_here)
     }
 
     /// Handles a REFER inside a dialog. From another address than the party's other requests it needs credentials.
@@ -495,8 +514,7 @@ impl Switch {
             }
             Query::CheckCall(query) => Answer::CheckCall(self.check(now, &query)),
             Query::ControlRoom(ControlRoom(room, control)) => {
-                let done = conference_commands::control(&mut self.control.conferences, now, room, control);
-                Answer::ControlRoom(done)
+                Answer::ControlRoom(self.control_room(now, room, control))
             }
             Query::DevicesOf(DevicesOf(extension)) => {
                 let (directory, registrar) = (&self.shared.directory, &self.shared.registrar);
@@ -533,24 +551,28 @@ impl Switch {
             }
             Query::SendNotes(SendNotes(notes)) => self.send_notes(now, notes),
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
-            query @ (Query::CreditNeeds(_)
-            | Query::DecideOutbound(_)
-            | Query::ReplaceElsewhere(_)
-            | Query::ReplaceRoomOwners(_)
-            | Query::ReserveCredit(_)
-            | Query::RestoreBindings(_)
-            | Query::TakeChangedBindings(_)
-            | Query::TakeNodeBindings(_)
-            | Query::TakeOutboundNeeds(_)
-            | Query::TakeWantedRooms(_)) => match self.about_nodes(now, query) {
-                Some(answer) => answer,
-                None => return,
-            },
             Query::WrongFields(query) => {
                 Answer::WrongFields(operations::judge(now, query.0, &mut self.control, &mut self.shared))
             }
+            // Those of the tasks that exchange state with other nodes, and of those that keep bindings.
+            query => match self.about_nodes(now, query) {
+                Some(answer) => answer,
+                None => return,
+            },
         };
         self.shared.outputs.push_back(Output::Reply(token, answer));
+    }
+
+    fn control_room(
+        &mut self,
+        now: Now,
+        room: RoomName,
+        control: Control,
+    ) -> Result<ControlDone, ControlRefused> {
+        if room_handover::is_handed_over(&self.room_owners.handovers, room) {
+            return Err(ControlRefused::Busy);
+        }
+        conference_commands::control(&mut self.control.conferences, now, room, control)
     }
 
     fn send_notes(&mut self, now: Now, notes: Vec<Dispatch>) -> Answer {
@@ -574,30 +596,9 @@ impl Switch {
         self.media_queries.ask(now, token, call, calls, outputs);
     }
 
-    /// Answers the queries of the tasks that exchange state with other nodes, and of those that keep bindings.
     fn about_nodes(&mut self, now: Now, query: Query) -> Option<Answer> {
-        let (owners, control, shared) = (&mut self.room_owners, &mut self.control, &mut self.shared);
-        Some(match query {
-            Query::CreditNeeds(_) => Answer::CreditNeeds(control.billing.credit_needs(now)),
-            Query::ReserveCredit(query) => {
-                control.billing.reserved(now, query.0);
-                Answer::ReserveCredit(())
-            }
-            Query::DecideOutbound(query) => {
-                outbound_decisions::decide(now, query.0, control, shared);
-                Answer::DecideOutbound(())
-            }
-            Query::ReplaceRoomOwners(query) => {
-                Answer::ReplaceRoomOwners(room_owners::replace(now, query.0, owners, control, shared))
-            }
-            Query::TakeOutboundNeeds(_) => {
-                Answer::TakeOutboundNeeds(outbound_decisions::take_needs(control, shared))
-            }
-            Query::TakeWantedRooms(_) => {
-                Answer::TakeWantedRooms(room_owners::wanted(owners, control, shared))
-            }
-            query => return binding_queries::answer(now, query, &mut self.changed_bindings, control, shared),
-        })
+        let own = (&mut self.room_owners, &mut self.changed_bindings);
+        node_queries::answer(now, query, own, &mut self.control, &mut self.shared)
     }
 
     fn check(&mut self, now: Now, CheckCall(from, requested): &CheckCall) -> Result<Placeable, PlaceRefused> {

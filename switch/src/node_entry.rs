@@ -27,6 +27,8 @@ pub(super) struct NodeEntry {
     pub(super) room: RoomId,
     /// The fence of the room's owner, as the other node knows it.
     pub(super) fence: u64,
+    /// The seat that the party had at the node which has handed the room over.
+    pub(super) seat: Option<String>,
 }
 
 impl NodeEntries {
@@ -52,7 +54,8 @@ impl NodeEntries {
             "trunk" => Sender::Trunk(TrunkId(id)),
             _ => return None,
         };
-        Some(NodeEntry { sender, room: RoomId(room.parse().ok()?), fence: fence.parse().ok()? })
+        let seat = words.next().map(str::to_owned);
+        Some(NodeEntry { sender, room: RoomId(room.parse().ok()?), fence: fence.parse().ok()?, seat })
     }
 
     /// The INVITE that joins a caller, who dialled this number, to the node at an address; `None` for a sender that is not
@@ -70,7 +73,9 @@ impl NodeEntries {
             Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return None,
         };
         let uri = Uri::sip(host_of(to), Some(to.port())).with_user(dialled).to_string();
-        let text = format!("{kind} {id} {} {}", entry.room, entry.fence);
+        let seat = entry.seat.as_deref().filter(|seat| is_word(seat));
+        let seat = seat.map(|seat| format!(" {seat}")).unwrap_or_default();
+        let text = format!("{kind} {id} {} {}{seat}", entry.room, entry.fence);
         let pass = self.pass.sign(&parts(&text, call_id, &uri));
         let target = format!("<{uri}>");
         Some(Invite::new(uri, from, target).call_id(call_id).header(HEADER, format!("{text} {pass}")))
@@ -85,9 +90,16 @@ pub(super) fn host_of(address: SocketAddr) -> Host {
     }
 }
 
+/// Whether a text is one word of a header.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.len() <= SEAT_LEN_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// What is signed: the assertion, for one dialog only.
 fn parts<'a>(text: &'a str, call_id: &'a str, uri: &'a str) -> [&'a [u8]; 3] {
     [text.as_bytes(), call_id.as_bytes(), uri.as_bytes()]
 }
 
+/// The longest name of a seat: that of a random token, or of a leg.
+const SEAT_LEN_MAX: usize = 64;
 const HEADER: &str = "X-Sidetone-Node";

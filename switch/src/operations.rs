@@ -202,7 +202,9 @@ fn move_to_room(
         let parties = moved.zip(without).map(|(moved, without)| (moved, (call, without)));
         return move_elsewhere(now, (call, room), parties, control, shared);
     }
-    if !control.conferences.accepts(room) {
+    let comes_back =
+        live.returns.as_deref().is_some_and(|seat| control.conferences.rooms.expects(room, seat));
+    if !comes_back && !control.conferences.accepts(room) {
         return Err(OperationRefused::Conflict("the room is locked or full".to_owned()));
     }
     if let Some(live) = control.calls.get_mut(call) {
@@ -228,11 +230,8 @@ fn move_elsewhere(
     // A party without an extension is moved on behalf of the one that the call belongs to.
     let extension = extension.or(live.call.facts().extension);
     let number = shared.directory.room(room).map(|room| room.number.clone());
-    let joined = extension.zip(number).map(|(extension, dialled)| Joined {
-        room,
-        sender: Sender::Extension(extension),
-        dialled,
-    });
+    let joined = extension.zip(number);
+    let joined = joined.map(|(extension, dialled)| Joined::new(room, Sender::Extension(extension), dialled));
     let joined = joined.ok_or_else(|| refused("the party belongs to no extension"))?;
     let moved = move_there(now, by, joined, control, shared);
     moved.map(|_| call).ok_or_else(|| refused("the party cannot be moved to the room's node now: try again"))

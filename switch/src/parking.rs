@@ -152,6 +152,7 @@ pub(super) fn waiting(live: &LiveCall) -> Option<Waiting> {
         subscription: None,
         picks_up,
         unparks: (!picks_up).then_some(Unparks::PickUp),
+        to_room: false,
     };
     Some(Waiting {
         transfer,
@@ -234,6 +235,6 @@ fn refusal(why: &str) -> OperationRefused {
 }
 
 /// The party that a waiting one talked to, if any: it has left, and is not there to be hung up or to be returned to.
-const GONE: Party = Party::Callee(usize::MAX);
+pub(super) const GONE: Party = Party::Callee(usize::MAX);
 /// How long phones ring for a waiting party.
 const RING: Duration = Duration::from_secs(30);

@@ -25,6 +25,7 @@ use crate::ids::Ids;
 use crate::io::Forwards;
 use crate::live::{Asked, Callee, Diversion, LegIdentity, MAX_FORWARDS};
 use crate::message_parts::{asserted, dialled, status_code};
+use crate::node_entry::NodeEntry;
 use crate::routing::{
     Directory, Origin, Reason, Refusal, Route, Target, caller_from_carrier, is_short, route,
 };
@@ -151,6 +152,39 @@ impl PlacementContext<'_> {
             None => Dialled::new(dialled),
         };
         self.place_from(now, origin, Caller::of(origin, request), Asked::of(request), to)
+    }
+
+    /// Places a party that another node joins to a room of this one. Its number and name are those that the node asserts.
+    pub(super) fn place_entry(
+        &mut self,
+        now: Now,
+        entry: &NodeEntry,
+        request: &Request,
+        dialled: &str,
+    ) -> Result<Placement, Refused> {
+        let directory = self.directory;
+        let room = directory.room(entry.room).ok_or_else(Refused::stranger)?;
+        let caller = match &entry.sender {
+            Sender::Extension(id) => {
+                let extension = directory.extension(*id).ok_or_else(Refused::stranger)?;
+                Caller::of(Origin::Extension(extension), request)
+            }
+            Sender::Trunk(id) => {
+                Caller::of(Origin::Trunk(directory.trunk(*id).ok_or_else(Refused::stranger)?), request)
+            }
+            Sender::Challenge(..) | Sender::Limited(_) | Sender::Refused => return Err(Refused::stranger()),
+        };
+        if caller.extension.is_some_and(|extension| extension.organisation_id != room.organisation_id) {
+            return Err(Refused::stranger());
+        }
+        let facts = self.facts(now, directory, &caller, room.organisation_id, dialled);
+        let facts = facts.ok_or_else(Refused::stranger)?;
+        let returns = entry.seat.as_deref().is_some_and(|seat| self.conferences.rooms.expects(room.id, seat));
+        let to = (Asked::of(request), Vec::new());
+        if returns {
+            return Ok(self.enter(&caller, Goal::Room(room.id), facts, to));
+        }
+        self.place_into_room(now, &caller, Some(room), facts, to)
     }
 
     /// Places the call that an extension transfers a party to, or that a program requested of it: within its dial plan
@@ -307,7 +341,18 @@ impl PlacementContext<'_> {
             };
             return Err(Refused::of_call(status_code(status), cause, facts).saying(why));
         }
-        Ok(Placement {
+        Ok(self.enter(caller, goal, facts, (asked, diverted)))
+    }
+
+    /// Returns the placement of a caller who may enter a room, or is asked for one.
+    fn enter(
+        &mut self,
+        caller: &Caller<'_>,
+        goal: Goal,
+        facts: Facts,
+        (asked, diverted): (Asked, Vec<Diversion>),
+    ) -> Placement {
+        Placement {
             facts,
             caller: caller.identity(self.ids.leg()),
             caller_policy: caller.policy(),
@@ -317,7 +362,7 @@ impl PlacementContext<'_> {
             asked,
             forwards: Forwards::default(),
             diverted,
-        })
+        }
     }
 
     fn place_extension(

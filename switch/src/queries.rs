@@ -30,6 +30,7 @@ use uuid::Uuid;
 use crate::outbound_limit::{OutboundDecision, OutboundNeeds};
 use crate::rating::{CreditNeed, CreditReserved};
 use crate::room_owner::{RoomOwner, WantedRooms};
+use crate::room_state::RoomState;
 use crate::shared_binding::{BindingsElsewhere, NodeBindings};
 
 /// Identifies a query and its answer.
@@ -101,6 +102,10 @@ pub struct DialIntoRoom(pub RoomId, pub DialRequest);
 #[derive(Debug)]
 pub struct EndCall(pub CallId);
 
+/// Expects the members of a room that another node hands over; the answer is whether this node takes them.
+#[derive(Debug)]
+pub struct ExpectRoom(pub RoomState);
+
 /// One live call, of any organisation.
 #[derive(Debug)]
 pub struct FindCall(pub CallId);
@@ -108,6 +113,14 @@ pub struct FindCall(pub CallId);
 /// One live room.
 #[derive(Debug)]
 pub struct FindRoom(pub RoomName);
+
+/// Begins to hand over a room that lives here; the answer is its state, or `None` when it stays.
+#[derive(Debug)]
+pub struct HandOverRoom(pub RoomId);
+
+/// Keeps a room that no other node takes.
+#[derive(Debug)]
+pub struct KeepRoom(pub RoomId);
 
 /// The live calls of a scope that match a query.
 #[derive(Debug)]
@@ -249,8 +262,11 @@ questions! {
     DevicesOf => Vec<String>,
     DialIntoRoom => Result<RoomDialled, ControlRefused>,
     EndCall => bool,
+    ExpectRoom => bool,
     FindCall => Option<LiveCall>,
     FindRoom => Option<LiveRoom>,
+    HandOverRoom => Option<RoomState>,
+    KeepRoom => (),
     ListCalls => Page<LiveCall>,
     ListRegistrations => Page<RegistrationRecord>,
     ListRooms => Page<LiveRoom>,

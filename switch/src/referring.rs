@@ -165,7 +165,15 @@ pub(super) fn transfer_now(by: Place, control: &CallControl) -> Result<Transfer,
     if live.transfers >= TRANSFERS_MAX {
         return Err((StatusCode::LOOP_DETECTED, "Too Many Transfers"));
     }
-    Ok(Transfer { by, transferee, consulted: None, subscription: None, picks_up: false, unparks: None })
+    Ok(Transfer {
+        by,
+        transferee,
+        consulted: None,
+        subscription: None,
+        picks_up: false,
+        unparks: None,
+        to_room: false,
+    })
 }
 
 /// Reads Refer-To.

@@ -96,7 +96,15 @@ fn take_over(
     let Invitation { leg: key, key: invite, binding, .. } = invitation;
     let caller = Caller { invite: Some(invite), key, identity, binding };
     let (by, transferee) = (place, far);
-    let transfer = Transfer { by, transferee, consulted: None, subscription: None, picks_up, unparks: None };
+    let transfer = Transfer {
+        by,
+        transferee,
+        consulted: None,
+        subscription: None,
+        picks_up,
+        unparks: None,
+        to_room: false,
+    };
     control.transfers.begin(call, transfer);
     control.feed(now, place.0, Input::Referring(Some(place.1)), shared);
     let new = NewCall {

@@ -1,22 +1,28 @@
-//! Parties of live calls who are moved to a room at another node: a call to that node takes the place of their other party.
+//! Parties of live calls who are moved to a room at another node: a call to that node takes the place of their other party, or
+//! of their seat here.
 
-use sidetone_model::call::HangupCause;
-use sidetone_model::ids::CallId;
+use std::time::Duration;
+
+use sidetone_call::record::Facts;
+use sidetone_model::call::{Direction, HangupCause, Transport};
+use sidetone_model::ids::{CallId, RoomId};
 use sidetone_model::time::Now;
+use sidetone_sip::sdp::{CodecPolicy, SrtpRule};
 
 use crate::authentication::Sender;
 use crate::call_control::CallControl;
-use crate::io::Input;
-use crate::live::Asked;
-use crate::placement::{Dialled, Onward};
-use crate::referring;
+use crate::call_limits::limits_of;
+use crate::conference::{self, Sought};
+use crate::io::{Awaited, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
+use crate::link::peer_of;
+use crate::live::NewCall;
+use crate::parking::GONE;
 use crate::room_places::Joined;
 use crate::shared::Shared;
-use crate::transfers::Place;
+use crate::transfers::{Place, Transfer, cause_of, far_of, is_there};
 
-/// Places the call that takes the place of the party `by` of a call; the other one is transferred to it, and is hung up if
-/// the call fails. `None` for a party that cannot be transferred, for callers from trunks, who have no dial plan, and when the
-/// room is at no other node.
+/// Places the call that takes the place of the party `by` of a call; the other one is moved, and is hung up if the call fails.
+/// `None` for a party that cannot be moved, and when the room is at no other node.
 pub(super) fn move_there(
     now: Now,
     by: Place,
@@ -24,26 +30,173 @@ pub(super) fn move_there(
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> Option<CallId> {
-    let Sender::Extension(extension) = joined.sender else { return None };
-    let there = shared.rooms.there(joined.room)?;
-    let transfer = referring::transfer_now(by, control).ok()?;
-    let (call, party) = transfer.transferee;
-    let shown = control.calls.get(call)?.identity_of(party)?.clone();
-    let to = Dialled::new(&joined.dialled);
-    let placed = control.placing(shared).place_transfer(now, extension, &shown, Asked::NOTHING, to);
-    let mut placement = placed.ok()?;
-    let Shared { rooms, ids, directory, .. } = &mut *shared;
-    let callee = rooms.callee(&joined, &shown, there, (ids, directory))?;
-    placement.onward = Onward::Bindings(vec![callee]);
-    let silently = |_: &_, _: &mut _, _: &mut _| {};
-    let begun = referring::place_for(now, (placement, Asked::NOTHING), transfer, control, shared, silently);
-    let new = begun.ok()?;
+    let new = move_from(now, by, joined, control, shared)?;
     // The other party waits for the room alone, as after a transfer whose sender has hung up.
     if let Some(leg) = control.calls.key_of(by.0, by.1) {
         control.calls.remove_leg(leg);
         shared.ua.hang_up(now.instant, leg);
     }
     control.feed(now, by.0, Input::HungUp(by.1, HangupCause::NormalClearing), shared);
-    shared.rooms.join(new, joined);
     Some(new)
 }
+
+/// Does the same, but the party `by` stays until the room's node has answered, and after it if the call fails.
+pub(super) fn move_from(
+    now: Now,
+    by: Place,
+    joined: Joined,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Option<CallId> {
+    let moved = far_of(&control.calls, by)?;
+    let new = call_node(now, moved, by, joined, control, shared)?;
+    control.feed(now, by.0, Input::Referring(Some(by.1)), shared);
+    Some(new)
+}
+
+/// Places the call for a party that has a seat here, which it keeps until the room's node has answered.
+pub(super) fn move_seated(
+    now: Now,
+    seated: Place,
+    joined: Joined,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Option<CallId> {
+    call_node(now, seated, (seated.0, GONE), joined, control, shared)
+}
+
+/// Handles a call to the node of a room that has failed. A party that has a seat or another party still keeps it.
+pub(super) fn failed(
+    now: Now,
+    transfer: &Transfer,
+    status: u16,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) {
+    let Transfer { by, transferee, .. } = *transfer;
+    control.feed(now, by.0, Input::Referring(None), shared);
+    let leg = control.calls.leg_id(transferee.0, transferee.1);
+    if let Some(leg) = leg.filter(|leg| control.conferences.has(*leg)) {
+        return control.conferences.handle_input(now, conference::Input::Sought(leg, Sought::Nowhere));
+    }
+    if !is_there(&control.calls, by) {
+        control.feed(now, transferee.0, Input::Dismiss(transferee.1, cause_of(status)), shared);
+    }
+}
+
+/// The party as other nodes are told of it: the extension, or the trunk that it calls by or is called by.
+pub(super) fn sender_of(control: &CallControl, (call, party): Place) -> Option<Sender> {
+    let live = control.calls.get(call)?;
+    if let Some(extension) = live.identity_of(party)?.extension {
+        return Some(Sender::Extension(extension));
+    }
+    let called = || Some(control.calls.trunk_of(live.key_of(party)?)?.0);
+    live.call.facts().trunk.or_else(called).map(Sender::Trunk)
+}
+
+/// Places the call to the node of a room for a party of an answered call; the leg `by` is hung up when it is answered.
+fn call_node(
+    now: Now,
+    moved: Place,
+    by: Place,
+    joined: Joined,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Option<CallId> {
+    if control.transfers.is_of(moved) || control.transfers.is_by(by) {
+        return None;
+    }
+    let there = shared.rooms.there(joined.room)?;
+    let live = control.calls.get(moved.0).filter(|live| live.call.parties().is_up())?;
+    let peer = peer_of(live.call.parties(), moved.1)?;
+    let (shown, group, transfers) = (live.identity_of(moved.1)?.clone(), live.call.group(), live.transfers);
+    let facts = Facts {
+        call: shared.ids.call(now.wall),
+        called: None,
+        trunk: None,
+        direction: Direction::Internal,
+        transport: Transport::Sip,
+        started_at: now.wall,
+        caller_number: shown.number.clone(),
+        destination_number: Some(joined.dialled.clone()),
+        dialled_number: None,
+        forwarded: None,
+        tariff: None,
+        ..live.call.facts().clone()
+    };
+    let Shared { rooms, ids, directory, .. } = &mut *shared;
+    let callee = rooms.callee(&joined, &shown, there, (&mut *ids, &**directory))?;
+    let rung = CalleeSide {
+        policy: CodecPolicy::ANY,
+        srtp: SrtpRule::Off,
+        callees: Callees::AtOnce(vec![callee.at]),
+        forwards: Forwards::default(),
+    };
+    let awaited = Awaited { settled: peer.settled, policy: peer.policy, from: moved.0 };
+    let mut limits = limits_of(control.limits, directory, &facts);
+    limits.ring = limits.ring.min(ANSWERS_WITHIN);
+    let call = facts.call;
+    let (session_id, keys) = (ids.session(), ids.keys());
+    let sides = Sides::ForPeer { awaited: Box::new(awaited), callee: rung };
+    let setup = Setup { facts, limits, sides, session_id, group, keys };
+    let transfer = Transfer {
+        by,
+        transferee: moved,
+        consulted: None,
+        subscription: None,
+        picks_up: false,
+        unparks: None,
+        to_room: true,
+    };
+    control.transfers.begin(call, transfer);
+    let new = NewCall {
+        setup,
+        caller: None,
+        callees: vec![callee],
+        hunt: None,
+        goal: None,
+        asked: None,
+        diverted: Vec::new(),
+        request: None,
+    };
+    control.begin(now, new, shared);
+    control.calls.get_mut(call)?.transfers = transfers;
+    shared.rooms.join(call, joined);
+    Some(call)
+}
+
+/// Ends the calls to the nodes of a room that have not been answered.
+pub(super) fn cancel(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
+    let awaited = shared.rooms.joined(room).into_iter().map(|(call, _)| call);
+    let awaited: Vec<CallId> = awaited.filter(|call| control.transfers.awaits(*call)).collect();
+    for call in awaited {
+        control.feed(now, call, Input::End(HangupCause::OriginatorCancel), shared);
+    }
+}
+
+/// Seats the party that a call to the node of a room was placed for: the room is here now. Returns whether it has one.
+pub(super) fn seat_linked(
+    now: Now,
+    (call, callee): (CallId, usize),
+    joined: Joined,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> bool {
+    let far = far_of(&control.calls, (call, Party::Callee(callee)));
+    let Some((linked, party)) = far.filter(|far| far.0 != call) else { return false };
+    for of in [call, linked] {
+        if let Some(live) = control.calls.get_mut(of) {
+            live.linked = None;
+        }
+    }
+    if let Some(live) = control.calls.get_mut(linked) {
+        live.goal = Some(conference::Goal::Moved { room: joined.room });
+        live.returns = joined.seat;
+    }
+    control.feed(now, linked, Input::SeatLinked(party), shared);
+    control.feed(now, call, Input::End(HangupCause::NormalClearing), shared);
+    true
+}
+
+/// How long the node of a room may take to answer for a party.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);

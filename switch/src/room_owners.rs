@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::call::{HangupCause, Transport};
 use sidetone_model::call_operation::{CallOperation, MoveOrder};
-use sidetone_model::ids::{OrganisationId, RoomId};
+use sidetone_model::ids::{CallId, OrganisationId, RoomId};
 use sidetone_model::room::Control;
 use sidetone_model::time::Now;
 use sidetone_sip::message::StatusCode;
@@ -19,10 +19,13 @@ use crate::conference::Goal;
 use crate::conference_commands;
 use crate::incoming::{self, Invitation};
 use crate::io::{Input, Party};
+use crate::leg::Leg;
+use crate::live::LiveCall;
 use crate::node_entry::NodeEntry;
 use crate::operations;
 use crate::placement::{Onward, Placement, Refused};
-use crate::room_moves::move_there;
+use crate::room_handover::{self, Handovers};
+use crate::room_moves::{self, move_there};
 use crate::room_owner::{RoomOwner, WantedRooms};
 use crate::room_places::Joined;
 use crate::shared::Shared;
@@ -32,6 +35,10 @@ use crate::shared::Shared;
 pub(super) struct RoomOwners {
     /// *Bounds*: [`WAITING_MAX`], and [`WAITING_OF_ORGANISATION_MAX`] of one organisation.
     waiting: Vec<Waiting>,
+    /// Rooms that were ended because no node owned them, since they were last counted.
+    lost: usize,
+    /// The rooms that are handed over to other nodes.
+    pub(super) handovers: Handovers,
 }
 
 /// A caller who waits until the owner of the room is known.
@@ -54,7 +61,7 @@ pub(super) struct RoomCaller {
 impl RoomOwners {
     /// When a caller has waited long enough.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.waiting.iter().map(|waiting| waiting.until).min()
+        self.waiting.iter().map(|waiting| waiting.until).chain(self.handovers.next_timeout()).min()
     }
 
     /// Whether one more caller of an organisation may wait.
@@ -90,6 +97,12 @@ pub(super) fn begin(
         // The other node knows of a later owner.
         (RoomOwner::Here(fence), Some(claimed)) if claimed > fence => refuse(now, caller, control, shared),
         (RoomOwner::Here(_), _) => start(now, caller, control, shared),
+        // The other node knows of a later owner, which may be this one in a moment.
+        (RoomOwner::There { fence, .. }, Some(claimed))
+            if claimed > fence && owners.may_wait(caller.placement.facts.organisation) =>
+        {
+            owners.waiting.push(Waiting { room, until: now.instant + WAITS_FOR, caller });
+        }
         (RoomOwner::There { .. }, Some(_)) => refuse(now, caller, control, shared),
         (RoomOwner::There { .. }, None) => join(now, caller, room, control, shared),
         (RoomOwner::Unowned | RoomOwner::Lost, _) if owners.may_wait(caller.placement.facts.organisation) => {
@@ -99,15 +112,24 @@ pub(super) fn begin(
     }
 }
 
-/// Refuses callers whose room has no owner in time.
+/// Refuses callers whose room has no owner in time, and ends rooms whose handover takes too long.
 pub(super) fn timeout(now: Now, owners: &mut RoomOwners, control: &mut CallControl, shared: &mut Shared) {
     let late: Vec<Waiting> = owners.waiting.extract_if(.., |waiting| waiting.until <= now.instant).collect();
     late.into_iter().for_each(|waiting| refuse(now, waiting.caller, control, shared));
+    owners.lost += owners.handovers.timeout(now, control, shared);
 }
 
 /// The rooms that are live here, that callers wait for, or whose callers here have lost their owner.
-pub(super) fn wanted(owners: &RoomOwners, control: &CallControl, shared: &mut Shared) -> WantedRooms {
-    shared.rooms.keep(|call| control.calls.get(call).is_some_and(|live| !live.call.has_ended()));
+pub(super) fn wanted(
+    now: Now,
+    owners: &mut RoomOwners,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> WantedRooms {
+    shared.rooms.keep(|call| control.calls.get(call).is_some_and(is_joined));
+    owners.handovers.keep_live(control);
+    room_handover::reconcile(now, &mut owners.handovers, control, shared);
+    go_on(now, control, shared);
     let (lost, directory) = (shared.rooms.lost(), &shared.directory);
     let waiting = owners.waiting.iter().map(|waiting| waiting.room);
     // Callers who are asked for their PIN, too: their room is not live yet.
@@ -117,6 +139,7 @@ pub(super) fn wanted(owners: &RoomOwners, control: &CallControl, shared: &mut Sh
         _ => None,
     });
     let live = control.conferences.rooms.live_ids();
+    let entering = entering.chain(control.conferences.rooms.entered());
     let wanted: BTreeSet<RoomId> = live.chain(entering).chain(waiting.chain(lost)).collect();
     let rooms = wanted.into_iter().filter_map(|room| Some((directory.room(room)?.organisation_id, room)));
     WantedRooms(rooms.collect())
@@ -130,27 +153,37 @@ pub(super) fn replace(
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> usize {
-    let mut lost = 0;
+    shared.rooms.keep(|call| control.calls.get(call).is_some_and(is_joined));
+    let mut lost = std::mem::take(&mut owners.lost);
     for (room, owner) in changes {
         let before = shared.rooms.set(room, owner);
         let was_here = matches!(before, Some(RoomOwner::Here(_)));
-        if was_here && !matches!(owner, RoomOwner::Here(_)) {
+        let is_handed_over = owners.handovers.has(room);
+        if was_here && !is_handed_over && !matches!(owner, RoomOwner::Here(_)) {
             // Members hear that the conference is over. Another node may own it in a moment.
             lost += 1;
             // Refused for a room that is not live here any more.
             let _ = conference_commands::control(&mut control.conferences, now, room.into(), Control::End);
         }
         match owner {
-            RoomOwner::Here(_) => rejoin(now, room, control, shared),
-            RoomOwner::There { .. } if before.is_some_and(|before| before != owner) => {
-                follow(now, room, control, shared);
+            RoomOwner::Here(_) => {
+                owners.handovers.keep(now, room, control, shared);
+                rejoin(now, room, control, shared);
             }
-            RoomOwner::There { .. } | RoomOwner::Lost | RoomOwner::Unowned => {}
+            RoomOwner::There { .. } if is_handed_over => {
+                owners.handovers.owned(now, room, control, shared);
+                go_on(now, control, shared);
+            }
+            RoomOwner::There { .. } if before == Some(RoomOwner::Lost) => follow(now, room, control, shared),
+            // Those who are joined to an earlier owner go with the room.
+            RoomOwner::There { .. } => go_on(now, control, shared),
+            RoomOwner::Lost | RoomOwner::Unowned => {}
         }
         if matches!(owner, RoomOwner::Here(_) | RoomOwner::There { .. }) {
             let waiting = &mut owners.waiting;
             let ready: Vec<Waiting> = waiting.extract_if(.., |waiting| waiting.room == room).collect();
             ready.into_iter().for_each(|waiting| begin(now, waiting.caller, owners, control, shared));
+            room_handover::found(now, room, control, shared);
         }
     }
     lost
@@ -158,7 +191,18 @@ pub(super) fn replace(
 
 /// Seats the callers here who were joined to an owner that is gone: the room is here now.
 fn rejoin(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
-    for (call, _) in shared.rooms.take_joined(room) {
+    for (call, joined) in shared.rooms.take_joined(room) {
+        let seat = seat_there(call, control, shared);
+        let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());
+        let joined = joined.with_seat(seat.clone());
+        let is_seated = callee
+            .is_some_and(|callee| room_moves::seat_linked(now, (call, callee), joined, control, shared));
+        if is_seated {
+            continue;
+        }
+        if let Some(live) = control.calls.get_mut(call) {
+            live.returns = seat;
+        }
         let leg = control.calls.get(call).and_then(|live| Some(live.identity_of(Party::Caller)?.id));
         let moved = leg.map(|leg| {
             let order = MoveOrder { call, leg: Some(leg), room };
@@ -182,9 +226,37 @@ fn follow(now: Now, room: RoomId, control: &mut CallControl, shared: &mut Shared
     }
 }
 
+/// Joins the callers here who are joined to a node that has handed their room over to another one. Each stays at the former
+/// node until the next one has answered for it, and is tried again if that fails.
+fn go_on(now: Now, control: &mut CallControl, shared: &mut Shared) {
+    for (call, joined) in shared.rooms.outdated(now.instant) {
+        let callee = control.calls.get(call).and_then(|live| live.call.parties().callee());
+        // One that has not been answered yet goes on when it is.
+        let Some(callee) = callee else { continue };
+        let joined = joined.with_seat(seat_there(call, control, shared));
+        // One that cannot be moved in time is hung up by the former node.
+        let _ = room_moves::move_from(now, (call, Party::Callee(callee)), joined, control, shared);
+    }
+}
+
+/// The name of the seat that the callee of a call has at another node: the Call-ID of our INVITE.
+fn seat_there(call: CallId, control: &CallControl, shared: &Shared) -> Option<String> {
+    let callee = control.calls.get(call)?.call.parties().callee()?;
+    let leg = control.calls.key_of(call, Party::Callee(callee))?;
+    shared.ua.call_id(leg).map(str::to_owned)
+}
+
+/// Whether a call is joined to a room at another node, or about to be.
+fn is_joined(live: &LiveCall) -> bool {
+    let parties = live.call.parties();
+    let callee = parties.callee().map(Party::Callee);
+    let is_open = callee.is_none_or(|callee| parties.leg(callee).is_some_and(Leg::is_open));
+    !live.call.has_ended() && is_open
+}
+
 /// Joins a caller to a room at another node, by a call to that node.
 fn join(now: Now, mut caller: RoomCaller, room: RoomId, control: &mut CallControl, shared: &mut Shared) {
-    let joined = Joined { room, sender: caller.sender.clone(), dialled: caller.dialled.clone() };
+    let joined = Joined::new(room, caller.sender.clone(), caller.dialled.clone());
     let Shared { rooms, ids, directory, .. } = &mut *shared;
     let there = rooms.there(room);
     let shown = &caller.placement.caller;
@@ -200,7 +272,8 @@ fn join(now: Now, mut caller: RoomCaller, room: RoomId, control: &mut CallContro
 
 /// Begins the call as it is placed, unless its caller is gone.
 fn start(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut Shared) {
-    let RoomCaller { invitation, placement, .. } = caller;
+    let RoomCaller { invitation, placement, entry, .. } = caller;
+    let call = placement.facts.call;
     if shared.ua.call_id(invitation.leg).is_none() {
         return;
     }
@@ -214,6 +287,9 @@ fn start(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut S
         &control.conferences,
     );
     control.begin(now, new, shared);
+    if let Some(live) = control.calls.get_mut(call) {
+        live.returns = entry.and_then(|entry| entry.seat);
+    }
 }
 
 fn refuse(now: Now, caller: RoomCaller, control: &mut CallControl, shared: &mut Shared) {

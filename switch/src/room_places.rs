@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use sidetone_model::ids::{CallId, RoomId};
 use sidetone_sip::flow::Flow;
@@ -31,6 +32,24 @@ pub(super) struct Joined {
     pub(super) room: RoomId,
     pub(super) sender: Sender,
     pub(super) dialled: String,
+    /// The seat that the party had at the node which has handed the room over.
+    pub(super) seat: Option<String>,
+    /// The fence of the owner that it is joined to.
+    fence: u64,
+    /// When it is tried again to join it to a later owner.
+    again: Option<Instant>,
+}
+
+impl Joined {
+    /// A caller who dials a room by its number, or by one that leads to it.
+    pub(super) fn new(room: RoomId, sender: Sender, dialled: String) -> Self {
+        Joined { room, sender, dialled, seat: None, fence: 0, again: None }
+    }
+
+    /// The same with the seat that it had.
+    pub(super) fn with_seat(self, seat: Option<String>) -> Self {
+        Joined { seat, ..self }
+    }
 }
 
 /// An owner at another node.
@@ -79,9 +98,30 @@ impl RoomPlaces {
         }
     }
 
-    /// Notes a call that is joined to the owner of a room.
+    /// Notes a call that is joined to the present owner of a room.
     pub(super) fn join(&mut self, call: CallId, joined: Joined) {
-        self.joined.insert(call, joined);
+        let fence = self.there(joined.room).map_or(0, |there| there.fence);
+        self.joined.insert(call, Joined { fence, again: None, ..joined });
+    }
+
+    /// The calls that are joined to an earlier owner of a room, although the present one is at another node. Each is returned
+    /// once in [`TRIES_EVERY`].
+    pub(super) fn outdated(&mut self, now: Instant) -> Vec<(CallId, Joined)> {
+        let RoomPlaces { owners, joined, .. } = self;
+        let is_outdated = |joined: &Joined| match owners.get(&joined.room) {
+            Some(RoomOwner::There { fence, .. }) => *fence != joined.fence,
+            _ => false,
+        };
+        let is_due = |joined: &Joined| joined.again.is_none_or(|again| again <= now);
+        let due = joined.iter_mut().filter(|(_, joined)| is_outdated(joined) && is_due(joined));
+        let mut due: Vec<_> = due
+            .map(|(call, joined)| {
+                joined.again = Some(now + TRIES_EVERY);
+                (*call, joined.clone())
+            })
+            .collect();
+        due.sort_unstable_by_key(|(call, _)| *call);
+        due
     }
 
     /// Forgets the calls that are over.
@@ -93,6 +133,14 @@ impl RoomPlaces {
     pub(super) fn lost(&self) -> impl Iterator<Item = RoomId> {
         let rooms = self.joined.values().map(|joined| joined.room);
         rooms.filter(|room| self.owner(*room) == RoomOwner::Lost)
+    }
+
+    /// The calls that are joined to the owner of a room.
+    pub(super) fn joined(&self, room: RoomId) -> Vec<(CallId, Joined)> {
+        let calls = self.joined.iter().filter(|(_, joined)| joined.room == room);
+        let mut calls: Vec<_> = calls.map(|(call, joined)| (*call, joined.clone())).collect();
+        calls.sort_unstable_by_key(|(call, _)| *call);
+        calls
     }
 
     /// Removes and returns the calls that are joined to the owner of a room.
@@ -111,10 +159,10 @@ impl RoomPlaces {
         OwnerThere { fence, way, address }: OwnerThere,
         (ids, directory): (&mut Ids, &Directory),
     ) -> Option<Callee> {
-        let Joined { room, sender, dialled } = joined;
+        let Joined { room, sender, dialled, seat, .. } = joined;
         let call_id = ids.token();
         let from = from_of(shown, address);
-        let entry = NodeEntry { sender: sender.clone(), room: *room, fence };
+        let entry = NodeEntry { sender: sender.clone(), room: *room, fence, seat: seat.clone() };
         let entries = self.entries.as_ref()?;
         let invite = entries.invite(&entry, dialled, (from.as_str(), call_id.as_str()), address)?;
         let name = directory.room(*room).map(|room| room.name.clone()).unwrap_or_default();
@@ -130,3 +178,6 @@ fn from_of(LegIdentity { number, name, .. }: &LegIdentity, address: SocketAddr) 
     let from = if name.is_empty() { from } else { from.with_display(name) };
     from.to_string()
 }
+
+/// How often it is tried to join a call to a later owner.
+const TRIES_EVERY: Duration = Duration::from_secs(1);

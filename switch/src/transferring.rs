@@ -10,6 +10,7 @@ use crate::link::peer_of;
 use crate::live::LiveCall;
 use crate::message_parts::status_code;
 use crate::parking;
+use crate::room_moves;
 use crate::shared::Shared;
 use crate::transfers::{self, Effect, Place, Transfer};
 
@@ -32,7 +33,7 @@ pub(super) fn step(now: Now, control: &mut CallControl, shared: &mut Shared) -> 
 
 /// Relays a transferred party to its target, and hangs up the party that transferred it.
 fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, shared: &mut Shared) {
-    let Some(inputs) = transfers::link(&mut control.calls, transfer.transferee, target) else {
+    let Some(inputs) = transfers::link(&mut control.calls, &transfer, target) else {
         let gone = StatusCode::TEMPORARILY_UNAVAILABLE.as_u16();
         if transfer.consulted.is_none() {
             control.feed(now, target.0, Input::End(HangupCause::OriginatorCancel), shared);
@@ -41,6 +42,11 @@ fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, 
     };
     for (id, input) in inputs {
         control.feed(now, id, input, shared);
+    }
+    if transfer.to_room
+        && let Some(live) = control.calls.get_mut(transfer.transferee.0)
+    {
+        live.goal = None;
     }
     // The result goes out before the BYE.
     control.transfers.notify(&transfer, StatusCode::OK);
@@ -71,6 +77,9 @@ fn pick_up(now: Now, transfer: Transfer, place: Place, control: &mut CallControl
 fn failed(now: Now, transfer: Transfer, status: u16, control: &mut CallControl, shared: &mut Shared) {
     if transfer.picks_up || transfer.unparks.is_some() {
         return parking::failed(now, &transfer, control, shared);
+    }
+    if transfer.to_room {
+        return room_moves::failed(now, &transfer, status, control, shared);
     }
     control.transfers.notify(&transfer, status_code(status));
     let Transfer { by, transferee, .. } = transfer;

@@ -43,6 +43,8 @@ pub(super) struct Transfer {
     pub(super) picks_up: bool,
     /// Why a parked party is transferred.
     pub(super) unparks: Option<Unparks>,
+    /// Whether the party is moved to the node of its room.
+    pub(super) to_room: bool,
 }
 
 /// Why a parked party leaves its slot.
@@ -293,7 +295,12 @@ pub(super) fn is_there(calls: &CallTable, (call, party): Place) -> bool {
 }
 
 /// Links a transferred party with its target; returns the inputs for their calls, or `None` if one of them is gone.
-pub(super) fn link(calls: &mut CallTable, transferee: Place, target: Place) -> Option<[(CallId, Input); 2]> {
+pub(super) fn link(
+    calls: &mut CallTable,
+    transfer: &Transfer,
+    target: Place,
+) -> Option<[(CallId, Input); 2]> {
+    let Transfer { transferee, to_room, .. } = *transfer;
     let ((from, party), (to, answered)) = (transferee, target);
     let ready = |call: CallId, party: Party| {
         let parties = calls.get(call)?.call.parties();
@@ -308,7 +315,8 @@ pub(super) fn link(calls: &mut CallTable, transferee: Place, target: Place) -> O
         }
     }
     let chain = |call: CallId| calls.get(call).map_or(0, |live| live.transfers);
-    let transfers = chain(from).max(chain(to)).saturating_add(1);
+    // A room that changes its node moves its members on, as often as it does.
+    let transfers = chain(from).max(chain(to)).saturating_add(u8::from(!to_room));
     for (call, linked) in [(from, target), (to, transferee)] {
         if let Some(live) = calls.get_mut(call) {
             (live.linked, live.transfers) = (Some(linked), transfers);

@@ -11,7 +11,7 @@ const MANAGED = [...DIRECTORY, "Rooms", "Users", "Keys", "Webhooks", "Prices"];
 /** Of each role: the sections, the lists of the settings, and the rights that differ. */
 const ROLES = {
   // The first, because it sees most.
-  operator: { sections: ALL, lists: [...MANAGED, "Carrier prices", "Exchange rates", "AI prices", "Prompts"], controls: true, manages: true, sells: true },
+  operator: { sections: [...ALL, "Nodes"], lists: [...MANAGED, "Carrier prices", "Exchange rates", "AI prices", "Prompts"], controls: true, manages: true, sells: true },
   agent: { sections: READING, lists: DIRECTORY, controls: false, manages: false, team: true },
   supervisor: { sections: READING, lists: DIRECTORY, controls: true, manages: false, team: true },
   admin: { sections: ALL, lists: [...MANAGED, "AI prices", "Prompts"], controls: true, manages: true },
@@ -78,7 +78,7 @@ async function rights(visitor, role, world, findings) {
   for (const path of changes) findings.same(await visitor.status(path, { csrf: "0".repeat(64) }), 403, `${who}: POST ${path} with a wrong token`);
   const managed = { "/trunks": 200, "/settings/users": 200, "/settings/api-keys": 200, "/settings/webhooks": 200, "/settings/users/new": 200, "/settings/teams/new": 200 };
   for (const path of Object.keys(managed)) findings.same(await visitor.status(path), role.manages ? 200 : 403, `${who} ${path}`);
-  for (const path of ["/settings/sell-rates/new", "/settings/cost-rates"]) findings.same(await visitor.status(path), role.sells ? 200 : 403, `${who} ${path}`);
+  for (const path of ["/settings/sell-rates/new", "/settings/cost-rates", "/nodes"]) findings.same(await visitor.status(path), role.sells ? 200 : 403, `${who} ${path}`);
   findings.same(await visitor.status(`/settings/webhooks/${world.webhook}`), role.manages && !role.elsewhere ? 200 : 403, `${who}: the webhook of Acme`);
   if (!role.manages) findings.same(await visitor.status("/settings/teams/new", { csrf, name: "spies" }), 403, `${who}: POST /settings/teams/new`);
   findings.same(await visitor.status("/settings/nothing"), 404, `${who} /settings/nothing`);

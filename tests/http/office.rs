@@ -19,13 +19,15 @@ use sidetone::provision::Lines;
 use sidetone::webhooks::service::WebhookService;
 use sidetone_api::{ApiState, DirectoryPorts, Ports, RatePorts, router};
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::{ExtensionId, OrganisationId, TeamId};
-use sidetone_model::ports::CdrSink;
+use sidetone_model::cluster::{NodeRecord, NodeState, Nodes};
+use sidetone_model::ids::{ExtensionId, NodeId, OrganisationId, TeamId};
+use sidetone_model::ports::{CdrSink, PortFuture};
 use sidetone_model::time::Timestamp;
 use sidetone_store::Store;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 use tower::ServiceExt;
+use uuid::Uuid;
 
 use crate::database::TestDatabase;
 use crate::face::{Ground, Ready};
@@ -172,6 +174,7 @@ impl Office {
                     directory: Some(directory),
                     outgoing_urls: Some(Arc::new(Policy::new(&OutboundHttp::default(), Vec::new()))),
                     prompts: Some(Arc::new(PromptService::new(ground.store.clone(), Library::new()))),
+                    nodes: Some(Arc::new(TwoNodes)),
                     rates: Some(RatePorts { cost: shared.clone(), fx: shared.clone(), sell: shared.clone() }),
                     webhooks: Some(Arc::new(webhooks)),
                     events: Some(Arc::new(bus.clone())),
@@ -313,5 +316,32 @@ impl Answer {
     /// The id of what was made.
     pub fn id(&self) -> &str {
         self.body["id"].as_str().unwrap()
+    }
+}
+
+/// Two nodes, of which one drains and has a name that must not become markup.
+struct TwoNodes;
+
+impl Nodes for TwoNodes {
+    fn list(&self) -> PortFuture<'_, Vec<NodeRecord>> {
+        let node = |number: u128, name: &str, state, draining| NodeRecord {
+            id: NodeId(Uuid::from_u128(number)),
+            name: name.to_owned(),
+            state,
+            this: number == 1,
+            version: "1.2.3".to_owned(),
+            started_at: Timestamp::from_micros(1_700_000_000_000_000),
+            draining,
+            calls: 17,
+            rooms: 3,
+            registrations: 4_000,
+            cpu_percent: 31,
+            loaded: false,
+            sip: vec![format!("udp://10.0.0.{number}:5060")],
+            http: format!("http://10.0.0.{number}:8080"),
+            heartbeat_age_ms: 0,
+        };
+        let nodes = vec![node(1, "node-<a>", NodeState::Up, true), node(2, "node-b", NodeState::Gone, false)];
+        Box::pin(async move { Ok(nodes) })
     }
 }

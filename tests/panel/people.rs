@@ -93,6 +93,30 @@ fn margins_are_for_operators() {
     }
 }
 
+#[test]
+fn operators_alone_see_the_nodes() {
+    let site = Site::open(false);
+    for (email, ..) in PEOPLE {
+        let mut browser = site.logged_in(email);
+        let is_operator = email == "root@platform.test";
+        let page = browser.get("/nodes");
+        assert_eq!(page.status, if is_operator { 200 } else { 403 }, "{email}");
+        assert_eq!(browser.get("/settings").text.contains("href=\"/nodes\""), is_operator, "{email}");
+        let shown = [
+            "node-&lt;a&gt;",
+            "(this one)",
+            "draining",
+            "gone",
+            "4\u{202f}000",
+            "31 %",
+            "udp://10.0.0.2:5060",
+        ];
+        for text in shown {
+            assert_eq!(page.text.contains(text), is_operator, "{email} {text}: {}", page.text);
+        }
+    }
+}
+
 /// No page links to one that answers 403.
 #[test]
 fn links_lead_to_pages_that_the_visitor_may_see() {

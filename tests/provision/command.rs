@@ -137,7 +137,7 @@ fn a_dry_run_writes_nothing_into_either_database() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for kind in kinds() {
         let dir = TempDir::new();
-        let database = runtime.block_on(TestDatabase::new(kind, dir.path()));
+        let database = runtime.block_on(TestDatabase::bare(kind, dir.path()));
         std::fs::write(dir.path().join("acme.toml"), ACME).unwrap();
         let renamed = ACME.replace("\"Ada\"", "\"Eva\"").replace("+442071230000", "+442071230001");
         std::fs::write(dir.path().join("renamed.toml"), renamed).unwrap();

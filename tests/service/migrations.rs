@@ -85,14 +85,14 @@ async fn interrupt(database: &TestDatabase, kind: Kind, done: usize) {
 async fn a_kill_in_the_middle_of_any_migration_is_finished_by_the_next_start() {
     for kind in kinds() {
         let dir = TempDir::new();
-        let whole = TestDatabase::new(kind, dir.path()).await;
+        let whole = TestDatabase::bare(kind, dir.path()).await;
         Store::open(&whole.database).await.unwrap().close().await;
         let expected = schema(&whole, kind).await;
         let steps = MIGRATIONS.iter().count();
         for done in 0..steps {
             let dir = TempDir::new();
             std::fs::create_dir_all(dir.path().join("new")).unwrap();
-            let database = TestDatabase::new(kind, dir.path()).await;
+            let database = TestDatabase::bare(kind, dir.path()).await;
             interrupt(&database, kind, done).await;
             Store::open(&database.database).await.unwrap().close().await;
             assert_eq!(schema(&database, kind).await, expected, "{kind:?}, after step {done}");
@@ -132,7 +132,7 @@ async fn long_the_last_migrations_take_less_than_a_minute_with_a_million_records
     for kind in kinds() {
         let dir = TempDir::new();
         std::fs::create_dir_all(dir.path().join("new")).unwrap();
-        let older = TestDatabase::new(kind, dir.path()).await;
+        let older = TestDatabase::bare(kind, dir.path()).await;
         let steps = MIGRATIONS.iter().count();
         fill(&older, kind, steps - 1).await;
         let began = Instant::now();

@@ -35,6 +35,7 @@ fn restarted() -> impl Iterator<Item = Task> {
         Task::LimitQuestions,
         Task::Limits,
         Task::LostCalls,
+        Task::NodeLinks,
         Task::Peers,
         Task::RoomOwners,
         Task::SplitRooms,

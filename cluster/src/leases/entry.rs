@@ -64,6 +64,9 @@ pub(super) struct Entry {
     /// The revision of the first entry of this owner; that one has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fence: Option<u64>,
+    /// Whether the owner before has written it, so that this node may own the room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) granted: bool,
 }
 
 impl Entry {

@@ -15,6 +15,8 @@ pub enum Input {
     Wanted(RoomKey),
     /// The room is not live here any more.
     Closed(RoomKey),
+    /// Hand a room that this node owns over to this run of another one.
+    HandOver(RoomKey, NodeId, RunId),
     /// An entry was written, with this revision; an empty value says that its owner has left.
     Seen(RoomKey, u64, Vec<u8>),
     /// The result of an operation.
@@ -84,6 +86,12 @@ struct State {
     claims: bool,
     /// Whether the lease is renewed before its time.
     renews_now: bool,
+    /// The node that the room is handed over to when the operation that is under way has its result.
+    gives: Option<(NodeId, RunId)>,
+    /// Until when the room is not claimed, because this node has handed it over.
+    given_until: Option<Instant>,
+    /// The fence of the owner that this node becomes, because the one before has handed the room over.
+    granted: Option<u64>,
     /// When a failed operation is tried again.
     again: Option<Instant>,
 }
@@ -135,6 +143,13 @@ impl RoomLeases {
                     self.work(now, key);
                 }
             }
+            Input::HandOver(key, node, run) => {
+                self.expire(now, key);
+                if let Some(state) = self.rooms.get_mut(&key) {
+                    state.gives = Some((node, run)).filter(|_| matches!(state.lease, Lease::Here { .. }));
+                    self.work(now, key);
+                }
+            }
             Input::Seen(key, revision, value) => {
                 self.expire(now, key);
                 self.seen(now, key, revision, &value);
@@ -149,7 +164,7 @@ impl RoomLeases {
                 self.claims_from = Some(now + LEASE);
                 // A store that has lost its memory counts from the beginning.
                 for state in self.rooms.values_mut() {
-                    (state.under_way, state.latest) = (None, 0);
+                    (state.under_way, state.latest, state.granted) = (None, 0, None);
                 }
                 self.all(now);
             }
@@ -167,6 +182,7 @@ impl RoomLeases {
         self.rooms.retain(|_, state| {
             state.wanted_until = state.wanted_until.filter(|until| *until > now);
             state.again = state.again.filter(|at| *at > now);
+            state.given_until = state.given_until.filter(|until| *until > now);
             !matches!(state.lease, Lease::Free) || state.wanted_until.is_some() || state.under_way.is_some()
         });
     }
@@ -186,7 +202,7 @@ impl RoomLeases {
                     Some(if is_idle { until.min(renew) } else { until })
                 }
                 Lease::There { heard, .. } => Some(heard + LEASE),
-                Lease::Free => state.again.max(self.claims_from).filter(|_| is_idle),
+                Lease::Free => state.again.max(self.claims_from).max(state.given_until).filter(|_| is_idle),
             };
             lease.into_iter().chain(state.wanted_until).min()
         };
@@ -196,6 +212,17 @@ impl RoomLeases {
     /// Who owns a room.
     pub fn owner(&self, key: RoomKey) -> Owner {
         self.rooms.get(&key).map_or(Owner::Unowned, State::owner)
+    }
+
+    /// This node.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The rooms that this node owns.
+    pub fn owned_rooms(&self) -> impl Iterator<Item = RoomKey> {
+        let owned = self.rooms.iter().filter(|(_, state)| matches!(state.lease, Lease::Here { .. }));
+        owned.map(|(key, _)| *key)
     }
 
     /// Number of rooms that this node owns.
@@ -213,6 +240,9 @@ impl RoomLeases {
             is_lost: false,
             claims: false,
             renews_now: false,
+            gives: None,
+            given_until: None,
+            granted: None,
             again: None,
         })
     }
@@ -260,6 +290,7 @@ impl RoomLeases {
     }
 
     fn seen(&mut self, now: Instant, key: RoomKey, revision: u64, value: &[u8]) {
+        let (node, run) = (self.node, self.run);
         let state = self.state(key);
         let (lease, is_busy) = (state.lease, state.under_way.is_some());
         if revision < state.latest {
@@ -276,7 +307,17 @@ impl RoomLeases {
         // One that cannot be read is that of a later version, and is left to run out.
         let Some(entry) = Entry::read(value) else { return };
         let fence = entry.fence.unwrap_or(revision);
-        let is_own = entry.node == self.node && entry.run == self.run;
+        let is_own = entry.node == node && entry.run == run;
+        if !is_own {
+            state.granted = None;
+        }
+        if is_own && entry.granted && !matches!(lease, Lease::Here { .. }) {
+            state.granted = Some(fence);
+            // This node owns the room when its own write is taken.
+            (state.vacant, state.again) = (revision, None);
+            state.wanted_until = state.wanted_until.max(Some(now + WANTED_FOR));
+            return self.set(key, Lease::Free);
+        }
         match lease {
             // A write of ours whose result is not known yet; the lease is not longer for it.
             Lease::Here { sent, until, fence: own, revision: last } if is_own => {
@@ -315,7 +356,7 @@ impl RoomLeases {
         state.latest = revision;
         let fence = match state.lease {
             Lease::Here { fence, .. } => fence,
-            Lease::There { .. } | Lease::Free if state.claims => revision,
+            Lease::There { .. } | Lease::Free if state.claims => state.granted.take().unwrap_or(revision),
             // The lease has run out since.
             Lease::There { .. } | Lease::Free => return,
         };
@@ -331,15 +372,21 @@ impl RoomLeases {
         if state.under_way.is_some() || state.again.is_some_and(|at| at > now) {
             return;
         }
+        let gives = state.gives.take();
+        if let (Lease::Here { revision, .. }, Some((node, run))) = (state.lease, gives) {
+            return self.give(now, key, revision, (node, run));
+        }
         let renews_now = state.renews_now || state.again.is_some();
         let (lease, vacant) = (state.lease, state.vacant);
-        let may_claim = self.claims_from.is_none_or(|from| from <= now);
+        let is_given = state.given_until.is_some_and(|until| until > now);
+        let may_claim = self.claims_from.is_none_or(|from| from <= now) && !is_given;
+        let granted = state.granted;
         let (value, expected) = match lease {
             Lease::Here { revision, .. } if !is_wanted => (Vec::new(), revision),
             Lease::Here { sent, fence, revision, .. } if renews_now || sent + RENEW_AFTER <= now => {
                 (self.entry(Some(fence)), revision)
             }
-            Lease::Free if is_wanted && may_claim => (self.entry(None), vacant),
+            Lease::Free if is_wanted && may_claim => (self.entry(granted), vacant),
             Lease::Here { .. } | Lease::There { .. } | Lease::Free => return,
         };
         let (is_leaving, is_claim) =
@@ -355,8 +402,18 @@ impl RoomLeases {
         }
     }
 
+    /// Writes the entry by which another node owns the room. This one owns it no longer, whatever becomes of the write.
+    fn give(&mut self, now: Instant, key: RoomKey, revision: u64, (node, run): (NodeId, RunId)) {
+        let id = self.begin(now, key);
+        let entry = Entry { v: Entry::FORMAT, node, run, fence: None, granted: true };
+        self.outputs.push_back(Output::Write(key, id, entry.write(), revision));
+        let state = self.state(key);
+        (state.under_way, state.again, state.given_until) = (None, None, Some(now + GIVEN_FOR));
+        self.set(key, Lease::Free);
+    }
+
     fn entry(&self, fence: Option<u64>) -> Vec<u8> {
-        Entry { v: Entry::FORMAT, node: self.node, run: self.run, fence }.write()
+        Entry { v: Entry::FORMAT, node: self.node, run: self.run, fence, granted: false }.write()
     }
 
     fn begin(&mut self, now: Instant, key: RoomKey) -> OperationId {
@@ -374,5 +431,7 @@ pub const LEASE: Duration = Duration::from_secs(3);
 const MARGIN: Duration = Duration::from_millis(300);
 const RENEW_AFTER: Duration = Duration::from_millis(700);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How long a node does not claim a room that it has handed over: it sees the entry of the next owner before.
+const GIVEN_FOR: Duration = Duration::from_secs(1);
 /// How long an [`Input::Wanted`] counts without being repeated.
 const WANTED_FOR: Duration = Duration::from_secs(2);

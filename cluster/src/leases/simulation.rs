@@ -211,6 +211,12 @@ impl World {
                 }
             }
             7 if self.rng.random_bool(0.2) => self.restart(),
+            8..=10 => {
+                let (from, to) = (self.rng.random_range(0..NODES), self.rng.random_range(0..NODES));
+                if from != to {
+                    self.feed(from, Input::HandOver(key(), NodeId(id(to)), RunId(id(to))));
+                }
+            }
             _ => {}
         }
     }
@@ -260,6 +266,54 @@ fn the_owner_keeps_the_room_while_the_store_forgets_and_delays() {
     }
     assert_eq!(world.owned, 1, "{:?}", world.fences);
     assert!(matches!(world.nodes[0].owner(key()), Owner::Here { .. }));
+}
+
+#[test]
+fn a_room_is_handed_over_at_once_and_the_next_owner_has_one_fence() {
+    let mut world = World::new(0);
+    (world.loses, world.delay_ms_max) = (0.0, 20);
+    world.wants = [true, false, true];
+    let steps = |world: &mut World, count: usize| (0..count).for_each(|_| world.step());
+    steps(&mut world, 100);
+    let owner = (0..NODES).find(|at| matches!(world.nodes[*at].owner(key()), Owner::Here { .. })).unwrap();
+    let other = 2 - owner;
+    world.feed(owner, Input::HandOver(key(), NodeId(id(1)), RunId(id(1))));
+    assert_eq!(world.nodes[owner].owner(key()), Owner::Unowned, "before the write is taken");
+    let began = world.now;
+    let (mut fences, mut owned) = (Vec::new(), None);
+    while world.now < began + Duration::from_secs(2) {
+        world.step();
+        if let Owner::There { node, fence } = world.nodes[other].owner(key())
+            && node == NodeId(id(1))
+        {
+            fences.push(fence);
+        }
+        if matches!(world.nodes[1].owner(key()), Owner::Here { .. }) {
+            owned.get_or_insert(world.now - began);
+        }
+    }
+    assert!(owned.is_some_and(|took| took < Duration::from_millis(300)), "{owned:?}");
+    fences.dedup();
+    assert_eq!(fences.len(), 1, "a node that follows the room follows it once");
+    assert_eq!(world.nodes[1].owner(key()), Owner::Here { fence: fences[0] });
+    assert_eq!(world.owned, 2);
+}
+
+#[test]
+fn a_room_that_is_handed_over_to_a_dead_node_is_owned_again_within_the_lease() {
+    let mut world = World::new(0);
+    (world.loses, world.delay_ms_max) = (0.0, 20);
+    world.wants[0] = true;
+    (0..50).for_each(|_| world.step());
+    world.is_cut[1] = true;
+    world.feed(0, Input::HandOver(key(), NodeId(id(1)), RunId(id(1))));
+    let began = world.now;
+    world.step();
+    while !matches!(world.nodes[0].owner(key()), Owner::Here { .. }) {
+        world.step();
+        assert!(world.now < began + Duration::from_secs(5), "never owned again");
+    }
+    assert!(world.now - began > Duration::from_secs(2), "the other one might have it");
 }
 
 #[test]

@@ -21,4 +21,4 @@ pub use member::{Member, MemberCounters, MemberHandle, Notice};
 pub use observe::Observed;
 pub use peers::{Answering, PeerCounters, PeerListener, Topic};
 pub use room_bucket::{RoomBucket, RoomStore};
-pub use settings::{ClusterSettings, EdgeSettings, ServersError};
+pub use settings::{ClusterSettings, EdgeSettings, NodeTlsFiles, ServersError};

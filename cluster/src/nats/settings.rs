@@ -20,7 +20,7 @@ pub struct ClusterSettings {
     pub extra_ca: Option<PathBuf>,
     /// How long a node must be silent before another one records its calls.
     pub lost_after: Duration,
-    /// Where this node takes SIP of the other nodes, over UDP, and the key that they share; without them no node calls
+    /// Where this node takes SIP of the other nodes, over UDP or TLS, and the key that they share; without them no node calls
     /// the phones of another one.
     pub edge: Option<EdgeSettings>,
 }
@@ -32,6 +32,19 @@ pub struct EdgeSettings {
     pub listen: SocketAddr,
     /// The key that signs flow tokens, the same at every node.
     pub key: String,
+    /// The files of TLS with the other nodes; `None` for UDP.
+    pub tls: Option<NodeTlsFiles>,
+}
+
+/// The files of TLS between nodes, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeTlsFiles {
+    /// The certificate of this node, then those of intermediate authorities.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The only authorities that are trusted for certificates of nodes.
+    pub authority: PathBuf,
 }
 
 /// Why a list of servers cannot be used; the text never repeats a password.

@@ -12,6 +12,7 @@ pub(crate) mod live;
 pub(crate) mod live_call;
 pub(crate) mod live_room;
 pub(crate) mod login;
+pub(crate) mod nodes;
 pub(crate) mod own_extension;
 pub(crate) mod phones;
 pub(crate) mod prompts;

@@ -6,6 +6,9 @@
 
 mod arrival;
 mod error;
+mod links;
+#[cfg(test)]
+mod links_tests;
 mod refused;
 mod routes;
 mod sockets;
@@ -14,6 +17,7 @@ mod udp;
 
 pub use arrival::Arrival;
 pub use error::{BindError, SendError};
+pub use links::{NodeLinkCounters, NodeLinkSender, NodeLinkTask, NodePeers, NodeTls};
 pub use routes::{Routes, local_address_towards};
 pub use sockets::{Sender, Sockets};
 pub use tcp::{TcpConfig, TcpCounters, TcpLimits, TcpSender, TcpTransport, TlsSettings};

@@ -4,10 +4,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
+use tokio::net::TcpListener;
 
 use crate::flow::{Flow, ListenerId, Protocol};
 use crate::transport::arrival::Arrival;
 use crate::transport::error::{BindError, SendError};
+use crate::transport::links::{NodeLinkSender, NodeLinkTask, NodeTls, Received};
 use crate::transport::tcp::{TcpConfig, TcpSender, TcpTransport};
 use crate::transport::udp::{UdpSender, UdpTransport};
 
@@ -15,6 +17,8 @@ use crate::transport::udp::{UdpSender, UdpTransport};
 pub struct Sockets {
     udp: UdpTransport,
     tcp: TcpTransport,
+    /// The connections with other nodes, in the place of the UDP listener for them.
+    links: Option<(NodeLinkSender, Received)>,
 }
 
 /// The sending side; cheap to clone.
@@ -22,6 +26,7 @@ pub struct Sockets {
 pub struct Sender {
     udp: UdpSender,
     tcp: TcpSender,
+    links: Option<NodeLinkSender>,
 }
 
 impl Sockets {
@@ -35,12 +40,35 @@ impl Sockets {
         connections: &[(Protocol, SocketAddr)],
         config: TcpConfig,
     ) -> Result<Self, BindError> {
-        Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp: TcpTransport::bind(connections, config)? })
+        let tcp = TcpTransport::bind(connections, config)?;
+        Ok(Sockets { udp: UdpTransport::bind(udp)?, tcp, links: None })
+    }
+
+    /// Takes the place of a UDP listener with connections over TLS between nodes, at the same address: what comes there over UDP is
+    /// dropped from now on. The task has to be run.
+    ///
+    /// # Errors
+    /// When the address cannot be bound for connections, or there is no such listener.
+    pub async fn link_nodes(
+        &mut self,
+        listener: ListenerId,
+        tls: NodeTls,
+    ) -> Result<NodeLinkTask, BindError> {
+        let address =
+            self.sender().udp.listeners().find(|(id, _)| *id == listener).map(|(_, address)| address);
+        let failed = |address, source| BindError { protocol: Protocol::Tls, address, source };
+        let unknown = || failed(SocketAddr::from(([0, 0, 0, 0], 0)), io::ErrorKind::NotFound.into());
+        let address = address.ok_or_else(unknown)?;
+        let socket = TcpListener::bind(address).await.map_err(|source| failed(address, source))?;
+        let (task, sender, received) = NodeLinkTask::new(socket, (listener, address), tls);
+        self.links = Some((sender, received));
+        Ok(task)
     }
 
     /// A handle for sending.
     pub fn sender(&self) -> Sender {
-        Sender { udp: self.udp.sender(), tcp: self.tcp.sender() }
+        let links = self.links.as_ref().map(|(sender, _)| sender.clone());
+        Sender { udp: self.udp.sender(), tcp: self.tcp.sender(), links }
     }
 
     /// The next arrival. Safe to drop while it waits: nothing is lost.
@@ -48,15 +76,29 @@ impl Sockets {
         if let Some(arrival) = self.refused() {
             return arrival;
         }
-        tokio::select! {
-            (flow, bytes) = self.udp.recv() => Arrival::Datagram { flow, bytes },
-            arrival = self.tcp.recv() => arrival,
+        loop {
+            let Sockets { udp, tcp, links } = self;
+            let (sender, received) = links.as_mut().map(|(sender, received)| (&*sender, received)).unzip();
+            tokio::select! {
+                (flow, bytes) = udp.recv() => match sender {
+                    Some(links) if links.listener() == flow.listener => {}
+                    _ => return Arrival::Datagram { flow, bytes },
+                },
+                Some((flow, bytes)) = next_of(received) => return Arrival::Datagram { flow, bytes },
+                arrival = tcp.recv() => return arrival,
+            }
         }
     }
 
     /// The next datagram, if there is one already.
     pub fn try_recv_datagram(&mut self) -> Option<(Flow, Bytes)> {
-        self.udp.try_recv()
+        let linked = self.links.as_ref().map(|(sender, _)| sender.listener());
+        while let Some((flow, bytes)) = self.udp.try_recv() {
+            if Some(flow.listener) != linked {
+                return Some((flow, bytes));
+            }
+        }
+        self.links.as_mut().and_then(|(_, received)| received.try_recv().ok())
     }
 
     /// The next arrival other than a datagram, if there is one already.
@@ -78,7 +120,10 @@ impl Sender {
     /// When it was not sent.
     pub fn try_send(&self, flow: &Flow, bytes: &Bytes) -> Result<(), SendError> {
         match flow.protocol {
-            Protocol::Udp => self.udp.try_send(flow, bytes),
+            Protocol::Udp => match &self.links {
+                Some(links) if links.listener() == flow.listener => links.try_send(flow.remote, bytes),
+                _ => self.udp.try_send(flow, bytes),
+            },
             _ => self.tcp.try_send(flow, bytes.clone()),
         }
     }
@@ -120,6 +165,11 @@ impl Sender {
         }
     }
 
+    /// The connections with other nodes; `None` where their datagrams go over UDP.
+    pub fn links(&self) -> Option<&NodeLinkSender> {
+        self.links.as_ref()
+    }
+
     /// UDP.
     pub fn udp(&self) -> &UdpSender {
         &self.udp
@@ -129,4 +179,9 @@ impl Sender {
     pub fn tcp(&self) -> &TcpSender {
         &self.tcp
     }
+}
+
+/// The next datagram of another node; `None` at once without connections with them.
+async fn next_of(received: Option<&mut Received>) -> Option<(Flow, Bytes)> {
+    received?.recv().await
 }

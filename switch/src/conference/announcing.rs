@@ -15,7 +15,7 @@ use crate::conference::{NameOrder, Output};
 impl Live {
     /// Whether joins and leaves are announced; in a large room the announcements would never stop.
     pub(super) fn is_announced(&self) -> bool {
-        matches!(self.name, RoomName::Stored(_)) && self.members.len() <= ANNOUNCED_MAX
+        matches!(self.name, RoomName::Stored(_)) && !self.is_moving && self.members.len() <= ANNOUNCED_MAX
     }
 
     /// Announces a join or a leave; `named` is the leg of a member whose name is known. Those within two seconds of a

@@ -17,13 +17,15 @@ use crate::conference::keypad::{DIGITS_MAX, PAUSE};
 use crate::conference::outputs::{Alarm, Outputs};
 use crate::conference::pin_attempts::{Attempt, PinAttempts};
 use crate::conference::pins::{TRIES_MAX, role_of};
-use crate::conference::{Arrival, Hears, Output, PinCaller, RoomDirectory};
+use crate::conference::{Arrival, Hears, Output, PinCaller, RoomDirectory, Sought};
 
 /// What checks of numbers and PINs need: the stored rooms, the limits on wrong PINs, and the outputs.
 pub(super) struct Checks<'a> {
     pub(super) directory: &'a RoomDirectory,
     pub(super) pin_attempts: &'a mut PinAttempts,
     pub(super) outputs: &'a mut Outputs,
+    /// Whether rooms may live at other nodes.
+    pub(super) seeks: bool,
 }
 
 /// A caller who passed the PIN check or needs no PIN.
@@ -75,6 +77,8 @@ enum Stage {
     Pin(RoomId),
     /// Asked for a room's number.
     Room,
+    /// Waits for the node of the room.
+    Seek { room: RoomId, until: Instant },
     /// Waits for the result of the PIN check.
     Verdict { room: RoomId, due: Instant },
 }
@@ -110,6 +114,50 @@ impl Callers {
     /// Whether the leg is asked for a room's number or a PIN.
     pub(super) fn is_asked(&self, leg: LegId) -> bool {
         self.asked.contains_key(&leg)
+    }
+
+    /// The rooms that callers are about to enter.
+    pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
+        self.asked.values().filter_map(|caller| match &caller.stage {
+            Stage::Pin(room) | Stage::Seek { room, .. } | Stage::Verdict { room, .. } => Some(*room),
+            Stage::Confirm(dialling) => Some(dialling.room),
+            Stage::Room => None,
+        })
+    }
+
+    /// The callers who wait for the node of a room.
+    pub(super) fn seekers(&self, wanted: RoomId) -> Vec<LegId> {
+        let seeks = |caller: &Caller| matches!(caller.stage, Stage::Seek { room, .. } if room == wanted);
+        let seekers = self.asked.iter().filter(|(_, caller)| seeks(caller));
+        let mut legs: Vec<LegId> = seekers.map(|(leg, _)| *leg).collect();
+        legs.sort_unstable();
+        legs
+    }
+
+    /// Handles the result of the search for the node of a room; returns a caller who needs no PIN.
+    pub(super) fn sought(
+        &mut self,
+        now: Now,
+        leg: LegId,
+        found: Sought,
+        checks: Checks<'_>,
+    ) -> Option<Entrant> {
+        let caller = self.asked.get_mut(&leg)?;
+        let Stage::Seek { room, .. } = caller.stage else { return None };
+        match found {
+            Sought::Here => return self.found(now, leg, room, checks),
+            Sought::Elsewhere => {
+                caller.stage = Stage::Seek { room, until: now.instant + JOIN_MAX };
+                caller.arm(checks.outputs);
+            }
+            Sought::Nowhere => self.not_found(now, leg, checks.outputs),
+        }
+        None
+    }
+
+    /// Turns away a caller whose room has no node.
+    fn not_found(&mut self, now: Now, leg: LegId, outputs: &mut Outputs) {
+        self.dismiss(now, leg, vec![Prompt::Goodbye], HangupCause::NormalTemporaryFailure, outputs);
     }
 
     /// Asks a caller for a room's number.
@@ -149,7 +197,7 @@ impl Callers {
         in_mix: bool,
         checks: Checks<'_>,
     ) -> Option<Entrant> {
-        let Checks { directory, pin_attempts, outputs } = checks;
+        let Checks { directory, pin_attempts, outputs, .. } = checks;
         let config = directory.room(room).filter(|config| config.organisation_id == who.organisation);
         let Some(config) = config else {
             self.refuse(now, &who, in_mix, vec![Prompt::NoSuchRoom, Prompt::Goodbye], outputs);
@@ -222,7 +270,7 @@ impl Callers {
     /// Handles a digit that a caller keyed; returns a caller whose entry is complete and right.
     pub(super) fn keyed(&mut self, now: Now, leg: LegId, digit: char, checks: Checks<'_>) -> Option<Entrant> {
         let caller = self.asked.get_mut(&leg)?;
-        if matches!(caller.stage, Stage::Verdict { .. }) {
+        if matches!(caller.stage, Stage::Seek { .. } | Stage::Verdict { .. }) {
             return None;
         }
         if let Stage::Confirm(dialling) = &caller.stage {
@@ -268,7 +316,8 @@ impl Callers {
         let is_over = |since: Instant, most| now.instant.saturating_duration_since(since) >= most;
         match caller.stage {
             Stage::Verdict { room, due } if due <= now.instant => return self.judge(now, leg, room, checks),
-            Stage::Verdict { .. } => caller.arm(checks.outputs),
+            Stage::Seek { until, .. } if until <= now.instant => self.not_found(now, leg, checks.outputs),
+            Stage::Seek { .. } | Stage::Verdict { .. } => caller.arm(checks.outputs),
             Stage::Confirm(_) if is_over(caller.came, CONFIRM_MAX) => {
                 self.not_confirmed(now, leg, DialFailure::NotConfirmed, checks.outputs);
                 let cause = HangupCause::NormalClearing;
@@ -310,7 +359,7 @@ impl Callers {
                 }
             }
             Stage::Room => return self.find_room(now, leg, checks),
-            Stage::Confirm(_) | Stage::Verdict { .. } => {}
+            Stage::Confirm(_) | Stage::Seek { .. } | Stage::Verdict { .. } => {}
         }
         None
     }
@@ -328,6 +377,18 @@ impl Callers {
             }
             return None;
         };
+        if checks.seeks {
+            caller.stage = Stage::Seek { room, until: now.instant + SEEK_MAX };
+            caller.arm(checks.outputs);
+            checks.outputs.push(Output::Seek(leg, room));
+            return None;
+        }
+        self.found(now, leg, room, checks)
+    }
+
+    /// Handles a caller whose room lives here, or will: asks for its PIN, or returns the caller.
+    fn found(&mut self, now: Now, leg: LegId, room: RoomId, checks: Checks<'_>) -> Option<Entrant> {
+        let caller = self.asked.get_mut(&leg)?;
         let needs_pin = checks.directory.room(room).is_some_and(|config| {
             let exempt = caller.who.extension.and_then(|extension| config.exempt(extension));
             exempt.is_none() && !config.participant_pin.is_empty()
@@ -345,7 +406,7 @@ impl Callers {
 
     /// Checks the PIN: returns a caller who keyed the right one, or counts the wrong PIN.
     fn judge(&mut self, now: Now, leg: LegId, room: RoomId, checks: Checks<'_>) -> Option<Entrant> {
-        let Checks { directory, pin_attempts, outputs } = checks;
+        let Checks { directory, pin_attempts, outputs, .. } = checks;
         let caller = self.asked.get_mut(&leg)?;
         let digits = std::mem::take(&mut caller.digits);
         let Some(config) = directory.room(room) else {
@@ -425,7 +486,7 @@ impl Caller {
     fn prompt(&mut self, mut prompts: Vec<Prompt>, outputs: &mut Outputs) {
         prompts.push(match self.stage {
             Stage::Confirm(_) => Prompt::ConfirmJoin,
-            Stage::Room => Prompt::EnterRoom,
+            Stage::Room | Stage::Seek { .. } => Prompt::EnterRoom,
             Stage::Pin(_) | Stage::Verdict { .. } => Prompt::EnterPin,
         });
         self.playing = Some(outputs.play(self.who.leg, prompts));
@@ -460,7 +521,7 @@ impl Caller {
 
     fn arm(&self, outputs: &mut Outputs) {
         let due = match self.stage {
-            Stage::Verdict { due, .. } => due,
+            Stage::Seek { until: due, .. } | Stage::Verdict { due, .. } => due,
             _ => {
                 let pause = (!self.digits.is_empty()).then(|| self.heard + PAUSE);
                 let confirm = matches!(self.stage, Stage::Confirm(_)).then(|| self.came + CONFIRM_MAX);
@@ -486,6 +547,12 @@ impl Arrival {
 
 /// How long a party that a room called may take to confirm.
 const CONFIRM_MAX: Duration = Duration::from_secs(30);
+
+/// How long a caller waits until the room has a node: the lease of one that died, and a moment.
+const SEEK_MAX: Duration = Duration::from_secs(5);
+
+/// How long the node of a room may take to answer for a caller.
+const JOIN_MAX: Duration = Duration::from_secs(8);
 
 /// How long a caller may key nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(60);

@@ -65,6 +65,19 @@ pub struct Arrival {
     pub is_forwarded: bool,
     /// What the party wants.
     pub goal: Goal,
+    /// The seat that it had in a room which another node has handed over to this one.
+    pub returns: Option<String>,
+}
+
+/// Where the room is that a caller has keyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// At another node, which the caller is being joined to.
+    Elsewhere,
+    /// At this node.
+    Here,
+    /// At no node, or at one that does not take the caller.
+    Nowhere,
 }
 
 /// What a leg wants.
@@ -135,6 +148,8 @@ pub enum Input {
     Ringing(DialId),
     /// A party sends neither RTP nor RTCP, or sends again.
     Silent(LegId, bool),
+    /// The node of the room that a caller has keyed was looked for.
+    Sought(LegId, Sought),
     /// A party began or stopped to talk.
     Talking(LegId, bool),
     /// The time of [`Rooms::next_timeout`](crate::conference::Rooms::next_timeout) has come.
@@ -223,6 +238,8 @@ pub enum Output {
     RecordChannels(MixId, ConferenceSessionId, OrganisationId),
     /// A recording of a room failed.
     RecordingFailed(RecordingFailed),
+    /// Find the node of the room that a caller has keyed, then feed [`Input::Sought`].
+    Seek(LegId, RoomId),
     /// Stop the prompts that play to a leg.
     StopPlaying(LegId),
     /// Stop recording a mix, then feed [`Input::Recorded`].

@@ -48,6 +48,8 @@ pub(super) struct Live {
     /// The sound that a program plays.
     pub(super) playing: Option<PlayingSound>,
     pub(super) channels: Channels,
+    /// Whether its members are on their way to another node, or from one.
+    pub(super) is_moving: bool,
 }
 
 /// Settings of the stored room that stay fixed while the room is live.
@@ -101,7 +103,7 @@ pub(super) struct Member {
     /// What was set for it by controls.
     pub(super) controls: Controls,
     /// The seat as the media engine last received it.
-    seat: Seat,
+    pub(super) seat: Seat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +154,7 @@ impl Live {
             recordings: 0,
             playing: None,
             channels: Channels::default(),
+            is_moving: false,
         };
         room.tell(now, RoomChange::Opened { room_name: title }, outputs);
         room
@@ -508,7 +511,7 @@ impl Live {
 
     /// Whether participants wait for a moderator.
     pub(super) fn waits(&self) -> bool {
-        self.rules.waits && self.moderators == 0
+        self.rules.waits && self.moderators == 0 && !self.is_moving
     }
 
     /// Whether the extension of that number is in the room.
@@ -650,7 +653,8 @@ impl Member {
             on_hold,
             waiting: waits && self.role == Role::Participant,
             gain,
-            whisper_to,
+            // That of a member whose listener is on its way is no member's id.
+            whisper_to: whisper_to.filter(|listener| *listener > 0),
             talking: self.talking,
             joined_at: self.joined_at,
             extension_id: self.extension,

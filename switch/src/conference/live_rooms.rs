@@ -171,7 +171,8 @@ impl LiveRooms {
         opens
     }
 
-    fn open(
+    /// Opens a room without members.
+    pub(super) fn open(
         &mut self,
         now: Now,
         name: RoomName,
@@ -232,7 +233,7 @@ impl LiveRooms {
             return AfterLeaving::Close(name);
         }
         room.listener_left(now, id, outputs);
-        let is_last_moderator = member.role == Role::Moderator && !room.is_moderated();
+        let is_last_moderator = member.role == Role::Moderator && !room.is_moderated() && !room.is_moving;
         if is_last_moderator && room.rules.ends {
             return AfterLeaving::End(name);
         }
@@ -338,6 +339,11 @@ impl LiveRooms {
             member.held = held;
         }
         room.hush(now, outputs);
+    }
+
+    /// Notes the seat of a leg.
+    pub(super) fn seat_is(&mut self, leg: LegId, name: RoomName, id: u32) {
+        self.seats.insert(leg, (name, id));
     }
 
     /// Passes the seat of one leg to another.

@@ -23,6 +23,7 @@ use crate::conference::entry::{Callers, Checks, Entrant};
 use crate::conference::invites::{Invites, Scene};
 use crate::conference::live_rooms::{AfterLeaving, KeyedCommand, LiveRooms};
 use crate::conference::moderator_pin;
+use crate::conference::moving::Expected;
 use crate::conference::naming::{Named, Namings};
 use crate::conference::outputs::{Alarm, Outputs};
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::conference::returning;
 use crate::conference::{
     Arrival, DialId, Goal, Hears, Input, MixId, Output, PinCaller, RoomDirectory, RoomsConfig,
 };
+use crate::room_state::RoomState;
 
 /// All live rooms of a node, and all callers on the way into one.
 ///
@@ -59,6 +61,10 @@ pub struct Rooms {
     namings: Namings,
     pin_attempts: PinAttempts,
     outputs: Outputs,
+    /// The rooms that other nodes hand over to this one.
+    expected: Expected,
+    /// Whether rooms may live at other nodes.
+    seeks: bool,
 }
 
 impl Rooms {
@@ -73,7 +79,14 @@ impl Rooms {
             namings: Namings::default(),
             pin_attempts: PinAttempts::default(),
             outputs: Outputs::new(seed),
+            expected: Expected::default(),
+            seeks: false,
         }
+    }
+
+    /// Has the node of a room sought when a caller has keyed the room's number.
+    pub fn seek_owners(&mut self) {
+        self.seeks = true;
     }
 
     /// Handles an input; drain [`Rooms::poll_output`] afterwards.
@@ -113,6 +126,11 @@ impl Rooms {
             }
             Input::Ringing(dial) => self.invites.ringing(now, dial, &mut self.live, outputs),
             Input::Silent(leg, silent) => self.live.silent(leg, silent),
+            Input::Sought(leg, found) => {
+                let (callers, _, checks) = self.checks();
+                let entrant = callers.sought(now, leg, found, checks);
+                self.enter(now, entrant);
+            }
             Input::Talking(leg, talking) => self.live.talking(now, leg, talking, outputs),
             Input::Timeout => self.timeout(now),
         }
@@ -219,6 +237,62 @@ impl Rooms {
         self.live.iter().filter_map(|room| room.name.room_id())
     }
 
+    /// The stored rooms that callers are about to enter.
+    pub fn entered(&self) -> impl Iterator<Item = RoomId> {
+        self.callers.rooms().chain(self.namings.rooms())
+    }
+
+    /// The callers who wait for the node of a room.
+    pub fn seekers(&self, room: RoomId) -> Vec<LegId> {
+        self.callers.seekers(room)
+    }
+
+    /// The legs of a room's members.
+    pub fn legs_in(&self, name: RoomName) -> Vec<LegId> {
+        self.live
+            .get(name)
+            .into_iter()
+            .flat_map(|room| room.members.values().map(|member| member.leg))
+            .collect()
+    }
+
+    /// Begins to hand a live room over to another node, and returns its state; `seat` names the seat of a leg. Its calls that
+    /// are not answered yet are cancelled.
+    pub fn let_go(&mut self, now: Now, room: RoomId, seat: impl Fn(LegId) -> String) -> Option<RoomState> {
+        let name = RoomName::from(room);
+        let state = self.live.get(name)?.state(room, seat);
+        self.invites.cancel_all(now, name, &mut self.live, &mut self.outputs);
+        self.invites.cancel_dials(now, room, &mut self.outputs);
+        self.live.get_mut(name)?.moves(now, true, &mut self.outputs);
+        Some(state)
+    }
+
+    /// Keeps a room that was to be handed over.
+    pub fn keep(&mut self, now: Now, room: RoomId) {
+        if let Some(room) = self.live.get_mut(room.into()) {
+            room.moves(now, false, &mut self.outputs);
+        }
+    }
+
+    /// Expects the members of a room that another node hands over; returns whether this node takes them.
+    pub fn expect(&mut self, now: Now, state: RoomState) -> bool {
+        let is_stored = self.directory.room(state.room).is_some();
+        let is_free = self.live.get(state.room.into()).is_none() && self.live.takes_another();
+        is_stored && is_free && self.expected.expect(now, state, &mut self.outputs)
+    }
+
+    /// Whether a member of a room at another node is expected here by this name of its seat.
+    pub fn expects(&self, room: RoomId, seat: &str) -> bool {
+        self.expected.has(room, seat)
+    }
+
+    /// Seats a member of a room that another node has handed over; returns whether the party is one.
+    fn comes_back(&mut self, now: Now, who: &Arrival) -> bool {
+        let (Goal::Room(room) | Goal::Moved { room }) = who.goal else { return false };
+        let parts = (&mut self.live, &*self.directory);
+        who.returns.is_some() && self.expected.seat(now, who, room, parts, &mut self.outputs)
+    }
+
     /// Returns the number of live rooms.
     pub fn live_len(&self) -> usize {
         self.live.iter().count()
@@ -268,7 +342,7 @@ impl Rooms {
     }
 
     fn arrived(&mut self, now: Now, who: Arrival) {
-        if self.knows(who.leg) {
+        if self.knows(who.leg) || self.comes_back(now, &who) {
             return;
         }
         match who.goal {
@@ -313,6 +387,7 @@ impl Rooms {
                     let entrant = callers.due(now, leg, checks);
                     self.enter(now, entrant);
                 }
+                Alarm::Expected(room) => self.expected.over(now, room, &mut self.live, &mut self.outputs),
                 Alarm::Invite(name, extension) => {
                     let (invites, mut scene) = self.scene();
                     invites.ring(now, name, extension, &mut scene);
@@ -522,6 +597,7 @@ impl Rooms {
             directory: &self.directory,
             pin_attempts: &mut self.pin_attempts,
             outputs: &mut self.outputs,
+            seeks: self.seeks,
         };
         (&mut self.callers, &mut self.live, checks)
     }

@@ -26,6 +26,8 @@
 //!   answers later opens the room again.
 //! * A registered phone that calls again while its member is silent takes that member's seat: the member keeps its
 //!   id, its mute and the moderator's role, and the lost call is hung up. A locked or full room admits it.
+//! * A room that another node has handed over begins with the first of its members who comes here, and has its locks,
+//!   mutes and controls. Its default members are not rung again.
 //! * In a room with `announce_names`, a caller whose name is not known is asked for it, once for each extension. Joins and
 //!   leaves are announced by names as by chimes: in small rooms, and many at once are one chime.
 //! * A change of a stored room while it is live applies to members who join later; `wait_for_moderator`,
@@ -46,6 +48,7 @@ mod live_rooms;
 mod machine;
 mod member_controls;
 mod moderator_pin;
+mod moving;
 mod naming;
 mod notes;
 mod outputs;
@@ -57,7 +60,7 @@ mod returning;
 pub use directory::RoomDirectory;
 pub use io::{
     Arrival, DeviceId, Dial, DialEnd, DialId, Goal, Hears, Input, MixId, NameOrder, Output, RoomNote,
-    RoomPhone, RoomsConfig,
+    RoomPhone, RoomsConfig, Sought,
 };
 pub use machine::Rooms;
 pub use pin_attempts::PinCaller;

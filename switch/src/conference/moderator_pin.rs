@@ -63,7 +63,7 @@ fn attempt(room: RoomId, member: &Member, directory: &RoomDirectory) -> Option<A
 
 /// Checks the PIN: makes the member a moderator, or counts the wrong PIN.
 fn judge(now: Now, rooms: &mut LiveRooms, leg: LegId, digits: &str, checks: Checks<'_>) {
-    let Checks { directory, pin_attempts, outputs } = checks;
+    let Checks { directory, pin_attempts, outputs, .. } = checks;
     let Some((room_id, member)) = claimant(rooms, leg, directory) else { return };
     let Some(attempt) = attempt(room_id, member, directory) else { return };
     let is_right = directory.room(room_id).is_some_and(|config| is_pin(&config.moderator_pin, digits).into());

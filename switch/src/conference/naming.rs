@@ -56,6 +56,11 @@ impl Namings {
         self.asked.contains_key(&leg)
     }
 
+    /// The rooms of the callers who are named.
+    pub(super) fn rooms(&self) -> impl Iterator<Item = RoomId> {
+        self.asked.values().map(|naming| naming.entrant.room)
+    }
+
     /// Looks for the caller's name, or asks for it. Returns a caller who is to be seated at once.
     pub(super) fn begin(&mut self, now: Now, entrant: Entrant, outputs: &mut Outputs) -> Option<Entrant> {
         let (leg, organisation, extension) =

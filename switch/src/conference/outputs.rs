@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId};
+use sidetone_model::ids::{CallId, ConferenceSessionId, ExtensionId, LegId, OrganisationId, RoomId};
 use sidetone_model::pin_guessing::PinGuessing;
 use sidetone_model::prompt::Prompt;
 use sidetone_model::recording::RecordingFailed;
@@ -22,6 +22,8 @@ pub(super) enum Alarm {
     Alone(RoomName),
     /// A caller on the way in: a pause between digits, silence, or a PIN result is due.
     Caller(LegId),
+    /// The members of a room that another node has handed over have had time enough to come.
+    Expected(RoomId),
     /// A default member is to be rung again.
     Invite(RoomName, ExtensionId),
     /// The result of a PIN that a member keyed in the room is due.

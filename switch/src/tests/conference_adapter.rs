@@ -90,7 +90,7 @@ impl Net {
     }
 
     /// Calls a number of ours through the carrier; returns the last status that the carrier got.
-    fn call_in(&mut self, number: &str, caller: &str, headers: &str) -> u16 {
+    pub(super) fn call_in(&mut self, number: &str, caller: &str, headers: &str) -> u16 {
         self.come_in(number, caller, headers).unwrap()
     }
 

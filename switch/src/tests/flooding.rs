@@ -196,7 +196,7 @@ fn t1_one_source_hinders_no_other() {
 /// and a BYE of a live call, and what their transactions need.
 #[test]
 fn a_live_call_goes_on_with_every_table_full() {
-    let mut net = Net::with_room(acme(vec![trunk(1, CARRIER)]), 1);
+    let mut net = Net::with_room(acme(vec![trunk(1, CARRIER)]), 1, None);
     net.carrier(CARRIER, [Plan::Accept, Plan::Ring]);
     net.register();
     net.dial(WORLD);

@@ -45,6 +45,7 @@ mod registration;
 mod reliable;
 mod requested;
 mod room_chaos;
+mod room_moves;
 mod room_owners;
 mod room_texts;
 mod rooms_soak;

@@ -43,6 +43,7 @@ use crate::incoming_message::IncomingMessage;
 use crate::io::{Limits, MediaCommand, Port, PortId, Reach, Unreachable, VideoPort};
 use crate::machine::{Input, Notice, Now, Output, Switch, SwitchConfig};
 use crate::mixing::MixOrder;
+use crate::node_entry::NodeEntries;
 use crate::queries::{Answer as QueryAnswer, DevicesOf, FindCall, FindRoom, Question, ReplyToken, SendNotes};
 use crate::routing::Directory;
 pub(super) use crate::tests::carrier::{Carrier, Plan, SDP, challenge};
@@ -168,11 +169,11 @@ pub(super) fn address(text: &str) -> SocketAddr {
 
 impl Net {
     pub(super) fn new(directory: DirectorySnapshot) -> Net {
-        Net::with_room(directory, TRANSACTIONS_MAX)
+        Net::with_room(directory, TRANSACTIONS_MAX, None)
     }
 
     /// Limits each transaction table to `room` entries, besides those reserved for dialogs.
-    pub(super) fn with_room(directory: DirectorySnapshot, room: usize) -> Net {
+    pub(super) fn with_room(directory: DirectorySnapshot, room: usize, nodes: Option<NodeEntries>) -> Net {
         let start = any_instant();
         let mut rng = StdRng::seed_from_u64(1);
         let local = |text: &str| {
@@ -200,7 +201,7 @@ impl Net {
             rooms: RoomsConfig::default(),
             media_workers: 4,
             admission: AdmissionConfig::default(),
-            nodes: None,
+            nodes,
             shares_limits: false,
             epoch: start,
         };
@@ -410,7 +411,7 @@ impl Net {
         self.switch.handle_input(now, input);
     }
 
-    /// Feeds a datagram from an address, without the admission check.
+    /// Feeds a datagram without the admission check.
     pub(super) fn inject(&mut self, from: &str, text: String) {
         let flow = Flow::udp(ListenerId(0), address(from));
         self.feed(Input::Datagram { flow, bytes: text.into() });
@@ -419,9 +420,7 @@ impl Net {
 
     /// Completes the delayed journal writes.
     pub(super) fn write(&mut self) {
-        for call in std::mem::take(&mut self.unwritten) {
-            self.feed(Input::Journalled(call));
-        }
+        std::mem::take(&mut self.unwritten).into_iter().for_each(|call| self.feed(Input::Journalled(call)));
         self.run();
     }
 

@@ -12,28 +12,25 @@ use crate::authentication::Sender;
 use crate::node_entry::{NodeEntries, NodeEntry};
 use crate::queries::{EndCall, ReplaceRoomOwners, TakeWantedRooms};
 use crate::room_owner::RoomOwner;
-use crate::room_places::RoomPlaces;
 use crate::tests::conference_adapter::{CARRIER, WORLD, with_rooms};
 use crate::tests::network::{Net, Plan, address};
 use crate::tests::operations::refused;
 use crate::tests::requested::request;
 use crate::tests::shared_bindings::sent;
 
-const NODE: &str = "10.0.0.2:5070";
-const NEXT: &str = "10.0.0.3:5070";
-const INTERNAL: ListenerId = ListenerId(3);
+pub(super) const NODE: &str = "10.0.0.2:5070";
+pub(super) const NEXT: &str = "10.0.0.3:5070";
+pub(super) const INTERNAL: ListenerId = ListenerId(3);
 
-fn entries(key: &[u8]) -> NodeEntries {
+pub(super) fn entries(key: &[u8]) -> NodeEntries {
     NodeEntries { pass: NodePass::new(key), internal: INTERNAL }
 }
 
-fn net() -> Net {
-    let mut net = Net::new(with_rooms());
-    net.switch.shared.rooms = RoomPlaces::new(Some(entries(b"key")));
-    net
+pub(super) fn net() -> Net {
+    Net::with_room(with_rooms(), 1_000, Some(entries(b"key")))
 }
 
-fn room() -> RoomId {
+pub(super) fn room() -> RoomId {
     RoomId(Uuid::from_u128(51))
 }
 
@@ -41,11 +38,11 @@ fn there(fence: u64) -> RoomOwner {
     RoomOwner::There { fence, way: Flow::udp(INTERNAL, address(NODE)), address: address(NODE) }
 }
 
-fn owner(net: &mut Net, owner: RoomOwner) -> usize {
+pub(super) fn owner(net: &mut Net, owner: RoomOwner) -> usize {
     net.ask(ReplaceRoomOwners(vec![(room(), owner)]))
 }
 
-fn wanted(net: &mut Net) -> Vec<RoomId> {
+pub(super) fn wanted(net: &mut Net) -> Vec<RoomId> {
     net.ask(TakeWantedRooms).0.into_iter().map(|(_, room)| room).collect()
 }
 

@@ -20,4 +20,5 @@ mod rolling;
 mod rooms;
 mod site;
 mod stream;
+mod tls;
 mod wire;

@@ -17,7 +17,7 @@ use crate::site::{
 };
 
 /// A phone of a node.
-async fn phone(node: &Node, number: &'static str) -> Phone {
+pub async fn phone(node: &Node, number: &'static str) -> Phone {
     registered(phone_config(node.served.sip, number, answering())).await
 }
 
@@ -38,7 +38,7 @@ async fn call(caller: &Phone, plan: &CallPlan) -> CallOutcome {
 
 /// Places a call that lasts, as [`call`] does, and returns once `callee`, which has no call, rings or answers. The task
 /// ends with the final status.
-async fn place(caller: &Arc<Phone>, callee: &Phone, number: &'static str) -> JoinHandle<u16> {
+pub async fn place(caller: &Arc<Phone>, callee: &Phone, number: &'static str) -> JoinHandle<u16> {
     calls(callee, 0, 0).await;
     found("a call that reaches its phone", async || {
         let caller = Arc::clone(caller);

@@ -6,18 +6,25 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sidetone_phone::{Answering, CallPlan, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::CodecPolicy;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::interval;
 
 use super::calls::{get, items, records};
 use super::site::{Cluster, Node, operator};
+use crate::client::Ask;
+use crate::idempotency::ADMIN;
 use crate::site::{calls, found, phone_config, registered, within};
-use crate::tones::hears;
+use crate::tones::{hears, level};
 use crate::two_nodes::Line;
 
 /// None is a sum of others or of their harmonics.
 const TONES: [u32; 3] = [430, 617, 941];
 
-/// A caller in room 300 that plays a tone.
+/// The number that asks for the number of a room.
+const ASKS: &str = "+442079460002";
+
+/// A caller in a room that plays a tone.
 pub struct Guest {
     pub phone: Arc<Phone>,
     pub heard: Heard,
@@ -25,7 +32,13 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// A caller of room 300.
     pub async fn joins(node: &Node, number: &'static str, hz: u32) -> Guest {
+        Guest::keys(node, number, hz, ("300", "")).await
+    }
+
+    /// A caller of this number who keys these digits then.
+    pub async fn keys(node: &Node, number: &'static str, hz: u32, (to, digits): (&str, &str)) -> Guest {
         let heard = Heard::new();
         let config = PhoneConfig {
             codecs: CodecPolicy::new(["PCMU"]),
@@ -35,13 +48,18 @@ impl Guest {
         };
         let phone = Arc::new(registered(config).await);
         let caller = Arc::clone(&phone);
-        let plan = CallPlan { talk_time: None, ..CallPlan::to("300") };
+        let plan = CallPlan { talk_time: None, ..CallPlan::to(to) };
         let call = tokio::spawn(async move { caller.call(plan).await.map_or(0, |outcome| outcome.status) });
         calls(&phone, 0, 1).await;
+        if !digits.is_empty() {
+            phone.dial(digits).await.unwrap();
+        }
         Guest { phone, heard, call }
     }
 
+    /// Hangs up a call that has gone on until now.
     pub async fn leaves(self) {
+        assert!(!self.call.is_finished(), "the call has ended by itself");
         self.phone.hang_up().await.unwrap();
         assert_eq!(within("the end of the call", self.call).await.unwrap(), 200);
     }
@@ -148,6 +166,100 @@ async fn when_the_node_of_a_room_dies_its_callers_at_all_other_nodes_are_togethe
     last.leaves().await;
     let metrics = second.metrics().await;
     assert!(metrics.contains("sidetone_cluster_split_rooms 0\n"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_who_key_the_number_of_a_room_meet_whichever_nodes_they_call() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (first, second, _) = cluster.two().await;
+    let one = Guest::keys(&first, "1001", TONES[0], (ASKS, "300#")).await;
+    one_room(&first, &["1001"]).await;
+    let other = Guest::keys(&second, "1002", TONES[1], (ASKS, "300#")).await;
+    one_room(&second, &["1001", "1002"]).await;
+    hears(&one.heard, &TONES, &[TONES[1]]).await;
+    hears(&other.heard, &TONES, &[TONES[0]]).await;
+    for (node, owned) in [(&first, 1), (&second, 0)] {
+        assert_eq!(node.metric("sidetone_cluster_owned_rooms").await, owned);
+        assert_eq!(node.metric("sidetone_cluster_split_rooms").await, 0);
+    }
+    other.leaves().await;
+    one.leaves().await;
+}
+
+/// The longest time in which a guest did not hear a tone, until `stop`.
+fn longest_gap(heard: Heard, hz: u32, mut stop: watch::Receiver<bool>) -> JoinHandle<Duration> {
+    tokio::spawn(async move {
+        let mut look = interval(Duration::from_millis(10));
+        let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return longest.max(last.elapsed()),
+                _ = look.tick() => {}
+            }
+            // What was heard since it was heard last.
+            let Some((pcm, rate_hz)) = heard.lately(40) else { continue };
+            if level(&pcm, rate_hz, hz).abs() < 6.0 {
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+                heard.clear();
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_goes_on_at_another_node_when_its_node_is_drained() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (mut first, second, token) = cluster.two().await;
+    let third = cluster.node("third", 3).await;
+    for node in [&first, &second, &third] {
+        node.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
+    }
+    let one = Guest::keys(&first, "1001", TONES[0], ("301", "0815#")).await;
+    one_room(&first, &["1001"]).await;
+    let other = Guest::keys(&second, "1002", TONES[1], ("301", "4711#")).await;
+    let last = Guest::keys(&third, "1003", TONES[2], ("301", "4711#")).await;
+    one_room(&first, &["1001", "1002", "1003"]).await;
+    hears(&other.heard, &TONES, &[TONES[0], TONES[2]]).await;
+    let room = rooms(&second).await[0]["room"].as_str().unwrap().to_owned();
+    let lock = Ask::new("POST", format!("/api/v1/conferences/{room}/lock")).bearer(ADMIN);
+    assert_eq!(lock.send(second.http()).await.status, 204);
+
+    let (stop, stopped) = watch::channel(false);
+    let gap = longest_gap(last.heard.clone(), TONES[1], stopped);
+    let config = cluster.config("second", 2, &second.data);
+    let (code, _, err) = cluster.command(&["drain", "--node", "first"], &config);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let moved = found("the room at another node", async || {
+        let owned = first.metric("sidetone_cluster_owned_rooms").await;
+        let rooms = rooms(&second).await;
+        let [room] = rooms.as_slice() else { return None };
+        let is_whole = room["members"].as_array()?.len() == 3;
+        let members = first.metric("sidetone_room_sessions_live").await;
+        (owned == 0 && members == 0 && is_whole).then(|| room.clone())
+    })
+    .await;
+    stop.send_replace(true);
+    let gap = within("the gap", gap).await.unwrap();
+    eprintln!("a member of the room did not hear another one for {} ms at most", gap.as_millis());
+    assert!(gap < Duration::from_secs(1), "{gap:?}");
+    assert_eq!(moved["locked"], true, "{moved:#}");
+    let members = moved["members"].as_array().unwrap();
+    let role =
+        |number: &str| members.iter().find(|member| member["number"] == number).unwrap()["role"].clone();
+    assert_eq!((role("1001"), role("1003")), (json!("moderator"), json!("participant")));
+    hears(&one.heard, &TONES, &[TONES[1], TONES[2]]).await;
+    hears(&other.heard, &TONES, &[TONES[0], TONES[2]]).await;
+    hears(&last.heard, &TONES, &[TONES[0], TONES[1]]).await;
+    assert_eq!(first.metric("sidetone_cluster_room_leases_total{result=\"handed_over\"}").await, 1);
+    assert_eq!(first.metric("sidetone_cluster_room_leases_total{result=\"lost\"}").await, 0);
+    // The node that drains still has the call of its own phone, and ends with it.
+    one.leaves().await;
+    let status = within("the end of the node", first.served.ended()).await;
+    assert!(status.success(), "{status}");
+    one_room(&second, &["1002", "1003"]).await;
+    last.leaves().await;
+    other.leaves().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

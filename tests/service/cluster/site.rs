@@ -1,6 +1,7 @@
 //! A database, a NATS server, and nodes on 127.0.0.1, .2 and .3.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub struct Cluster {
     pub lost_after_s: u64,
     /// Whether nodes take SIP of each other.
     pub has_edge: bool,
+    /// Where the files of TLS between nodes are: `NAME.pem`, `NAME.key` and `authority.pem`; `None` for UDP.
+    pub tls: Option<PathBuf>,
     /// The URL of the database that the nodes are given.
     pub database_url: String,
     /// More sections of the configuration.
@@ -53,7 +56,7 @@ impl Cluster {
         let dir = TempDir::new();
         let database = TestDatabase::new(Kind::Postgres, dir.path()).await;
         let store = Store::open(&database.database).await.unwrap();
-        declare_in(&store, &directory()).await;
+        declare_in(&store, &(directory() + ROOMS)).await;
         store.close().await;
         let nats = Nats::start(&program, None).await;
         let (nats_url, database_url) = (nats.url(), database.url());
@@ -63,6 +66,7 @@ impl Cluster {
             nats_url,
             lost_after_s: 60,
             has_edge: true,
+            tls: None,
             database_url,
             more: String::new(),
             log: "info",
@@ -110,6 +114,16 @@ impl Cluster {
             true => format!("listen = \"127.0.0.{host}:0\"\nkey = \"{KEY}\"\n"),
             false => String::new(),
         };
+        let tls = self.tls.as_ref().map(|files| {
+            let file = |file: &str| files.join(file).display().to_string();
+            format!(
+                "tls_certificate = \"{}\"\ntls_key = \"{}\"\ntls_authority = \"{}\"\n",
+                file(&format!("{name}.pem")),
+                file(&format!("{name}.key")),
+                file("authority.pem")
+            )
+        });
+        let edge = edge + &tls.unwrap_or_default();
         format!(
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
              [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
@@ -175,6 +189,10 @@ impl Node {
         .await;
     }
 }
+
+/// A room with PINs, and a number that asks for the number of a room.
+const ROOMS: &str = "[[organisations.rooms]]\nname = \"Board\"\nnumber = \"301\"\nparticipant_pin = \"4711\"\n\
+     moderator_pin = \"0815\"\n[[organisations.numbers]]\nnumber = \"+442079460002\"\ndestination = { conference = true }\n";
 
 /// The names of three nodes.
 pub const NAMES: [&str; 3] = ["first", "second", "third"];

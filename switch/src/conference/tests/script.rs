@@ -304,6 +304,7 @@ impl Scene {
             Output::RecordingFailed(failed) => {
                 format!("the recording failed with {} bytes: {}", failed.bytes, failed.error)
             }
+            Output::Seek(leg, room) => format!("{} seeks the node of {room}", World::name(*leg)),
             Output::StopPlaying(leg) => format!("{} is told no more", World::name(*leg)),
             Output::StopRecording(mix) => format!("record mix {} no more", self.mix(mix.0)),
             Output::Whisper(leg, to) => {

@@ -153,6 +153,7 @@ impl World {
             device: None,
             is_silent: false,
             is_forwarded: false,
+            returns: None,
             goal,
         }
     }
@@ -294,7 +295,7 @@ impl World {
                 told.token = *token;
             }
             Output::Doubt(leg) => drop(self.told(*leg)),
-            Output::StopPlaying(leg) => drop(self.told(*leg)),
+            Output::Seek(leg, _) | Output::StopPlaying(leg) => drop(self.told(*leg)),
             Output::RecordChannels(_, session, _) | Output::Record(_, session, _) => {
                 self.recording.push(*session)
             }

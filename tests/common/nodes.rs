@@ -45,7 +45,7 @@ impl Nodes {
         let nats = std::env::var("SIDETONE_TEST_NATS").expect("SIDETONE_TEST_NATS names a NATS server");
         let mut cluster = ClusterSettings::new(&nats).unwrap();
         cluster.name = Uuid::new_v4().simple().to_string();
-        let edge = EdgeSettings { listen: ([127, 0, 0, 1], 0).into(), key: KEY.to_owned() };
+        let edge = EdgeSettings { listen: ([127, 0, 0, 1], 0).into(), key: KEY.to_owned(), tls: None };
         cluster.edge = Some(edge);
         let mut config = config.clone();
         config.cluster = Some(cluster);

@@ -292,6 +292,11 @@ impl World {
         for at in 0..PLACEMENTS {
             assert_eq!(placed(at, "/calls").await, 202, "call {at} of a minute");
         }
+        for at in 0..3 {
+            let refused = ask(&self.nodes[at], "POST", "/calls", &call).await;
+            assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"), "{refused:?}");
+            assert_eq!(placed(at, "/calls?dry_run=true").await, 200);
+        }
         found("the end of all of them", async || {
             let page = ask(&self.nodes[2], "GET", "/call-requests?state=failed&limit=1", &Value::Null).await;
             assert_eq!(page.status, 200, "{page:?}");
@@ -299,11 +304,6 @@ impl World {
             (page.json()["total"].as_u64() >= Some(PLACEMENTS as u64)).then_some(())
         })
         .await;
-        for at in 0..3 {
-            let refused = ask(&self.nodes[at], "POST", "/calls", &call).await;
-            assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"), "{refused:?}");
-            assert_eq!(placed(at, "/calls?dry_run=true").await, 200);
-        }
     }
 
     /// Each event has reached every stream once, and the webhook in one delivery that its secret verifies.

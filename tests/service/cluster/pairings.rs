@@ -364,6 +364,13 @@ async fn every_node_serves_the_phones_programs_and_readers_of_every_other_one() 
     world.a_room_is_controlled_from_every_node().await;
     world.an_idempotency_key_is_that_of_all_nodes().await;
     world.a_request_is_cancelled_at_another_node().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: the placements of a minute, and the events of all calls at every node"]
+async fn long_sixty_calls_are_placed_a_minute_and_every_event_arrives_once() {
+    let Some(mut world) = World::start().await else { return };
+    world.calls_are_heard().await;
     world.a_key_places_sixty_calls_a_minute().await;
     world.every_event_arrives_once().await;
 }

@@ -126,16 +126,21 @@ async function refusals(engine, made, carrier, fay) {
   carrier.answer = { status: 503, phrase: "No circuits" };
 }
 
+const textOf = async (page) => (await page.evaluate("document.querySelector('main').textContent")).replaceAll(/\s+/g, " ");
+
+/** How often the page that is shown has a line. */
+const countOf = async ({ page }, line) => (await textOf(page)).split(line.replaceAll(/\s+/g, " ")).length - 1;
+
 /** The page that is shown holds no markup of an attack, and shows at least so many of the attacks as text, `line` so often. */
 async function harmless(visitor, least, line = "", times = 0) {
   const { page, findings, here } = visitor;
   await page.evaluate(`document.querySelectorAll("details").forEach((one) => (one.open = true))`);
   const strange = await page.evaluate(STRANGE);
   findings.same(strange, [], `reader ${here}: elements and attributes that are not the panel's`);
-  const text = (await page.evaluate("document.querySelector('main').textContent")).replaceAll(/\s+/g, " ");
+  const text = await textOf(page);
   const shown = LINES.filter((line) => text.includes(line.replaceAll(/\s+/g, " ")) || text.includes(JSON.stringify(line).slice(1, -1)));
   if (line !== "") {
-    const count = text.split(line.replaceAll(/\s+/g, " ")).length - 1;
+    const count = await countOf(visitor, line);
     findings.expect(count >= times, `reader ${here}: shows ${line} ${count} times, not ${times}`);
   }
   findings.expect(shown.length >= least, `reader ${here}: shows ${shown.length} of the attacks, not ${least}`);
@@ -191,8 +196,11 @@ async function afterwards(visitor, made, world, engine, findings) {
   const refused = items.filter((call) => call.destination_number === "1004" && call.caller_number?.startsWith("20"));
   findings.same(refused.length, LINES.length, "calls that were refused with attacks");
   for (const { call_uuid: uuid, caller_number: number } of refused) {
+    const line = LINES[Number(number) - 2000];
     await visitor.open(`/calls/${uuid}`);
-    await harmless(visitor, 1, LINES[Number(number) - 2000], 5);
+    // The messages of a call are stored after its record.
+    await until("the messages of a refused call", async () => (await countOf(visitor, line)) >= 5 || ((await visitor.page.reload()), false));
+    await harmless(visitor, 1, line, 5);
   }
   for (const room of made.rooms.slice(0, 4)) {
     await visitor.open(`/rooms/${room}`);

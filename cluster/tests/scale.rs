@@ -227,7 +227,7 @@ fn rooms() {
                 let (key, id, outcome) = match output {
                     leases::Output::Write(key, id, value, expected) => {
                         let stored = store.get(&key).map_or(0, |(revision, _)| *revision);
-                        assert_eq!(stored, expected, "nobody else writes this room");
+                        assert_eq!(stored, expected, "no other node writes this room");
                         revision += 1;
                         traffic.write(value.len(), NODES);
                         store.insert(key, (revision, value.clone()));

@@ -51,7 +51,7 @@ fn runtime(threads: &str) -> Builder {
 }
 
 /// The threads that no call waits for, and the threads that these start: that of SQLite's writer. On a full processor the
-/// switch goes before them; with equal rights, storing 500 records took the processor from the calls for 0.1 s.
+/// switch goes before them; with the same priority, storing 500 records took the processor from the calls for 0.1 s.
 fn background() -> Builder {
     let mut builder = runtime("background");
     builder.on_thread_start(|| {
@@ -205,7 +205,8 @@ impl Signals {
     }
 }
 
-/// What the priority of the background threads is below that of the process: a third of its share of a full processor.
+/// How much higher the niceness of background threads is than that of the others: they get a third of the share of those on a
+/// full processor.
 const BACKGROUND_NICE: i32 = 5;
 
 /// How long remaining tasks may take at the very end.

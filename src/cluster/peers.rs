@@ -228,16 +228,16 @@ pub(super) async fn live_rooms(switch: &Handle) -> Result<Vec<String>, Problem> 
     Ok(page.items.iter().map(|room| room.room.to_string()).collect())
 }
 
-/// Told when an operator asks this node to drain.
+/// The request of an operator that this node drains.
 #[derive(Clone, Debug, Default)]
 pub struct DrainRequest {
-    /// Notified of it.
+    /// Notified when it arrives.
     pub asked: Arc<Notify>,
     /// Whether the node's conference rooms are to stay with their calls.
     pub keep_rooms: Arc<AtomicBool>,
 }
 
-/// Answers the questions of other nodes; `drain` is told when one asks this node to drain.
+/// Answers the questions of other nodes; `drain` is notified when one asks this node to drain.
 pub fn answering(switch: Handle, api: PeerService, drain: DrainRequest) -> Answering {
     Arc::new(move |question: Bytes| {
         let (switch, api, drain) = (switch.clone(), api.clone(), drain.clone());
@@ -309,7 +309,7 @@ const GATHER_MAX: Duration = Duration::from_millis(300);
 const FORWARD_MAX: Duration = Duration::from_secs(10);
 /// How long a node may take to say that it drains.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// How long a node may take to say whether it takes a room, which nobody controls meanwhile.
+/// How long a node may take to answer whether it takes a room. Controls of the room are refused meanwhile.
 const TAKE_MAX: Duration = Duration::from_secs(1);
 const RETRY_AFTER_S: u64 = 1;
 const BUSY: u16 = 503;

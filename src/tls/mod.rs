@@ -10,6 +10,7 @@ mod facts;
 mod nodes;
 mod reason;
 mod review;
+mod server_verifier;
 mod settings;
 mod store;
 #[cfg(test)]

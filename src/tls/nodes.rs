@@ -11,13 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, Error, RootCertStore, ServerConfig};
 use sidetone_cluster::nats::NodeTlsFiles;
 use sidetone_model::time::Timestamp;
 use sidetone_sip::transport::{NodePeers, NodeTls};
@@ -28,6 +25,7 @@ use crate::tls::certificate::{Certificate, TlsError};
 use crate::tls::facts::Facts;
 use crate::tls::reason::tls_reason;
 use crate::tls::review::Remark;
+use crate::tls::server_verifier::ServerVerifier;
 use crate::tls::settings::CertificateFiles;
 use crate::tls::trunks::provider;
 
@@ -88,7 +86,8 @@ pub fn node_tls(files: &NodeTlsFiles, names: NodeNames) -> Result<NodeTls, NodeT
     let setup = |error: Error| NodeTlsError(format!("TLS between nodes cannot be set up: {error}"));
     let chosen = || Arc::new(SingleCertAndKey::from(Arc::clone(&own.certified)));
     let algorithms = provider().signature_verification_algorithms;
-    let verifier = NodeVerifier { roots: Arc::clone(&roots), algorithms };
+    // Whose a certificate is, both sides check after the handshake by the same rule.
+    let verifier = ServerVerifier { roots: Arc::clone(&roots), algorithms, is_named: |_, _| Ok(()) };
     let client = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(setup)?
@@ -171,56 +170,6 @@ fn authority(file: &Path) -> Result<RootCertStore, NodeTlsError> {
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
     Ok(roots)
-}
-
-/// Verifies the authority of a node's certificate. Whose it is is checked after the handshake, on both sides by the same rule.
-#[derive(Debug)]
-struct NodeVerifier {
-    roots: Arc<RootCertStore>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for NodeVerifier {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let parsed = ParsedCertificate::try_from(own)?;
-        verify_server_cert_signed_by_trust_anchor(
-            &parsed,
-            &self.roots,
-            intermediates,
-            now,
-            self.algorithms.all,
-        )?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, own, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, own, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }
 
 /// A certificate that ends sooner is warned of: 30 days.

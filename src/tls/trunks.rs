@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::verify_server_name;
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
@@ -19,6 +19,7 @@ use rustls::{
 use crate::tls::authorities::{read_certificates, system_authorities};
 use crate::tls::certificate::{Certificate, TlsError};
 use crate::tls::facts::Facts;
+use crate::tls::server_verifier::ServerVerifier;
 use crate::tls::settings::TrunkFiles;
 
 /// TLS settings of the trunks at one host.
@@ -61,7 +62,7 @@ pub(super) fn client_config(
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(ServerVerifier { roots, algorithms }));
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier { roots, algorithms, is_named }));
     let Some(shown) = shown else { return Ok(builder.with_no_client_auth()) };
     let chosen = rustls::sign::SingleCertAndKey::from(Arc::clone(&shown.certified));
     Ok(builder.with_client_cert_resolver(Arc::new(chosen)))
@@ -90,61 +91,16 @@ pub(super) fn proven_domains(
     Facts::of(own).map(|facts| facts.domains().to_vec()).unwrap_or_default()
 }
 
-/// Verifies servers: by their chain, and by the name in the trunk's address, which is not the name that its SRV
-/// records lead to (RFC 5922 §5).
-#[derive(Debug)]
-struct ServerVerifier {
-    roots: Arc<RootCertStore>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for ServerVerifier {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let parsed = ParsedCertificate::try_from(own)?;
-        verify_server_cert_signed_by_trust_anchor(
-            &parsed,
-            &self.roots,
-            intermediates,
-            now,
-            self.algorithms.all,
-        )?;
-        let uris = Facts::of(own).map(|facts| facts.sip).unwrap_or_default();
-        if uris.is_empty() {
-            // RFC 5922 §7.2 forbids wildcards; large carriers (Twilio's `*.pstn.twilio.com`) show them all the same.
-            verify_server_name(&parsed, server)?;
-        } else if !uris.contains(&server.to_str().to_ascii_lowercase()) {
-            return Err(CertificateError::NotValidForName.into());
-        }
-        Ok(ServerCertVerified::assertion())
+/// Checks the name in the trunk's address, which is not the name that its SRV records lead to (RFC 5922 §5).
+fn is_named(certificate: &CertificateDer<'_>, server: &ServerName<'_>) -> Result<(), Error> {
+    let uris = Facts::of(certificate).map(|facts| facts.sip).unwrap_or_default();
+    if uris.is_empty() {
+        // RFC 5922 §7.2 forbids wildcards; large carriers (Twilio's `*.pstn.twilio.com`) show them all the same.
+        return verify_server_name(&ParsedCertificate::try_from(certificate)?, server);
     }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, own, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, own, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+    match uris.contains(&server.to_str().to_ascii_lowercase()) {
+        true => Ok(()),
+        false => Err(CertificateError::NotValidForName.into()),
     }
 }
 

@@ -207,16 +207,13 @@ async fn count(reading: &Reading<'_>, count_max: u32, on: &mut Connection) -> Re
     let kinds = reading.by_extension();
     let mut total: u64 = 0;
     for kind in kinds.as_ref().map_or(all.as_slice(), <[_; 2]>::as_slice) {
-        let statement = if count_max == u32::MAX {
-            let mut statement = Statement::new("SELECT COUNT(*) AS total FROM cdrs");
-            matching(&mut statement, kind);
-            statement
-        } else {
-            let mut statement = Statement::new("SELECT COUNT(*) AS total FROM (SELECT 1 AS one FROM cdrs");
-            matching(&mut statement, kind);
+        let is_bounded = count_max < u32::MAX;
+        let mut statement = Statement::new("SELECT COUNT(*) AS total FROM ");
+        statement.push(if is_bounded { "(SELECT 1 AS one FROM cdrs" } else { "cdrs" });
+        matching(&mut statement, kind);
+        if is_bounded {
             statement.bind(" LIMIT ", i64::from(count_max), ") AS counted");
-            statement
-        };
+        }
         total = total.saturating_add(number(&statement.query().fetch_one(&mut *on).await?, "total")?);
     }
     Ok(total.min(count_max.into()))

@@ -84,7 +84,7 @@ pub(super) fn failed(
     }
 }
 
-/// The party as other nodes are told of it: the extension, or the trunk that it calls by or is called by.
+/// The party as it is named to other nodes: the extension, or the trunk that it calls by or is called by.
 pub(super) fn sender_of(control: &CallControl, (call, party): Place) -> Option<Sender> {
     let live = control.calls.get(call)?;
     if let Some(extension) = live.identity_of(party)?.extension {

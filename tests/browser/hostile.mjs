@@ -199,7 +199,10 @@ async function afterwards(visitor, made, world, engine, findings) {
     const line = LINES[Number(number) - 2000];
     await visitor.open(`/calls/${uuid}`);
     // The messages of a call are stored after its record.
-    await until("the messages of a refused call", async () => (await countOf(visitor, line)) >= 5 || ((await visitor.page.reload()), false));
+    await until("the messages of a refused call", async () => {
+      await visitor.page.reload();
+      return (await countOf(visitor, line)) >= 5;
+    });
     await harmless(visitor, 1, line, 5);
   }
   for (const room of made.rooms.slice(0, 4)) {

@@ -223,7 +223,7 @@ impl Desk {
         Self { face, directory, team, bolts, operator: OnceLock::new(), party }
     }
 
-    /// The same on several nodes; nobody is in their rooms.
+    /// The same on several nodes; their rooms have no members.
     fn on_nodes(strict: bool, default_pin: DefaultPin, party: Arc<Party>) -> Self {
         let change = move |config: &mut Config| {
             config.http.settings.strict_bodies = strict;

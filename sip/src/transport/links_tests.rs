@@ -179,7 +179,7 @@ async fn datagrams_of_nodes_pass_both_ways_and_those_over_udp_do_not() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_refused_whoever_opens_the_connection() {
+async fn a_stranger_is_refused_as_client_and_as_server() {
     let (authority, peers) = (Authority::new(), Arc::default());
     let node = Node::new(&authority, &peers).await;
     // Its certificate is of another authority, which it trusts.

@@ -2,7 +2,7 @@
 //! there again.
 //!
 //! A member who comes back is not asked for a PIN, and a locked or full room admits it. While a room moves, members who are
-//! still on their way are not missed: the room neither waits for its moderator nor ends without one, and announces nobody.
+//! still on their way are not missed: the room neither waits for its moderator nor ends without one, and does not announce members.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl LiveRooms {
         let room = self.get_mut(name)?;
         let role = if kept.is_moderator { Role::Moderator } else { Role::Participant };
         let (id, seat) = room.seat(now, who.clone(), role, kept.unasked, outputs);
-        // One that whispers is heard by nobody until its listener is here.
+        // A member that whispers is muted until its listener is here.
         let muted = seat.muted || kept.muted || kept.whisper_to.is_some();
         let (mix, organisation) = (room.mix, who.organisation);
         outputs.push(Output::Join { leg, mix, organisation, muted, hears: seat.hears });

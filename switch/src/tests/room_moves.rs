@@ -25,7 +25,7 @@ fn at(node: &str, fence: u64) -> RoomOwner {
     RoomOwner::There { fence, way: Flow::udp(INTERNAL, address(node)), address: address(node) }
 }
 
-/// Somebody calls it through the carrier.
+/// A caller of the carrier dials it.
 fn asks(net: &mut Net) {
     assert_eq!(net.call_in(ASKS, "+447700900999", ""), 200);
 }
@@ -243,7 +243,7 @@ fn a_member_of_a_room_that_is_taken_over_has_its_seat_again_without_its_pin() {
     let live = net.live_rooms().remove(0);
     assert!(live.locked && live.members[0].role == Role::Moderator, "{live:#?}");
     assert_eq!(live.members[0].whisper_to, None, "whom it whispers to is not here yet");
-    assert!(net.heard_of_rooms().contains("joins, hears Room, muted"), "and nobody else hears it");
+    assert!(net.heard_of_rooms().contains("joins, hears Room, muted"), "and no other member hears it");
     comes_from_node(&mut net, "two", "b");
     let live = net.live_rooms().remove(0);
     let two = &live.members[1];

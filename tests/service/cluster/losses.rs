@@ -1,4 +1,4 @@
-//! D10: a node dies with a room that nobody else is in.
+//! D10: a node dies with a room that has no members at other nodes.
 
 use std::time::{Duration, Instant};
 

@@ -141,7 +141,7 @@ fn most_calls(phone: &Phone) -> Watch<usize> {
     Watch { stop, task }
 }
 
-/// All three nodes are asked with one key: one effect, whoever is cut off from NATS.
+/// All three nodes are asked with one key: one effect, also while one of them is cut off from NATS.
 async fn one_key_has_one_effect(nodes: &[Node; 3], name: &str) {
     let ask = post("/teams", ADMIN, name, &json!({"name": name}));
     let [first, second, third] = [0, 1, 2].map(|at| nodes[at].http());

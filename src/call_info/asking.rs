@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 use sidetone_model::call_info::{CallInfoTarget, CallInfoTargets};
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::note::Note;
+use sidetone_model::problem::Problem;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use crate::call_info::answer::{ANSWER_BYTES_MAX, judge};
@@ -165,7 +166,9 @@ impl Asking {
         if let Some(known) = known.as_ref().filter(|known| known.answers(asked)) {
             return known.target.clone();
         }
-        let target = self.targets.target(organisation).await.map_err(|problem| {
+        let read = timeout(READ_TIME_MAX, self.targets.target(organisation)).await;
+        let silent = || Problem::Internal("the database does not answer".to_owned());
+        let target = read.unwrap_or_else(|_| Err(silent())).map_err(|problem| {
             tracing::warn!(%organisation, %problem, "the call-info URL of an organisation cannot be read");
             Unreadable
         });
@@ -254,6 +257,8 @@ impl Drop for Place<'_> {
 
 /// From the answered call to the last byte of the answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the database may take to return a URL: less than [`ANSWER_TIME_MAX`], so that the log has a line when it does not.
+const READ_TIME_MAX: Duration = Duration::from_secs(4);
 /// How long the answer of the database is used again: a changed URL is known after that time.
 const KNOWN_FOR: Duration = Duration::from_millis(100);
 /// Organisations whose URL is known.

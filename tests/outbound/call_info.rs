@@ -282,6 +282,21 @@ async fn calls_that_wait_for_a_slow_database_share_one_read() {
     assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 0);
 }
 
+/// A read that never ends is given up while its call waits, and all calls that waited with it are counted.
+#[tokio::test(start_paused = true)]
+async fn a_database_that_does_not_answer_is_given_up_and_asked_again() {
+    let world = world(Reply::status(204));
+    for number in 0..100 {
+        world.info.answered(call(number, 5));
+    }
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    assert_eq!(world.info.counts().dropped.load(Ordering::Relaxed), 100);
+    assert_eq!(world.targets.asked.load(Ordering::Relaxed), 1);
+    world.info.answered(call(100, 5));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.targets.asked.load(Ordering::Relaxed), 2);
+}
+
 /// A machine that never answers holds as many requests as its organisation may have, and none of another's.
 #[tokio::test(start_paused = true)]
 async fn a_slow_url_costs_its_own_organisation_alone() {

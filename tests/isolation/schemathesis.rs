@@ -34,6 +34,8 @@ fn run(program: &str, fixture: &Fixture, token: &str, only: &[&str]) {
         .args(["run", &format!("http://{}/api/v1/openapi.json", fixture.address())])
         .args(["--phases", "examples,coverage,fuzzing,stateful"])
         .args(["--max-examples", &examples, "--seed", "20260101", "--generation-database", "none"])
+        // Ten seconds if not set: other tests may hold the processor for longer.
+        .args(["--request-timeout", "120"])
         .args(["--continue-on-failure", "--header", &format!("Authorization: Bearer {token}")])
         .args(only)
         .env("SCHEMATHESIS_HOOKS", format!("{folder}/schemathesis_hooks.py"))

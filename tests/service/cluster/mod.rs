@@ -19,6 +19,7 @@ mod rate;
 mod rolling;
 mod rooms;
 mod site;
+mod room_pairs;
 mod stream;
 mod tls;
 mod wire;

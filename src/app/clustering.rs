@@ -67,7 +67,9 @@ impl ClusterPart {
         let (received, dropped) = joining.received;
         let (writer, copies) = CopyWriter::new(handle.clone(), (node, run), received, dropped);
         let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
-        let (limit_task, limits) = LimitTask::new(handle.clone(), switch.clone(), (node, run));
+        let (change_task, changes) = ChangeTask::new(handle.clone(), store.clone(), node);
+        let (limit_task, limits) =
+            LimitTask::new(handle.clone(), (store.clone(), switch.clone()), (node, run));
         let parts = (store.clone(), switch.clone(), node);
         let (credit_task, credit) = CreditTask::new(handle.clone(), parts, config.sip.max_call);
         let peers = ClusterPeers(handle.clone(), Arc::clone(&limits));

@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
-use crate::cluster::{BindingTask, CopyWriter, CreditTask, LimitTask, LostCalls, RoomTask, SplitRoomWatch};
+use crate::cluster::{
+    BindingTask, ChangeTask, CopyWriter, CreditTask, LimitTask, LostCalls, RoomTask, SplitRoomWatch,
+};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -61,6 +63,8 @@ pub struct ClusterTasks {
     pub member: Member,
     /// Writes the entries of this node's calls.
     pub copies: CopyWriter,
+    /// Tells the others of changes, and hears of theirs.
+    pub changes: ChangeTask,
     /// Records the calls of nodes that died.
     pub lost_calls: LostCalls,
     /// Finds rooms that are live at two nodes.
@@ -86,6 +90,7 @@ impl ClusterTasks {
             copies,
             lost_calls,
             split_rooms,
+            changes,
             limits,
             credit,
             peers,
@@ -123,6 +128,9 @@ impl ClusterTasks {
             }),
             supervisor.keep(Task::LostCalls, (lost_calls, stop()), |(lost_calls, stop)| {
                 Box::pin(lost_calls.run(stop.clone()))
+            }),
+            supervisor.keep(Task::Changes, (changes, stop()), |(changes, stop)| {
+                Box::pin(changes.run(stop.clone()))
             }),
             supervisor.keep(Task::SplitRooms, (split_rooms, stop()), |(split_rooms, stop)| {
                 Box::pin(split_rooms.run(stop.clone()))

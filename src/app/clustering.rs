@@ -15,9 +15,10 @@ use sidetone_store::Store;
 use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
-    BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, CreditTask,
-    DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch,
-    ThisNode, answering, answering_limits, identity, start_member,
+    BindingTask, ChangeTask, ClusterCounters, ClusterFiles, ClusterMember, ClusterNodes, ClusterPeers,
+    CopyWriter, CreditTask, DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask,
+    SharedLimits, SplitRoomWatch, ThisNode, answering, answering_files, answering_limits, identity,
+    start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
@@ -40,6 +41,7 @@ struct MemberTasks {
     copies: CopyWriter,
     lost_calls: LostCalls,
     split_rooms: SplitRoomWatch,
+    changes: ChangeTask,
     limits: (LimitTask, Arc<SharedLimits>),
     credit: CreditTask,
     bindings: Option<BindingTask>,
@@ -90,6 +92,7 @@ impl ClusterPart {
         let counters = ClusterCounters {
             copies,
             lost,
+            changes,
             split,
             limits: Arc::clone(&limits),
             credit,
@@ -106,6 +109,7 @@ impl ClusterPart {
                 copies: writer,
                 lost_calls,
                 split_rooms,
+                changes: change_task,
                 limits: (limit_task, limits),
                 credit: credit_task,
                 bindings,
@@ -122,8 +126,18 @@ impl ClusterPart {
         state: &ApiState,
         drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms, links } =
-            self.tasks?;
+        let MemberTasks {
+            member,
+            copies,
+            changes,
+            lost_calls,
+            split_rooms,
+            limits,
+            credit,
+            bindings,
+            rooms,
+            links,
+        } = self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), drain.clone());
         let connection = self.member?.handle.connection().clone();
         let (limits, shared) = limits;
@@ -143,5 +157,6 @@ impl ClusterPart {
             rooms,
             links,
         })
+            changes,
     }
 }

@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use sidetone_api::{ApiState, DirectoryPorts, Panel, Ports, RatePorts, RoomHistory, TokenKey};
 use sidetone_model::room::Rooms;
-use sidetone_store::Store;
+use sidetone_store::{Changed, Store};
 
 use super::engine::StartError;
 use crate::accounts::{Passwords, People};
@@ -60,6 +60,8 @@ pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
 }
 
 /// The HTTP API over these ports, with the configured settings.
-pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
-    ApiState::new(ports, Arc::new(wall_clock)).with_settings(config.http.settings.clone())
+pub(crate) fn api_state(config: &Config, store: &Store, ports: Ports) -> ApiState {
+    ApiState::new(ports, Arc::new(wall_clock))
+        .with_settings(config.http.settings.clone())
+        .with_credential_changes(store.event_bell().count(Changed::Credentials))
 }

@@ -62,7 +62,7 @@ use crate::sweep::Sweeper;
 use crate::tls::TlsStore;
 use crate::trace_files::TraceFiles;
 use crate::traces::Traces;
-use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
+use crate::watch::{DRAWN_LEN_MAX, DirectoryCounts, Heard, pass_on_draws};
 
 /// What every other part uses.
 struct Base<'c> {
@@ -126,6 +126,7 @@ struct Reported {
     database_away: Arc<AtomicBool>,
     /// Told when an operator asks the node to drain.
     drain: DrainRequest,
+    directory: Arc<DirectoryCounts>,
     draining: Arc<AtomicBool>,
 }
 
@@ -167,15 +168,16 @@ impl Engine {
             (&audio, &writers, &senders),
             (&reported, &playback, &cluster),
         );
-        let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
-        let cluster = cluster.into_tasks((base.node, &handle), &state, &reported.drain);
+        let ports = served.ports(&mut base, idempotency.clone(), &outbound).await?;
+        let state = api_state(config, &base.store, ports);
+        let cluster = cluster.into_tasks((base.node, &handle, own_files(config)), &state, &reported.drain);
         let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
         let followers = Followers {
             calls: base.calls(&outbound, reported.callbacks, &relay),
             clock: reported.clock,
             cluster,
             database_away: reported.database_away,
-            directory: revisions,
+            directory: Heard { counts: reported.directory, ..revisions },
             events: (senders.events.clone(), senders.listener),
             handle: handle.clone(),
             playback,
@@ -318,8 +320,12 @@ impl Stored {
     async fn read(store: &Store) -> Result<Self, StartError> {
         let directory = Directory::new(store.directory().await?);
         let (accounts, rates) = (store.accounts().await?, store.rates().await?);
-        let revisions =
-            Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
+        let revisions = Heard {
+            directory: directory.revision(),
+            rates: rates.revision,
+            accounts: accounts.clone(),
+            ..Heard::default()
+        };
         Ok(Self { directory, tariffs: Arc::new(Tariffs::new(rates)), accounts, revisions })
     }
 }
@@ -675,3 +681,4 @@ impl Served<'_> {
         }
     }
 }
+            directory: Arc::clone(&self.reported.directory),

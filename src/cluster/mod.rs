@@ -5,6 +5,7 @@
 mod bindings;
 mod bucket_work;
 mod call_copies;
+mod changes;
 mod credit;
 mod figures;
 mod limits;
@@ -20,6 +21,7 @@ pub use bindings::{BindingCounters, BindingTask};
 pub use call_copies::{CopyCounters, CopyWriter};
 pub use credit::{CreditCounters, CreditTask};
 pub use figures::FigureSource;
+pub use changes::{ChangeCounters, ChangeTask};
 pub use limits::{LimitTask, SharedLimits, answering_limits};
 pub use lost_calls::{LostCallCounters, LostCalls};
 pub(crate) use member::identity;

@@ -16,6 +16,8 @@ pub enum Task {
     CallLogTexts,
     /// Passes stored call requests to the switch.
     CallRequests,
+    /// Tells the other nodes of changes of the directory and of credentials, and hears of theirs.
+    Changes,
     /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,
     /// Writes the heartbeats of this node to NATS, and reads those of the others.
@@ -162,6 +164,7 @@ impl Task {
         Task::Clock,
         Task::Cluster,
         Task::Credit,
+        Task::Changes,
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
@@ -217,6 +220,7 @@ impl Task {
             Task::Cluster => "cluster",
             Task::Credit => "credit",
             Task::CreditDraws => "credit_draws",
+            Task::Changes => "changes",
             Task::Directory => "directory",
             Task::Events => "events",
             Task::Hep => "hep",

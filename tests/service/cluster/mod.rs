@@ -2,6 +2,8 @@
 //! `SIDETONE_TEST_POSTGRES`, and print a notice where one is missing.
 
 mod calls;
+mod changes;
+mod files;
 mod front;
 mod kills;
 mod limits;

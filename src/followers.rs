@@ -75,6 +75,8 @@ pub struct ClusterTasks {
     pub credit: CreditTask,
     /// Answers other nodes.
     pub peers: PeerListener,
+    /// Sends them the files of this node.
+    pub files: PeerListener,
     /// Shares the bindings of phones; `None` without `[cluster] listen`.
     pub bindings: Option<BindingTask>,
     /// Claims rooms; `None` without `[cluster] listen`.
@@ -88,12 +90,13 @@ impl ClusterTasks {
         let ClusterTasks {
             member,
             copies,
+            changes,
             lost_calls,
             split_rooms,
-            changes,
             limits,
             credit,
             peers,
+            files,
             bindings,
             rooms,
             links,
@@ -126,11 +129,11 @@ impl ClusterTasks {
             supervisor.keep(Task::CallCopies, (copies, stop()), |(copies, stop)| {
                 Box::pin(copies.run(stop.clone()))
             }),
-            supervisor.keep(Task::LostCalls, (lost_calls, stop()), |(lost_calls, stop)| {
-                Box::pin(lost_calls.run(stop.clone()))
-            }),
             supervisor.keep(Task::Changes, (changes, stop()), |(changes, stop)| {
                 Box::pin(changes.run(stop.clone()))
+            }),
+            supervisor.keep(Task::LostCalls, (lost_calls, stop()), |(lost_calls, stop)| {
+                Box::pin(lost_calls.run(stop.clone()))
             }),
             supervisor.keep(Task::SplitRooms, (split_rooms, stop()), |(split_rooms, stop)| {
                 Box::pin(split_rooms.run(stop.clone()))
@@ -143,6 +146,9 @@ impl ClusterTasks {
             supervisor
                 .keep(Task::Credit, (credit, stop()), |(credit, stop)| Box::pin(credit.run(stop.clone()))),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
+            supervisor.keep(Task::FileQuestions, (files, stop()), |(files, stop)| {
+                Box::pin(files.run(stop.clone()))
+            }),
         ];
         tasks.into_iter().chain(bindings).chain(rooms).chain(links).collect()
     }

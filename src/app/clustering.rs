@@ -22,7 +22,9 @@ use crate::cluster::{
 };
 use crate::config::Config;
 use crate::driver::Handle;
+use crate::far_files::FarFiles;
 use crate::followers::ClusterTasks;
+use crate::own_files::OwnFiles;
 
 /// What other parts use of the cluster.
 pub(super) struct ClusterPart {
@@ -39,9 +41,9 @@ pub(super) struct ClusterPart {
 struct MemberTasks {
     member: Member,
     copies: CopyWriter,
+    changes: ChangeTask,
     lost_calls: LostCalls,
     split_rooms: SplitRoomWatch,
-    changes: ChangeTask,
     limits: (LimitTask, Arc<SharedLimits>),
     credit: CreditTask,
     bindings: Option<BindingTask>,
@@ -90,9 +92,9 @@ impl ClusterPart {
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
         let counters = ClusterCounters {
+            changes,
             copies,
             lost,
-            changes,
             split,
             limits: Arc::clone(&limits),
             credit,
@@ -107,9 +109,9 @@ impl ClusterPart {
             tasks: Some(MemberTasks {
                 member: task,
                 copies: writer,
+                changes: change_task,
                 lost_calls,
                 split_rooms,
-                changes: change_task,
                 limits: (limit_task, limits),
                 credit: credit_task,
                 bindings,
@@ -119,10 +121,16 @@ impl ClusterPart {
         }
     }
 
+    /// The files of other nodes; `None` for a node on its own.
+    pub(super) fn far_files(&self) -> Option<Arc<dyn FarFiles>> {
+        let files = self.member.as_ref().map(|member| ClusterFiles(member.handle.clone()));
+        files.map(|files| Arc::new(files) as Arc<dyn FarFiles>)
+    }
+
     /// The tasks, with the one that answers other nodes by this API.
     pub(super) fn into_tasks(
         self,
-        (node, switch): (NodeId, &Handle),
+        (node, switch, own): (NodeId, &Handle, OwnFiles),
         state: &ApiState,
         drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
@@ -143,20 +151,22 @@ impl ClusterPart {
         let (limits, shared) = limits;
         let questions = answering_limits(shared);
         let (limit_questions, _) = PeerListener::new(connection.clone(), (Topic::Limits, node), questions);
+        let (files, _) = PeerListener::new(connection.clone(), (Topic::Files, node), answering_files(own));
         let (peers, _) = PeerListener::new(connection, (Topic::Live, node), answering);
         let limits = (limits, limit_questions);
         Some(ClusterTasks {
             member,
             copies,
+            changes,
             lost_calls,
             split_rooms,
             limits,
             credit,
             peers,
+            files,
             bindings,
             rooms,
             links,
         })
-            changes,
     }
 }

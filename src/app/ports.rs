@@ -5,14 +5,19 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 use sidetone_api::{ApiState, DirectoryPorts, Panel, Ports, RatePorts, RoomHistory, TokenKey};
+use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
 use sidetone_store::{Changed, Store};
 
-use super::engine::StartError;
+use super::engine::{StartError, trace_dir};
 use crate::accounts::{Passwords, People};
 use crate::clock::wall_clock;
 use crate::config::Config;
+use crate::far_files::FarFiles;
+use crate::own_files::OwnFiles;
 use crate::provision::{Lines, RoomPins};
+use crate::recorder::DataDisk;
+use crate::trace_files::{NodeTraces, TraceFiles};
 
 /// The ports for users who log in.
 pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
@@ -57,6 +62,16 @@ pub(crate) fn rate_ports(store: &Store) -> RatePorts {
 pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
     let shared = Arc::new(store.clone());
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
+}
+
+/// The recordings and traces of this node, for the others.
+pub(super) fn own_files(config: &Config) -> OwnFiles {
+    OwnFiles::new(DataDisk::of(&config.node.data_dir), TraceFiles::new(trace_dir(config)))
+}
+
+/// The traces of all nodes.
+pub(super) fn node_traces(config: &Config, node: NodeId, far: Option<Arc<dyn FarFiles>>) -> NodeTraces {
+    NodeTraces { node, own: TraceFiles::new(trace_dir(config)), far }
 }
 
 /// The HTTP API over these ports, with the configured settings.

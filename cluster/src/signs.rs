@@ -43,7 +43,7 @@ impl SignsOfLife {
         }
     }
 
-    /// The nodes whose beat is to be read now, and then once in [`READ_EVERY`].
+    /// The nodes whose beat is to be read now, and then once a second.
     pub fn take_due(&mut self, now: Instant) -> Vec<NodeId> {
         if self.gone.is_empty() || self.next.is_some_and(|next| next > now) {
             return Vec::new();

@@ -92,6 +92,26 @@ pub async fn stop(others: Vec<Engine>) {
     }
 }
 
+/// Waits until the nodes beside the first one know phones of so many extensions. A test that takes phones away again does not
+/// wait for long.
+pub async fn know_phones(others: &[Engine], extensions: usize) {
+    let known = async {
+        for node in others {
+            while binding_entries(&metrics(node.http).await).is_none_or(|known| known < extensions) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    if tokio::time::timeout(KNOWN_MAX, known).await.is_err() {
+        eprintln!("NOTICE: not all nodes know {extensions} extensions with a phone");
+    }
+}
+
+fn binding_entries(metrics: &str) -> Option<usize> {
+    let line = metrics.lines().find_map(|line| line.strip_prefix("sidetone_cluster_binding_entries "));
+    line.and_then(|value| value.parse().ok())
+}
+
 async fn metrics(address: SocketAddr) -> String {
     let mut text = String::new();
     let Ok(mut stream) = TcpStream::connect(address).await else { return text };
@@ -172,3 +192,5 @@ const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Nodes know each other's phones some 0.2 s after they registered.
+const KNOWN_MAX: Duration = Duration::from_secs(5);

@@ -6,6 +6,11 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use sidetone::cli;
 use sidetone::log::{Format, Log};
 
+/// A call is set up by one thread and recorded by another: arenas of glibc grew for as long as calls came, and took more
+/// of the processor (benches/peers/README.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A SIP switch and RTP media analyser with an embedded HTTP API.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 80)]

@@ -160,6 +160,34 @@ fn fuzz_blocks_find_what_the_records_contain() {
     });
 }
 
+/// A search that is repeated while records are stored finds what a process finds that never searched: what was found in a
+/// block is kept, and blocks are added and merged.
+#[test]
+fn fuzz_repeated_searches_find_new_records() {
+    let rng = &mut StdRng::seed_from_u64(28);
+    let all: Vec<Cdr> = (0..RECORDS).map(|number| record(rng, number.into())).collect();
+    let queries: Vec<(Scope, CdrQuery)> = (0..20).map(|_| query(rng)).collect();
+    with_database(async |store, database| {
+        for (round, group) in all.chunks(60).enumerate() {
+            for part in group.chunks(rng.random_range(1..30)) {
+                store.store(part).await.unwrap();
+            }
+            let mut answers = Vec::new();
+            for query in &queries {
+                answers.push(ask(store, query).await);
+            }
+            if round % 5 == 4 {
+                let other = Store::open(&database.database).await.unwrap();
+                for (query, answer) in queries.iter().zip(&answers) {
+                    assert_eq!(ask(&other, query).await, *answer, "{query:?}");
+                }
+                other.close().await;
+                assert!(answers.iter().any(|(_, total, _)| *total > 10), "all find nothing");
+            }
+        }
+    });
+}
+
 /// Records of a million calls take many transactions to be put into blocks: searches are right before, between and
 /// after them, records are stored meanwhile, and a process that ends in between goes on where it was.
 #[test]

@@ -44,7 +44,7 @@ pub(crate) async fn page(
 }
 
 async fn content(visitor: &Visitor, days: i64) -> Result<Markup, Failure> {
-    let from = now().plus_micros(-days * DAY_US).whole_millis();
+    let from = first_start(now(), days);
     let client = &visitor.client;
     let [trunk, phone, network, device] = &COMPARED;
     let (calls, hours) = (
@@ -134,6 +134,17 @@ fn worse_than_the_rest(worst: &[(&Compared, Option<Option<Markup>>)]) -> Markup 
                 (sentence(&none.join(", "))) " None has a share of bad legs that is significantly above that of the others." }
         }
     }
+}
+
+/// From when on calls are shown. The 7 days begin with a whole hour: the counts of whole hours are in memory, and the bars are of
+/// whole hours too.
+fn first_start(now: Timestamp, days: i64) -> Timestamp {
+    let from = now.plus_micros(-days * DAY_US);
+    if days == 1 {
+        return from.whole_millis();
+    }
+    let next_hour = from.plus_micros(worst::HOUR_US - 1);
+    Timestamp::from_micros(next_hour.as_micros() - next_hour.as_micros().rem_euclid(worst::HOUR_US))
 }
 
 /// What the engine reports of itself, in `/readyz`.
@@ -298,6 +309,14 @@ mod tests {
         assert!(shown.contains(">Networks, devices. None has a share"), "{shown}");
         assert!(!shown.to_lowercase().contains("trunks"), "the user may not see them: {shown}");
         assert_eq!(worse_than_the_rest(&[(trunks, None)]).into_string(), "");
+    }
+
+    #[test]
+    fn seven_days_begin_with_a_whole_hour() {
+        let first = |days, now: &str| first_start(now.parse().unwrap(), days).to_string();
+        assert_eq!(first(1, "2026-11-28T10:20:30.456789Z"), "2026-11-27T10:20:30.456Z");
+        assert_eq!(first(7, "2026-11-28T10:20:30.456789Z"), "2026-11-21T11:00:00.000Z");
+        assert_eq!(first(7, "2026-11-28T10:00:00Z"), "2026-11-21T10:00:00.000Z");
     }
 
     #[test]

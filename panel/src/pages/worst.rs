@@ -10,9 +10,9 @@ use crate::failure::Failure;
 use crate::form::{query_value, segment};
 use crate::show::{VERDICTS, columns, figure, or_dash, percent, text, time, verdict};
 
-/// The bars of the hours: how many legs were judged, and how many of them were bad.
+/// The bars of the whole hours since `from`: how many legs were judged, and how many of them were bad.
 pub(crate) fn over_time(counts: &Value, from: Timestamp, hours: i64) -> Markup {
-    let first = from.as_micros().div_euclid(HOUR_US) + 1;
+    let first = from.plus_micros(HOUR_US - 1).as_micros().div_euclid(HOUR_US);
     let hours = usize::try_from(hours).unwrap_or_default();
     let mut bars = vec![(0, 0); hours];
     for group in groups(counts) {
@@ -153,7 +153,7 @@ fn number(value: &Value, key: &str) -> i64 {
     value[key].as_i64().unwrap_or_default()
 }
 
-const HOUR_US: i64 = 3_600 * 1_000_000;
+pub(super) const HOUR_US: i64 = 3_600 * 1_000_000;
 /// Rows of a table.
 const LISTED_MAX: usize = 10;
 

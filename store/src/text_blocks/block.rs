@@ -1,6 +1,7 @@
 //! A block: the searchable texts of some records of one organisation, and which records they are.
 
-use memchr::memmem::Finder;
+use memchr::arch::all::packedpair::HeuristicFrequencyRank;
+use memchr::memmem::{Finder, FinderBuilder};
 use uuid::Uuid;
 
 /// A record as a block contains it; texts are folded.
@@ -62,11 +63,55 @@ pub(super) struct Condition {
     pub(super) q: Option<Finder<'static>>,
 }
 
+/// A condition that can be compared with others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Sought {
+    pub(super) facets: [Option<String>; FACETS],
+    pub(super) did: Option<Vec<u8>>,
+    pub(super) q: Option<Vec<u8>>,
+}
+
 /// Records of an organisation in the form in which they are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) keys: Keys,
     pub(super) texts: Texts,
+}
+
+/// A finder of `part` in numbers. It compares two bytes of `part` first: those that end last in it, because the numbers
+/// of a log share their first digits.
+pub(super) fn finder(part: &[u8]) -> Finder<'static> {
+    let mut ranks = LastPlaces([u8::MAX; 256]);
+    for (place, byte) in (0..u8::MAX).zip(part) {
+        if let Some(rank) = ranks.0.get_mut(usize::from(*byte)) {
+            *rank = u8::MAX - 1 - place;
+        }
+    }
+    FinderBuilder::new().build_forward_with_ranker_owned(ranks, part)
+}
+
+/// A rank of each byte; lower is compared first.
+struct LastPlaces([u8; 256]);
+
+impl HeuristicFrequencyRank for LastPlaces {
+    fn rank(&self, byte: u8) -> u8 {
+        self.0.get(usize::from(byte)).copied().unwrap_or(u8::MAX)
+    }
+}
+
+impl Condition {
+    pub(super) fn sought(&self) -> Sought {
+        let needle = |part: &Option<Finder<'_>>| part.as_ref().map(|part| part.needle().to_vec());
+        Sought { facets: self.facets.clone(), did: needle(&self.did), q: needle(&self.q) }
+    }
+}
+
+impl Sought {
+    /// The memory that the texts take.
+    pub(super) fn size_bytes(&self) -> usize {
+        let facets = self.facets.iter().flatten().map(String::len).sum::<usize>();
+        facets + [&self.did, &self.q].into_iter().flatten().map(Vec::len).sum::<usize>()
+    }
 }
 
 impl Block {
@@ -245,7 +290,7 @@ mod tests {
     }
 
     fn finder(text: &str) -> Finder<'static> {
-        Finder::new(text.as_bytes()).into_owned()
+        super::finder(text.as_bytes())
     }
 
     proptest! {

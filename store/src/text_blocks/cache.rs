@@ -8,6 +8,7 @@ use sidetone_model::ids::OrganisationId;
 use uuid::Uuid;
 
 use super::block::Texts;
+use super::searches::Searches;
 
 /// Which block it is. A block that is merged into a larger one has fewer records than that one, so what one id names
 /// never changes.
@@ -19,9 +20,12 @@ pub(super) struct BlockId {
     pub(super) records: u64,
 }
 
-/// Texts of blocks, at most [`SIZE_MAX_BYTES`]; clones share them.
+/// Texts of blocks, at most [`SIZE_MAX_BYTES`], and what searches found in them; clones share them.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct TextCache(Arc<Mutex<Cached>>);
+pub(in super::super) struct TextCache {
+    texts: Arc<Mutex<Cached>>,
+    pub(super) searches: Searches,
+}
 
 #[derive(Debug, Default)]
 struct Cached {
@@ -36,14 +40,14 @@ type Turn = u64;
 impl TextCache {
     /// The number of a new search.
     pub(super) fn turn(&self) -> Turn {
-        let mut cached = self.0.lock();
+        let mut cached = self.texts.lock();
         cached.turn += 1;
         cached.turn
     }
 
     /// The texts of a block.
     pub(super) fn block(&self, id: BlockId, turn: Turn) -> Option<Arc<Texts>> {
-        let mut cached = self.0.lock();
+        let mut cached = self.texts.lock();
         let (texts, last) = cached.blocks.get_mut(&id)?;
         *last = turn;
         Some(Arc::clone(texts))
@@ -52,7 +56,7 @@ impl TextCache {
     /// Keeps the texts of a block, unless they would displace others of the same search: one that reads more than
     /// fits would otherwise find nothing when it is repeated.
     pub(super) fn keep(&self, id: BlockId, texts: &Arc<Texts>, turn: Turn) {
-        let mut cached = self.0.lock();
+        let mut cached = self.texts.lock();
         let size = size_of_entry(texts);
         if cached.size_bytes + size > SIZE_MAX_BYTES {
             cached.make_room(turn);
@@ -115,7 +119,7 @@ mod tests {
         assert!(cache.block(id(0), new).is_some());
         for number in 4..40 {
             cache.keep(id(number), &texts, new);
-            assert!(cache.0.lock().size_bytes <= SIZE_MAX_BYTES);
+            assert!(cache.texts.lock().size_bytes <= SIZE_MAX_BYTES);
         }
         assert!(cache.block(id(0), new).is_some(), "used by the new search");
         assert!((1..4).all(|number| cache.block(id(number), new).is_none()), "of the old search");

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memchr::memmem::Finder;
 use sidetone_model::access::Scope;
 use sidetone_model::call::Direction;
 use sidetone_model::call_log::CdrFilter;
@@ -12,9 +11,10 @@ use sidetone_model::page::{Order, Window};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use super::block::{Condition, Keys, Texts};
+use super::block::{Condition, Keys, Texts, finder};
 use super::cache::{BlockId, TextCache};
 use super::packing::{unpack_keys, unpack_texts};
+use super::searches::Places;
 use crate::StoreError;
 use crate::columns::{number, parsed};
 use crate::scope::narrowed;
@@ -44,7 +44,7 @@ pub(in super::super) struct Found {
 #[derive(Debug)]
 struct Hits {
     block: Row,
-    places: Vec<u32>,
+    places: Arc<[u32]>,
 }
 
 /// What is known of a block without reading it.
@@ -93,10 +93,7 @@ impl Wanted {
         }
         let (organisation, team) = narrowed(scope, *organisation_id, *team_id)?;
         let organisation = organisation?;
-        let finder = |text: &Option<String>| {
-            let text = stored_text(folded(text.as_deref()?));
-            Some(Finder::new(text.as_bytes()).into_owned())
-        };
+        let part_of = |text: &Option<String>| Some(finder(stored_text(folded(text.as_deref()?)).as_bytes()));
         Some(Self {
             organisation,
             condition: Condition {
@@ -105,8 +102,8 @@ impl Wanted {
                     hangup_cause.clone(),
                     team.map(|team| team.to_string()),
                 ],
-                did: finder(did),
-                q: finder(q),
+                did: part_of(did),
+                q: part_of(q),
             },
             from_us: from.map_or(i64::MIN, Timestamp::as_micros),
             to_us: to.map_or(i64::MAX, Timestamp::as_micros),
@@ -145,18 +142,23 @@ pub(in super::super) async fn find(
     if rows.iter().map(|row| row.records).sum::<u64>() != records(on, wanted.organisation).await? {
         return Ok(None);
     }
+    let id = |row: &Row| BlockId {
+        organisation: wanted.organisation,
+        first_call: row.first_call,
+        records: row.records,
+    };
+    let sought = wanted.condition.sought();
+    let known = cache.searches.places(wanted.organisation, &sought);
+    // Of all blocks, so that blocks outside this window in time stay known, and those that were merged do not.
+    let mut places: Places =
+        rows.iter().map(id).filter_map(|id| Some((id, Arc::clone(known.get(&id)?)))).collect();
     let rows: Vec<Row> = rows
         .into_iter()
         .filter(|row| row.last_started_us >= wanted.from_us && row.first_started_us < wanted.to_us)
         .collect();
+    let new: Vec<Row> = rows.iter().copied().filter(|row| !places.contains_key(&id(row))).collect();
     let turn = cache.turn();
-    let mut found = Found { organisation: wanted.organisation, blocks: Vec::new() };
-    for part in rows.chunks(BLOCKS_AT_ONCE) {
-        let id = |row: &Row| BlockId {
-            organisation: wanted.organisation,
-            first_call: row.first_call,
-            records: row.records,
-        };
+    for part in new.chunks(BLOCKS_AT_ONCE) {
         let mut texts: Vec<(Row, Option<Arc<Texts>>)> =
             part.iter().map(|row| (*row, cache.block(id(row), turn))).collect();
         if texts.iter().any(|(_, texts)| texts.is_none()) {
@@ -170,15 +172,18 @@ pub(in super::super) async fn find(
                 }
             }
         }
-        for (block, texts) in texts {
+        for (row, texts) in texts {
             let texts = texts.ok_or(StoreError::Corrupt { column: "texts" })?;
-            let places = texts.search(&wanted.condition);
-            if !places.is_empty() {
-                found.blocks.push(Hits { block, places });
-            }
+            places.insert(id(&row), texts.search(&wanted.condition).into());
         }
         // A search of a million records takes milliseconds; others get their turn in between.
         tokio::task::yield_now().await;
+    }
+    let hits = |block: Row| Some(Hits { block, places: Arc::clone(places.get(&id(&block))?) });
+    let blocks = rows.into_iter().filter_map(hits).filter(|hits| !hits.places.is_empty()).collect();
+    let mut found = Found { organisation: wanted.organisation, blocks };
+    if !new.is_empty() {
+        cache.searches.keep(wanted.organisation, sought, places);
     }
     found.cut(on, wanted).await?;
     Ok(Some(found))
@@ -244,7 +249,7 @@ impl Found {
                         .get(*place as usize)
                         .is_some_and(|started_us| (wanted.from_us..wanted.to_us).contains(started_us))
                 };
-                let places: Vec<u32> = places.iter().copied().filter(within).collect();
+                let places: Arc<[u32]> = places.iter().copied().filter(within).collect();
                 if !places.is_empty() {
                     whole.push(Hits { block: *block, places });
                 }

@@ -3,7 +3,8 @@
 //! A block contains the searchable texts of up to some thousand records of one organisation, in one row. A search
 //! reads the blocks of its organisation and looks for the text in all of them: its time depends on the number of
 //! records only, not on how many of them match, and every substring is found exactly, however short. Blocks that
-//! were read stay in memory (`cache.rs`); they never change.
+//! were read stay in memory (`cache.rs`), and so do the matches of the latest searches (`searches.rs`); blocks never
+//! change.
 //!
 //! `write.rs` adds a block in each transaction that stores records and merges small ones. `fill.rs` makes the blocks
 //! of records from before. A search trusts the blocks only when they contain as many records as the organisation
@@ -17,6 +18,7 @@ mod cache;
 mod fill;
 mod find;
 mod packing;
+mod searches;
 mod write;
 
 pub(super) use block::Entry;

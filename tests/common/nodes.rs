@@ -13,7 +13,7 @@ use std::time::Duration;
 use sidetone::app::Engine;
 use sidetone::config::Config;
 use sidetone_cluster::nats::{ClusterSettings, EdgeSettings};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
@@ -154,10 +154,25 @@ async fn pass(mut near: TcpStream, nodes: Arc<Vec<SocketAddr>>, turn: Arc<Atomic
     };
     let Ok(mut far) = TcpStream::connect(node).await else { return };
     let head = closing(&bytes);
-    if far.write_all(&head).await.is_ok() && far.write_all(&body).await.is_ok() {
-        // Either side may go away in the middle.
-        let _ = copy_bidirectional(&mut near, &mut far).await;
-    }
+    let ((mut near_in, mut near_out), (mut far_in, mut far_out)) = (near.split(), far.split());
+    let up = async {
+        let sent = async {
+            far_out.write_all(&head).await?;
+            far_out.write_all(&body).await?;
+            copy(&mut near_in, &mut far_out).await?;
+            far_out.shutdown().await
+        };
+        // A node that has refused a long body reads no further; the client writes the rest nevertheless.
+        if sent.await.is_err() {
+            let _ = copy(&mut near_in, &mut sink()).await;
+        }
+    };
+    // Either side may go away in the middle.
+    let down = async {
+        let _ = copy(&mut far_in, &mut near_out).await;
+        let _ = near_out.shutdown().await;
+    };
+    tokio::join!(up, down);
 }
 
 fn head_len(bytes: &[u8]) -> Option<usize> {

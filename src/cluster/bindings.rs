@@ -156,10 +156,12 @@ impl BindingTask {
             }
         }
         if ticks.is_multiple_of(SWEEP_TICKS) {
-            let left = self.machine.sweep(self.now());
-            self.counters.extensions.store(left as u64, Ordering::Relaxed);
+            self.machine.sweep(self.now());
         }
         self.tell_switch().await;
+        if self.changed.is_empty() {
+            self.counters.extensions.store(self.machine.known() as u64, Ordering::Relaxed);
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -317,7 +319,8 @@ impl BindingCounters {
         [
             Family::gauge(
                 "sidetone_cluster_binding_entries",
-                "Extensions with a registered phone at some node of the cluster, counted twice a minute.",
+                "Extensions with a registered phone at some node of the cluster, as the switch of this node knows them; those \
+                 whose registrations have ended leave within half a minute.",
             )
             .is(read(&self.extensions)),
             Family::counter(

@@ -436,7 +436,8 @@ impl Ringing {
     /// Handles a call that is not forwarded: it has failed, unless its forks still ring.
     pub(super) fn not_diverted(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
         if let Some(status) = self.result.take().filter(|_| parties.is_ringing()) {
-            self.give_up_on_forks(parties, ending, now, refusal(status));
+            let status = self.told(ending, status);
+            self.give_up_on_forks(parties, ending, now, status);
         }
     }
 
@@ -506,8 +507,18 @@ impl Ringing {
                 self.result = Some(status);
                 parties.push(Output::Redirected(reason));
             }
-            None => self.give_up_on_forks(parties, ending, now, refusal(status)),
+            None => {
+                let status = self.told(ending, status);
+                self.give_up_on_forks(parties, ending, now, status);
+            }
         }
+    }
+
+    /// The status for the caller when the forks have ended with `status`. Phones that the network refused are not there,
+    /// as those of a node that is gone.
+    fn told(&self, ending: &Ending, status: u16) -> u16 {
+        let is_unreachable = status == 503 && ending.far.status.is_none() && !self.in_turn;
+        if is_unreachable { 480 } else { refusal(status) }
     }
 
     /// Asks which forks have sent no response at all, once it is time.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use sidetone::app::Engine;
 use sidetone::config::Config;
 use sidetone_cluster::nats::{ClusterSettings, EdgeSettings};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
@@ -92,6 +92,26 @@ pub async fn stop(others: Vec<Engine>) {
     }
 }
 
+/// Waits until the nodes beside the first one know phones of so many extensions. A test that takes phones away again does not
+/// wait for long.
+pub async fn know_phones(others: &[Engine], extensions: usize) {
+    let known = async {
+        for node in others {
+            while binding_entries(&metrics(node.http).await).is_none_or(|known| known < extensions) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    if tokio::time::timeout(KNOWN_MAX, known).await.is_err() {
+        eprintln!("NOTICE: not all nodes know {extensions} extensions with a phone");
+    }
+}
+
+fn binding_entries(metrics: &str) -> Option<usize> {
+    let line = metrics.lines().find_map(|line| line.strip_prefix("sidetone_cluster_binding_entries "));
+    line.and_then(|value| value.parse().ok())
+}
+
 async fn metrics(address: SocketAddr) -> String {
     let mut text = String::new();
     let Ok(mut stream) = TcpStream::connect(address).await else { return text };
@@ -134,10 +154,25 @@ async fn pass(mut near: TcpStream, nodes: Arc<Vec<SocketAddr>>, turn: Arc<Atomic
     };
     let Ok(mut far) = TcpStream::connect(node).await else { return };
     let head = closing(&bytes);
-    if far.write_all(&head).await.is_ok() && far.write_all(&body).await.is_ok() {
-        // Either side may go away in the middle.
-        let _ = copy_bidirectional(&mut near, &mut far).await;
-    }
+    let ((mut near_in, mut near_out), (mut far_in, mut far_out)) = (near.split(), far.split());
+    let up = async {
+        let sent = async {
+            far_out.write_all(&head).await?;
+            far_out.write_all(&body).await?;
+            copy(&mut near_in, &mut far_out).await?;
+            far_out.shutdown().await
+        };
+        // A node that has refused a long body reads no further; the client writes the rest nevertheless.
+        if sent.await.is_err() {
+            let _ = copy(&mut near_in, &mut sink()).await;
+        }
+    };
+    // Either side may go away in the middle.
+    let down = async {
+        let _ = copy(&mut far_in, &mut near_out).await;
+        let _ = near_out.shutdown().await;
+    };
+    tokio::join!(up, down);
 }
 
 fn head_len(bytes: &[u8]) -> Option<usize> {
@@ -172,3 +207,5 @@ const OF_PROCESSES: [&str; 3] = ["/metrics", "/readyz", "/healthz"];
 /// The key that the nodes share.
 const KEY: &str = "a key that all nodes of the tests share";
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Nodes know each other's phones some 0.2 s after they registered.
+const KNOWN_MAX: Duration = Duration::from_secs(5);

@@ -1,9 +1,11 @@
 //! A whole engine on loopback, its directory, its phones, and its records as the API shows them.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -59,6 +61,8 @@ pub struct Site {
     pub dir: TempDir,
     /// The nodes beside the engine, where a test runs on several.
     others: Vec<Engine>,
+    /// The extensions whose phones have registered, which those nodes know.
+    known: Mutex<BTreeSet<String>>,
 }
 
 impl Site {
@@ -105,7 +109,7 @@ impl Site {
         let nodes = Nodes::start(config).await;
         let http = nodes.http;
         let (engine, others) = nodes.into_parts();
-        Site { sip: engine.sip[0], http, engine: Some(engine), dir, others }
+        Site { sip: engine.sip[0], http, engine: Some(engine), dir, others, known: Mutex::default() }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -136,7 +140,17 @@ impl Site {
 
     /// A registered phone with settings of its own.
     pub async fn phone_of(&self, config: PhoneConfig) -> Phone {
-        registered(config).await
+        let number = config.number.clone();
+        let phone = registered(config).await;
+        if !self.others.is_empty() {
+            let extensions = {
+                let mut known = self.known.lock().unwrap();
+                known.insert(number);
+                known.len()
+            };
+            nodes::know_phones(&self.others, extensions).await;
+        }
+        phone
     }
 
     pub fn phone_config(&self, number: &str, answering: Answering) -> PhoneConfig {

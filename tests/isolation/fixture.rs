@@ -197,17 +197,24 @@ impl Fixture {
         answer.json()
     }
 
-    /// Waits until the switch has read a room that was created in the store: a target that does not exist is then what is wrong.
+    /// Waits until the switch of each node has read a room that was created in the store: a target that does not exist is then
+    /// what is wrong.
     fn wait_for_room(&self, room: &str) {
         let path = format!("/api/v1/conference-rooms/{room}/dial");
         let unknown = json!({"kind": "extension", "target": "9999", "role": "participant"});
+        let mut known = 0;
         for _ in 0..ROOM_POLLS {
             let answer = self.send("POST", &path, Some(&self.operator), &unknown);
-            if answer.status != 404 {
-                assert!([400, 422].contains(&answer.status), "{path}: {} {}", answer.status, answer.text);
+            if answer.status == 404 {
+                known = 0;
+                std::thread::park_timeout(Duration::from_millis(100));
+                continue;
+            }
+            assert!([400, 422].contains(&answer.status), "{path}: {} {}", answer.status, answer.text);
+            known += 1;
+            if known == nodes::count() {
                 return;
             }
-            std::thread::park_timeout(Duration::from_millis(100));
         }
         panic!("the switch does not know the room {room}");
     }

@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::from_peer::FromPeer;
 use crate::page;
 use crate::peers::concern::{Concern, ListKind};
-use crate::peers::merge::{merge, merge_members};
+use crate::peers::merge::{is_cut, merge, merge_members};
 use crate::peers::message::{to_peer, to_response};
 use crate::state::ApiState;
 
@@ -104,22 +104,26 @@ async fn gather(
     };
     let (parts, _) = request.into_parts();
     // Each node is asked for its first items: any of them may be in the window.
-    let wanted = u32::try_from(offset.saturating_add(limit.into())).unwrap_or(u32::MAX);
-    if wanted > Window::LIMIT_MAX {
-        return Err(ApiError::invalid(vec![FieldProblem {
-            field: "offset".to_owned(),
-            message: format!(
-                "offset and limit together must be at most {} in a cluster: filter by organisation_id or extension_id",
-                Window::LIMIT_MAX
-            ),
-        }]));
-    }
-    let uri = first_items(&parts.uri, wanted);
+    let wanted = offset.saturating_add(limit.into());
+    let first = u32::try_from(wanted).unwrap_or(u32::MAX).min(Window::LIMIT_MAX);
+    let uri = first_items(&parts.uri, first);
     let asked = to_peer(&parts, uri.to_string(), client, Vec::new());
     let Pages { head, pages, missing } = match ask_all(peers, asked, next.run(local(&parts, &uri))).await? {
         Ok(pages) => pages,
         Err(refusal) => return Ok(refusal),
     };
+    // Where every node has given all that it has, the window may be anywhere.
+    let is_cut = wanted > u64::from(first) && pages.iter().flatten().any(is_cut);
+    if is_cut {
+        return Err(ApiError::invalid(vec![FieldProblem {
+            field: "offset".to_owned(),
+            message: format!(
+                "offset and limit together must be at most {} in a cluster with more items at a node: filter by \
+                 organisation_id or extension_id",
+                Window::LIMIT_MAX
+            ),
+        }]));
+    }
     let mut merged =
         pages.and_then(|pages| merge(kind, pages, offset, limit)).ok_or_else(ApiError::internal)?;
     if let Some(page) = merged.as_object_mut().filter(|_| by_cursor) {

@@ -30,6 +30,13 @@ pub(super) fn merge(kind: ListKind, pages: Vec<Value>, offset: u64, limit: u32) 
     Some(Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))))
 }
 
+/// Whether a page that begins at the first item leaves further ones out.
+pub(super) fn is_cut(page: &Value) -> bool {
+    let items = page.get("items").and_then(Value::as_array).map_or(0, Vec::len);
+    let total = page.get("total").and_then(Value::as_u64).unwrap_or_default();
+    total > items as u64
+}
+
 /// Adds to a page of stored rooms, the first one, what the same page of other nodes says of their members: a room is live at
 /// one node.
 ///
@@ -94,6 +101,7 @@ mod tests {
         assert_eq!(order(0, 10), "adebc");
         assert_eq!(order(1, 2), "de");
         assert_eq!(order(9, 2), "");
+        assert_eq!((is_cut(&first), is_cut(&second)), (false, true));
         let phone = |number: &str| json!({"number": number, "contact": "x"});
         let page = |number| json!({"items": [phone(number)], "total": 1});
         let merged = merge(ListKind::Registrations, vec![page("20"), page("10")], 0, 5).unwrap();

@@ -129,14 +129,18 @@ impl SharedBindings {
         self.entries.iter().filter(move |(_, state)| has(state)).map(|(key, _)| *key)
     }
 
-    /// Forgets entries without valid contacts, and returns the number of the others.
-    pub fn sweep(&mut self, now: Timestamp) -> usize {
+    /// The number of entries, those without valid contacts among them until they are swept.
+    pub fn known(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Forgets entries without valid contacts.
+    pub fn sweep(&mut self, now: Timestamp) {
         self.entries.retain(|_, state| {
             state.under_way.is_some()
                 || !state.own.is_empty()
                 || state.seen.iter().any(|contact| contact.expires_at > now)
         });
-        self.entries.len()
     }
 
     fn read(&mut self, key: BindingKey) {

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::tests::ladder::check;
+use crate::tests::ladder::{check, play};
 
 #[test]
 fn cancel_ends_every_fork() {
@@ -102,6 +102,18 @@ fn cancel_crosses_the_answer() {
             2002 cancel
         "#]],
     );
+}
+
+/// A phone that the network refuses is not there, as one that is not registered; one that answers 503 is (RFC 3261 §16.7).
+#[test]
+fn an_unreachable_phone_is_unavailable() {
+    let told = |steps: &str| play(&format!("call 4000 PCMU sendrecv -> 2\n{steps}\n300 report 0"));
+    let unreachable = told("100 unreached 0 503\n200 unreached 1 503");
+    assert!(unreachable.contains("480 caller NO_USER_RESPONSE"), "{unreachable}");
+    let refused = told("100 unreached 0 503\n200 failed 1 503");
+    assert!(refused.contains("500 caller NORMAL_TEMPORARY_FAILURE"), "{refused}");
+    let busy = told("100 unreached 0 503\n200 failed 1 486");
+    assert!(busy.contains("486 caller USER_BUSY"), "{busy}");
 }
 
 #[test]

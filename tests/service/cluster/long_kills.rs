@@ -5,7 +5,7 @@
 //! `SIDETONE_KILL_SEED` change it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -207,6 +207,8 @@ struct Load {
     callers: Vec<Arc<Phone>>,
     _callees: Vec<Phone>,
     rates: Vec<Option<Rate>>,
+    /// Calls that were not answered: the nodes of their phones, and the status.
+    failed: Arc<Mutex<Vec<(usize, usize, u16)>>>,
     /// By room, then by node.
     members: Vec<Vec<Option<Member>>>,
     audio: Vec<Vec<AudioCall>>,
@@ -237,18 +239,25 @@ impl Load {
             members.push(own);
         }
         rooms_with(nodes[0], &[0, 1, 2]).await;
+        let failed = Arc::<Mutex<Vec<_>>>::default();
         for (at, phone) in callers.iter().enumerate() {
-            let phone = Arc::clone(phone);
+            let (phone, failed) = (Arc::clone(phone), Arc::clone(&failed));
             // Every third call goes to a phone of the next node.
             let rate = Rate::begin(RATE, move |number| {
-                let to = if number % 3 == 0 { callee((at + 1) % NAMES.len()) } else { callee(at) };
-                let (phone, plan) =
-                    (Arc::clone(&phone), CallPlan { talk_time: Some(HOLD), ..CallPlan::to(to) });
-                async move { phone.call(plan).await.map_or(0, |outcome| outcome.status) }
+                let to = if number % 3 == 0 { (at + 1) % NAMES.len() } else { at };
+                let plan = CallPlan { talk_time: Some(HOLD), ..CallPlan::to(callee(to)) };
+                let (phone, failed) = (Arc::clone(&phone), Arc::clone(&failed));
+                async move {
+                    let status = phone.call(plan).await.map_or(0, |outcome| outcome.status);
+                    if status != 200 {
+                        failed.lock().unwrap().push((at, to, status));
+                    }
+                    status
+                }
             });
             rates.push(Some(rate));
         }
-        let load = Load { round, callers, _callees: callees, rates, members, audio };
+        let load = Load { round, callers, _callees: callees, rates, failed, members, audio };
         for caller in &load.callers {
             let mut state = caller.calls();
             within("the calls of a node", state.wait_for(|calls| calls.up >= UP_AT_NODE)).await.unwrap();
@@ -335,6 +344,10 @@ async fn one_round(
         for (status, count) in statuses {
             *done.statuses.entry(status).or_default() += count;
         }
+    }
+    // Of the calls elsewhere, only those to phones of the dead node fail.
+    for (from, to, status) in load.failed.lock().unwrap().iter().filter(|(from, ..)| *from != victim) {
+        assert_eq!(*to, victim, "a call from node {from} to a living node got {status}");
     }
     let url = cluster.database.url();
     let deadline = killed + RECORDED_MAX;

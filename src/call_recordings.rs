@@ -2,6 +2,7 @@
 //! file.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use sidetone_model::call_operation::{CallOperation, RecordStep};
 use sidetone_model::call_recording::{CallRecording, CallRecordingEnd, CallRecordings, RecordAction};
@@ -16,6 +17,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::driver::Handle;
+use crate::far_files::{FarFiles, FilePlace};
 use crate::open_file::{self, Opened};
 use crate::recorder::{DataDisk, Disk as _, Ended, recover};
 
@@ -34,6 +36,8 @@ pub struct CallRecordingService {
     pub disk: DataDisk,
     /// No recording begins when fewer bytes are free.
     pub reserve_bytes: u64,
+    /// The recordings of other nodes; `None` for a node on its own.
+    pub far: Option<Arc<dyn FarFiles>>,
 }
 
 impl CallRecordingService {
@@ -118,6 +122,10 @@ impl CallRecordings for CallRecordingService {
             let place = (recording.organisation_id, recording.id.0.into());
             let node = self.store.node_of_call_recording(place).await?;
             if let Some(node) = node.filter(|node| *node != self.node) {
+                if let Some(far) = &self.far {
+                    far.remove(node, place_of(recording)).await?;
+                    return Ok(self.store.forget_call_recording(place).await?);
+                }
                 return Err(Problem::Conflict(format!("the recording is on node {node}: delete it there")));
             }
             // The file first: after a crash in between, the deletion can be repeated.
@@ -131,6 +139,16 @@ impl CallRecordings for CallRecordingService {
         Box::pin(async move {
             require_complete(recording)?;
             let none = |text: &str| Problem::NotFound(text.to_owned());
+            if let Some(far) = &self.far {
+                let node =
+                    self.store.node_of_call_recording((recording.organisation_id, recording.id.0.into()));
+                if let Some(node) = node.await?.filter(|node| *node != self.node) {
+                    let opened = far.open(node, place_of(recording)).await?;
+                    return opened.ok_or_else(|| {
+                        none("the node that the call was on is gone, or has no file of the recording")
+                    });
+                }
+            }
             // Owner and id come from the database, never from the request.
             let path = self.disk.path(recording.organisation_id, recording.id.0.into());
             let opened = open_file::beside(HOLDS, move || match File::open(path) {
@@ -145,6 +163,11 @@ impl CallRecordings for CallRecordingService {
             Ok(Box::new(opened) as Box<dyn OpenFile>)
         })
     }
+}
+
+/// The file of a recording.
+fn place_of(recording: &CallRecording) -> FilePlace {
+    FilePlace::Recording { organisation: recording.organisation_id, session: recording.id.0.into() }
 }
 
 /// Fails while a recording is written, and when it has no file.

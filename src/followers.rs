@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use crate::call_log_texts;
 use crate::call_requests::CallbackSender;
 use crate::clock::{self, ClockCounts, wall_clock};
-use crate::cluster::{BindingTask, CopyWriter, CreditTask, LimitTask, LostCalls, RoomTask, SplitRoomWatch};
+use crate::cluster::{
+    BindingTask, ChangeTask, CopyWriter, CreditTask, LimitTask, LostCalls, RoomTask, SplitRoomWatch,
+};
 use crate::driver::Handle;
 use crate::events::Bus;
 use crate::load::{self, Load};
@@ -61,6 +63,8 @@ pub struct ClusterTasks {
     pub member: Member,
     /// Writes the entries of this node's calls.
     pub copies: CopyWriter,
+    /// Tells the others of changes, and hears of theirs.
+    pub changes: ChangeTask,
     /// Records the calls of nodes that died.
     pub lost_calls: LostCalls,
     /// Finds rooms that are live at two nodes.
@@ -71,6 +75,8 @@ pub struct ClusterTasks {
     pub credit: CreditTask,
     /// Answers other nodes.
     pub peers: PeerListener,
+    /// Sends them the files of this node.
+    pub files: PeerListener,
     /// Shares the bindings of phones; `None` without `[cluster] listen`.
     pub bindings: Option<BindingTask>,
     /// Claims rooms; `None` without `[cluster] listen`.
@@ -84,11 +90,13 @@ impl ClusterTasks {
         let ClusterTasks {
             member,
             copies,
+            changes,
             lost_calls,
             split_rooms,
             limits,
             credit,
             peers,
+            files,
             bindings,
             rooms,
             links,
@@ -121,6 +129,9 @@ impl ClusterTasks {
             supervisor.keep(Task::CallCopies, (copies, stop()), |(copies, stop)| {
                 Box::pin(copies.run(stop.clone()))
             }),
+            supervisor.keep(Task::Changes, (changes, stop()), |(changes, stop)| {
+                Box::pin(changes.run(stop.clone()))
+            }),
             supervisor.keep(Task::LostCalls, (lost_calls, stop()), |(lost_calls, stop)| {
                 Box::pin(lost_calls.run(stop.clone()))
             }),
@@ -135,6 +146,9 @@ impl ClusterTasks {
             supervisor
                 .keep(Task::Credit, (credit, stop()), |(credit, stop)| Box::pin(credit.run(stop.clone()))),
             supervisor.keep(Task::Peers, (peers, stop()), |(peers, stop)| Box::pin(peers.run(stop.clone()))),
+            supervisor.keep(Task::FileQuestions, (files, stop()), |(files, stop)| {
+                Box::pin(files.run(stop.clone()))
+            }),
         ];
         tasks.into_iter().chain(bindings).chain(rooms).chain(links).collect()
     }

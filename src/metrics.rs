@@ -33,6 +33,7 @@ use crate::recorder::RecorderCounters;
 use crate::signalling::SignallingCounters;
 use crate::supervise::{Supervisor, Task};
 use crate::traces::TraceCounters;
+use crate::watch::DirectoryCounts;
 use crate::webhooks::counters::WebhookCounters;
 
 /// The engine's parts that have counters.
@@ -81,6 +82,8 @@ pub struct EngineMetrics {
     pub supervisor: Supervisor,
     /// Jumps of the wall clock.
     pub clock: Arc<ClockCounts>,
+    /// How changes of the directory were found.
+    pub directory: Arc<DirectoryCounts>,
     /// The member of a cluster; `None` for a node on its own.
     pub cluster: Option<ClusterMember>,
 }
@@ -114,6 +117,7 @@ impl Metrics for EngineMetrics {
                 (Task::Webhooks, self.webhooks.panics.load(Ordering::Relaxed)),
             ]));
             families.extend(self.clock.families());
+            families.push(self.directory.family());
             families.extend(self.cluster.iter().flat_map(ClusterMember::families));
             families.extend(disk(&self.journal));
             families.extend(process());

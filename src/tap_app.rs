@@ -236,7 +236,7 @@ impl TapNode {
             None => None,
             Some(web) => {
                 let ports = ports(&store, metrics, &senders, &outbound, idempotency, &mut rng).await?;
-                let server = http_server(config, &tls, web, api_state(config, ports));
+                let server = http_server(config, &tls, web, api_state(config, &store, ports));
                 Some(serve_http(&supervisor, server, stopped.clone()))
             }
         };

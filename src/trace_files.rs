@@ -1,14 +1,18 @@
-//! The traces of legs on this node's disk, for the API.
+//! The traces of legs, on this node's disk and those of others.
 
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
+use sidetone_model::ids::NodeId;
 use sidetone_model::leg_trace::LegTraces;
 use sidetone_model::media_quality::LegTrace;
 use sidetone_model::open_file::OpenFile;
 use sidetone_model::ports::PortFuture;
+use sidetone_model::problem::Problem;
 
+use crate::far_files::{FarFiles, FilePlace};
 use crate::open_file::{Opened, beside};
 
 /// The directory of traces.
@@ -24,12 +28,42 @@ impl TraceFiles {
     }
 }
 
-impl LegTraces for TraceFiles {
-    fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
+impl TraceFiles {
+    /// Opens a trace; `None` when it is not here.
+    ///
+    /// # Errors
+    /// [`Problem::Internal`] when the disk fails.
+    pub async fn open_here(&self, trace: &LegTrace) -> Result<Option<Box<dyn OpenFile>>, Problem> {
+        let Some(path) = below(&self.dir, &trace.file) else { return Ok(None) };
+        let opened = beside(HOLDS, move || opened(&path)).await?;
+        Ok(opened.map(|file| Box::new(file) as Box<dyn OpenFile>))
+    }
+}
+
+/// The traces of all nodes.
+#[derive(Clone, Debug)]
+pub struct NodeTraces {
+    /// This node.
+    pub node: NodeId,
+    /// Those of this node.
+    pub own: TraceFiles,
+    /// Those of the others; `None` for a node on its own.
+    pub far: Option<Arc<dyn FarFiles>>,
+}
+
+impl LegTraces for NodeTraces {
+    fn open<'a>(
+        &'a self,
+        node: Option<NodeId>,
+        trace: &'a LegTrace,
+    ) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
         Box::pin(async move {
-            let Some(path) = below(&self.dir, &trace.file) else { return Ok(None) };
-            let opened = beside(HOLDS, move || opened(&path)).await?;
-            Ok(opened.map(|file| Box::new(file) as Box<dyn OpenFile>))
+            match (node.filter(|node| *node != self.node), &self.far) {
+                (Some(node), Some(far)) => {
+                    far.open(node, FilePlace::Trace { name: trace.file.clone() }).await
+                }
+                _ => self.own.open_here(trace).await,
+            }
         })
     }
 }
@@ -75,10 +109,10 @@ mod tests {
         std::fs::write(dir.join("2026-09-21/x-a.trace"), b"sidetone-trace 1\n").unwrap();
         let files = TraceFiles::new(dir.clone());
         let of = |file: &str| LegTrace { file: file.to_owned(), bytes: 17 };
-        let trace = files.open(&of("2026-09-21/x-a.trace")).await.unwrap().unwrap();
+        let trace = files.open_here(&of("2026-09-21/x-a.trace")).await.unwrap().unwrap();
         assert_eq!(trace.bytes(), 17);
         assert_eq!(trace.read(0, 17).await.unwrap(), b"sidetone-trace 1\n");
-        assert!(files.open(&of("2026-09-21/x-b.trace")).await.unwrap().is_none());
+        assert!(files.open_here(&of("2026-09-21/x-b.trace")).await.unwrap().is_none());
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

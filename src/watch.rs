@@ -1,17 +1,19 @@
-//! Follows the stored data: a running switch gets changes by `apply`, the API or another node within two
-//! seconds.
+//! Follows the stored data: a running switch gets the changes of this process at once, those of another node as soon as it has
+//! told of them, and all within two seconds, also those of `apply`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use sidetone_model::metrics::Family;
 use sidetone_model::rating::{Account, Drawn};
-use sidetone_store::{Store, StoreError};
+use sidetone_store::{Changed, Store, StoreError};
 use sidetone_switch::machine::Input;
 use sidetone_switch::rating::Tariffs;
 use sidetone_switch::routing::Directory;
 use tokio::sync::{mpsc, watch};
 
+use crate::clock::instant;
 use crate::driver::{Handle, Request};
 
 /// The revisions that the switch has.
@@ -23,6 +25,30 @@ pub struct Heard {
     pub rates: i64,
     /// The accounts.
     pub accounts: Vec<Account>,
+    /// How changes of the directory were found.
+    pub counts: Arc<DirectoryCounts>,
+}
+
+/// How changes of the directory were found.
+#[derive(Debug, Default)]
+pub struct DirectoryCounts {
+    /// By looking, once a second.
+    looked: AtomicU64,
+    /// By a commit of this process, or another node that told of one.
+    told: AtomicU64,
+}
+
+impl DirectoryCounts {
+    /// The metric.
+    pub fn family(&self) -> Family {
+        Family::counter(
+            "sidetone_directory_changes_total",
+            "Readings of a changed directory, by how the change was found: told by the process that committed it, or by looking \
+             once a second.",
+        )
+        .with([("found", "looked")], self.looked.load(Ordering::Relaxed))
+        .with([("found", "told")], self.told.load(Ordering::Relaxed))
+    }
 }
 
 /// Reads changed data again, until it is stopped; `away` states whether the last query failed.
@@ -34,15 +60,27 @@ pub async fn watch_stored(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut changes = store.changes();
+    let mut told = store.event_bell().follow(Changed::Directory);
+    let mut pause = PAUSE_MIN;
     loop {
-        tokio::select! {
+        let is_told = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        if !changes.may_have_come() {
+            () = tokio::time::sleep(LOOK_EVERY) => false,
+            // Many changes in a row are read together.
+            () = async { tokio::time::sleep(pause).await; told.news().await } => true,
+        };
+        if !changes.may_have_come() && !is_told {
             continue;
         }
+        let began = instant();
+        let before = heard.directory;
         let news = news(store, heard).await;
+        // A large directory takes no more than a part of the time to be read.
+        pause = (began.elapsed() * PAUSE_PARTS).clamp(PAUSE_MIN, LOOK_EVERY);
+        if heard.directory != before {
+            let found = if is_told { &heard.counts.told } else { &heard.counts.looked };
+            found.fetch_add(1, Ordering::Relaxed);
+        }
         away.store(news.is_err(), Ordering::Relaxed);
         match news {
             Ok(news) => {
@@ -97,5 +135,9 @@ pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Hand
 
 /// How often the task looks for changes; one is known within two seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The least time between two readings of changes that were told.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// That time is so many times what the last reading took.
+const PAUSE_PARTS: u32 = 3;
 /// Batches of the writer that wait to be reported.
 pub const DRAWN_LEN_MAX: usize = 64;

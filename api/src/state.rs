@@ -23,6 +23,7 @@ use sidetone_model::room::{LiveRooms, Rooms};
 use sidetone_model::time::Timestamp;
 use sidetone_model::trunk_status::TrunkStatuses;
 use sidetone_model::webhook::Webhooks;
+use tokio::sync::watch;
 
 use crate::auth::{Attempts, KnownTokens, RateLimits};
 use crate::error::ApiError;
@@ -49,6 +50,8 @@ pub struct ApiState {
     pub(crate) server: Arc<ServerCounters>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) stream_places: Places,
+    /// Counts changes of keys, users and sessions.
+    pub(crate) credential_changes: watch::Receiver<u64>,
 }
 
 impl Deref for ApiState {
@@ -73,6 +76,8 @@ impl ApiState {
             server: Arc::default(),
             attempts: Arc::new(Attempts::default()),
             stream_places: Places::default(),
+            // Without a sender there is no news.
+            credential_changes: watch::Sender::new(0).subscribe(),
         }
     }
 
@@ -227,6 +232,11 @@ impl ApiState {
     pub fn with_settings(self, settings: HttpSettings) -> Self {
         self.settings.replace(settings);
         self
+    }
+
+    /// The same, whose streams check their callers at once when `changes` counts a change of keys, users or sessions.
+    pub fn with_credential_changes(self, changes: watch::Receiver<u64>) -> Self {
+        Self { credential_changes: changes, ..self }
     }
 
     /// Returns the current limits, to be replaced while the server runs.

@@ -1,15 +1,21 @@
 //! Header-only traces of legs, for download.
 
+use crate::ids::NodeId;
 use crate::media_quality::LegTrace;
 use crate::open_file::OpenFile;
 use crate::port_future::PortFuture;
 
-/// The traces stored on a node.
+/// The traces stored on the nodes.
 pub trait LegTraces: Send + Sync {
-    /// Opens a trace named in a record that the caller may read; `None` when it is not, or no longer, on this
-    /// node.
+    /// Opens a trace named in a record that the caller may read; `node` carried the call. `None` when the trace is not, or no
+    /// longer, there, or that node is gone.
     ///
     /// # Errors
-    /// [`Internal`](crate::problem::Problem::Internal) when the disk cannot read it.
-    fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>>;
+    /// [`Internal`](crate::problem::Problem::Internal) when the disk cannot read it, and
+    /// [`Busy`](crate::problem::Problem::Busy) when its node does not answer in time.
+    fn open<'a>(
+        &'a self,
+        node: Option<NodeId>,
+        trace: &'a LegTrace,
+    ) -> PortFuture<'a, Option<Box<dyn OpenFile>>>;
 }

@@ -15,13 +15,16 @@ use sidetone_store::Store;
 use super::edge::NodeEdge;
 use super::switching::our_addresses;
 use crate::cluster::{
-    BindingTask, ClusterCounters, ClusterMember, ClusterNodes, ClusterPeers, CopyWriter, CreditTask,
-    DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask, SharedLimits, SplitRoomWatch,
-    ThisNode, answering, answering_limits, identity, start_member,
+    BindingTask, ChangeTask, ClusterCounters, ClusterFiles, ClusterMember, ClusterNodes, ClusterPeers,
+    CopyWriter, CreditTask, DrainRequest, FigureSource, Joining, LimitTask, LostCalls, RoomTask,
+    SharedLimits, SplitRoomWatch, ThisNode, answering, answering_files, answering_limits, identity,
+    start_member,
 };
 use crate::config::Config;
 use crate::driver::Handle;
+use crate::far_files::FarFiles;
 use crate::followers::ClusterTasks;
+use crate::own_files::OwnFiles;
 
 /// What other parts use of the cluster.
 pub(super) struct ClusterPart {
@@ -38,6 +41,7 @@ pub(super) struct ClusterPart {
 struct MemberTasks {
     member: Member,
     copies: CopyWriter,
+    changes: ChangeTask,
     lost_calls: LostCalls,
     split_rooms: SplitRoomWatch,
     limits: (LimitTask, Arc<SharedLimits>),
@@ -67,7 +71,9 @@ impl ClusterPart {
         let (received, dropped) = joining.received;
         let (writer, copies) = CopyWriter::new(handle.clone(), (node, run), received, dropped);
         let (lost_calls, lost) = LostCalls::new(handle.clone(), store.clone(), node, settings.lost_after);
-        let (limit_task, limits) = LimitTask::new(handle.clone(), switch.clone(), (node, run));
+        let (change_task, changes) = ChangeTask::new(handle.clone(), store.clone(), node);
+        let (limit_task, limits) =
+            LimitTask::new(handle.clone(), (store.clone(), switch.clone()), (node, run));
         let parts = (store.clone(), switch.clone(), node);
         let (credit_task, credit) = CreditTask::new(handle.clone(), parts, config.sip.max_call);
         let peers = ClusterPeers(handle.clone(), Arc::clone(&limits));
@@ -86,6 +92,7 @@ impl ClusterPart {
         let (bindings, binding_counters) = bindings.unzip();
         let binding_counters = binding_counters.map(|counters| (counters, switch.clone()));
         let counters = ClusterCounters {
+            changes,
             copies,
             lost,
             split,
@@ -102,6 +109,7 @@ impl ClusterPart {
             tasks: Some(MemberTasks {
                 member: task,
                 copies: writer,
+                changes: change_task,
                 lost_calls,
                 split_rooms,
                 limits: (limit_task, limits),
@@ -113,30 +121,49 @@ impl ClusterPart {
         }
     }
 
+    /// The files of other nodes; `None` for a node on its own.
+    pub(super) fn far_files(&self) -> Option<Arc<dyn FarFiles>> {
+        let files = self.member.as_ref().map(|member| ClusterFiles(member.handle.clone()));
+        files.map(|files| Arc::new(files) as Arc<dyn FarFiles>)
+    }
+
     /// The tasks, with the one that answers other nodes by this API.
     pub(super) fn into_tasks(
         self,
-        (node, switch): (NodeId, &Handle),
+        (node, switch, own): (NodeId, &Handle, OwnFiles),
         state: &ApiState,
         drain: &DrainRequest,
     ) -> Option<ClusterTasks> {
-        let MemberTasks { member, copies, lost_calls, split_rooms, limits, credit, bindings, rooms, links } =
-            self.tasks?;
+        let MemberTasks {
+            member,
+            copies,
+            changes,
+            lost_calls,
+            split_rooms,
+            limits,
+            credit,
+            bindings,
+            rooms,
+            links,
+        } = self.tasks?;
         let answering = answering(switch.clone(), PeerService::new(state.clone()), drain.clone());
         let connection = self.member?.handle.connection().clone();
         let (limits, shared) = limits;
         let questions = answering_limits(shared);
         let (limit_questions, _) = PeerListener::new(connection.clone(), (Topic::Limits, node), questions);
+        let (files, _) = PeerListener::new(connection.clone(), (Topic::Files, node), answering_files(own));
         let (peers, _) = PeerListener::new(connection, (Topic::Live, node), answering);
         let limits = (limits, limit_questions);
         Some(ClusterTasks {
             member,
             copies,
+            changes,
             lost_calls,
             split_rooms,
             limits,
             credit,
             peers,
+            files,
             bindings,
             rooms,
             links,

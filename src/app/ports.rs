@@ -5,14 +5,19 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 use sidetone_api::{ApiState, DirectoryPorts, Panel, Ports, RatePorts, RoomHistory, TokenKey};
+use sidetone_model::ids::NodeId;
 use sidetone_model::room::Rooms;
-use sidetone_store::Store;
+use sidetone_store::{Changed, Store};
 
-use super::engine::StartError;
+use super::engine::{StartError, trace_dir};
 use crate::accounts::{Passwords, People};
 use crate::clock::wall_clock;
 use crate::config::Config;
+use crate::far_files::FarFiles;
+use crate::own_files::OwnFiles;
 use crate::provision::{Lines, RoomPins};
+use crate::recorder::DataDisk;
+use crate::trace_files::{NodeTraces, TraceFiles};
 
 /// The ports for users who log in.
 pub async fn panel(store: &Store, rng: &mut StdRng) -> Result<Panel, StartError> {
@@ -59,7 +64,19 @@ pub(super) fn room_history(config: &Config, store: &Store) -> RoomHistory {
     RoomHistory { sessions: shared.clone(), meetings: config.ai.enabled.then_some(shared) }
 }
 
+/// The recordings and traces of this node, for the others.
+pub(super) fn own_files(config: &Config) -> OwnFiles {
+    OwnFiles::new(DataDisk::of(&config.node.data_dir), TraceFiles::new(trace_dir(config)))
+}
+
+/// The traces of all nodes.
+pub(super) fn node_traces(config: &Config, node: NodeId, far: Option<Arc<dyn FarFiles>>) -> NodeTraces {
+    NodeTraces { node, own: TraceFiles::new(trace_dir(config)), far }
+}
+
 /// The HTTP API over these ports, with the configured settings.
-pub(crate) fn api_state(config: &Config, ports: Ports) -> ApiState {
-    ApiState::new(ports, Arc::new(wall_clock)).with_settings(config.http.settings.clone())
+pub(crate) fn api_state(config: &Config, store: &Store, ports: Ports) -> ApiState {
+    ApiState::new(ports, Arc::new(wall_clock))
+        .with_settings(config.http.settings.clone())
+        .with_credential_changes(store.event_bell().count(Changed::Credentials))
 }

@@ -26,7 +26,9 @@ use super::clustering::ClusterPart;
 use super::edge::{NodeEdge, NodeLinks};
 use super::engine::{Engine, Recorded, RunningTasks, StartError, journal_dir, trace_dir, trace_settings};
 use super::listeners::{Listeners, kept_registrations};
-use super::ports::{api_state, directory_ports, panel, rate_ports, room_history, rooms};
+use super::ports::{
+    api_state, directory_ports, node_traces, own_files, panel, rate_ports, room_history, rooms,
+};
 use super::senders::Senders;
 use super::switching::{our_addresses, start_relay, switch};
 use crate::call_info::{AnsweredCall, CallInfo, Counts};
@@ -45,6 +47,7 @@ use crate::dead_letters::DeadLetters;
 use crate::dns::Resolver;
 use crate::driver::{Driver, EdgeTraffic, Handle};
 use crate::events::call_events::{CallEventCounters, call_events};
+use crate::far_files::FarFiles;
 use crate::followers::{Followers, serve_http};
 use crate::hep::{HepSender, LiveFigures};
 use crate::load::Load;
@@ -60,9 +63,8 @@ use crate::spoken_names::{SpokenNames, keep_names};
 use crate::supervise::{Running, Supervisor, Task};
 use crate::sweep::Sweeper;
 use crate::tls::TlsStore;
-use crate::trace_files::TraceFiles;
 use crate::traces::Traces;
-use crate::watch::{DRAWN_LEN_MAX, Heard, pass_on_draws};
+use crate::watch::{DRAWN_LEN_MAX, DirectoryCounts, Heard, pass_on_draws};
 
 /// What every other part uses.
 struct Base<'c> {
@@ -124,6 +126,7 @@ struct Reported {
     callbacks: Arc<CallbackCounters>,
     clock: Arc<ClockCounts>,
     database_away: Arc<AtomicBool>,
+    directory: Arc<DirectoryCounts>,
     /// Told when an operator asks the node to drain.
     drain: DrainRequest,
     draining: Arc<AtomicBool>,
@@ -161,21 +164,22 @@ impl Engine {
         followed.catch_up(&base.store, &audio.library).await?;
         let reported = Reported::default();
         let cluster = base.cluster(&handle, &reported, (&sip, &sip_connections, listeners.http_address));
-        let playback = audio.playback(&base);
+        let playback = audio.playback(&base, cluster.far_files());
         let served = Served::new(
             (&handle, &relay, &journal, tcp, &kept.0),
             (&audio, &writers, &senders),
             (&reported, &playback, &cluster),
         );
-        let state = api_state(config, served.ports(&mut base, idempotency.clone(), &outbound).await?);
-        let cluster = cluster.into_tasks((base.node, &handle), &state, &reported.drain);
+        let ports = served.ports(&mut base, idempotency.clone(), &outbound).await?;
+        let state = api_state(config, &base.store, ports);
+        let cluster = cluster.into_tasks((base.node, &handle, own_files(config)), &state, &reported.drain);
         let (http_settings, web) = serving(config, &base.tls, listeners.http, state);
         let followers = Followers {
             calls: base.calls(&outbound, reported.callbacks, &relay),
             clock: reported.clock,
             cluster,
             database_away: reported.database_away,
-            directory: revisions,
+            directory: Heard { counts: reported.directory, ..revisions },
             events: (senders.events.clone(), senders.listener),
             handle: handle.clone(),
             playback,
@@ -318,8 +322,12 @@ impl Stored {
     async fn read(store: &Store) -> Result<Self, StartError> {
         let directory = Directory::new(store.directory().await?);
         let (accounts, rates) = (store.accounts().await?, store.rates().await?);
-        let revisions =
-            Heard { directory: directory.revision(), rates: rates.revision, accounts: accounts.clone() };
+        let revisions = Heard {
+            directory: directory.revision(),
+            rates: rates.revision,
+            accounts: accounts.clone(),
+            ..Heard::default()
+        };
         Ok(Self { directory, tariffs: Arc::new(Tariffs::new(rates)), accounts, revisions })
     }
 }
@@ -414,11 +422,12 @@ fn kept_signalling(
 
 impl Audio {
     /// Returns what plays recordings, and checks whether one may begin.
-    fn playback(&self, base: &Base<'_>) -> Playback {
+    fn playback(&self, base: &Base<'_>, far: Option<Arc<dyn FarFiles>>) -> Playback {
         let disk = DataDisk::of(&base.config.node.data_dir);
         let reserve_bytes = base.config.recordings.reserve_bytes;
         Playback::new(base.node, base.store.clone(), disk)
             .with_recorder(self.recorder.begins(), reserve_bytes)
+            .with_far(far)
     }
 
     /// Starts the recorder and the traces, and gives the driver what rooms play and record.
@@ -584,7 +593,7 @@ impl Served<'_> {
             field_checks: Some(store.clone()),
             idempotency: Arc::new(idempotency),
             keys: store.clone(),
-            leg_traces: Some(Arc::new(TraceFiles::new(trace_dir(config)))),
+            leg_traces: Some(Arc::new(node_traces(config, base.node, self.cluster.far_files()))),
             live_calls: Some(handle.clone()),
             live_quality: Some(handle.clone()),
             live_rooms: Some(handle.clone()),
@@ -618,6 +627,7 @@ impl Served<'_> {
             clock: Arc::new(wall_clock),
             disk: DataDisk::of(&base.config.node.data_dir),
             reserve_bytes: base.config.recordings.reserve_bytes,
+            far: self.cluster.far_files(),
         })
     }
 
@@ -671,6 +681,7 @@ impl Served<'_> {
             callbacks: Arc::clone(&self.reported.callbacks),
             supervisor: base.supervisor.clone(),
             clock: Arc::clone(&self.reported.clock),
+            directory: Arc::clone(&self.reported.directory),
             cluster: self.cluster.member.clone(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use parking_lot::Mutex;
@@ -16,14 +16,16 @@ use sidetone_cluster::limits::{
 };
 use sidetone_cluster::membership::{RunId, View};
 use sidetone_cluster::nats::{Answering, Connection, MemberHandle, Topic};
+use sidetone_cluster::signs::SignsOfLife;
 use sidetone_model::access::Who;
 use sidetone_model::cluster::{NodeState, RateTake, RateTaken};
 use sidetone_model::ids::NodeId;
 use sidetone_model::metrics::Family;
+use sidetone_store::Store;
 use sidetone_switch::outbound_limit::{OutboundDecision, OutboundNeeds};
 use sidetone_switch::queries::{DecideOutbound, TakeOutboundNeeds};
 use tokio::sync::{Notify, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::bucket_work::stopped;
 use crate::driver::Handle;
@@ -53,13 +55,18 @@ struct LimitCounters {
 /// The task, before it runs.
 pub struct LimitTask {
     shared: Arc<SharedLimits>,
+    store: Store,
     switch: Handle,
     /// The view that the machine has.
     view: Option<Arc<View>>,
+    /// Which nodes that are gone may live, so that their calls stay counted.
+    signs: SignsOfLife,
     /// Decisions that the switch has not received yet.
     decisions: Vec<OutboundDecision>,
 }
 
+/// The beats of nodes; `None` for one that was not read.
+type Beats = Vec<(NodeId, Option<i64>)>;
 type UnderWay = FuturesUnordered<BoxFuture<'static, (AskId, Option<Reply>)>>;
 
 impl SharedLimits {
@@ -169,15 +176,22 @@ impl SharedLimits {
 
 impl LimitTask {
     /// Keeps the limits of outbound calls of this switch, for a run of a node.
-    pub fn new(member: MemberHandle, switch: Handle, this: (NodeId, RunId)) -> (Self, Arc<SharedLimits>) {
+    pub fn new(
+        member: MemberHandle,
+        (store, switch): (Store, Handle),
+        this: (NodeId, RunId),
+    ) -> (Self, Arc<SharedLimits>) {
         let shared = Arc::new(SharedLimits::new(member, this));
-        (LimitTask { shared: Arc::clone(&shared), switch, view: None, decisions: Vec::new() }, shared)
+        let signs = SignsOfLife::default();
+        let decisions = Vec::new();
+        (LimitTask { shared: Arc::clone(&shared), store, switch, view: None, signs, decisions }, shared)
     }
 
     /// Runs until `stop` turns true.
     pub async fn run(&mut self, mut stop: watch::Receiver<bool>) {
         // What an earlier run of the task had under way has no answer any more; the machine asks again with a new view.
         let mut under_way = UnderWay::new();
+        let mut reading: Option<BoxFuture<'static, Beats>> = None;
         self.view = None;
         self.feed(Input::Members(None));
         let mut tick = interval(TICK_EVERY);
@@ -186,8 +200,16 @@ impl LimitTask {
         loop {
             let due = shared.slots.lock().next_timeout();
             let due = due.unwrap_or_else(|| shared.member.now().instant + Duration::from_secs(1));
+            if reading.is_none() {
+                let nodes = self.signs.take_due(shared.member.now().instant);
+                reading = (!nodes.is_empty()).then(|| read_beats(self.store.clone(), nodes).boxed());
+            }
             tokio::select! {
                 () = stopped(&mut stop) => return,
+                Some(beats) = OptionFuture::from(reading.as_mut()) => {
+                    reading = None;
+                    self.take_beats(&beats);
+                }
                 Some((id, reply)) = under_way.next() => self.feed(Input::Answered(id, reply)),
                 () = sleep_until(due.into()) => self.feed(Input::Timeout),
                 _ = tick.tick() => self.tick().await,
@@ -200,12 +222,28 @@ impl LimitTask {
     async fn tick(&mut self) {
         let view = self.shared.member.view();
         if self.view.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &view)) {
-            self.feed(Input::Members(members_of(&view, self.shared.node)));
+            self.signs.observe(&view);
             self.view = Some(view);
+            self.take_members();
         }
         // A switch that is busy is asked at the next tick.
         let Ok(needs) = self.switch.ask(TakeOutboundNeeds).await else { return };
         self.feed(Input::Needs(needs.into_iter().map(needs_of).collect()));
+    }
+
+    fn take_beats(&mut self, beats: &Beats) {
+        let before = self.signs.may_live();
+        self.signs.read(self.shared.member.now().instant, beats);
+        if self.signs.may_live() != before {
+            self.take_members();
+        }
+    }
+
+    /// The members have changed, or what is known of those that are gone.
+    fn take_members(&self) {
+        let members = self.view.as_ref().and_then(|view| members_of(view, self.shared.node));
+        let members = members.map(|members| members.with_absent(self.signs.may_live()));
+        self.feed(Input::Members(members));
     }
 
     fn feed(&self, input: Input) {
@@ -246,6 +284,16 @@ pub fn answering_limits(shared: Arc<SharedLimits>) -> Answering {
         let reply = serde_json::to_vec(&reply).unwrap_or_default();
         async move { reply }.boxed()
     })
+}
+
+/// Reads the beats of nodes that are gone.
+async fn read_beats(store: Store, nodes: Vec<NodeId>) -> Beats {
+    let mut beats = Vec::new();
+    for node in nodes {
+        let beat = timeout(BEAT_MAX, store.beat_of(node)).await;
+        beats.push((node, beat.ok().and_then(Result::ok)));
+    }
+    beats
 }
 
 async fn ask(
@@ -292,5 +340,7 @@ const ASK_MAX: Duration = Duration::from_millis(250);
 const RATE_MAX: Duration = Duration::from_millis(100);
 /// How long a home that has not answered is not asked about requests.
 const SILENT_FOR: Duration = Duration::from_secs(1);
+/// How long the beat of a node may take to be read.
+const BEAT_MAX: Duration = Duration::from_secs(2);
 /// How often the switch is asked: an outbound call waits half of it on average.
 const TICK_EVERY: Duration = Duration::from_millis(20);

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::bindings::BindingCounters;
 use super::call_copies::CopyCounters;
+use super::changes::ChangeCounters;
 use super::credit::CreditCounters;
 use super::figures::FigureSource;
 use super::limits::SharedLimits;
@@ -63,6 +64,8 @@ pub struct ClusterMember {
 /// The counters of the tasks beside that of the member.
 #[derive(Clone)]
 pub struct ClusterCounters {
+    /// What nodes tell each other of the directory and of credentials.
+    pub changes: Arc<ChangeCounters>,
     /// The entries of this node's calls.
     pub copies: Arc<CopyCounters>,
     /// The calls of nodes that died.
@@ -228,6 +231,7 @@ impl ClusterMember {
         ];
         families.extend(self.of_nodes(&view));
         families.extend(self.counters.copies.families());
+        families.push(self.counters.changes.family());
         families.push(self.counters.lost.family());
         families.push(self.counters.split.family());
         families.extend(self.counters.limits.families());

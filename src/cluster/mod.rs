@@ -5,11 +5,14 @@
 mod bindings;
 mod bucket_work;
 mod call_copies;
+mod changes;
 mod credit;
 mod figures;
+mod files;
 mod limits;
 mod lost_calls;
 mod member;
+mod message;
 mod nodes;
 mod peers;
 mod room_offers;
@@ -18,8 +21,10 @@ mod split_rooms;
 
 pub use bindings::{BindingCounters, BindingTask};
 pub use call_copies::{CopyCounters, CopyWriter};
+pub use changes::{ChangeCounters, ChangeTask};
 pub use credit::{CreditCounters, CreditTask};
 pub use figures::FigureSource;
+pub use files::{ClusterFiles, answering_files};
 pub use limits::{LimitTask, SharedLimits, answering_limits};
 pub use lost_calls::{LostCallCounters, LostCalls};
 pub(crate) use member::identity;

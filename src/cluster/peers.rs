@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::limits::SharedLimits;
+use super::message::{decode, encode};
 use crate::driver::Handle;
 
 /// The other nodes of the cluster, and the limits that they keep together.
@@ -286,21 +287,6 @@ async fn answer(switch: &Handle, api: &PeerService, question: Question, body: Ve
         Ok(has) => encode(&Reply::Has { has }, &[]),
         Err(_) => encode(&Reply::Busy, &[]),
     }
-}
-
-/// A line of JSON, and the body.
-fn encode(head: &impl Serialize, body: &[u8]) -> Vec<u8> {
-    // Heads consist of texts and numbers, which JSON can always express; JSON on one line has no line end.
-    let mut bytes = serde_json::to_vec(head).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes.extend_from_slice(body);
-    bytes
-}
-
-fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<(T, Vec<u8>)> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let (head, body) = bytes.split_at_checked(end)?;
-    Some((serde_json::from_slice(head).ok()?, body.get(1..)?.to_vec()))
 }
 
 /// How long each node may take for its part of a list, or for saying what it has.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sidetone_media::audio::clip::Clip;
 use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::SoundName;
-use sidetone_store::{Store, StoreError, StoredPrompt};
+use sidetone_store::{Changed, Store, StoreError, StoredPrompt};
 use tokio::sync::watch;
 
 use crate::prompts::Library;
@@ -60,12 +60,14 @@ pub async fn follow(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut changes = store.changes();
+    let mut told = store.event_bell().follow(Changed::Directory);
     loop {
-        tokio::select! {
+        let is_told = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        if !changes.may_have_come() {
+            () = tokio::time::sleep(LOOK_EVERY) => false,
+            () = async { tokio::time::sleep(PAUSE).await; told.news().await } => true,
+        };
+        if !changes.may_have_come() && !is_told {
             continue;
         }
         if let Err(error) = followed.catch_up(store, library).await {
@@ -91,3 +93,5 @@ async fn play(library: &Library, organisation: OrganisationId, name: SoundName, 
 
 /// How often the task looks for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The least time between two looks after changes that were told.
+const PAUSE: Duration = Duration::from_millis(100);

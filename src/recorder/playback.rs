@@ -1,6 +1,7 @@
 //! Complete recordings: opened for playback, and deleted when their retention time is over.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use sidetone_model::access::Scope;
 use sidetone_model::ids::{ConferenceSessionId, NodeId, OrganisationId};
@@ -12,6 +13,7 @@ use sidetone_model::room::RoomName;
 use sidetone_model::room::session::SessionRecording;
 use sidetone_store::{RecordingPlace, Store};
 
+use crate::far_files::{FarFiles, FilePlace};
 use crate::open_file::{self, Opened};
 use crate::recorder::disk::{DataDisk, existing};
 use crate::recorder::recordings::{require_free, words};
@@ -28,12 +30,25 @@ pub struct Playback {
     reserve_bytes: u64,
     /// The recorder of this node.
     begins: Option<Begins>,
+    /// The recordings of other nodes; `None` for a node on its own.
+    far: Option<Arc<dyn FarFiles>>,
 }
 
 impl Playback {
     /// The recordings of `store` that are on this node, whose disk is `disk`.
     pub fn new(node: NodeId, store: Store, disk: DataDisk) -> Playback {
-        Playback { node, store, disk, reserve_bytes: 0, begins: None }
+        Playback { node, store, disk, reserve_bytes: 0, begins: None, far: None }
+    }
+
+    /// Returns it with the recordings of other nodes.
+    #[must_use]
+    pub fn with_far(self, far: Option<Arc<dyn FarFiles>>) -> Playback {
+        Playback { far, ..self }
+    }
+
+    /// The other node that has the file of a session, and the way to it.
+    fn far(&self, found: &SessionRecording) -> Option<(NodeId, &Arc<dyn FarFiles>)> {
+        self.far.as_ref().filter(|_| found.node != self.node).map(|far| (found.node, far))
     }
 
     /// Returns it with the recorder, and the bytes that it leaves free: they decide whether a recording may begin.
@@ -117,6 +132,10 @@ impl Recordings for Playback {
         Box::pin(async move {
             // The owner comes from the database, never from the request; so does the path.
             let found = self.complete(scope, room, session).await?;
+            if let Some((node, far)) = self.far(&found) {
+                let opened = far.open(node, place(found.organisation_id, session)).await?;
+                return opened.ok_or_else(|| Problem::NotFound(GONE.to_owned()));
+            }
             let path = self.disk.path(found.organisation_id, session);
             let opened = beside(move || {
                 let file = existing(File::open(path))?;
@@ -135,6 +154,10 @@ impl Recordings for Playback {
     fn delete(&self, scope: Scope, room: RoomName, session: ConferenceSessionId) -> PortFuture<'_, ()> {
         Box::pin(async move {
             let found = self.complete(scope, room, session).await?;
+            if let Some((node, far)) = self.far(&found) {
+                far.remove(node, place(found.organisation_id, session)).await?;
+                return Ok(self.store.forget_recording((found.organisation_id, session)).await?);
+            }
             if found.node != self.node {
                 let text = format!("the recording is on node {}: delete it there", found.node);
                 return Err(Problem::Conflict(text));
@@ -144,6 +167,10 @@ impl Recordings for Playback {
     }
 }
 
+fn place(organisation: OrganisationId, session: ConferenceSessionId) -> FilePlace {
+    FilePlace::Recording { organisation, session }
+}
+
 /// Runs a disk operation on a blocking thread, apart from the threads that serve requests.
 pub(super) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
@@ -151,5 +178,7 @@ pub(super) async fn beside<T: Send + 'static>(
     open_file::beside(HOLDS, work).await
 }
 
+/// Why a recording of another node cannot be read.
+const GONE: &str = "the node that the room was on is gone, or has no file of the recording";
 /// The content of the disk, for error messages.
 const HOLDS: &str = "recordings";

@@ -16,6 +16,8 @@ pub enum Task {
     CallLogTexts,
     /// Passes stored call requests to the switch.
     CallRequests,
+    /// Tells the other nodes of changes of the directory and of credentials, and hears of theirs.
+    Changes,
     /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,
     /// Writes the heartbeats of this node to NATS, and reads those of the others.
@@ -28,6 +30,8 @@ pub enum Task {
     Directory,
     /// Reads the event log for the live streams.
     Events,
+    /// Sends the files of this node to the other nodes.
+    FileQuestions,
     /// Sends HEP packets to a Homer server.
     Hep,
     /// Reports the figures of live legs to a Homer server.
@@ -138,6 +142,7 @@ impl Task {
                 | Task::CallLogTexts
                 | Task::ConferenceHistory
                 | Task::Events
+                | Task::FileQuestions
                 | Task::Http
                 | Task::LostCalls
                 | Task::NoteSweep
@@ -152,19 +157,21 @@ impl Task {
     }
 
     /// Every task, each at the index of its discriminant.
-    pub const ALL: [Task; 49] = [
+    pub const ALL: [Task; 51] = [
         Task::Bindings,
         Task::CallCallbacks,
         Task::CallCopies,
         Task::CallInfo,
         Task::CallLogTexts,
         Task::CallRequests,
+        Task::Changes,
         Task::Clock,
         Task::Cluster,
         Task::Credit,
         Task::CreditDraws,
         Task::Directory,
         Task::Events,
+        Task::FileQuestions,
         Task::Hep,
         Task::HepFigures,
         Task::Http,
@@ -213,12 +220,14 @@ impl Task {
             Task::CallInfo => "call_info",
             Task::CallLogTexts => "call_log_texts",
             Task::CallRequests => "call_requests",
+            Task::Changes => "changes",
             Task::Clock => "clock",
             Task::Cluster => "cluster",
             Task::Credit => "credit",
             Task::CreditDraws => "credit_draws",
             Task::Directory => "directory",
             Task::Events => "events",
+            Task::FileQuestions => "file_questions",
             Task::Hep => "hep",
             Task::HepFigures => "hep_figures",
             Task::Http => "http",

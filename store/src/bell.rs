@@ -1,5 +1,5 @@
-//! The bell that wakes readers of events: rung after the commit, never before. It has the committed events
-//! themselves where their positions are known.
+//! The bell that wakes readers of events, of the directory and of credentials: rung after the commit, never before. It has the
+//! committed events themselves where their positions are known.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +19,29 @@ pub struct Bell {
     recent: Arc<Mutex<Recent>>,
     /// Transactions that wrote something and were committed.
     writes: Arc<AtomicU64>,
+    directory: Arc<ChangeCounts>,
+    credentials: Arc<ChangeCounts>,
 }
 
-/// A waiting reader of events.
+/// What is followed beside events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Changed {
+    /// Keys, users and sessions.
+    Credentials,
+    /// All that the switch knows: organisations, extensions, trunks, rooms, rates, sounds.
+    Directory,
+}
+
+/// Counts changes.
+#[derive(Debug)]
+struct ChangeCounts {
+    /// Those that this process has committed.
+    own: watch::Sender<u64>,
+    /// These, and those that it was told of.
+    all: watch::Sender<u64>,
+}
+
+/// A waiting reader of events, or of changes.
 #[derive(Debug, Clone)]
 pub struct Listener(watch::Receiver<u64>);
 
@@ -39,6 +59,39 @@ impl Bell {
     /// How many writing transactions this process has committed.
     pub fn writes_total(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Returns a listener for every change from now on, of this process and of those that have told it.
+    pub fn follow(&self, what: Changed) -> Listener {
+        Listener(self.counts(what).all.subscribe())
+    }
+
+    /// Returns a listener for every change from now on that this process commits.
+    pub fn follow_own(&self, what: Changed) -> Listener {
+        Listener(self.counts(what).own.subscribe())
+    }
+
+    /// The count of changes, for those who know nothing of this store.
+    pub fn count(&self, what: Changed) -> watch::Receiver<u64> {
+        self.counts(what).all.subscribe()
+    }
+
+    /// Another process has committed a change.
+    pub fn tell(&self, what: Changed) {
+        self.counts(what).all.send_modify(|total| *total = total.wrapping_add(1));
+    }
+
+    /// This process has committed a change.
+    pub(super) fn changed(&self, what: Changed) {
+        self.counts(what).own.send_modify(|total| *total = total.wrapping_add(1));
+        self.tell(what);
+    }
+
+    fn counts(&self, what: Changed) -> &ChangeCounts {
+        match what {
+            Changed::Credentials => &self.credentials,
+            Changed::Directory => &self.directory,
+        }
     }
 
     /// Counts a writing transaction.
@@ -75,6 +128,18 @@ impl Listener {
 
 impl Default for Bell {
     fn default() -> Self {
-        Self { events: Arc::new(watch::Sender::new(0)), recent: Arc::default(), writes: Arc::default() }
+        Self {
+            events: Arc::new(watch::Sender::new(0)),
+            recent: Arc::default(),
+            writes: Arc::default(),
+            directory: Arc::default(),
+            credentials: Arc::default(),
+        }
+    }
+}
+
+impl Default for ChangeCounts {
+    fn default() -> Self {
+        Self { own: watch::Sender::new(0), all: watch::Sender::new(0) }
     }
 }

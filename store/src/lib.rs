@@ -85,7 +85,7 @@ mod webhooks;
 mod write;
 
 pub use api_keys::{ApiKeyRow, ApiKeyText};
-pub use bell::{Bell, Listener};
+pub use bell::{Bell, Changed, Listener};
 pub use call_callbacks::{ClaimedCallback, SettledCallback};
 pub use call_requests::NamedExtension;
 pub use changes::Changes;

@@ -6,6 +6,7 @@ use sidetone_model::ids::OrganisationId;
 use sidetone_model::prompt::{OwnSound, PromptRecord, SoundName};
 use sidetone_model::time::Timestamp;
 
+use crate::bell::Changed;
 use crate::columns::{instant, number, parsed, word};
 use crate::sql::{Row, Transaction, sql};
 use crate::{Store, StoreError};
@@ -180,5 +181,6 @@ async fn next_revision(transaction: &mut Transaction) -> Result<i64, StoreError>
     let row = sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 3 RETURNING revision")
         .fetch_one(&mut **transaction)
         .await?;
+    transaction.changes(Changed::Directory);
     Ok(row.try_get("revision")?)
 }

@@ -4,6 +4,7 @@
 //! what was written. The starter of the unit commits it together with its own row, or drops it. The functions
 //! that write do not depend on it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sidetone_model::event::StreamedEvent;
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Changed};
 use crate::connection::Connection;
 
 /// A transaction; without [`Transaction::commit`] it is rolled back on drop.
@@ -25,6 +26,8 @@ pub(super) struct Transaction {
     events: u64,
     /// Those of them that have positions.
     placed: Vec<StreamedEvent>,
+    /// What it changes that is followed.
+    changes: BTreeSet<Changed>,
     committed: Hooks,
 }
 
@@ -41,13 +44,21 @@ impl fmt::Debug for Hooks {
 impl Transaction {
     /// The transaction that was begun on `connection` to write or to read; a commit of events rings `bell`.
     pub(super) fn new(connection: Connection, bell: Bell, writes: bool) -> Self {
-        Transaction { connection, bell, writes, events: 0, placed: Vec::new(), committed: Hooks::default() }
+        Transaction {
+            connection,
+            bell,
+            writes,
+            events: 0,
+            placed: Vec::new(),
+            changes: BTreeSet::new(),
+            committed: Hooks::default(),
+        }
     }
 
     /// Commits; within a unit of work this happens when the unit is committed.
     pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
         let Some(transaction) = keep(self) else { return Ok(()) };
-        let Transaction { mut connection, bell, writes, events, placed, committed } = transaction;
+        let Transaction { mut connection, bell, writes, events, placed, changes, committed } = transaction;
         let vitals = connection.vitals().clone();
         let commit = async {
             match &mut connection {
@@ -61,6 +72,7 @@ impl Transaction {
         }
         // The connection is still taken: on SQLite no other transaction is committed in between.
         bell.ring(events, placed);
+        changes.into_iter().for_each(|what| bell.changed(what));
         for hook in committed.0 {
             hook();
         }
@@ -70,6 +82,11 @@ impl Transaction {
     /// Calls `hook` after the commit.
     pub(super) fn when_committed(&mut self, hook: Box<dyn FnOnce() + Send>) {
         self.committed.0.push(hook);
+    }
+
+    /// The commit wakes those who follow this.
+    pub(super) fn changes(&mut self, what: Changed) {
+        self.changes.insert(what);
     }
 
     /// Counts written events: the commit wakes their readers, and passes on `placed`, those with positions.

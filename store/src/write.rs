@@ -1,5 +1,6 @@
 //! A writing transaction on the directory.
 
+use crate::bell::Changed;
 use crate::error::StoreError;
 use crate::sql::{Transaction, sql};
 
@@ -41,6 +42,9 @@ impl WriteTransaction {
             sql("UPDATE directory_revision SET revision = revision + 1 WHERE id = 2")
                 .execute(&mut *self.transaction)
                 .await?;
+        }
+        if self.changed || self.rates_changed {
+            self.transaction.changes(Changed::Directory);
         }
         self.transaction.commit().await?;
         Ok(())

@@ -177,8 +177,8 @@ impl Call {
                 negotiation.forget();
                 link::park(parties, party, Parked { place, deadline: Some(until) });
             }
-            Input::PeerChanged(peer) => link::peer_changed(parties, peer.map(|peer| *peer)),
-            Input::PeerLeft(cause) => link::peer_left(parties, ending, now, cause),
+            Input::PeerChanged(party, peer) => link::peer_changed(parties, party, peer.map(|peer| *peer)),
+            Input::PeerLeft(party, cause) => link::peer_left(parties, ending, now, party, cause),
             Input::PickUp(awaited) => ringing.picked_up(parties, ending, now, awaited),
             Input::Play(prompt, languages) => own_mix::play(parties, prompt, languages),
             Input::Played(port, token) if parties.link.is_some() => linked_mix::played(parties, port, token),
@@ -322,7 +322,7 @@ impl Call {
     fn offer_due(&mut self, party: Party) {
         let Call { parties, negotiation, .. } = self;
         if parties.is_linked(party) {
-            link::align(parties);
+            link::align(parties, party);
         } else if parties.own_mix.is_some() {
             own_mix::align(parties);
         } else if parties.is_for_a_room(party) {
@@ -412,7 +412,7 @@ impl Call {
         if leg.exchange.local_offer().is_none() {
             // The usual ACK: our 2xx had the answer. An offer of ours may have waited for it.
             if parties.is_linked(party) {
-                link::align(parties);
+                link::align(parties, party);
             } else if parties.own_mix.is_some() {
                 own_mix::align(parties);
             }

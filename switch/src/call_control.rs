@@ -373,8 +373,10 @@ impl CallControl {
                     self.star_codes.confirm(live, party, &mut shared.outputs);
                 }
             }
-            io::Output::Terms(peer) => self.transfers.terms(id, peer, &self.calls),
-            io::Output::Unlinked(cause) => self.transfers.unlinked(id, cause, &mut self.calls),
+            io::Output::Terms(party, peer) => self.transfers.terms((id, party), peer, &self.calls),
+            io::Output::Unlinked(party, cause) => {
+                self.transfers.unlinked((id, party), cause, &mut self.calls);
+            }
             _ => {} // The caller passes only the outputs above.
         }
     }

@@ -156,6 +156,8 @@ impl Ending {
         }
         if !parties.has_seats() {
             self.finish(parties, now, self.left.unwrap_or(cause), by);
+        } else if parties.unlink(party) {
+            parties.push(Output::Unlinked(party, cause));
         }
     }
 
@@ -200,8 +202,10 @@ impl Ending {
     /// Closes every port after the last leg ended; the record then waits for the reports of the legs that it
     /// describes.
     pub(super) fn finish(&mut self, parties: &mut Parties, now: Instant, cause: HangupCause, by: EndedBy) {
-        if parties.has_peer() {
-            parties.push(Output::Unlinked(cause));
+        let linked: Vec<Party> =
+            parties.links().filter(|link| link.peer.is_some()).map(|link| link.party).collect();
+        for party in linked {
+            parties.push(Output::Unlinked(party, cause));
         }
         parties.end_recording();
         parties.end_prompt(PlayResult::CallEnded);
@@ -279,7 +283,6 @@ impl Ending {
         let relayed = heard.filter(|name| callee.is_some_and(|fork| fork.leg.has_codec(name)));
         let leg_a = parties.party_of(LegSide::A).and_then(|party| parties.leg(party));
         let own = heard.cloned().or_else(|| leg_a?.codec());
-        let link = parties.link.as_ref();
         let placed_from = parties.awaiting.as_ref().map(|awaited| awaited.from);
         let outcome = Outcome {
             answered_after_us: answered_after.map(micros),
@@ -291,8 +294,8 @@ impl Ending {
             sip_status: self.far.status,
             ended_by: None,
             fax: parties.fax && answered_after.is_some(),
-            transferred_from: link.and_then(|link| link.from).or(placed_from),
-            transferred_to: link.and_then(|link| link.to),
+            transferred_from: parties.links().find_map(|link| link.from).or(placed_from),
+            transferred_to: parties.links().find_map(|link| link.to),
             quality,
             quality_b: self.quality_b.filter(|_| answered_after.is_some()),
             device_a: leg_a.map(Leg::device).unwrap_or_default(),

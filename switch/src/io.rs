@@ -316,6 +316,8 @@ pub struct Linking {
     pub from: Option<CallId>,
     /// The call that takes over, for the record of the call that the transfer began in.
     pub to: Option<CallId>,
+    /// Whether the other party of the call gets a link of its own, for which it waits then.
+    pub of_both: bool,
 }
 
 /// The hold of two parties of linked calls.
@@ -549,10 +551,10 @@ pub enum Input {
     Onward(Onward),
     /// Let this party wait with music in a slot until the time comes; the other party is dismissed, or was in another call.
     Park(Party, ParkedIn, Instant),
-    /// The linked party of the other call has these terms now; `None` when it is gone and another is awaited.
-    PeerChanged(Option<Box<Peer>>),
-    /// The linked party of the other call is gone for this reason: end this call too.
-    PeerLeft(HangupCause),
+    /// The party of another call that this one is linked with has these terms now; `None` when it is gone and another is awaited.
+    PeerChanged(Party, Option<Box<Peer>>),
+    /// The party of another call that this one is linked with is gone for this reason: hang this one up too.
+    PeerLeft(Party, HangupCause),
     /// A party of another call answers in the place of the ringing targets, and this is what it negotiated.
     PickUp(Box<Awaited>),
     /// Play this prompt, in the place of one that plays, in the languages of the caller and the callee; `None` stops it.
@@ -656,8 +658,8 @@ pub enum Output {
     Ring(u16, Option<SessionDescription>),
     /// The party is answered and goes into a room.
     Seat(Party),
-    /// The linked party of this call has these terms now: notify the other call.
-    Terms(Box<Peer>),
-    /// The linked party of this call is gone for this reason: notify the other call.
-    Unlinked(HangupCause),
+    /// The linked party has these terms now: notify the other call.
+    Terms(Party, Box<Peer>),
+    /// The linked party is gone for this reason: notify the other call.
+    Unlinked(Party, HangupCause),
 }

@@ -41,6 +41,7 @@ mod kept_bindings;
 mod leg;
 mod leg_video;
 mod link;
+mod linked;
 mod linked_mix;
 mod linked_operations;
 mod live;

@@ -24,12 +24,12 @@ use crate::transcoding::answer_back;
 
 /// Relays a party of an answered call to a party of another call.
 pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
-    let Linking { peer, from, to } = linking;
+    let Linking { peer, from, to, of_both } = linking;
     let own = peer_of(parties, party);
     if !parties.is_up() || own.is_none() {
         return;
     }
-    linked_mix::leave(parties);
+    linked_mix::leave(parties, party);
     if parties.leg(party).is_some_and(Leg::is_seated) && !parties.is_linked(party) {
         // It leaves a room, or the prompt that asked for one.
         parties.push(Output::Left(party, HangupCause::NormalClearing));
@@ -37,8 +37,14 @@ pub(super) fn link(parties: &mut Parties, party: Party, linking: Linking) {
     }
     parties.awaiting = None;
     parties.set_link(Link { peer: Some(peer), reported: own, from, to, ..Link::new(party) });
-    connect(parties);
-    align(parties);
+    let is_relayed = |other: &Party| parties.leg(*other).is_some_and(|leg| leg.is_open() && !leg.is_seated());
+    if let Some(other) = parties.other(party).filter(is_relayed).filter(|_| of_both) {
+        // It waits for its own link.
+        parties.await_peer(other);
+        parties.tell(other, Some(MediaCommand::Unbridge));
+    }
+    connect(parties, party);
+    align(parties, party);
 }
 
 /// Seats the linked party in a room; the party of the other call is not heard by it any more.
@@ -46,20 +52,20 @@ pub(super) fn enter_room(parties: &mut Parties, party: Party) {
     if !parties.is_up() || !parties.is_linked(party) {
         return;
     }
-    linked_mix::leave(parties);
-    parties.link = None;
+    linked_mix::leave(parties, party);
+    parties.unlink(party);
     conference_leg::seat_relayed(parties, party);
 }
 
-/// Handles new terms of the other call's party; `None` when it is gone and another is awaited.
-pub(super) fn peer_changed(parties: &mut Parties, peer: Option<Peer>) {
+/// Handles new terms of the party that a party is linked with; `None` when it is gone and another is awaited.
+pub(super) fn peer_changed(parties: &mut Parties, party: Party, peer: Option<Peer>) {
     if peer.is_none() {
-        linked_mix::leave(parties);
+        linked_mix::leave(parties, party);
     }
-    let Some(link) = &mut parties.link else { return };
+    let Some(link) = parties.link_of_mut(party) else { return };
     link.peer = peer;
-    connect(parties);
-    align(parties);
+    connect(parties, party);
+    align(parties, party);
 }
 
 /// Lets a party wait in a slot with music, without the party that it talked to.
@@ -67,9 +73,9 @@ pub(super) fn park(parties: &mut Parties, party: Party, parked: Parked) {
     if !parties.is_up() || parties.leg(party).and_then(Leg::formats).is_none() {
         return;
     }
-    linked_mix::leave(parties);
+    linked_mix::leave(parties, party);
     parties.await_peer(party);
-    if let Some(link) = &mut parties.link {
+    if let Some(link) = parties.link_of_mut(party) {
         link.parked = Some(parked);
     }
     let (mix, organisation) = (parties.own_mix_id(), parties.facts.organisation);
@@ -104,14 +110,24 @@ pub(super) fn timeout(parties: &mut Parties, now: Instant) {
 /// Carries out a step in the mix that this call shares with the linked one.
 pub(super) fn mix(parties: &mut Parties, id: MixId, step: LinkedStep) {
     linked_mix::step(parties, id, step);
-    if matches!(step, LinkedStep::Hold(_)) {
-        align(parties);
+    if let Some(party) = parties.link.as_ref().map(|link| link.party)
+        && matches!(step, LinkedStep::Hold(_))
+    {
+        align(parties, party);
     }
 }
 
-/// Handles the end of the other call: this one ends with it.
-pub(super) fn peer_left(parties: &mut Parties, ending: &mut Ending, now: Instant, cause: HangupCause) {
-    let Some(party) = parties.link.as_ref().map(|link| link.party) else { return };
+/// Handles the end of the call that a party is linked with: it is hung up.
+pub(super) fn peer_left(
+    parties: &mut Parties,
+    ending: &mut Ending,
+    now: Instant,
+    party: Party,
+    cause: HangupCause,
+) {
+    if !parties.is_linked(party) {
+        return;
+    }
     let by = match party {
         Party::Callee(_) => EndedBy::Caller,
         Party::Caller => EndedBy::Callee,
@@ -145,10 +161,10 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
     if !matches!(parties.state, State::Up) {
         return Err(481);
     }
-    let mut towards =
-        parties.link.as_ref().and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
-    if parties.link.as_ref().is_some_and(|link| link.hold().is_some()) {
-        let direction = wanted(parties);
+    let link = parties.link_of(party);
+    let mut towards = link.and_then(|link| link.peer.as_ref()).map(|peer| peer.settled.clone());
+    if link.is_some_and(|link| link.hold().is_some()) {
+        let direction = wanted(parties, party);
         towards
             .iter_mut()
             .flat_map(|settled| &mut settled.media)
@@ -172,7 +188,7 @@ fn answer(parties: &mut Parties, party: Party, offer: SessionDescription) -> Res
 
 /// Returns our offer, whose answer arrives with the ACK (RFC 3261 §14.2).
 fn offer_ours(parties: &mut Parties, party: Party) -> Result<SessionDescription, u16> {
-    let direction = wanted(parties);
+    let direction = wanted(parties, party);
     let leg = parties.leg_mut(party).filter(|leg| leg.is_open()).ok_or(481_u16)?;
     offer_with(leg, direction, None).ok_or(491)
 }
@@ -194,7 +210,7 @@ pub(super) fn offered(
         return settled(parties, party);
     }
     leg.exchange.roll_back();
-    if let Some(link) = &mut parties.link {
+    if let Some(link) = parties.link_of_mut(party) {
         link.clashed = has_clashed;
     }
     // The dialog is gone (RFC 5057 §5.1), so the leg ends. Any other refusal changes nothing.
@@ -206,28 +222,28 @@ pub(super) fn offered(
 /// Applies the result of a negotiation of the linked party, and reports it to the other call if it changed.
 pub(super) fn settled(parties: &mut Parties, party: Party) {
     parties.describe(party);
-    if parties.link.as_ref().is_some_and(|link| link.parked.is_some() || link.mix.is_some()) {
+    if parties.link_of(party).is_some_and(|link| link.parked.is_some() || link.mix.is_some()) {
         let formats = parties.leg(party).and_then(Leg::formats);
         parties.tell(party, formats.map(|formats| MediaCommand::Format(Box::new(formats))));
     }
-    connect(parties);
+    connect(parties, party);
     let own = peer_of(parties, party);
-    if let Some(link) = &mut parties.link
+    if let Some(link) = parties.link_of_mut(party)
         && link.peer.is_some()
         && link.reported != own
     {
         link.reported.clone_from(&own);
-        parties.outputs.extend(own.map(|own| Output::Terms(Box::new(own))));
+        parties.outputs.extend(own.map(|own| Output::Terms(party, Box::new(own))));
     }
-    align(parties);
+    align(parties, party);
 }
 
 /// Offers the linked party the direction that the other party wants, unless it has it or holds itself; and other codecs,
 /// if it may send one that the other party would not get. An offer that clashed is repeated: the party has not taken it.
-pub(super) fn align(parties: &mut Parties) {
-    let Some(link) = parties.link.as_ref() else { return };
-    let (party, Some(peer), clashed) = (link.party, link.peer.as_ref(), link.clashed) else { return };
-    let wanted = wanted(parties);
+pub(super) fn align(parties: &mut Parties, party: Party) {
+    let Some(link) = parties.link_of(party) else { return };
+    let (Some(peer), clashed) = (link.peer.as_ref(), link.clashed) else { return };
+    let wanted = wanted(parties, party);
     let terms = peer.negotiated.clone();
     let Some(leg) = parties.leg_mut(party).filter(|leg| leg.is_open()) else { return };
     if leg.is_fax() {
@@ -250,7 +266,7 @@ pub(super) fn align(parties: &mut Parties) {
     }
     let direction = present.filter(|_| keeps_direction).unwrap_or(wanted);
     if let Some(offer) = offer_with(leg, direction, codecs) {
-        if let Some(link) = &mut parties.link {
+        if let Some(link) = parties.link_of_mut(party) {
             link.clashed = false;
         }
         parties.push(Output::Offer(party, offer));
@@ -273,9 +289,9 @@ fn other_codecs(leg: &Leg, offered: &[Codec], peer: &Negotiated) -> Option<Vec<C
     own.iter().any(|codec| !codec.is_auxiliary()).then_some(own)
 }
 
-/// Returns the direction that the linked party is to have, from our view.
-fn wanted(parties: &Parties) -> Direction {
-    let Some(link) = &parties.link else { return Direction::SendRecv };
+/// Returns the direction that a linked party is to have, from our view.
+fn wanted(parties: &Parties, party: Party) -> Direction {
+    let Some(link) = parties.link_of(party) else { return Direction::SendRecv };
     match link.hold() {
         Some(LinkHold { is_own: true, .. }) => Direction::Inactive,
         Some(LinkHold { is_own: false, .. }) => Direction::SendOnly,

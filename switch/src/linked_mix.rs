@@ -14,7 +14,7 @@ use sidetone_model::language::Language;
 use sidetone_model::live_call::LiveRecording;
 
 use crate::call_mix::{LinkedMix, LinkedPlaying, Seats};
-use crate::io::{LinkHold, LinkedPrompt, LinkedStep, MediaCommand, Output, PortId};
+use crate::io::{LinkHold, LinkedPrompt, LinkedStep, MediaCommand, Output, Party, PortId};
 use crate::leg::Leg;
 use crate::mixing::{MixOrder, RecordingPlan, SeatHears};
 use crate::parties::Parties;
@@ -28,7 +28,7 @@ pub(super) fn step(parties: &mut Parties, id: MixId, step: LinkedStep) {
             end_prompt(parties, result);
             match parties.linked_mix().map_or(Seats::None, LinkedMix::wanted) {
                 Seats::None => seat(parties),
-                Seats::Listened | Seats::Taken => connect(parties),
+                Seats::Listened | Seats::Taken => reconnect(parties),
             }
         }
         LinkedStep::Hold(hold) => self::hold(parties, hold),
@@ -53,11 +53,15 @@ pub(super) fn played(parties: &mut Parties, port: PortId, token: u64) {
     }
 }
 
-/// Ends the seat of the linked party with all that needs it; a parked party leaves its slot.
-pub(super) fn leave(parties: &mut Parties) {
+/// Ends the seat of a linked party with all that needs it; a parked party leaves its slot.
+pub(super) fn leave(parties: &mut Parties, party: Party) {
+    // While both parties are linked, they have no mix.
+    if parties.link.as_ref().is_none_or(|link| link.party != party) {
+        return;
+    }
     end(parties, PlayResult::Interrupted);
     let Some(link) = &mut parties.link else { return };
-    let (party, parked, mix) = (link.party, link.parked.take(), link.mix.take());
+    let (parked, mix) = (link.parked.take(), link.mix.take());
     if parked.is_some() || mix.is_some_and(|mix| mix.seats != Seats::None) {
         parties.tell(party, Some(MediaCommand::Leave));
     }
@@ -69,16 +73,22 @@ pub(super) fn end(parties: &mut Parties, result: PlayResult) {
     end_prompt(parties, result);
 }
 
-/// Relays the linked party's packets to the other party, unless that hears a prompt, or either is on hold.
-pub(super) fn connect(parties: &mut Parties) {
-    let Some(link) = parties.link.as_ref().filter(|link| link.hold().is_none()) else { return };
-    let (party, Some(peer)) = (link.party, &link.peer) else { return };
+/// Relays a linked party's packets to the other party, unless that hears a prompt, or either is on hold.
+pub(super) fn connect(parties: &mut Parties, party: Party) {
+    let Some(link) = parties.link_of(party).filter(|link| link.hold().is_none()) else { return };
+    let Some(peer) = &link.peer else { return };
     let Some(leg) = parties.leg(party) else { return };
     let (bridge, plan) = (leg.bridge_towards(peer.port, &peer.negotiated), leg.plan_for(&peer.negotiated));
     parties.tell(party, bridge);
     let command = parties.leg_mut(party).and_then(|leg| leg.transcode(plan));
     parties.tell(party, command);
-    silence(parties);
+    silence(parties, party);
+}
+
+fn reconnect(parties: &mut Parties) {
+    if let Some(party) = parties.link.as_ref().map(|link| link.party) {
+        connect(parties, party);
+    }
 }
 
 fn hold(parties: &mut Parties, hold: Option<LinkHold>) {
@@ -158,8 +168,8 @@ fn play(parties: &mut Parties, order: LinkedPrompt) {
     seat(parties);
     match before {
         Seats::Taken => {}
-        Seats::Listened if replaces => connect(parties),
-        Seats::Listened | Seats::None => silence(parties),
+        Seats::Listened if replaces => connect(parties, party),
+        Seats::Listened | Seats::None => silence(parties, party),
     }
     if hears {
         let (prompts, token, language) = (vec![order.prompt.prompt], order.token(), Some(order.language));
@@ -168,11 +178,11 @@ fn play(parties: &mut Parties, order: LinkedPrompt) {
 }
 
 /// Ends the relaying to the other party while that hears a prompt.
-fn silence(parties: &mut Parties) {
-    let Some(link) = &parties.link else { return };
+fn silence(parties: &mut Parties, party: Party) {
+    let Some(link) = parties.link_of(party) else { return };
     let playing = link.mix.as_ref().and_then(|mix| mix.playing);
     if playing.is_some_and(|playing| playing.order.is_for(!link.is_caller())) {
-        parties.tell(link.party, Some(MediaCommand::Unbridge));
+        parties.tell(party, Some(MediaCommand::Unbridge));
     }
 }
 
@@ -220,6 +230,6 @@ fn seat(parties: &mut Parties) {
     parties.tell(party, command);
     // A leg that came from another worker loses its bridge with its seat.
     if before != wanted && (before == Seats::Taken || wanted == Seats::None) {
-        connect(parties);
+        connect(parties, party);
     }
 }

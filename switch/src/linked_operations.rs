@@ -174,7 +174,7 @@ fn places(control: &CallControl, call: CallId) -> Result<[Place; 2], OperationRe
     let live = live(control, call)?;
     let parties = live.call.parties();
     let own = parties.link.as_ref().filter(|link| link.peer.is_some()).map(|link| (call, link.party));
-    own.zip(live.linked).map(Into::into).ok_or_else(|| conflict(TALKS_TO_NONE))
+    own.zip(live.linked.only()).map(Into::into).ok_or_else(|| conflict(TALKS_TO_NONE))
 }
 
 /// Returns the mix of linked calls, which begins with its first use.
@@ -190,8 +190,11 @@ fn mix_of(places: [Place; 2], control: &CallControl, shared: &mut Shared) -> Mix
 /// Checks that the linked party of a call may have a seat in a mix.
 fn may_mix(live: &LiveCall, party: Party) -> Result<(), OperationRefused> {
     let parties = live.call.parties();
-    if !parties.is_linked(party) || !parties.has_peer() {
+    if !parties.has_peer(party) {
         return Err(conflict(TALKS_TO_NONE));
+    }
+    if parties.twin.is_some() {
+        return Err(conflict(IN_ROOM));
     }
     match parties.leg(party).is_some_and(Leg::is_mixable) {
         true => Ok(()),
@@ -215,4 +218,7 @@ fn conflict(why: &str) -> OperationRefused {
     OperationRefused::Conflict(why.to_owned())
 }
 
+/// Why the parties of a call are not held, recorded or played to that are in a room at another node.
+pub(super) const IN_ROOM: &str =
+    "the parties of the call are in a room at another node: control it by the operations of the room";
 const TALKS_TO_NONE: &str = "the leg talks to no party now";

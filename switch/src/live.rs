@@ -7,7 +7,7 @@ use sidetone_model::call_prompt::{LivePrompt, PlayResult, PromptEnded};
 use sidetone_model::cdr::Cdr;
 use sidetone_model::directory::{Extension, StrictSource};
 use sidetone_model::forwarding::ForwardReason;
-use sidetone_model::ids::{CallId, ExtensionId, LegId};
+use sidetone_model::ids::{ExtensionId, LegId};
 use sidetone_model::live_call::{self, CallState, LegRole, LiveLeg, Outline};
 use sidetone_model::media_quality::LegSide;
 use sidetone_model::time::{Now, Timestamp};
@@ -22,6 +22,7 @@ use crate::conference::Goal;
 use crate::hunt::Hunt;
 use crate::io::{CalleeAt, Party, PortId, Setup};
 use crate::leg::Leg;
+use crate::linked::Linked;
 use crate::routing::Directory;
 
 /// A call and the legs of its parties.
@@ -41,8 +42,8 @@ pub(super) struct LiveCall {
     /// When the caller first got a ringing response.
     pub(super) ringing_at: Option<Timestamp>,
     pub(super) due: Option<Instant>,
-    /// The party of another call that the remaining party of this one is relayed to.
-    pub(super) linked: Option<(CallId, Party)>,
+    /// The parties of other calls that parties of this one are relayed to.
+    pub(super) linked: Linked,
     /// The number of transfers in the chain of calls that led to this one.
     pub(super) transfers: u8,
     /// What its INVITE asks of onward legs; `None` for a call without one.
@@ -169,7 +170,7 @@ impl LiveCall {
             offers: HashMap::new(),
             ringing_at: None,
             due: None,
-            linked: None,
+            linked: Linked::default(),
             asked,
             redirect: None,
             diverted,

@@ -27,7 +27,7 @@ use crate::parking;
 use crate::placement::{Dialled, Refused};
 use crate::referring::{self, NotTransferred, Refusal};
 use crate::requested::Requester;
-use crate::room_moves::move_there;
+use crate::room_moves::{self, move_seated, move_there};
 use crate::room_places::Joined;
 use crate::shared::Shared;
 use crate::transfers::{Place, Transfer};
@@ -186,7 +186,7 @@ fn move_to_room(
     if live.goal.is_some() {
         return Err(OperationRefused::Conflict("the call is in a room already".to_owned()));
     }
-    if live.linked.is_some() {
+    if !live.linked.is_empty() {
         return Err(OperationRefused::Conflict(format!(
             "the call is linked with another one by a transfer or a pick-up, so that its parties cannot be moved: \
              call them into the room with POST /conference-rooms/{room}/dial"
@@ -199,8 +199,12 @@ fn move_to_room(
     }
     let without = moved.and_then(|moved| live.call.parties().other(moved));
     if shared.rooms.there(room).is_some() {
-        let parties = moved.zip(without).map(|(moved, without)| (moved, (call, without)));
-        return move_elsewhere(now, (call, room), parties, control, shared);
+        return match moved.zip(without) {
+            Some((moved, without)) => {
+                move_elsewhere(now, room, (call, moved), (call, without), control, shared)
+            }
+            None => move_both_elsewhere(now, room, call, control, shared),
+        };
     }
     let comes_back =
         live.returns.as_deref().is_some_and(|seat| control.conferences.rooms.expects(room, seat));
@@ -214,27 +218,70 @@ fn move_to_room(
     Ok(call)
 }
 
-/// Moves one party into a room that lives at another node.
+/// Moves one party into a room that lives at another node; the other one is hung up.
 fn move_elsewhere(
     now: Now,
-    (call, room): (CallId, RoomId),
-    parties: Option<(Party, Place)>,
+    room: RoomId,
+    moved: Place,
+    by: Place,
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
-    let refused = |text: &str| OperationRefused::Conflict(text.to_owned());
-    let (moved, by) = parties
-        .ok_or_else(|| refused("the room lives at another node, which takes one party: name its `leg`"))?;
-    let live = live(control, call)?;
-    let extension = live.identity_of(moved).and_then(|identity| identity.extension);
+    let joined = joined(moved, room, control, shared)?;
+    move_there(now, by, joined, control, shared).map(|_| moved.0).ok_or_else(not_moved)
+}
+
+/// Moves both parties into a room that lives at another node. They talk to each other until its node has answered for the
+/// first of them, and go on if it does not.
+fn move_both_elsewhere(
+    now: Now,
+    room: RoomId,
+    call: CallId,
+    control: &mut CallControl,
+    shared: &mut Shared,
+) -> Result<CallId, OperationRefused> {
+    let places: Vec<Place> = parties(live(control, call)?).map(|party| (call, party)).collect();
+    let mut joining = Vec::new();
+    for place in places {
+        joining.push((place, joined(place, room, control, shared)?));
+    }
+    for (place, joined) in joining {
+        if move_seated(now, place, joined, control, shared).is_none() {
+            room_moves::give_up(call, control);
+            return Err(not_moved());
+        }
+    }
+    Ok(call)
+}
+
+/// How a party of a call is joined to a room at another node.
+fn joined(
+    place: Place,
+    room: RoomId,
+    control: &CallControl,
+    shared: &Shared,
+) -> Result<Joined, OperationRefused> {
+    let live = live(control, place.0)?;
+    let extension = live.identity_of(place.1).and_then(|identity| identity.extension);
     // A party without an extension is moved on behalf of the one that the call belongs to.
     let extension = extension.or(live.call.facts().extension);
     let number = shared.directory.room(room).map(|room| room.number.clone());
     let joined = extension.zip(number);
-    let joined = joined.map(|(extension, dialled)| Joined::new(room, Sender::Extension(extension), dialled));
-    let joined = joined.ok_or_else(|| refused("the party belongs to no extension"))?;
-    let moved = move_there(now, by, joined, control, shared);
-    moved.map(|_| call).ok_or_else(|| refused("the party cannot be moved to the room's node now: try again"))
+    joined
+        .map(|(extension, dialled)| Joined::new(room, Sender::Extension(extension), dialled))
+        .ok_or_else(|| OperationRefused::Conflict("the party belongs to no extension".to_owned()))
+}
+
+fn not_moved() -> OperationRefused {
+    OperationRefused::Conflict("the call cannot be moved to the room's node now: try again".to_owned())
+}
+
+/// The party of another call that the remaining party of a call is linked with.
+fn linked(live: &LiveCall) -> Result<Option<Place>, OperationRefused> {
+    match live.linked.has_both() {
+        true => Err(OperationRefused::Conflict(linked_operations::IN_ROOM.to_owned())),
+        false => Ok(live.linked.only()),
+    }
 }
 
 fn hold(
@@ -244,7 +291,7 @@ fn hold(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
-    if let Some(other) = live.linked {
+    if let Some(other) = linked(live)? {
         let holder = (call, party(live, leg)?);
         return linked_operations::hold(now, holder, other, control, shared);
     }
@@ -267,7 +314,7 @@ fn unhold(
     if live.held_by().is_none() {
         return Err(OperationRefused::Conflict("no program has put the call on hold".to_owned()));
     }
-    if live.linked.is_some() {
+    if linked(live)?.is_some() {
         return linked_operations::unhold(now, call, control, shared);
     }
     control.feed(now, call, Input::Hold(None), shared);
@@ -282,7 +329,7 @@ fn play(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
-    if live.linked.is_some() {
+    if linked(live)?.is_some() {
         return linked_operations::play(now, call, prompt, control, shared);
     }
     if prompt.is_some() {
@@ -302,7 +349,7 @@ fn record(
     shared: &mut Shared,
 ) -> Result<CallId, OperationRefused> {
     let live = live(control, call)?;
-    if live.linked.is_some() {
+    if linked(live)?.is_some() {
         return linked_operations::record(now, call, step, control, shared);
     }
     match (live.call.parties().recording(), step) {

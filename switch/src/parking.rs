@@ -20,7 +20,7 @@ use crate::link::peer_of;
 use crate::live::{LegIdentity, LiveCall, NewCall};
 use crate::referring::{self, TRANSFERS_MAX};
 use crate::shared::Shared;
-use crate::transfers::{Place, Transfer, Unparks};
+use crate::transfers::{GONE, Place, Transfer, Unparks};
 
 /// Parks the party that `parker` talks to; returns its call. The caller of this function then hangs up the parker.
 ///
@@ -50,9 +50,9 @@ pub(super) fn park(
     let place = ParkedIn { slot, by, until };
     // A party of another call is no longer linked with this one.
     if transferee.0 != parker.0 {
-        for call in [transferee.0, parker.0] {
+        for (call, party) in [transferee, parker] {
             if let Some(live) = control.calls.get_mut(call) {
-                live.linked = None;
+                live.linked.take(party);
             }
         }
     }
@@ -234,7 +234,5 @@ fn refusal(why: &str) -> OperationRefused {
     OperationRefused::Conflict(why.to_owned())
 }
 
-/// The party that a waiting one talked to, if any: it has left, and is not there to be hung up or to be returned to.
-pub(super) const GONE: Party = Party::Callee(usize::MAX);
 /// How long phones ring for a waiting party.
 const RING: Duration = Duration::from_secs(30);

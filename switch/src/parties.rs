@@ -48,6 +48,8 @@ pub(super) struct Parties {
     pub(super) requested: Option<RequestPhase>,
     /// The link of a party with a party of another call.
     pub(super) link: Option<Box<Link>>,
+    /// That of the other party, while both are linked: they were moved to the node of a room.
+    pub(super) twin: Option<Box<Link>>,
     /// The party of another call that a party of this one will be linked with.
     pub(super) awaiting: Option<Box<Awaited>>,
     /// The mix of its own, once a program has put a party on hold.
@@ -103,7 +105,7 @@ pub(super) enum ForkState {
     Up,
 }
 
-/// The link of a call's remaining party with a party of another call.
+/// The link of a party with a party of another call.
 #[derive(Debug)]
 pub(super) struct Link {
     /// The party that stays in this call.
@@ -201,6 +203,7 @@ impl Parties {
             merged: false,
             requested: None,
             link: None,
+            twin: None,
             awaiting: None,
             own_mix: None,
             referrer: None,

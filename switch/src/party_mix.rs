@@ -97,14 +97,52 @@ impl Parties {
 
     /// Sets the link of a party that is no longer relayed within this call. Calls of an earlier link stay known.
     pub(super) fn set_link(&mut self, link: Link) {
-        let before = self.link.take();
         self.leave_own_mix();
         let Some(leg) = self.leg_mut(link.party) else { return };
         leg.seat();
         self.merged = true;
         self.stop_video();
-        let (was_from, was_to) = before.map_or((None, None), |before| (before.from, before.to));
-        self.link = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
+        let party = link.party;
+        let is_twin = self.twin.as_ref().is_some_and(|twin| twin.party == party);
+        // A link whose party has left this call is over.
+        let is_open = |party: Party| self.leg(party).is_some_and(Leg::is_open);
+        let keeps = self.link.as_ref().is_some_and(|other| other.party != party && is_open(other.party));
+        let slot = if is_twin || keeps { &mut self.twin } else { &mut self.link };
+        let (was_from, was_to) = slot.take().map_or((None, None), |before| (before.from, before.to));
+        *slot = Some(Box::new(Link { from: link.from.or(was_from), to: link.to.or(was_to), ..link }));
+    }
+
+    /// Removes the link of a party; that of the other one stays. Returns whether a party of another call was linked with it.
+    pub(super) fn unlink(&mut self, party: Party) -> bool {
+        let link = if self.twin.as_ref().is_some_and(|twin| twin.party == party) {
+            self.twin.take()
+        } else if self.link.as_ref().is_some_and(|link| link.party == party) {
+            std::mem::replace(&mut self.link, self.twin.take())
+        } else {
+            None
+        };
+        let Some(link) = link else { return false };
+        // The record names the calls all the same.
+        if let Some(kept) = &mut self.link {
+            (kept.from, kept.to) = (kept.from.or(link.from), kept.to.or(link.to));
+        }
+        link.peer.is_some()
+    }
+
+    /// The link of a party.
+    pub(super) fn link_of(&self, party: Party) -> Option<&Link> {
+        self.links().find(|link| link.party == party)
+    }
+
+    /// The link of a party, to change it.
+    pub(super) fn link_of_mut(&mut self, party: Party) -> Option<&mut Link> {
+        let mut links = [&mut self.link, &mut self.twin].into_iter().flatten().map(Box::as_mut);
+        links.find(|link| link.party == party)
+    }
+
+    /// The links of its parties.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
+        [&self.link, &self.twin].into_iter().flatten().map(Box::as_ref)
     }
 
     /// Returns the slot that a party waits in.
@@ -114,11 +152,11 @@ impl Parties {
 
     /// Whether a party negotiates its media with us on behalf of a party of another call.
     pub(super) fn is_linked(&self, party: Party) -> bool {
-        self.link.as_ref().is_some_and(|link| link.party == party)
+        self.link_of(party).is_some()
     }
 
-    /// Whether a party of another call is linked with one of this call.
-    pub(super) fn has_peer(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.peer.is_some())
+    /// Whether a party of another call is linked with this one.
+    pub(super) fn has_peer(&self, party: Party) -> bool {
+        self.link_of(party).is_some_and(|link| link.peer.is_some())
     }
 }

@@ -48,7 +48,7 @@ impl Handovers {
     }
 
     /// Begins to hand over a room that lives here; returns its state. `None` for a room that has no members or is being handed
-    /// over, and for one with both parties of a call, who can only be moved together.
+    /// over.
     pub(super) fn begin(
         &mut self,
         now: Now,
@@ -57,11 +57,8 @@ impl Handovers {
         shared: &Shared,
     ) -> Option<RoomState> {
         let legs = control.conferences.rooms.legs_in(room.into());
-        let mut calls: Vec<_> = legs.iter().filter_map(|leg| control.conferences.place_of(*leg)).collect();
-        calls.sort_unstable_by_key(|(call, _)| *call);
-        let has_pair = calls.windows(2).any(|pair| matches!(pair, [one, other] if one.0 == other.0));
         let is_here = matches!(shared.rooms.owner(room), RoomOwner::Here(_));
-        if !is_here || has_pair || self.has(room) || legs.is_empty() {
+        if !is_here || self.has(room) || legs.is_empty() {
             return None;
         }
         let seats: Vec<(LegId, String)> =

@@ -15,11 +15,10 @@ use crate::call_limits::limits_of;
 use crate::conference::{self, Sought};
 use crate::io::{Awaited, CalleeSide, Callees, Forwards, Input, Party, Setup, Sides};
 use crate::link::peer_of;
-use crate::live::NewCall;
-use crate::parking::GONE;
+use crate::live::{LiveCall, NewCall};
 use crate::room_places::Joined;
 use crate::shared::Shared;
-use crate::transfers::{Place, Transfer, cause_of, far_of, is_there};
+use crate::transfers::{GONE, Place, Transfer, cause_of, far_of, is_there};
 
 /// Places the call that takes the place of the party `by` of a call; the other one is moved, and is hung up if the call fails.
 /// `None` for a party that cannot be moved, and when the room is at no other node.
@@ -54,7 +53,8 @@ pub(super) fn move_from(
     Some(new)
 }
 
-/// Places the call for a party that has a seat here, which it keeps until the room's node has answered.
+/// Places the call for a party that has a seat here, or talks to the other party of its call, until the room's node has
+/// answered.
 pub(super) fn move_seated(
     now: Now,
     seated: Place,
@@ -63,6 +63,11 @@ pub(super) fn move_seated(
     shared: &mut Shared,
 ) -> Option<CallId> {
     call_node(now, seated, (seated.0, GONE), joined, control, shared)
+}
+
+/// Ends the calls to the node of a room for the parties of a call who still talk to each other.
+pub(super) fn give_up(call: CallId, control: &mut CallControl) {
+    control.transfers.give_up_rooms(call);
 }
 
 /// Handles a call to the node of a room that has failed. A party that has a seat or another party still keeps it.
@@ -78,6 +83,13 @@ pub(super) fn failed(
     let leg = control.calls.leg_id(transferee.0, transferee.1);
     if let Some(leg) = leg.filter(|leg| control.conferences.has(*leg)) {
         return control.conferences.handle_input(now, conference::Input::Sought(leg, Sought::Nowhere));
+    }
+    let still_talks = |live: &LiveCall| {
+        let parties = live.call.parties();
+        !parties.is_merged() && parties.other(transferee.1).is_some()
+    };
+    if by == (transferee.0, GONE) && control.calls.get(by.0).is_some_and(still_talks) {
+        return give_up(by.0, control);
     }
     if !is_there(&control.calls, by) {
         control.feed(now, transferee.0, Input::Dismiss(transferee.1, cause_of(status)), shared);
@@ -103,7 +115,8 @@ fn call_node(
     control: &mut CallControl,
     shared: &mut Shared,
 ) -> Option<CallId> {
-    if control.transfers.is_of(moved) || control.transfers.is_by(by) {
+    let is_by = by.1 != GONE && control.transfers.is_by(by);
+    if control.transfers.is_of(moved) || is_by {
         return None;
     }
     let there = shared.rooms.there(joined.room)?;
@@ -184,9 +197,9 @@ pub(super) fn seat_linked(
 ) -> bool {
     let far = far_of(&control.calls, (call, Party::Callee(callee)));
     let Some((linked, party)) = far.filter(|far| far.0 != call) else { return false };
-    for of in [call, linked] {
-        if let Some(live) = control.calls.get_mut(of) {
-            live.linked = None;
+    for (call, party) in [(call, Party::Callee(callee)), (linked, party)] {
+        if let Some(live) = control.calls.get_mut(call) {
+            live.linked.take(party);
         }
     }
     if let Some(live) = control.calls.get_mut(linked) {

@@ -1,6 +1,7 @@
 //! Carries out what transfers decide: joins and answers parties, and sends the notifications (RFC 3515).
 
 use sidetone_model::call::HangupCause;
+use sidetone_model::ids::CallId;
 use sidetone_model::time::Now;
 use sidetone_sip::message::{Method, StatusCode};
 
@@ -43,10 +44,9 @@ fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, 
     for (id, input) in inputs {
         control.feed(now, id, input, shared);
     }
-    if transfer.to_room
-        && let Some(live) = control.calls.get_mut(transfer.transferee.0)
-    {
-        live.goal = None;
+    if transfer.to_room && !has_seat_here(transfer.transferee.0, control) {
+        let live = control.calls.get_mut(transfer.transferee.0);
+        live.into_iter().for_each(|live| live.goal = None);
     }
     // The result goes out before the BYE.
     control.transfers.notify(&transfer, StatusCode::OK);
@@ -54,6 +54,11 @@ fn join(now: Now, transfer: Transfer, target: Place, control: &mut CallControl, 
     for (id, party) in dismissed.filter(|place| transfers::is_there(&control.calls, *place)) {
         control.transfers.dismiss(id, party);
     }
+}
+
+/// Whether a party of a call is in a room of this node.
+fn has_seat_here(call: CallId, control: &CallControl) -> bool {
+    control.conferences.seats.values().any(|seat| seat.call == call)
 }
 
 /// Answers a waiting caller for a party that has taken the place of a ringing phone.

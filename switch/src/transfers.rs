@@ -250,21 +250,32 @@ impl Transfers {
         }
     }
 
-    /// Notifies the linked call that the terms of the party of `call` have changed.
-    pub(super) fn terms(&mut self, call: CallId, peer: Box<Peer>, calls: &CallTable) {
-        let linked = calls.get(call).and_then(|live| live.linked);
-        self.effects.extend(linked.map(|(other, _)| Effect::Feed(other, Input::PeerChanged(Some(peer)))));
+    /// Notifies the linked call that the terms of a party have changed.
+    pub(super) fn terms(&mut self, (call, party): Place, peer: Box<Peer>, calls: &CallTable) {
+        let linked = calls.get(call).and_then(|live| live.linked.of(party));
+        let changed = linked.map(|(other, far)| Effect::Feed(other, Input::PeerChanged(far, Some(peer))));
+        self.effects.extend(changed);
     }
 
-    /// Handles the end of a linked party: the other call ends too, unless its party is being transferred.
-    pub(super) fn unlinked(&mut self, call: CallId, cause: HangupCause, calls: &mut CallTable) {
-        let Some(other) = calls.get_mut(call).and_then(|live| live.linked.take()) else { return };
+    /// Handles the end of a linked party: its far party ends too, unless that is being transferred.
+    pub(super) fn unlinked(&mut self, (call, party): Place, cause: HangupCause, calls: &mut CallTable) {
+        let Some(other) = calls.get_mut(call).and_then(|live| live.linked.take(party)) else { return };
         let awaits = |transfer: &Transfer| transfer.transferee == other && transfer.by.0 == call;
         let input = match self.pending.values().any(awaits) {
-            true => Input::PeerChanged(None),
-            false => Input::PeerLeft(cause),
+            true => Input::PeerChanged(other.1, None),
+            false => Input::PeerLeft(other.1, cause),
         };
         self.effects.push_back(Effect::Feed(other.0, input));
+    }
+
+    /// Ends the calls to the node of a room that were placed for the parties of this call.
+    pub(super) fn give_up_rooms(&mut self, call: CallId) {
+        let of_call = |transfer: &Transfer| transfer.to_room && transfer.transferee.0 == call;
+        let mut targets: Vec<CallId> =
+            self.pending.extract_if(|_, transfer| of_call(transfer)).map(|(target, _)| target).collect();
+        targets.sort_unstable();
+        let ended = |target| Effect::Feed(target, Input::End(HangupCause::OriginatorCancel));
+        self.effects.extend(targets.into_iter().map(ended));
     }
 
     /// Returns what remains to be done; drain to `None` after every input.
@@ -283,7 +294,7 @@ pub(super) fn far_of(calls: &CallTable, (call, party): Place) -> Option<Place> {
     let live = calls.get(call)?;
     let parties = live.call.parties();
     if parties.is_linked(party) {
-        return live.linked;
+        return live.linked.of(party);
     }
     parties.other(party).map(|other| (call, other))
 }
@@ -300,7 +311,7 @@ pub(super) fn link(
     transfer: &Transfer,
     target: Place,
 ) -> Option<[(CallId, Input); 2]> {
-    let Transfer { transferee, to_room, .. } = *transfer;
+    let Transfer { by, transferee, to_room, .. } = *transfer;
     let ((from, party), (to, answered)) = (transferee, target);
     let ready = |call: CallId, party: Party| {
         let parties = calls.get(call)?.call.parties();
@@ -309,22 +320,25 @@ pub(super) fn link(
     let (peer, target_peer) = (ready(from, party).filter(|_| from != to)?, ready(to, answered)?);
     // The former links of both end without ending them.
     for place in [transferee, target] {
-        let former = calls.get(place.0).and_then(|live| live.linked);
-        if let Some(former) = former.and_then(|(call, _)| calls.get_mut(call)) {
-            former.linked = None;
+        let former = calls.get_mut(place.0).and_then(|live| live.linked.take(place.1));
+        if let Some((former, party)) = former.and_then(|(call, party)| Some((calls.get_mut(call)?, party))) {
+            former.linked.take(party);
         }
     }
     let chain = |call: CallId| calls.get(call).map_or(0, |live| live.transfers);
     // A room that changes its node moves its members on, as often as it does.
     let transfers = chain(from).max(chain(to)).saturating_add(u8::from(!to_room));
-    for (call, linked) in [(from, target), (to, transferee)] {
+    for ((call, party), linked) in [(transferee, target), (target, transferee)] {
         if let Some(live) = calls.get_mut(call) {
-            (live.linked, live.transfers) = (Some(linked), transfers);
+            live.linked.set(party, linked);
+            live.transfers = transfers;
         }
     }
+    // No party leaves its call for this one: the other party is moved, too, or is in the same room.
+    let of_both = to_room && by == (from, GONE);
     let (onward, back) = (
-        Linking { peer: target_peer, from: None, to: Some(to) },
-        Linking { peer, from: Some(from), to: None },
+        Linking { peer: target_peer, from: None, to: Some(to), of_both },
+        Linking { peer, from: Some(from), to: None, of_both: false },
     );
     Some([(from, Input::Link(party, Box::new(onward))), (to, Input::Link(answered, Box::new(back)))])
 }
@@ -334,6 +348,8 @@ pub(super) fn cause_of(status: u16) -> HangupCause {
     HangupCause::from_sip_status(status_code(status).as_u16())
 }
 
+/// In the place of a party that transfers: there is none, or it has left and cannot be hung up or returned to.
+pub(super) const GONE: Party = Party::Callee(usize::MAX);
 /// The state of a subscription that ends (RFC 6665 §4.1.3).
 const ENDED: &str = "terminated;reason=noresource";
 /// 181 (Call Is Being Forwarded).

@@ -1,7 +1,7 @@
 //! The trace of a record's leg over HTTP: who gets it, and what is said where there is none.
 
 use sidetone_model::cdr::Cdr;
-use sidetone_model::ids::CallId;
+use sidetone_model::ids::{CallId, NodeId};
 use sidetone_model::leg_trace::LegTraces;
 use sidetone_model::media_quality::{CallQuality, LegQuality, LegSide, LegTrace, QualityState};
 use sidetone_model::open_file::OpenFile;
@@ -15,7 +15,11 @@ use crate::records::{at, ended};
 pub struct Kept;
 
 impl LegTraces for Kept {
-    fn open<'a>(&'a self, trace: &'a LegTrace) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
+    fn open<'a>(
+        &'a self,
+        _node: Option<NodeId>,
+        trace: &'a LegTrace,
+    ) -> PortFuture<'a, Option<Box<dyn OpenFile>>> {
         let kept = trace.file.ends_with("-a.trace").then(|| format!("sidetone-trace 1\n\n{}", trace.file));
         Box::pin(
             async move { Ok(kept.map(|text| Box::new(InMemory(text.into_bytes())) as Box<dyn OpenFile>)) },

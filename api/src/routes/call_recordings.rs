@@ -177,7 +177,7 @@ pub(crate) async fn play(
         (status = 404, description = "There is no such recording, or it is deleted.", body = ErrorBody),
         (
             status = 409,
-            description = "The recording is still being written, or another node has the file.",
+            description = "The recording is still being written, or the node that has the file is gone.",
             body = ErrorBody,
         ),
     ),

@@ -46,7 +46,7 @@ query! {
         ),
         (
             status = 404,
-            description = "The record does not exist, the leg has no trace, or the trace is on another node.",
+            description = "The record does not exist, the leg has no trace, or the node that has it is gone.",
             body = ErrorBody,
         ),
     ),
@@ -74,13 +74,12 @@ pub(crate) async fn of_record(
         )
     })?;
     let opened = match state.leg_traces() {
-        Some(traces) => traces.open(&trace).await?,
+        Some(traces) => traces.open(cdr.node_id, &trace).await?,
         None => None,
     };
     let file = opened.ok_or_else(|| {
         ApiError::not_found(
-            "the trace is not on this node: ask the node that carried the call; traces are deleted after \
-             media.trace_days",
+            "the node that carried the call is gone, or has deleted the trace, as it does after media.trace_days",
         )
     })?;
     let bytes = file.bytes();

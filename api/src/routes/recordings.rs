@@ -153,7 +153,7 @@ pub(crate) async fn play_by_name(
         ),
         (
             status = 409,
-            description = "The room is live, so that the recording may still grow, or another node has the file.",
+            description = "The room is live, so that the recording may still grow, or the node that has the file is gone.",
             body = ErrorBody,
         ),
     ),
@@ -192,7 +192,7 @@ pub(crate) async fn delete(
         ),
         (
             status = 409,
-            description = "The room is live, so that the recording may still grow, or another node has the file.",
+            description = "The room is live, so that the recording may still grow, or the node that has the file is gone.",
             body = ErrorBody,
         ),
     ),

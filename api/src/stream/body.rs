@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use futures_util::stream;
 use sidetone_model::event::EventStream;
 use sidetone_model::ids::ExtensionId;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::auth::{Standing, Still};
@@ -27,6 +28,8 @@ pub(crate) struct EventBody {
     /// Whether the caller was permitted at the last check; a failed check counts as no.
     is_let_in: bool,
     ask_at: Instant,
+    /// Counts changes of keys, users and sessions.
+    changes: watch::Receiver<u64>,
     begun: bool,
     _place: Place,
 }
@@ -39,7 +42,19 @@ impl EventBody {
         place: Place,
     ) -> Self {
         let ask_at = Instant::now() + ASK_EVERY;
-        Self { source, state, standing, extensions, is_let_in: true, ask_at, begun: false, _place: place }
+        let mut changes = state.credential_changes.clone();
+        changes.mark_unchanged();
+        Self {
+            source,
+            state,
+            standing,
+            extensions,
+            is_let_in: true,
+            ask_at,
+            changes,
+            begun: false,
+            _place: place,
+        }
     }
 
     /// The body of the answer.
@@ -56,7 +71,7 @@ impl EventBody {
             self.begun = true;
             return Some(BEGINNING);
         }
-        let Self { source, state, standing, extensions, is_let_in, ask_at, .. } = self;
+        let Self { source, state, standing, extensions, is_let_in, ask_at, changes, .. } = self;
         let keep_alive_at = Instant::now() + KEEP_ALIVE_EVERY;
         let mut item = source.next();
         loop {
@@ -64,7 +79,7 @@ impl EventBody {
                 // First checks whether the caller may still see what is ready, because it may have waited for
                 // long.
                 biased;
-                () = sleep_until(*ask_at) => {
+                () = ask_due(*ask_at, changes) => {
                     match standing.ask(state, extensions).await {
                         Still::LetIn => *is_let_in = true,
                         Still::Refused => return None,
@@ -86,6 +101,23 @@ impl EventBody {
     }
 }
 
+/// Waits until the caller's permission is to be checked again: at the time, or when a key, a user or a session has changed.
+async fn ask_due(at: Instant, changes: &mut watch::Receiver<u64>) {
+    let told = async {
+        sleep_until(at - ASK_EVERY + ASK_PAUSE).await;
+        if changes.changed().await.is_err() {
+            // Nobody tells of changes.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = sleep_until(at) => {}
+        () = told => {}
+    }
+}
+
 /// How often the caller's permission is checked again.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The least time between two checks: many streams may be open when many keys change.
+const ASK_PAUSE: Duration = Duration::from_millis(200);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);

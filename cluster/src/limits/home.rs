@@ -19,6 +19,8 @@ pub struct Member {
 pub struct Members {
     /// Those that are up, this node among them, sorted.
     up: Vec<Member>,
+    /// Those that are gone and may be cut off with live calls, sorted.
+    absent: Vec<NodeId>,
     /// How many there are with those that are gone or cut off, at least one.
     known: u32,
     hash: u64,
@@ -31,12 +33,27 @@ impl Members {
         up.dedup();
         let known = u32::try_from(known.max(up.len()).max(1)).unwrap_or(u32::MAX);
         let hash = up.iter().fold(SEED, |hash, member| mix(mix(hash, member.node.0), member.run.0));
-        Members { up, known, hash }
+        Members { up, absent: Vec::new(), known, hash }
+    }
+
+    /// The same with those that are gone, and may be cut off with live calls.
+    #[must_use]
+    pub fn with_absent(mut self, absent: impl IntoIterator<Item = NodeId>) -> Self {
+        let is_up = |node: &NodeId| self.up.iter().any(|member| member.node == *node);
+        self.absent = absent.into_iter().filter(|node| !is_up(node)).collect();
+        self.absent.sort_unstable();
+        self.absent.dedup();
+        self
     }
 
     /// Those that are up.
     pub fn up(&self) -> &[Member] {
         &self.up
+    }
+
+    /// Those that are gone and may be cut off with live calls.
+    pub fn absent(&self) -> &[NodeId] {
+        &self.absent
     }
 
     /// Two nodes with the same members that are up have the same hash.
@@ -53,7 +70,16 @@ impl Members {
 
 /// The home of a key; `None` without members.
 pub fn home_of(members: &Members, key: Uuid) -> Option<NodeId> {
-    members.up.iter().map(|member| member.node).max_by_key(|node| (mix(mix(SEED, node.0), key), *node))
+    highest(members.up.iter().map(|member| member.node), key)
+}
+
+/// The home of a key when `node` is gone; `None` when no other member is up.
+pub fn heir_of(members: &Members, key: Uuid, node: NodeId) -> Option<NodeId> {
+    highest(members.up.iter().map(|member| member.node).filter(|other| *other != node), key)
+}
+
+fn highest(nodes: impl Iterator<Item = NodeId>, key: Uuid) -> Option<NodeId> {
+    nodes.max_by_key(|node| (mix(mix(SEED, node.0), key), *node))
 }
 
 /// Mixes an id into a hash: the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over both halves. It must be the same in
@@ -95,9 +121,11 @@ mod tests {
         }
         let after = homes(&members([1, 3]));
         let lost = NodeId(Uuid::from_u128(2));
-        for (before, after) in before.iter().zip(&after) {
+        for (key, (before, after)) in before.iter().zip(&after).enumerate() {
             assert!(*before == Some(lost) || before == after);
             assert!(after.is_some_and(|after| after != lost));
+            let heir = heir_of(&all, Uuid::from_u128(1 << 64 | key as u128), lost);
+            assert_eq!(heir, *after, "the heir is the home that follows");
         }
         assert_eq!(home_of(&members([]), Uuid::nil()), None);
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sidetone_model::ids::{NodeId, OrganisationId};
 
-use super::home::{Member, Members};
-use super::message::{Ask, Granted, Report};
+use super::home::{Member, Members, home_of};
+use super::message::{Ask, Granted, Held, HeldBy, HomeSlots, Report};
 use crate::membership::RunId;
 
 /// The slots of the organisations whose home is this node.
@@ -18,6 +18,18 @@ pub struct SlotLedger {
     /// The last report of each member.
     reported: BTreeMap<NodeId, Reported>,
     books: BTreeMap<OrganisationId, BTreeMap<NodeId, Slot>>,
+    /// What nodes held that have not reported since the members changed. Those of a node that is gone count as long as it may
+    /// be cut off with its calls.
+    absent: BTreeMap<(OrganisationId, NodeId), u32>,
+    /// What the homes of other limits hold for themselves beyond their shares: this node would be the next home.
+    homes: BTreeMap<(OrganisationId, NodeId), AtHome>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AtHome {
+    run: RunId,
+    seq: u64,
+    held: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,18 +47,66 @@ struct Slot {
 }
 
 impl SlotLedger {
-    /// The members have changed: what nodes hold that are not up any more is free, and all others report again. Those who
-    /// saw the change earlier have done so already.
+    /// The members have changed: what nodes hold that have ended is free, and all others report again. Those who saw the change
+    /// earlier have done so already.
     pub fn replace_members(&mut self, members: Members) {
         let is_up = |node: &NodeId| members.up().iter().any(|member| member.node == *node);
         self.reported.retain(|node, _| is_up(node));
         let reported = &self.reported;
         let is_known = |node: &NodeId| reported.get(node).is_some_and(|last| last.members == members.hash());
+        for (organisation, book) in &self.books {
+            for (node, slot) in book.iter().filter(|(node, slot)| !is_known(node) && slot.held > 0) {
+                keep(&mut self.absent, (*organisation, *node), slot.held);
+            }
+        }
         self.books.retain(|_, book| {
             book.retain(|node, _| is_known(node));
             !book.is_empty()
         });
+        for ((organisation, node), at_home) in std::mem::take(&mut self.homes) {
+            let runs = members.up().contains(&Member { node, run: at_home.run });
+            if !is_up(&node) {
+                keep(&mut self.absent, (organisation, node), at_home.held);
+            } else if runs && home_of(&members, organisation.0) == Some(node) {
+                self.homes.insert((organisation, node), at_home);
+            }
+        }
+        self.replace_absent(members);
+    }
+
+    /// Takes which of the nodes that are gone may live; the members that are up are the same.
+    pub fn replace_absent(&mut self, members: Members) {
+        let is_up = |node: &NodeId| members.up().iter().any(|member| member.node == *node);
+        self.absent.retain(|(_, node), _| members.absent().contains(node) || is_up(node));
         self.members = members;
+    }
+
+    /// Notes what the home of a limit holds; returns whether it is known now.
+    pub fn note_home(&mut self, slots: &HomeSlots) -> bool {
+        let is_up = self.members.up().contains(&Member { node: slots.node, run: slots.run });
+        let place = (slots.organisation, slots.node);
+        let is_late =
+            self.homes.get(&place).is_some_and(|last| last.run == slots.run && slots.seq <= last.seq);
+        if !is_up || is_late || slots.members != self.members.hash() {
+            return false;
+        }
+        if slots.held == 0 {
+            self.homes.remove(&place);
+        } else {
+            self.homes.insert(place, AtHome { run: slots.run, seq: slots.seq, held: slots.held });
+        }
+        true
+    }
+
+    /// What nodes hold that are gone and may live, as far as this node knows. All members are told, so that each may be the next
+    /// home.
+    pub fn absent(&self) -> Vec<HeldBy> {
+        let gone = self.absent.iter().filter(|((_, node), _)| self.members.absent().contains(node));
+        let held = gone.map(|((organisation, node), up)| {
+            let held = Held { organisation: *organisation, up: *up };
+            HeldBy { node: *node, held }
+        });
+        held.take(ABSENT_MAX).collect()
     }
 
     /// Takes all that a member holds; returns whether it was taken. A report under another view counts when this node has
@@ -64,6 +124,11 @@ impl SlotLedger {
         }
         let reported = Reported { run: report.run, seq: report.seq, members: report.members };
         self.reported.insert(report.node, reported);
+        self.absent.retain(|(_, node), _| *node != report.node);
+        // This node may see a moment later that one of them is gone.
+        for HeldBy { node, held } in report.absent.iter().take(ABSENT_MAX) {
+            keep(&mut self.absent, (held.organisation, *node), held.up);
+        }
         self.books.retain(|_, book| {
             book.remove(&report.node);
             !book.is_empty()
@@ -81,13 +146,14 @@ impl SlotLedger {
             return None;
         }
         let reported = self.reported.get(&ask.node).filter(|reported| reported.run == ask.run)?.seq;
+        let absent = self.held_by_absent(ask.organisation);
         let book = self.books.entry(ask.organisation).or_default();
         let last = book.get(&ask.node).map_or(reported, |slot| slot.seq.max(reported));
         if ask.seq <= last {
             return None;
         }
         let others = book.iter().filter(|(node, _)| **node != ask.node).map(|(_, slot)| u64::from(slot.held));
-        let left = u64::from(ask.limit).saturating_sub(others.sum());
+        let left = u64::from(ask.limit).saturating_sub(others.sum::<u64>() + absent);
         // Calls that are up stay up.
         let slots = ask.want.min(u32::try_from(left).unwrap_or(u32::MAX)).max(ask.up);
         // One that holds nothing is kept, too: a late question of it must not count.
@@ -108,9 +174,24 @@ impl SlotLedger {
         self.members.up().iter().map(|member| member.node).filter(move |node| !has_reported(node))
     }
 
-    /// How many slots of an organisation all nodes hold.
+    /// How many slots of an organisation all nodes hold, those that are gone and may live among them.
     pub fn held(&self, organisation: OrganisationId) -> u64 {
         let book = self.books.get(&organisation);
-        book.map_or(0, |book| book.values().map(|slot| u64::from(slot.held)).sum())
+        let held = book.map_or(0, |book| book.values().map(|slot| u64::from(slot.held)).sum());
+        held + self.held_by_absent(organisation)
+    }
+
+    fn held_by_absent(&self, organisation: OrganisationId) -> u64 {
+        let held = self.members.absent().iter().filter_map(|node| self.absent.get(&(organisation, *node)));
+        held.map(|held| u64::from(*held)).sum()
     }
 }
+
+/// Two nodes may know different figures of one that is gone: the higher one counts.
+fn keep(absent: &mut BTreeMap<(OrganisationId, NodeId), u32>, place: (OrganisationId, NodeId), held: u32) {
+    let known = absent.entry(place).or_default();
+    *known = held.max(*known);
+}
+
+/// Figures of nodes that are gone in one report: organisations with a limit and live calls.
+const ABSENT_MAX: usize = 2_000;

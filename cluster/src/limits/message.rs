@@ -13,6 +13,8 @@ use crate::membership::RunId;
 pub enum Question {
     /// How many outbound calls an organisation may have at the node that asks.
     Slots(Ask),
+    /// What that node, the home of a limit, takes for itself beyond its share.
+    HomeSlots(HomeSlots),
     /// What that node holds, after its view of the members has changed.
     Report(Report),
     /// Requests of a key or a user.
@@ -27,7 +29,7 @@ pub enum Question {
 pub enum Reply {
     /// So many calls.
     Slots(Granted),
-    /// The report is known.
+    /// The report, or what the home takes, is known.
     Reported,
     /// What is left of the requests.
     Rate(Taken),
@@ -54,6 +56,23 @@ pub struct Ask {
     pub up: u32,
     /// Calls that are up or wait.
     pub want: u32,
+}
+
+/// What the home of a limit takes for itself: the receiver is the home when this one is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeSlots {
+    /// The home.
+    pub node: NodeId,
+    /// As in [`Ask`].
+    pub run: RunId,
+    /// As in [`Ask`].
+    pub seq: u64,
+    /// The hash of the members that it sees.
+    pub members: u64,
+    /// The organisation.
+    pub organisation: OrganisationId,
+    /// Calls of the home, at most.
+    pub held: u32,
 }
 
 /// A node lacks the report of another one.
@@ -83,6 +102,18 @@ pub struct Report {
     pub members: u64,
     /// What it holds.
     pub held: Vec<Held>,
+    /// What nodes hold that are gone and may be cut off, as far as it knows. Earlier versions do not say it.
+    #[serde(default)]
+    pub absent: Vec<HeldBy>,
+}
+
+/// Outbound calls of one organisation at a node that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// The node.
+    pub node: NodeId,
+    /// Its calls.
+    pub held: Held,
 }
 
 /// Outbound calls of one organisation at one node.

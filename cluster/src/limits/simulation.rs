@@ -80,6 +80,8 @@ struct World {
     shared: u32,
     steps: u32,
     runs: u128,
+    /// Whether nodes that are gone are taken for alive.
+    gone_may_live: bool,
 }
 
 impl World {
@@ -108,6 +110,7 @@ impl World {
             shared: 0,
             steps: 0,
             runs: 100,
+            gone_may_live: false,
         }
     }
 
@@ -124,7 +127,8 @@ impl World {
             .map(|other| Member { node: node_id(other), run: RunId(Uuid::from_u128(self.nodes[other].run)) });
         let up: Vec<Member> = up.collect();
         let is_isolated = self.is_cut[at] && up.len() == 1;
-        (!is_isolated).then(|| Members::new(up, NODES))
+        let gone = (0..NODES).filter(|other| self.gone_may_live && !is_up(other)).map(node_id);
+        (!is_isolated).then(|| Members::new(up, NODES).with_absent(gone))
     }
 
     fn feed(&mut self, at: usize, input: Input) {
@@ -372,5 +376,117 @@ fn the_calls_of_a_dead_node_leave_the_count_and_its_limits_move() {
             assert!(others(&world) <= 9, "node {dead}: {}", others(&world));
         }
         assert_eq!(others(&world), 9, "node {dead}");
+    }
+}
+
+/// A node with calls is cut off, while no call begins; then as many as possible are wanted everywhere. Returns how far the limit
+/// is exceeded, and the share of a node.
+fn exceeded_by_a_cut(seed: u64, gone_may_live: bool) -> (u32, u32) {
+    let mut world = World::new(seed);
+    let cut = seed as usize % NODES;
+    world.gone_may_live = gone_may_live;
+    world.settle();
+    for _ in 0..400 {
+        world.step(0.02, 0.2);
+    }
+    let share = world.limit.div_ceil(NODES as u32);
+    world.is_cut[cut] = true;
+    for _ in 0..600 {
+        world.step(0.0, 0.0);
+    }
+    let mut exceeded = 0;
+    for _ in 0..1_000 {
+        world.step(0.005, 0.2);
+        exceeded = exceeded.max(world.up().saturating_sub(world.limit));
+    }
+    // It is there again: what was too much ends by itself.
+    world.settle();
+    for _ in 0..400 {
+        let before = world.up();
+        world.step(0.02, 0.3);
+        assert!(world.up() <= world.limit.max(before), "seed {seed}: {} of {}", world.up(), world.limit);
+    }
+    for _ in 0..300 {
+        world.step(0.0, 0.3);
+    }
+    assert_eq!(world.up(), world.limit, "seed {seed}: no slot is lost");
+    (exceeded, share)
+}
+
+#[test]
+fn the_calls_of_a_node_that_is_cut_off_stay_counted() {
+    let (mut most, mut uncounted) = (0, 0);
+    for seed in 0..1_000 {
+        let (exceeded, share) = exceeded_by_a_cut(seed, true);
+        assert!(exceeded <= share, "seed {seed}: by {exceeded}, the share is {share}");
+        most = most.max(exceeded);
+        if seed < 100 {
+            let (exceeded, share) = exceeded_by_a_cut(seed, false);
+            uncounted += u32::from(exceeded > share);
+        }
+    }
+    assert!(most > 0, "a node that is cut off goes by its share");
+    assert!(uncounted > 0, "they would exceed it by more if they were not counted");
+}
+
+/// The same while calls begin and end all the time: the nodes that cannot reach the home go by their shares until the next home
+/// is ready; after that nothing is added to what is too much.
+#[test]
+fn a_cut_under_load_exceeds_the_limit_by_shares_alone() {
+    for seed in 0..1_000 {
+        let mut world = World::new(seed);
+        let cut = seed as usize % NODES;
+        world.gone_may_live = true;
+        world.settle();
+        for _ in 0..400 {
+            world.step(0.02, 0.2);
+        }
+        let share = world.limit.div_ceil(NODES as u32);
+        world.is_cut[cut] = true;
+        let ready_after = 600;
+        for step in 0..3_000 {
+            let before = world.up();
+            world.step(0.02, 0.2);
+            let most =
+                if step < ready_after { world.limit + share * NODES as u32 } else { world.limit + share };
+            assert!(
+                world.up() <= most.max(before),
+                "seed {seed}, step {step}: {} of {}",
+                world.up(),
+                world.limit
+            );
+        }
+        assert!(world.up() <= world.limit + share, "seed {seed}: {} of {}", world.up(), world.limit);
+    }
+}
+
+#[test]
+fn the_calls_of_a_node_that_is_cut_off_stay_counted_when_the_home_dies() {
+    for cut in 0..NODES {
+        let mut world = World::new(3);
+        (world.limit, world.loses, world.delay_ms_max, world.gone_may_live) = (9, 0.0, 20, true);
+        world.settle();
+        // Only the node that will be cut off has calls.
+        world.nodes[cut].calls = Calls::default();
+        for _ in 0..600 {
+            world.step(0.0, 0.2);
+        }
+        assert_eq!(world.up(), 9);
+        let held = world.nodes[cut].calls.up;
+        world.is_cut[cut] = true;
+        for _ in 0..600 {
+            world.step(0.0, 0.0);
+        }
+        // Each home has told the others.
+        let other = (cut + 1) % NODES;
+        world.restart(other);
+        for _ in 0..400 {
+            world.step(0.0, 0.0);
+        }
+        for _ in 0..600 {
+            world.step(0.0, 0.3);
+        }
+        let others: u32 = (0..NODES).filter(|at| *at != cut).map(|at| world.nodes[at].calls.up).sum();
+        assert!(others + held <= 9, "node {cut}: {others} beside {held}");
     }
 }

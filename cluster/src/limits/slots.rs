@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use sidetone_model::ids::{NodeId, OrganisationId};
 
-use super::home::{Members, home_of};
+use super::home::{Members, heir_of, home_of};
 use super::ledger::SlotLedger;
-use super::message::{Ask, Granted, Held, Question, Recall, Reply, Report};
+use super::message::{Ask, Granted, Held, HomeSlots, Question, Recall, Reply, Report};
 use crate::membership::RunId;
 
 /// Events.
@@ -101,9 +101,30 @@ struct State {
     counted: Option<u32>,
     /// The last ticket that was decided.
     decided: u64,
-    under_way: Option<(AskId, u64)>,
+    under_way: Option<UnderWay>,
+    /// What the next home knows that this node holds as the home of the limit; `None` after a change of the members.
+    told: Option<u32>,
     /// The home is not asked before.
     again: Option<Instant>,
+}
+
+/// A question under way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    id: AskId,
+    /// Callers up to this ticket are decided by its answer.
+    ticket: u64,
+    /// What the next home is told; `None` for a question to the home.
+    takes: Option<Takes>,
+}
+
+/// What this node has granted itself.
+#[derive(Clone, Copy, Debug)]
+struct Takes {
+    /// What the next home is to know.
+    held: u32,
+    /// What this node takes then.
+    slots: u32,
 }
 
 impl State {
@@ -157,6 +178,8 @@ impl Slots {
     /// Answers a question of another node.
     pub fn answer(&mut self, now: Instant, question: &Question) -> Reply {
         match question {
+            Question::HomeSlots(slots) if self.ledger.note_home(slots) => Reply::Reported,
+            Question::HomeSlots(_) | Question::Rate(_) => Reply::Unready,
             Question::Slots(ask) => self.ledger.ask(ask).map_or(Reply::Unready, Reply::Slots),
             Question::Report(report) => {
                 let is_taken = self.ledger.report(report);
@@ -172,7 +195,6 @@ impl Slots {
                 self.report(now);
                 Reply::Reported
             }
-            Question::Rate(_) => Reply::Unready,
         }
     }
 
@@ -202,13 +224,16 @@ impl Slots {
             self.last = members.clone();
         }
         if self.members.as_ref().map(Members::hash) == members.as_ref().map(Members::hash) {
+            if let Some(members) = &members {
+                self.ledger.replace_absent(members.clone());
+            }
             self.members = members;
             return;
         }
         self.members = members;
         self.ledger.replace_members(self.members.clone().unwrap_or_default());
         for state in self.organisations.values_mut() {
-            (state.counted, state.under_way, state.again) = (None, None, None);
+            (state.counted, state.under_way, state.again, state.told) = (None, None, None, None);
         }
         let others = self.members.iter().flat_map(Members::up).map(|member| member.node);
         self.peers = others.filter(|node| *node != self.node).map(|node| (node, Peer::default())).collect();
@@ -232,7 +257,15 @@ impl Slots {
             (state.needs.up, state.needs.waiting) = (0, 0);
         }
         for needs in needs {
-            let new = State { needs, slots: 0, counted: Some(0), decided: 0, under_way: None, again: None };
+            let new = State {
+                needs,
+                slots: 0,
+                counted: Some(0),
+                decided: 0,
+                under_way: None,
+                told: Some(0),
+                again: None,
+            };
             self.organisations.entry(needs.organisation).or_insert(new).needs = needs;
         }
         for state in self.organisations.values_mut() {
@@ -246,15 +279,22 @@ impl Slots {
     }
 
     fn answered(&mut self, now: Instant, id: AskId, reply: Option<Reply>) {
-        let of_id = |(_, state): &(&OrganisationId, &State)| {
-            state.under_way.is_some_and(|(under_way, _)| under_way == id)
+        let of_id = |(organisation, state): (&OrganisationId, &State)| {
+            let under_way = state.under_way.filter(|under_way| under_way.id == id);
+            under_way.map(|under_way| (*organisation, under_way))
         };
-        if let Some((organisation, state)) = self.organisations.iter().find(of_id) {
-            let (organisation, ticket) = (*organisation, state.under_way.map_or(0, |(_, ticket)| ticket));
-            match reply {
-                Some(Reply::Slots(granted)) => self.granted(organisation, granted, ticket),
-                Some(_) => self.not_granted(now + UNREADY_FOR, organisation),
-                None => self.not_granted(now + UNREACHABLE_FOR, organisation),
+        if let Some((organisation, under_way)) = self.organisations.iter().find_map(of_id) {
+            let UnderWay { ticket, takes, .. } = under_way;
+            match (reply, takes) {
+                (Some(Reply::Slots(granted)), None) => self.granted(organisation, granted, ticket),
+                (Some(Reply::Reported), Some(Takes { held, slots })) => {
+                    if let Some(state) = self.organisations.get_mut(&organisation) {
+                        state.told = Some(held);
+                    }
+                    self.granted(organisation, Granted { slots }, ticket);
+                }
+                (Some(_), _) => self.not_granted(now + UNREADY_FOR, organisation),
+                (None, _) => self.not_granted(now + UNREACHABLE_FOR, organisation),
             }
             return self.work(now, organisation);
         }
@@ -322,7 +362,8 @@ impl Slots {
     fn work(&mut self, now: Instant, organisation: OrganisationId) {
         let home = self.home(organisation);
         let Some(state) = self.organisations.get(&organisation).copied() else { return };
-        if state.under_way.is_some() || (!state.is_undecided() && state.counted == Some(state.want())) {
+        let is_counted = !state.is_undecided() && state.counted == Some(state.want());
+        if state.under_way.is_some() || (is_counted && self.heir_to_tell(organisation, &state).is_none()) {
             return;
         }
         let is_resting = state.again.is_some_and(|again| again > now);
@@ -330,7 +371,7 @@ impl Slots {
         if home == self.node {
             let ask = self.ask(organisation, state);
             return match self.ledger.ask(&ask) {
-                Some(granted) => self.granted(organisation, granted, state.needs.ticket),
+                Some(granted) => self.take(now, organisation, granted),
                 None => {
                     self.not_granted(now + UNREADY_FOR, organisation);
                     self.by_share(organisation);
@@ -343,9 +384,53 @@ impl Slots {
         let ask = self.ask(organisation, state);
         let id = AskId(ask.seq);
         if let Some(state) = self.organisations.get_mut(&organisation) {
-            state.under_way = Some((id, state.needs.ticket));
+            state.under_way = Some(UnderWay { id, ticket: state.needs.ticket, takes: None });
         }
         self.outputs.push_back(Output::Ask(id, home, Question::Slots(ask)));
+    }
+
+    /// Takes what this node has granted itself. The next home must know before of what exceeds the share: if this node is cut
+    /// off, the calls stay counted there.
+    fn take(&mut self, now: Instant, organisation: OrganisationId, granted: Granted) {
+        let Some(state) = self.organisations.get(&organisation).copied() else { return };
+        let (slots, ticket, is_resting) =
+            (granted.slots, state.needs.ticket, state.again.is_some_and(|again| again > now));
+        let after = State { slots, ..state };
+        let (heir, held) = (self.heir_to_tell(organisation, &after), self.beyond_share(&after));
+        let waits = heir.is_some() && held > state.told.unwrap_or(0);
+        if waits && is_resting {
+            return self.by_share(organisation);
+        }
+        if !waits {
+            self.granted(organisation, granted, ticket);
+        }
+        let Some(heir) = heir else { return };
+        let state = self.organisations.get_mut(&organisation);
+        if is_resting {
+            return state.into_iter().for_each(|state| state.again = after.again);
+        }
+        self.seq += 1;
+        let id = AskId(self.seq);
+        state.into_iter().for_each(|state| {
+            state.under_way = Some(UnderWay { id, ticket, takes: Some(Takes { held, slots }) });
+        });
+        let members = self.members.as_ref().map(Members::hash).unwrap_or_default();
+        let slots = HomeSlots { node: self.node, run: self.run, seq: self.seq, members, organisation, held };
+        self.outputs.push_back(Output::Ask(id, heir, Question::HomeSlots(slots)));
+    }
+
+    /// The member that is to know what this node holds as the home of a limit, if it knows something else.
+    fn heir_to_tell(&self, organisation: OrganisationId, state: &State) -> Option<NodeId> {
+        let members = self.members.as_ref().filter(|_| self.home(organisation) == Some(self.node))?;
+        let heir = heir_of(members, organisation.0, self.node)?;
+        (state.told != Some(self.beyond_share(state))).then_some(heir)
+    }
+
+    /// What this node holds of a limit, if that is more than its share, and else 0.
+    fn beyond_share(&self, state: &State) -> u32 {
+        let share = self.members.as_ref().unwrap_or(&self.last).share(state.needs.limit);
+        let held = state.held();
+        if held > share { held } else { 0 }
     }
 
     /// Decides by this node's share of the limit.
@@ -370,7 +455,8 @@ impl Slots {
             self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(node, _)| *node).collect();
         for node in due {
             let held = self.held_of(node);
-            let report = self.report_of(held.clone());
+            let mut report = self.report_of(held.clone());
+            report.absent = self.ledger.absent();
             let id = AskId(report.seq);
             if let Some(peer) = self.peers.get_mut(&node) {
                 (peer.under_way, peer.again) = (Some((id, held)), None);
@@ -409,7 +495,7 @@ impl Slots {
     fn report_of(&mut self, held: Vec<Held>) -> Report {
         self.seq += 1;
         let members = self.members.as_ref().map(Members::hash).unwrap_or_default();
-        Report { node: self.node, run: self.run, seq: self.seq, members, held }
+        Report { node: self.node, run: self.run, seq: self.seq, members, held, absent: Vec::new() }
     }
 
     fn ask(&mut self, organisation: OrganisationId, state: State) -> Ask {

@@ -6,6 +6,7 @@
 mod binding_bucket;
 mod bucket;
 mod call_bucket;
+mod changes;
 mod connection;
 mod double;
 mod member;
@@ -16,6 +17,7 @@ mod settings;
 
 pub use binding_bucket::{BindingBucket, BindingStore};
 pub use call_bucket::{CallBucket, StoredCall};
+pub use changes::{ChangesOfOthers, StoredChange};
 pub use connection::{ConnectError, Connection, probe};
 pub use member::{Member, MemberCounters, MemberHandle, Notice};
 pub use observe::Observed;

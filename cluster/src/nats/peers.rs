@@ -17,6 +17,8 @@ use super::connection::{Connection, chain};
 /// What nodes are asked about: each topic has its own listener, so that none waits for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
+    /// Recordings and traces on the disk of a node.
+    Files,
     /// Limits that the nodes keep together.
     Limits,
     /// Live things, and requests of clients.
@@ -133,6 +135,7 @@ impl PeerListener {
 
 fn subject(connection: &Connection, topic: Topic, node: NodeId) -> String {
     let topic = match topic {
+        Topic::Files => "files",
         Topic::Limits => "limits",
         Topic::Live => "peer",
     };

@@ -10,6 +10,7 @@ use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
 use crate::api_keys::rows::{ApiKeyText, record, record_with_text, sorted};
+use crate::bell::Changed;
 use crate::listing::Table;
 use crate::paging::SortColumn;
 use crate::sql::sql;
@@ -120,6 +121,7 @@ impl Store {
         let statement = sql("DELETE FROM api_keys WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
             .bind(key.organisation_id.to_string());
+        write.transaction.changes(Changed::Credentials);
         write.finish(statement, Change::Changed).await?;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use sidetone_model::access::Permission;
 use sidetone_model::key::KeyRecord;
 
+use crate::bell::Changed;
 use crate::columns::{from_hex, instant, items, networks, networks_text, number, parsed, to_hex};
 use crate::search::searchable;
 use crate::sql::{Row, sql};
@@ -84,6 +85,7 @@ impl WriteTransaction {
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
+        self.transaction.changes(Changed::Credentials);
         Ok(())
     }
 }

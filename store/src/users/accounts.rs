@@ -5,6 +5,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::user::Account;
 use uuid::Uuid;
 
+use crate::bell::Changed;
 use crate::columns::{from_hex, to_hex};
 use crate::sql::{Row, sql};
 use crate::users::rows::user;
@@ -75,6 +76,7 @@ impl Store {
         .bind(old)
         .execute(self.writer())
         .await?;
+        self.bell().changed(Changed::Credentials);
         Ok(done.rows_affected() > 0)
     }
 
@@ -93,6 +95,7 @@ impl Store {
             .bind(expires_at.as_micros())
             .execute(self.writer())
             .await?;
+        self.bell().changed(Changed::Credentials);
         // A token is accepted for a short time after its end; one hour more allows for clock differences
         // between nodes.
         sql("DELETE FROM ended_sessions WHERE expires_at_us < $1")

@@ -9,6 +9,7 @@ use sidetone_model::time::Timestamp;
 use sidetone_model::user::{NewUser, User, UserChange};
 use uuid::Uuid;
 
+use crate::bell::Changed;
 use crate::columns::number;
 use crate::listing::Table;
 use crate::paging::SortColumn;
@@ -132,6 +133,7 @@ impl Store {
         let statement = sql("DELETE FROM users WHERE id = $1 AND organisation_id = $2")
             .bind(id.to_string())
             .bind(user.organisation_id.to_string());
+        write.transaction.changes(Changed::Credentials);
         write.finish(statement, Change::Changed).await?;
         Ok(())
     }

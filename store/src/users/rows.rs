@@ -3,6 +3,7 @@
 use sidetone_model::access::Role;
 use sidetone_model::user::User;
 
+use crate::bell::Changed;
 use crate::columns::{instant, parsed, parsed_opt, word};
 use crate::search::searchable;
 use crate::sql::{Row, sql};
@@ -54,6 +55,7 @@ impl WriteTransaction {
         .execute(&mut *self.transaction)
         .await?;
         self.note(Change::Changed);
+        self.transaction.changes(Changed::Credentials);
         Ok(())
     }
 }

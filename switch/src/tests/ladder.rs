@@ -356,8 +356,8 @@ fn write_output(log: &mut String, output: &Output) {
             format!("prompt {} to {} {}", prompt.prompt, prompt.side, result.as_str())
         }
         Output::Reached(party) => format!("reached {}", name(party)),
-        Output::Terms(_) => "terms".into(),
-        Output::Unlinked(cause) => format!("unlinked {cause}"),
+        Output::Terms(..) => "terms".into(),
+        Output::Unlinked(_, cause) => format!("unlinked {cause}"),
         Output::Refused(status) => format!("refused {status}"),
         Output::Probe(party) => format!("are you there, {}", name(party)),
         Output::Reject(status, cause) => {

@@ -47,6 +47,7 @@ mod requested;
 mod room_chaos;
 mod room_moves;
 mod room_owners;
+mod room_pairs;
 mod room_texts;
 mod rooms_soak;
 mod shared_bindings;

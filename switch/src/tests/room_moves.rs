@@ -21,7 +21,7 @@ use crate::tests::room_owners::{INTERNAL, NEXT, NODE, entries, net, owner, room,
 /// The number that asks for a room's number.
 const ASKS: &str = "+442071230002";
 
-fn at(node: &str, fence: u64) -> RoomOwner {
+pub(super) fn at(node: &str, fence: u64) -> RoomOwner {
     RoomOwner::There { fence, way: Flow::udp(INTERNAL, address(node)), address: address(node) }
 }
 
@@ -30,11 +30,11 @@ fn asks(net: &mut Net) {
     assert_eq!(net.call_in(ASKS, "+447700900999", ""), 200);
 }
 
-fn invites<'n>(net: &'n Net, node: &str) -> Vec<&'n Request> {
+pub(super) fn invites<'n>(net: &'n Net, node: &str) -> Vec<&'n Request> {
     net.carriers.get(&address(node)).map(|node| node.of(&Method::Invite)).unwrap_or_default()
 }
 
-fn byes(net: &Net, node: &str) -> usize {
+pub(super) fn byes(net: &Net, node: &str) -> usize {
     net.carriers[&address(node)].of(&Method::Bye).len()
 }
 
@@ -44,7 +44,7 @@ fn entry_at(net: &Net, node: &str) -> Option<NodeEntry> {
     entries(b"key").read(&flow, invites(net, node).last()?)
 }
 
-fn member(seat: &str) -> MemberState {
+pub(super) fn member(seat: &str) -> MemberState {
     MemberState {
         seat: seat.into(),
         is_moderator: false,
@@ -61,7 +61,7 @@ fn member(seat: &str) -> MemberState {
     }
 }
 
-fn state(room: u128, members: Vec<MemberState>) -> RoomState {
+pub(super) fn state(room: u128, members: Vec<MemberState>) -> RoomState {
     RoomState { room: room_id(room), locked: true, all_muted: false, recording: false, channels: 1, members }
 }
 

@@ -304,7 +304,7 @@ fn a_transferred_party_is_asked_to_end_its_video() {
     let (mut call, other) = (up(&mut ports), up(&mut ports));
     let peer = peer_of(other.parties(), Party::Caller).unwrap();
     assert!(peer.negotiated.video.is_none() && peer.settled.media.len() == 1);
-    let linking = Linking { peer, from: None, to: None };
+    let linking = Linking { peer, from: None, to: None, of_both: false };
     call.handle_input(now, Input::Link(Party::Callee(0), Box::new(linking)));
     let outputs = drain(&mut call, now, &mut ports);
     let hidden = outputs

@@ -145,6 +145,77 @@ async fn the_outbound_calls_of_three_nodes_are_limited_together() {
     at_first.ends().await;
 }
 
+/// How many decisions these nodes have made by their shares.
+async fn by_share(nodes: [&Node; 2]) -> u64 {
+    let mut sum = 0;
+    for node in nodes {
+        sum += node.metric("sidetone_cluster_limit_decisions_total{by=\"share\"}").await;
+    }
+    sum
+}
+
+/// Whether neither phone gets a call through, and no node has decided that by its share.
+async fn all_are_refused(nodes: [&Node; 2], phones: [&Arc<Phone>; 2]) -> bool {
+    let before = by_share(nodes).await;
+    let mut refused = true;
+    for phone in phones {
+        if let Some(call) = Outbound::attempt(phone).await {
+            refused = false;
+            call.ends().await;
+        }
+    }
+    refused && by_share(nodes).await == before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_calls_of_a_node_that_is_cut_off_from_nats_stay_counted_until_it_dies() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let carrier = carrier("127.0.0.1:9".parse().unwrap()).await;
+    limit(&cluster, &carrier, 2).await;
+    let (first, second) = (cluster.node("first", 1).await, cluster.node("second", 2).await);
+    let line = Line::to(cluster.nats.address).await;
+    cluster.nats_url = format!("nats://{}", line.address);
+    let third = cluster.node("third", 3).await;
+    let token = operator(first.http()).await;
+    let nodes = [&first, &second];
+    for node in [&first, &second, &third] {
+        node.sees(&token, &[("first", "up"), ("second", "up"), ("third", "up")]).await;
+    }
+    let [one, two, three, four] = [
+        phone(&first, "1001").await,
+        phone(&second, "1002").await,
+        phone(&third, "1003").await,
+        phone(&third, "1004").await,
+    ];
+    for phone in [&one, &two, &three] {
+        counts_together(&[&first, &second, &third], phone).await;
+    }
+    let held = [Outbound::of(&three).await, Outbound::of(&four).await];
+    line.is_whole.send_replace(false);
+    for node in nodes {
+        node.sees(&token, &[("first", "up"), ("second", "up"), ("third", "gone")]).await;
+    }
+    found("the refusals of the home", async || all_are_refused(nodes, [&one, &two]).await.then_some(()))
+        .await;
+    // For longer than a dead node is counted.
+    let began = Instant::now();
+    let mut rounds = tokio::time::interval(Duration::from_millis(500));
+    while began.elapsed() < Duration::from_secs(9) {
+        rounds.tick().await;
+        assert!(all_are_refused(nodes, [&one, &two]).await, "after {:?}", began.elapsed());
+    }
+    assert_eq!((three.calls().borrow().up, four.calls().borrow().up), (1, 1), "they were up all the time");
+    // It dies: its beat in the database stands still.
+    held.into_iter().for_each(|call| call.placed.abort());
+    third.served.kill();
+    let died = Instant::now();
+    let calls = [Outbound::when_there_is_a_place(&one).await, Outbound::when_there_is_a_place(&two).await];
+    eprintln!("its places were free {:.1} s after its death", died.elapsed().as_secs_f64());
+    for call in calls {
+        call.ends().await;
+    }
+}
+
 /// How many of `count` requests with a key are let through by these nodes, in turns.
 async fn let_through(nodes: &[&Node], key: &str, count: usize) -> usize {
     let mut allowed = 0;

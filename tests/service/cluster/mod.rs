@@ -2,6 +2,8 @@
 //! `SIDETONE_TEST_POSTGRES`, and print a notice where one is missing.
 
 mod calls;
+mod changes;
+mod files;
 mod front;
 mod kills;
 mod limits;
@@ -17,6 +19,7 @@ mod partitions;
 mod phones;
 mod rate;
 mod rolling;
+mod room_pairs;
 mod rooms;
 mod site;
 mod stream;

@@ -31,6 +31,8 @@ pub struct Cluster {
     pub database_url: String,
     /// More sections of the configuration.
     pub more: String,
+    /// More keys of `[media]`.
+    pub media: &'static str,
     /// What the nodes log.
     pub log: &'static str,
     dir: TempDir,
@@ -69,6 +71,7 @@ impl Cluster {
             tls: None,
             database_url,
             more: String::new(),
+            media: "",
             log: "info",
             dir,
         })
@@ -126,10 +129,11 @@ impl Cluster {
         let edge = edge + &tls.unwrap_or_default();
         format!(
             "[database]\nurl = \"{}\"\n[sip]\nlisten = [\"udp://127.0.0.{host}:0\", \"tcp://127.0.0.{host}:0\"]\n\
-             [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n\
+             [media]\nports = \"12000-31999\"\nworkers = 1\nreal_time = false\n{}\
              [node]\nname = \"{name}\"\ndata_dir = \"{}\"\nbusy_cpu_percent = 0\nbusy_late_percent = 0\n\
              [http]\nlisten = \"127.0.0.{host}:0\"\n[cluster]\nnats = \"{}\"\nlost_after_seconds = {}\n{edge}{}",
             self.database_url,
+            self.media,
             data.path().display(),
             self.nats_url,
             self.lost_after_s,

@@ -20,8 +20,13 @@ pub struct Stream {
 impl Stream {
     /// Opens the stream of a node, and returns when it is live.
     pub async fn open(http: SocketAddr) -> Stream {
+        Stream::open_as(http, ADMIN).await
+    }
+
+    /// The same with another key.
+    pub async fn open_as(http: SocketAddr, key: &str) -> Stream {
         let mut stream = TcpStream::connect(http).await.unwrap();
-        let head = format!("GET /api/v1/events HTTP/1.0\r\nAuthorization: Bearer {ADMIN}\r\n\r\n");
+        let head = format!("GET /api/v1/events HTTP/1.0\r\nAuthorization: Bearer {key}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut lines = BufReader::new(stream).lines();
         let begin = async { while lines.next_line().await.unwrap().expect("an open stream") != ": live" {} };
@@ -36,6 +41,11 @@ impl Stream {
             }
         });
         Stream { seen, reader }
+    }
+
+    /// Waits until the node has ended it.
+    pub async fn ends(mut self) {
+        within("the end of the stream", &mut self.reader).await.unwrap();
     }
 
     /// The events of that type which have arrived so far and whose data have this value.

@@ -1,0 +1,98 @@
+//! What a node has committed, told to all others so that they look at once. A message may be lost: every node looks by itself,
+//! too.
+
+use async_nats::Subscriber;
+use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use sidetone_model::ids::NodeId;
+
+use super::connection::{Connection, REQUEST_MAX, chain};
+
+/// What has changed. One that a later version tells of is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredChange {
+    /// Keys, users and sessions.
+    Credentials,
+    /// All that a switch knows of the directory.
+    Directory,
+    /// What this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The message: versioned JSON. Unknown fields are ignored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    v: u32,
+    node: NodeId,
+    changed: Vec<StoredChange>,
+}
+
+/// The changes of other nodes.
+#[derive(Debug)]
+pub struct ChangesOfOthers {
+    node: NodeId,
+    messages: Subscriber,
+}
+
+impl Connection {
+    /// Tells all other nodes what `node` has committed.
+    ///
+    /// # Errors
+    /// Too much waits for the connection.
+    pub async fn tell_changes(&self, node: NodeId, changed: Vec<StoredChange>) -> Result<(), String> {
+        let told =
+            serde_json::to_vec(&Told { v: FORMAT, node, changed }).map_err(|error| error.to_string())?;
+        match tokio::time::timeout(REQUEST_MAX, self.client.publish(self.subject(), told.into())).await {
+            Ok(sent) => sent.map_err(|error| chain(&error)),
+            Err(_) => Err("the connection takes nothing".to_owned()),
+        }
+    }
+
+    /// Listens to what other nodes than `node` commit. The client listens again by itself after a lost connection.
+    ///
+    /// # Errors
+    /// Too much waits for the connection.
+    pub async fn changes_of_others(&self, node: NodeId) -> Result<ChangesOfOthers, String> {
+        match tokio::time::timeout(REQUEST_MAX, self.client.subscribe(self.subject())).await {
+            Ok(Ok(messages)) => Ok(ChangesOfOthers { node, messages }),
+            Ok(Err(error)) => Err(chain(&error)),
+            Err(_) => Err("the connection takes nothing".to_owned()),
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("{}.changes", self.settings.name)
+    }
+}
+
+impl ChangesOfOthers {
+    /// Waits for the next message; `None` when the connection is closed.
+    pub async fn next(&mut self) -> Option<Vec<StoredChange>> {
+        loop {
+            let message = self.messages.next().await?;
+            // Another format is of a later version, whose nodes look by themselves as well.
+            let Ok(told) = serde_json::from_slice::<Told>(&message.payload) else { continue };
+            if told.node != self.node {
+                return Some(told.changed);
+            }
+        }
+    }
+}
+
+const FORMAT: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_later_version_tells_is_ignored() {
+        let text = r#"{"v":1,"node":"00000000-0000-0000-0000-000000000007","changed":["directory","weather"],"at":5}"#;
+        let told: Told = serde_json::from_str(text).unwrap();
+        assert_eq!(told.changed, [StoredChange::Directory, StoredChange::Unknown]);
+        let text = serde_json::to_string(&told.changed[0]).unwrap();
+        assert_eq!(text, "\"directory\"");
+    }
+}

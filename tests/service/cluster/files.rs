@@ -1,0 +1,114 @@
+//! Recordings and traces that one node has written, read and deleted through another one.
+
+use serde_json::{Value, json};
+
+use super::calls::{Talk, all_records, get, items};
+use super::site::{Cluster, Node};
+use crate::client::{Answer, Ask};
+use crate::idempotency::ADMIN;
+use crate::site::{found, within};
+
+async fn ask(method: &'static str, node: &Node, path: &str, body: Option<Value>) -> Answer {
+    let ask = Ask::new(method, format!("/api/v1{path}")).bearer(ADMIN);
+    let ask = match body {
+        Some(body) => ask.json(&body),
+        None => ask,
+    };
+    ask.send(node.http()).await
+}
+
+/// A recorded call at a node that is over: its id and the id of its recording, which is complete.
+async fn recorded(at: &Node, from: &'static str, to: &'static str) -> (String, String) {
+    let talk = Talk::at(at, from, to).await;
+    let live = items(&get(at.http(), "/calls").await);
+    let call = live[0]["uuid"].as_str().unwrap().to_owned();
+    let begun = ask("POST", at, &format!("/calls/{call}/record"), Some(json!({"action": "start"}))).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    found("a second of the recording", async || {
+        let path = at.data.path().join("recordings");
+        let files =
+            std::fs::read_dir(path).ok()?.flatten().filter_map(|dir| std::fs::read_dir(dir.path()).ok());
+        let mut lengths = files.flatten().flatten().filter_map(|file| Some(file.metadata().ok()?.len()));
+        lengths.any(|length| length > 64_000).then_some(())
+    })
+    .await;
+    talk.caller.hang_up().await.unwrap();
+    within("the end of the call", talk.placed).await.unwrap();
+    let recording = found("the recording", async || {
+        let all = items(&get(at.http(), &format!("/cdrs/{call}/recordings")).await);
+        all.into_iter().find(|one| one["bytes"].as_u64() > Some(0) && !one["ended_at"].is_null())
+    })
+    .await;
+    (call, recording["id"].as_str().unwrap().to_owned())
+}
+
+/// An answer whose body is no text: its status, and its bytes after the head.
+async fn bytes(node: &Node, path: &str, range: Option<&str>) -> (u16, Vec<u8>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(node.http()).await.unwrap();
+    let range = range.map(|range| format!("Range: bytes={range}\r\n")).unwrap_or_default();
+    let head = format!(
+        "GET /api/v1{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {ADMIN}\r\n{range}\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    within("a file", stream.read_to_end(&mut answer)).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let status = String::from_utf8_lossy(&answer[9..12]).parse().unwrap();
+    (status, answer[end + 4..].to_vec())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_is_read_and_deleted_through_another_node() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (first, second, token) = cluster.two().await;
+    let (call, recording) = recorded(&second, "1001", "1002").await;
+    let audio = format!("/cdrs/{call}/recordings/{recording}/audio");
+    let (status, own) = bytes(&second, &audio, None).await;
+    assert_eq!((status, &own[..4]), (200, &b"RIFF"[..]));
+    let (status, far) = bytes(&first, &audio, None).await;
+    assert_eq!(status, 200);
+    assert!(far == own, "{} bytes here, {} there", own.len(), far.len());
+    let (status, part) = bytes(&first, &audio, Some("100-4099")).await;
+    assert_eq!((status, part.as_slice()), (206, &own[100..4_100]));
+    // Deleted through the other node, it is gone at both.
+    let deleted = ask("DELETE", &first, &format!("/cdrs/{call}/recordings/{recording}"), None).await;
+    assert_eq!(deleted.status, 204, "{deleted:?}");
+    assert_eq!(ask("GET", &second, &audio, None).await.status, 404);
+
+    // A node that is gone has its files.
+    let (call, recording) = recorded(&second, "1003", "1004").await;
+    second.served.kill();
+    first.sees(&token, &[("first", "up"), ("second", "gone")]).await;
+    let audio = ask("GET", &first, &format!("/cdrs/{call}/recordings/{recording}/audio"), None).await;
+    assert_eq!(audio.status, 404);
+    assert!(audio.text.contains("is gone"), "{audio:?}");
+    let deleted = ask("DELETE", &first, &format!("/cdrs/{call}/recordings/{recording}"), None).await;
+    assert_eq!(deleted.status, 409, "{deleted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_trace_of_a_leg_is_read_through_another_node() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    cluster.media = "trace = true\n";
+    let (first, second, _) = cluster.two().await;
+    let talk = Talk::at(&second, "1001", "1002").await;
+    found("packets", async || {
+        let live = items(&get(second.http(), "/calls").await);
+        live[0]["legs"].as_array()?.iter().all(|leg| leg["codec"].is_string()).then_some(())
+    })
+    .await;
+    talk.caller.hang_up().await.unwrap();
+    within("the end of the call", talk.placed).await.unwrap();
+    let call = found("the record", async || {
+        let record = all_records(first.http()).await.pop()?;
+        let quality = get(first.http(), &format!("/cdrs/{}/quality", record["call_uuid"].as_str()?)).await;
+        let leg = quality.json()["legs"][0]["trace"].is_object();
+        leg.then(|| record["call_uuid"].as_str().unwrap().to_owned())
+    })
+    .await;
+    let path = format!("/cdrs/{call}/trace?leg=a");
+    let (status, own) = bytes(&second, &path, None).await;
+    assert_eq!((status, own.starts_with(b"sidetone-trace")), (200, true));
+    assert!(bytes(&first, &path, None).await == (200, own), "the same through the other node");
+}

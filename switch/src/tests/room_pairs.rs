@@ -41,7 +41,7 @@ fn entries_at(net: &Net, node: &str) -> Vec<NodeEntry> {
     invites(net, node).into_iter().map(|invite| entries(b"key").read(&flow, invite).unwrap()).collect()
 }
 
-/// The ports that are bridged to each other, by the last command to each.
+/// The open ports that are bridged to others, by the last command to each.
 fn bridged(net: &Net) -> Vec<(u64, u64)> {
     let mut bridges = std::collections::BTreeMap::new();
     for output in &net.of_rooms {
@@ -49,16 +49,15 @@ fn bridged(net: &Net) -> Vec<(u64, u64)> {
             OfRooms::Media(port, MediaCommand::Bridge { peer, .. }) => {
                 bridges.insert(port.0, peer.0);
             }
-            OfRooms::Media(
-                port,
-                MediaCommand::Unbridge | MediaCommand::Join { .. } | MediaCommand::Close,
-            ) => {
+            OfRooms::Media(port, MediaCommand::Unbridge | MediaCommand::Join { .. }) => {
                 bridges.remove(&port.0);
             }
             _ => {}
         }
     }
-    bridges.into_iter().collect()
+    let legs = net.switch.control.calls.iter().flat_map(|live| live.call.parties().legs());
+    let open: Vec<u64> = legs.filter(|(_, leg)| leg.is_open()).map(|(_, leg)| leg.port().0).collect();
+    bridges.into_iter().filter(|(port, _)| open.contains(port)).collect()
 }
 
 /// The party at the carrier hangs up.

@@ -1,9 +1,10 @@
 //! Both parties of a call in a room that lives at another node, and that goes from node to node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
-use sidetone_phone::{Heard, Phone, PhoneConfig, Voice};
+use sidetone_phone::{Answering, Heard, Phone, PhoneConfig, Voice};
 use sidetone_sip::sdp::CodecPolicy;
 
 use super::calls::{get, items};
@@ -11,7 +12,7 @@ use super::rooms::{Guest, one_room};
 use super::site::{Cluster, Node};
 use crate::client::Ask;
 use crate::idempotency::ADMIN;
-use crate::site::{answering, calls, found, phone_config, registered, within};
+use crate::site::{calls, found, phone_config, registered, within};
 use crate::tones::hears;
 
 /// None is a sum of others or of their harmonics.
@@ -24,7 +25,7 @@ async fn callee(node: &Node, number: &'static str, hz: u32) -> (Arc<Phone>, Hear
         codecs: CodecPolicy::new(["PCMU"]),
         voice: Some(Voice::Note(hz)),
         heard: Some(heard.clone()),
-        ..phone_config(node.served.sip, number, answering())
+        ..phone_config(node.served.sip, number, Answering::Answer { after: Duration::ZERO, talk: None })
     };
     (Arc::new(registered(config).await), heard)
 }

@@ -1,5 +1,5 @@
-//! Follows the stored data: a running switch gets the changes of this process at once, those of another node as soon as it has
-//! told of them, and all within two seconds, also those of `apply`.
+//! Follows the stored data: a running switch gets the changes of this process at once, those of another node as soon as its
+//! message comes, and all within two seconds, also those of `apply`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,10 +32,10 @@ pub struct Heard {
 /// How changes of the directory were found.
 #[derive(Debug, Default)]
 pub struct DirectoryCounts {
-    /// By looking, once a second.
-    looked: AtomicU64,
-    /// By a commit of this process, or another node that told of one.
-    told: AtomicU64,
+    /// By polling, once a second.
+    polled: AtomicU64,
+    /// By a commit of this process, or by the message of another node.
+    notified: AtomicU64,
 }
 
 impl DirectoryCounts {
@@ -43,11 +43,11 @@ impl DirectoryCounts {
     pub fn family(&self) -> Family {
         Family::counter(
             "sidetone_directory_changes_total",
-            "Readings of a changed directory, by how the change was found: told by the process that committed it, or by looking \
-             once a second.",
+            "Readings of a changed directory, by how the change was found: the process that committed it has notified this one, or \
+             this one has polled, once a second.",
         )
-        .with([("found", "looked")], self.looked.load(Ordering::Relaxed))
-        .with([("found", "told")], self.told.load(Ordering::Relaxed))
+        .with([("found", "notified")], self.notified.load(Ordering::Relaxed))
+        .with([("found", "polled")], self.polled.load(Ordering::Relaxed))
     }
 }
 
@@ -60,16 +60,16 @@ pub async fn watch_stored(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut changes = store.changes();
-    let mut told = store.event_bell().follow(Changed::Directory);
+    let mut notices = store.event_bell().follow(Changed::Directory);
     let mut pause = PAUSE_MIN;
     loop {
-        let is_told = tokio::select! {
+        let is_notified = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => false,
             // Many changes in a row are read together.
-            () = async { tokio::time::sleep(pause).await; told.news().await } => true,
+            () = async { tokio::time::sleep(pause).await; notices.news().await } => true,
         };
-        if !changes.may_have_come() && !is_told {
+        if !changes.may_have_come() && !is_notified {
             continue;
         }
         let began = instant();
@@ -78,7 +78,7 @@ pub async fn watch_stored(
         // A large directory takes no more than a part of the time to be read.
         pause = (began.elapsed() * PAUSE_PARTS).clamp(PAUSE_MIN, LOOK_EVERY);
         if heard.directory != before {
-            let found = if is_told { &heard.counts.told } else { &heard.counts.looked };
+            let found = if is_notified { &heard.counts.notified } else { &heard.counts.polled };
             found.fetch_add(1, Ordering::Relaxed);
         }
         away.store(news.is_err(), Ordering::Relaxed);
@@ -135,7 +135,7 @@ pub async fn pass_on_draws(drawn: &mut mpsc::Receiver<Vec<Drawn>>, switch: &Hand
 
 /// How often the task looks for changes; one is known within two seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The least time between two readings of changes that were told.
+/// The least time between two readings after notices.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// That time is so many times what the last reading took.
 const PAUSE_PARTS: u32 = 3;

@@ -1,5 +1,5 @@
-//! What this node commits to the directory and to credentials is told to the other nodes, and what they commit wakes those who
-//! follow it here. Nothing depends on it: everyone looks by itself, too.
+//! Notifies the other nodes of what this one commits to the directory and to credentials, and wakes those who follow that here
+//! when another node has committed it. Nothing depends on it: every node polls, too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub struct ChangeTask {
 /// The counters of changes.
 #[derive(Debug, Default)]
 pub struct ChangeCounters {
-    told: AtomicU64,
-    heard: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
     failed: AtomicU64,
 }
 
 impl ChangeTask {
-    /// Tells the nodes of a cluster what `node` commits to `store`.
+    /// Notifies the other nodes of what `node` commits to `store`.
     pub fn new(member: MemberHandle, store: Store, node: NodeId) -> (Self, Arc<ChangeCounters>) {
         let counters = Arc::new(ChangeCounters::default());
         (ChangeTask { member, store, node, counters: Arc::clone(&counters) }, counters)
@@ -45,7 +45,7 @@ impl ChangeTask {
         let mut directory = bell.follow_own(Changed::Directory);
         let mut credentials = bell.follow_own(Changed::Credentials);
         let mut others: Option<ChangesOfOthers> = None;
-        let mut untold = BTreeSet::new();
+        let mut unsent = BTreeSet::new();
         let mut due = Instant::now();
         loop {
             if others.is_none() {
@@ -56,14 +56,14 @@ impl ChangeTask {
             }
             tokio::select! {
                 () = stopped(&mut stop) => return,
-                () = directory.news() => { untold.insert(StoredChange::Directory); }
-                () = credentials.news() => { untold.insert(StoredChange::Credentials); }
-                () = sleep_until(due), if !untold.is_empty() => {
-                    self.tell(std::mem::take(&mut untold)).await;
-                    due = Instant::now() + TELLS_EVERY;
+                () = directory.news() => { unsent.insert(StoredChange::Directory); }
+                () = credentials.news() => { unsent.insert(StoredChange::Credentials); }
+                () = sleep_until(due), if !unsent.is_empty() => {
+                    self.notify(std::mem::take(&mut unsent)).await;
+                    due = Instant::now() + SENDS_EVERY;
                 }
-                Some(heard) = OptionFuture::from(others.as_mut().map(ChangesOfOthers::next)) => match heard {
-                    Some(changes) => self.hear(&changes),
+                Some(received) = OptionFuture::from(others.as_mut().map(ChangesOfOthers::next)) => match received {
+                    Some(changes) => self.receive(&changes),
                     None => others = None,
                 },
                 () = tokio::time::sleep(OPEN_AGAIN), if others.is_none() => {}
@@ -71,24 +71,27 @@ impl ChangeTask {
         }
     }
 
-    async fn tell(&self, changes: BTreeSet<StoredChange>) {
-        let told = self.member.connection().tell_changes(self.node, changes.into_iter().collect()).await;
-        let counter = match &told {
-            Ok(()) => &self.counters.told,
+    async fn notify(&self, changes: BTreeSet<StoredChange>) {
+        let sent = self.member.connection().send_changes(self.node, changes.into_iter().collect()).await;
+        let counter = match &sent {
+            Ok(()) => &self.counters.sent,
             Err(_) => &self.counters.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        if let Err(reason) = told {
-            tracing::debug!(reason, "the other nodes were not told of a change, and find it by looking");
+        if let Err(reason) = sent {
+            tracing::debug!(
+                reason,
+                "the other nodes were not notified of a change, and find it when they poll"
+            );
         }
     }
 
-    fn hear(&self, changes: &[StoredChange]) {
-        self.counters.heard.fetch_add(1, Ordering::Relaxed);
+    fn receive(&self, changes: &[StoredChange]) {
+        self.counters.received.fetch_add(1, Ordering::Relaxed);
         for change in changes {
             match change {
-                StoredChange::Credentials => self.store.event_bell().tell(Changed::Credentials),
-                StoredChange::Directory => self.store.event_bell().tell(Changed::Directory),
+                StoredChange::Credentials => self.store.event_bell().notify(Changed::Credentials),
+                StoredChange::Directory => self.store.event_bell().notify(Changed::Directory),
                 StoredChange::Unknown => {}
             }
         }
@@ -101,15 +104,15 @@ impl ChangeCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Family::counter(
             "sidetone_cluster_changes_total",
-            "Messages about changes of the directory and of credentials: told to the other nodes, not sent, and heard of them.",
+            "Messages about changes of the directory and of credentials: sent to the other nodes, not sent, and received from them.",
         )
-        .with([("result", "told")], read(&self.told))
+        .with([("result", "sent")], read(&self.sent))
         .with([("result", "failed")], read(&self.failed))
-        .with([("result", "heard")], read(&self.heard))
+        .with([("result", "received")], read(&self.received))
     }
 }
 
-/// Changes within this time are told in one message.
-const TELLS_EVERY: Duration = Duration::from_millis(20);
+/// Changes within this time are sent in one message.
+const SENDS_EVERY: Duration = Duration::from_millis(20);
 /// How long after a failure it is tried again to listen.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ pub enum Changed {
 struct ChangeCounts {
     /// Those that this process has committed.
     own: watch::Sender<u64>,
-    /// These, and those that it was told of.
+    /// These, and those of which it was notified.
     all: watch::Sender<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Bell {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Returns a listener for every change from now on, of this process and of those that have told it.
+    /// Returns a listener for every change from now on, of this process and of those that have notified it.
     pub fn follow(&self, what: Changed) -> Listener {
         Listener(self.counts(what).all.subscribe())
     }
@@ -77,14 +77,14 @@ impl Bell {
     }
 
     /// Another process has committed a change.
-    pub fn tell(&self, what: Changed) {
+    pub fn notify(&self, what: Changed) {
         self.counts(what).all.send_modify(|total| *total = total.wrapping_add(1));
     }
 
     /// This process has committed a change.
     pub(super) fn changed(&self, what: Changed) {
         self.counts(what).own.send_modify(|total| *total = total.wrapping_add(1));
-        self.tell(what);
+        self.notify(what);
     }
 
     fn counts(&self, what: Changed) -> &ChangeCounts {

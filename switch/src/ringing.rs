@@ -436,7 +436,7 @@ impl Ringing {
     /// Handles a call that is not forwarded: it has failed, unless its forks still ring.
     pub(super) fn not_diverted(&mut self, parties: &mut Parties, ending: &mut Ending, now: Instant) {
         if let Some(status) = self.result.take().filter(|_| parties.is_ringing()) {
-            let status = self.told(ending, status);
+            let status = self.status_for_caller(ending, status);
             self.give_up_on_forks(parties, ending, now, status);
         }
     }
@@ -508,7 +508,7 @@ impl Ringing {
                 parties.push(Output::Redirected(reason));
             }
             None => {
-                let status = self.told(ending, status);
+                let status = self.status_for_caller(ending, status);
                 self.give_up_on_forks(parties, ending, now, status);
             }
         }
@@ -516,7 +516,7 @@ impl Ringing {
 
     /// The status for the caller when the forks have ended with `status`. Phones that the network refused are not there,
     /// as those of a node that is gone.
-    fn told(&self, ending: &Ending, status: u16) -> u16 {
+    fn status_for_caller(&self, ending: &Ending, status: u16) -> u16 {
         let is_unreachable = status == 503 && ending.far.status.is_none() && !self.in_turn;
         if is_unreachable { 480 } else { refusal(status) }
     }

@@ -1,4 +1,4 @@
-//! What a node has committed, told to all others so that they look at once. A message may be lost: every node looks by itself,
+//! Notices of what a node has committed, for all others, so that they read it at once. A message may be lost: every node polls,
 //! too.
 
 use async_nats::Subscriber;
@@ -8,7 +8,7 @@ use sidetone_model::ids::NodeId;
 
 use super::connection::{Connection, REQUEST_MAX, chain};
 
-/// What has changed. One that a later version tells of is ignored.
+/// What has changed. One that only a later version knows is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredChange {
@@ -23,7 +23,7 @@ pub enum StoredChange {
 
 /// The message: versioned JSON. Unknown fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct Notice {
     v: u32,
     node: NodeId,
     changed: Vec<StoredChange>,
@@ -37,14 +37,14 @@ pub struct ChangesOfOthers {
 }
 
 impl Connection {
-    /// Tells all other nodes what `node` has committed.
+    /// Notifies all other nodes of what `node` has committed.
     ///
     /// # Errors
     /// Too much waits for the connection.
-    pub async fn tell_changes(&self, node: NodeId, changed: Vec<StoredChange>) -> Result<(), String> {
-        let told =
-            serde_json::to_vec(&Told { v: FORMAT, node, changed }).map_err(|error| error.to_string())?;
-        match tokio::time::timeout(REQUEST_MAX, self.client.publish(self.subject(), told.into())).await {
+    pub async fn send_changes(&self, node: NodeId, changed: Vec<StoredChange>) -> Result<(), String> {
+        let notice =
+            serde_json::to_vec(&Notice { v: FORMAT, node, changed }).map_err(|error| error.to_string())?;
+        match tokio::time::timeout(REQUEST_MAX, self.client.publish(self.subject(), notice.into())).await {
             Ok(sent) => sent.map_err(|error| chain(&error)),
             Err(_) => Err("the connection takes nothing".to_owned()),
         }
@@ -72,10 +72,10 @@ impl ChangesOfOthers {
     pub async fn next(&mut self) -> Option<Vec<StoredChange>> {
         loop {
             let message = self.messages.next().await?;
-            // Another format is of a later version, whose nodes look by themselves as well.
-            let Ok(told) = serde_json::from_slice::<Told>(&message.payload) else { continue };
-            if told.node != self.node {
-                return Some(told.changed);
+            // Another format is of a later version, whose nodes poll as well.
+            let Ok(notice) = serde_json::from_slice::<Notice>(&message.payload) else { continue };
+            if notice.node != self.node {
+                return Some(notice.changed);
             }
         }
     }
@@ -88,11 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_later_version_tells_is_ignored() {
+    fn what_only_a_later_version_knows_is_ignored() {
         let text = r#"{"v":1,"node":"00000000-0000-0000-0000-000000000007","changed":["directory","weather"],"at":5}"#;
-        let told: Told = serde_json::from_str(text).unwrap();
-        assert_eq!(told.changed, [StoredChange::Directory, StoredChange::Unknown]);
-        let text = serde_json::to_string(&told.changed[0]).unwrap();
+        let notice: Notice = serde_json::from_str(text).unwrap();
+        assert_eq!(notice.changed, [StoredChange::Directory, StoredChange::Unknown]);
+        let text = serde_json::to_string(&notice.changed[0]).unwrap();
         assert_eq!(text, "\"directory\"");
     }
 }

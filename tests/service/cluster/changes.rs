@@ -1,4 +1,4 @@
-//! What one node commits is in force at the others as soon as they are told, long before they look by themselves.
+//! What one node commits is in force at the others as soon as they are notified, long before they poll.
 
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,12 @@ async fn id_of(node: &Node, list: &str, field: &str, value: &str) -> String {
     one["id"].as_str().unwrap().to_owned()
 }
 
-/// Readings of a changed directory at a node: told, and found by looking.
+/// Readings of a changed directory at a node: after a notice, and by polling.
 async fn readings(node: &Node) -> (u64, u64) {
     let of = async |found: &str| {
         node.metric(&format!("sidetone_directory_changes_total{{found=\"{found}\"}}")).await
     };
-    (of("told").await, of("looked").await)
+    (of("notified").await, of("polled").await)
 }
 
 fn milliseconds(took: &[Duration]) -> Vec<u128> {
@@ -58,13 +58,13 @@ async fn a_new_password_at_one_node_ends_the_registration_at_another_at_once() {
         found("the registration", async || registered_there().await.then_some(())).await;
     }
     let after = readings(&second).await;
-    let (told, looked) = (after.0 - before.0, after.1 - before.1);
+    let (notified, polled) = (after.0 - before.0, after.1 - before.1);
     eprintln!(
-        "registrations ended {:?} ms after the request; changes: {told} told, {looked} found by looking",
+        "registrations ended {:?} ms after the request; changes: {notified} by notices, {polled} by polling",
         milliseconds(&took)
     );
-    // A node may look by itself in the moment between the commit and the message.
-    assert!(told >= ROUNDS - 1, "{told} of {ROUNDS} were told");
+    // A node may poll in the moment between the commit and the message.
+    assert!(notified >= ROUNDS - 1, "{notified} of {ROUNDS} by notices");
     // The old password is good for nothing there.
     let old = Phone::start(phone_config(second.served.sip, "1001", answering())).await.unwrap();
     assert!(old.register("1001").await.is_err());
@@ -76,8 +76,8 @@ async fn a_key_that_is_deleted_at_one_node_is_refused_and_its_streams_end_at_ano
     let Some(cluster) = Cluster::start().await else { return };
     let (first, second, _) = cluster.two().await;
     let stream = Stream::open_as(second.http(), OTHER).await;
-    let heard = "sidetone_cluster_changes_total{result=\"heard\"}";
-    let before = second.metric(heard).await;
+    let received = "sidetone_cluster_changes_total{result=\"received\"}";
+    let before = second.metric(received).await;
     let key = id_of(&first, "/api-keys", "name", "other").await;
     let began = Instant::now();
     assert_eq!(ask("DELETE", &first, &format!("/api-keys/{key}"), &json!({})).await, 204);
@@ -85,7 +85,7 @@ async fn a_key_that_is_deleted_at_one_node_is_refused_and_its_streams_end_at_ano
     assert_eq!(answer.status, 401, "{answer:?}");
     stream.ends().await;
     eprintln!("the stream of a deleted key ended after {} ms", began.elapsed().as_millis());
-    found("the message", async || (second.metric(heard).await > before).then_some(())).await;
+    found("the message", async || (second.metric(received).await > before).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,6 +102,6 @@ async fn changes_are_found_without_nats() {
     let extension = id_of(&first, "/extensions", "number", "1001").await;
     let change = json!({"password": "another password"});
     assert_eq!(ask("PATCH", &first, &format!("/extensions/{extension}"), &change).await, 200);
-    found("the change by looking", async || (readings(&second).await.1 > before.1).then_some(())).await;
-    assert_eq!(readings(&second).await.0, before.0, "nobody has told it");
+    found("the change by polling", async || (readings(&second).await.1 > before.1).then_some(())).await;
+    assert_eq!(readings(&second).await.0, before.0, "no message came");
 }

@@ -2,6 +2,7 @@
 
 use memchr::arch::all::packedpair::HeuristicFrequencyRank;
 use memchr::memmem::{Finder, FinderBuilder};
+use sidetone_model::ids::OrganisationId;
 use uuid::Uuid;
 
 /// A record as a block contains it; texts are folded.
@@ -69,6 +70,16 @@ pub(super) struct Sought {
     pub(super) facets: [Option<String>; FACETS],
     pub(super) did: Option<Vec<u8>>,
     pub(super) q: Option<Vec<u8>>,
+}
+
+/// Which block it is. A block that is merged into a larger one has fewer records than that one, so what one id names
+/// never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct BlockId {
+    pub(super) organisation: OrganisationId,
+    /// The smallest id of its records.
+    pub(super) first_call: Uuid,
+    pub(super) records: u64,
 }
 
 /// Records of an organisation in the form in which they are stored.

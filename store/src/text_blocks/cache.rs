@@ -4,21 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sidetone_model::ids::OrganisationId;
-use uuid::Uuid;
 
-use super::block::Texts;
+use super::block::{BlockId, Texts};
 use super::searches::Searches;
-
-/// Which block it is. A block that is merged into a larger one has fewer records than that one, so what one id names
-/// never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct BlockId {
-    pub(super) organisation: OrganisationId,
-    /// The smallest id of its records.
-    pub(super) first_call: Uuid,
-    pub(super) records: u64,
-}
 
 /// Texts of blocks, at most [`SIZE_MAX_BYTES`], and what searches found in them; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -99,6 +87,9 @@ const ENTRY_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {
+    use sidetone_model::ids::OrganisationId;
+    use uuid::Uuid;
+
     use super::super::block::Numbers;
     use super::*;
 

@@ -11,8 +11,8 @@ use sidetone_model::page::{Order, Window};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use super::block::{Condition, Keys, Texts, finder};
-use super::cache::{BlockId, TextCache};
+use super::block::{BlockId, Condition, Keys, Texts, finder};
+use super::cache::TextCache;
 use super::packing::{unpack_keys, unpack_texts};
 use super::searches::Places;
 use crate::StoreError;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sidetone_model::ids::OrganisationId;
 
-use super::block::Sought;
-use super::cache::BlockId;
+use super::block::{BlockId, Sought};
 
 /// The places of the matches in each block.
 pub(super) type Places = HashMap<BlockId, Arc<[u32]>>;

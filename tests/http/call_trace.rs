@@ -87,7 +87,7 @@ fn the_trace_of_a_leg_is_fetched() {
 fn what_has_no_trace_says_why() {
     let engine = Engine::start(records);
     let cases = [
-        (format!("{}?leg=b", path(1)), 404, "is not on this node"),
+        (format!("{}?leg=b", path(1)), 404, "is gone, or has deleted the trace"),
         (path(2), 404, "no trace was kept of this leg: media.trace"),
         (path(9), 404, "there is no such call record"),
         (path(3), 403, "belongs to another organisation"),

@@ -47,12 +47,14 @@ impl Talk {
 /// All records of the call log.
 pub async fn all_records(http: SocketAddr) -> Vec<Value> {
     let mut records = Vec::new();
+    // By cursors: with offsets a record that is stored meanwhile moves others to the next page.
+    let mut cursor = String::new();
     loop {
-        let page = items(&get(http, &format!("/cdrs?limit=200&offset={}", records.len())).await);
-        let is_last = page.len() < 200;
-        records.extend(page);
-        if is_last {
-            return records;
+        let page = get(http, &format!("/cdrs?limit=200&cursor={cursor}")).await;
+        records.extend(items(&page));
+        match page.json()["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => return records,
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum Task {
     CallLogTexts,
     /// Passes stored call requests to the switch.
     CallRequests,
-    /// Tells the other nodes of changes of the directory and of credentials, and hears of theirs.
+    /// Notifies the other nodes of changes of the directory and of credentials, and receives their notices.
     Changes,
     /// Compares the wall clock with the monotonic clock and checks the disk.
     Clock,

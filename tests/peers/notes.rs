@@ -84,7 +84,15 @@ fn notes_do_no_harm(name: &str, engine: &mut Engine, phone: &mut Process) {
     let sent_at = Instant::now();
     phone.wait("the end of the talk", |_| (sent_at.elapsed() >= TALK).then_some(()));
     let live = engine.get(&format!("/api/v1/calls/{call}"));
-    assert_eq!((&live["state"], &live["legs"]), (&up["state"], &up["legs"]));
+    // The verdict so far may come meanwhile, and depends on what the phone had time to send.
+    let legs = |call: &Value| {
+        let mut legs = call["legs"].as_array().unwrap().clone();
+        for leg in &mut legs {
+            leg.as_object_mut().unwrap().remove("media_verdict");
+        }
+        legs
+    };
+    assert_eq!((&live["state"], legs(&live)), (&up["state"], legs(&up)));
 }
 
 fn ended_well(engine: &mut Engine) {

@@ -171,15 +171,18 @@ mod tests {
             {"value": "1970-01-01T00:00:00Z", "judged": 9, "bad": 9},
             {"value": "never", "judged": 9, "bad": 9},
         ]});
-        let drawn = over_time(&counts, Timestamp::from_micros(0), 4).into_string();
-        let bars: Vec<&str> =
-            drawn.split("<rect ").skip(1).map(|bar| bar.split(" width").next().unwrap()).collect();
-        let expected = [
-            "class=\"bar\" x=\"1\" y=\"0\"",
-            "class=\"bar bad-part\" x=\"1\" y=\"75\"",
-            "class=\"bar\" x=\"3\" y=\"50\"",
-        ];
-        assert_eq!(bars, expected);
+        // The hour in which the time begins is left out, unless it begins with it.
+        for from in [1, HOUR_US] {
+            let drawn = over_time(&counts, Timestamp::from_micros(from), 4).into_string();
+            let bars: Vec<&str> =
+                drawn.split("<rect ").skip(1).map(|bar| bar.split(" width").next().unwrap()).collect();
+            let expected = [
+                "class=\"bar\" x=\"1\" y=\"0\"",
+                "class=\"bar bad-part\" x=\"1\" y=\"75\"",
+                "class=\"bar\" x=\"3\" y=\"50\"",
+            ];
+            assert_eq!(bars, expected, "from {from}");
+        }
     }
 
     #[test]

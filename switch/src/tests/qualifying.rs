@@ -91,7 +91,7 @@ fn a_phone_that_leaves_two_probes_unanswered_is_not_called() {
 fn an_address_that_refuses_the_invite_is_not_called_again() {
     let mut net = net(PHONE);
     net.fails_at = Some(PHONE.parse().unwrap());
-    assert_eq!(call(&mut net, Duration::ZERO), Some(500));
+    assert_eq!(call(&mut net, Duration::ZERO), Some(480));
     assert_eq!(states(&net)[0].1, BindingState::Unreachable);
     net.fails_at = None;
     net.register();

@@ -63,7 +63,7 @@ pub struct ClusterTasks {
     pub member: Member,
     /// Writes the entries of this node's calls.
     pub copies: CopyWriter,
-    /// Tells the others of changes, and hears of theirs.
+    /// Exchanges notices of changes with the other nodes.
     pub changes: ChangeTask,
     /// Records the calls of nodes that died.
     pub lost_calls: LostCalls,

@@ -66,8 +66,7 @@ pub async fn watch_stored(
         let is_notified = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => false,
-            // Many changes in a row are read together.
-            () = async { tokio::time::sleep(pause).await; notices.news().await } => true,
+            () = notices.news_after(pause) => true,
         };
         if !changes.may_have_come() && !is_notified {
             continue;

@@ -60,14 +60,14 @@ pub async fn follow(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut changes = store.changes();
-    let mut told = store.event_bell().follow(Changed::Directory);
+    let mut notices = store.event_bell().follow(Changed::Directory);
     loop {
-        let is_told = tokio::select! {
+        let is_notified = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(LOOK_EVERY) => false,
-            () = async { tokio::time::sleep(PAUSE).await; told.news().await } => true,
+            () = notices.news_after(PAUSE) => true,
         };
-        if !changes.may_have_come() && !is_told {
+        if !changes.may_have_come() && !is_notified {
             continue;
         }
         if let Err(error) = followed.catch_up(store, library).await {
@@ -93,5 +93,5 @@ async fn play(library: &Library, organisation: OrganisationId, name: SoundName, 
 
 /// How often the task looks for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The least time between two looks after changes that were told.
+/// The least time between two readings after notices.
 const PAUSE: Duration = Duration::from_millis(100);

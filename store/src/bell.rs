@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use sidetone_model::event::{Position, RecentEvents, StreamedEvent};
@@ -117,6 +118,12 @@ impl Bell {
 }
 
 impl Listener {
+    /// Waits for `pause` and then for news, so that many changes in a row are read together.
+    pub async fn news_after(&mut self, pause: Duration) {
+        tokio::time::sleep(pause).await;
+        self.news().await;
+    }
+
     /// Waits for a ring since the previous call; may be dropped and called again.
     pub async fn news(&mut self) {
         if self.0.changed().await.is_err() {

@@ -103,16 +103,16 @@ impl EventBody {
 
 /// Waits until the caller's permission is to be checked again: at the time, or when a key, a user or a session has changed.
 async fn ask_due(at: Instant, changes: &mut watch::Receiver<u64>) {
-    let told = async {
+    let notified = async {
         sleep_until(at - ASK_EVERY + ASK_PAUSE).await;
         if changes.changed().await.is_err() {
-            // Nobody tells of changes.
+            // The sender is gone: no change is notified any more.
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         () = sleep_until(at) => {}
-        () = told => {}
+        () = notified => {}
     }
 }
 

@@ -98,7 +98,7 @@ impl SlotLedger {
         true
     }
 
-    /// What nodes hold that are gone and may live, as far as this node knows. All members are told, so that each may be the next
+    /// What nodes hold that are gone and may live, as far as this node knows. All members are notified, so that each may be the next
     /// home.
     pub fn absent(&self) -> Vec<HeldBy> {
         let gone = self.absent.iter().filter(|((_, node), _)| self.members.absent().contains(node));

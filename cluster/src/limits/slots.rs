@@ -103,7 +103,7 @@ struct State {
     decided: u64,
     under_way: Option<UnderWay>,
     /// What the next home knows that this node holds as the home of the limit; `None` after a change of the members.
-    told: Option<u32>,
+    known_to_heir: Option<u32>,
     /// The home is not asked before.
     again: Option<Instant>,
 }
@@ -114,7 +114,7 @@ struct UnderWay {
     id: AskId,
     /// Callers up to this ticket are decided by its answer.
     ticket: u64,
-    /// What the next home is told; `None` for a question to the home.
+    /// What the next home is notified of; `None` for a question to the home.
     takes: Option<Takes>,
 }
 
@@ -233,7 +233,7 @@ impl Slots {
         self.members = members;
         self.ledger.replace_members(self.members.clone().unwrap_or_default());
         for state in self.organisations.values_mut() {
-            (state.counted, state.under_way, state.again, state.told) = (None, None, None, None);
+            (state.counted, state.under_way, state.again, state.known_to_heir) = (None, None, None, None);
         }
         let others = self.members.iter().flat_map(Members::up).map(|member| member.node);
         self.peers = others.filter(|node| *node != self.node).map(|node| (node, Peer::default())).collect();
@@ -263,7 +263,7 @@ impl Slots {
                 counted: Some(0),
                 decided: 0,
                 under_way: None,
-                told: Some(0),
+                known_to_heir: Some(0),
                 again: None,
             };
             self.organisations.entry(needs.organisation).or_insert(new).needs = needs;
@@ -289,7 +289,7 @@ impl Slots {
                 (Some(Reply::Slots(granted)), None) => self.granted(organisation, granted, ticket),
                 (Some(Reply::Reported), Some(Takes { held, slots })) => {
                     if let Some(state) = self.organisations.get_mut(&organisation) {
-                        state.told = Some(held);
+                        state.known_to_heir = Some(held);
                     }
                     self.granted(organisation, Granted { slots }, ticket);
                 }
@@ -363,7 +363,7 @@ impl Slots {
         let home = self.home(organisation);
         let Some(state) = self.organisations.get(&organisation).copied() else { return };
         let is_counted = !state.is_undecided() && state.counted == Some(state.want());
-        if state.under_way.is_some() || (is_counted && self.heir_to_tell(organisation, &state).is_none()) {
+        if state.under_way.is_some() || (is_counted && self.heir_to_notify(organisation, &state).is_none()) {
             return;
         }
         let is_resting = state.again.is_some_and(|again| again > now);
@@ -396,8 +396,8 @@ impl Slots {
         let (slots, ticket, is_resting) =
             (granted.slots, state.needs.ticket, state.again.is_some_and(|again| again > now));
         let after = State { slots, ..state };
-        let (heir, held) = (self.heir_to_tell(organisation, &after), self.beyond_share(&after));
-        let waits = heir.is_some() && held > state.told.unwrap_or(0);
+        let (heir, held) = (self.heir_to_notify(organisation, &after), self.beyond_share(&after));
+        let waits = heir.is_some() && held > state.known_to_heir.unwrap_or(0);
         if waits && is_resting {
             return self.by_share(organisation);
         }
@@ -420,10 +420,10 @@ impl Slots {
     }
 
     /// The member that is to know what this node holds as the home of a limit, if it knows something else.
-    fn heir_to_tell(&self, organisation: OrganisationId, state: &State) -> Option<NodeId> {
+    fn heir_to_notify(&self, organisation: OrganisationId, state: &State) -> Option<NodeId> {
         let members = self.members.as_ref().filter(|_| self.home(organisation) == Some(self.node))?;
         let heir = heir_of(members, organisation.0, self.node)?;
-        (state.told != Some(self.beyond_share(state))).then_some(heir)
+        (state.known_to_heir != Some(self.beyond_share(state))).then_some(heir)
     }
 
     /// What this node holds of a limit, if that is more than its share, and else 0.

@@ -2,34 +2,41 @@
 //!
 //! A machine without I/O. Of one call at most one operation is under way; what changes meanwhile is done afterwards, and of
 //! several changes the last one alone. A call that ends before its entry was written costs no message.
+//!
+//! The entry of an answered call is written at once. Ends and removals wait for the next but one [`Copies::tick`]: most
+//! records are in the database by then, so that their end needs no message, and removals share the wake-ups of the task and
+//! of the connection.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
 use sidetone_model::ids::CallId;
 
-/// What the machine asks for.
+/// What the machine asks for; `C` is the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum Operation<C> {
     /// Write the entry of a call.
-    Put(CallId, Bytes),
-    /// Remove the entry at a place.
+    Put(CallId, C),
+    /// Remove the entry of a call, which is at this place.
     Remove(CallId, u64),
 }
 
-/// The entries of this node's calls.
-#[derive(Debug, Default)]
-pub struct Copies {
-    calls: BTreeMap<CallId, Entry>,
+/// The entries of this node's calls, whose contents are cheap to clone.
+#[derive(Debug)]
+pub struct Copies<C> {
+    calls: BTreeMap<CallId, Entry<C>>,
     /// Calls with something to do and nothing under way.
     ready: VecDeque<CallId>,
+    /// Calls that are ready at the tick after the next one.
+    newer: Vec<CallId>,
+    /// Calls that are ready at the next tick.
+    older: Vec<CallId>,
     under_way: usize,
     refused: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
-    content: Bytes,
+struct Entry<C> {
+    content: C,
     /// Whether the store has `content`.
     is_written: bool,
     /// The place of the entry, if one was written.
@@ -37,35 +44,52 @@ struct Entry {
     /// Whether the record is in the database, so that the entry is to go.
     is_over: bool,
     is_under_way: bool,
-    is_ready: bool,
+    /// Whether it is in one of the queues.
+    is_queued: bool,
 }
 
-impl Copies {
+impl<C> Default for Copies<C> {
+    fn default() -> Self {
+        Copies {
+            calls: BTreeMap::new(),
+            ready: VecDeque::new(),
+            newer: Vec::new(),
+            older: Vec::new(),
+            under_way: 0,
+            refused: 0,
+        }
+    }
+}
+
+impl<C: Clone> Copies<C> {
     /// A call was answered; `content` is its entry.
-    pub fn answered(&mut self, call: CallId, content: Bytes) {
+    pub fn answered(&mut self, call: CallId, content: C) {
         if self.calls.len() >= CALLS_MAX && !self.calls.contains_key(&call) {
             self.refused = self.refused.saturating_add(1);
             return;
         }
-        let entry = self.calls.entry(call).or_insert_with(|| Entry {
-            content: Bytes::new(),
-            is_written: true,
-            revision: None,
-            is_over: false,
-            is_under_way: false,
-            is_ready: false,
-        });
-        (entry.content, entry.is_written) = (content, false);
+        match self.calls.get_mut(&call) {
+            Some(entry) => (entry.content, entry.is_written) = (content, false),
+            None => {
+                let entry = Entry {
+                    content,
+                    is_written: false,
+                    revision: None,
+                    is_over: false,
+                    is_under_way: false,
+                    is_queued: false,
+                };
+                self.calls.insert(call, entry);
+            }
+        }
         self.make_ready(call);
     }
 
-    /// An answered call is over; `content` makes its entry. Calls that were not answered have none.
-    pub fn ended(&mut self, call: CallId, content: impl FnOnce() -> Option<Bytes>) {
+    /// An answered call is over; `content` is its entry. Calls that were not answered have none.
+    pub fn ended(&mut self, call: CallId, content: C) {
         let Some(entry) = self.calls.get_mut(&call) else { return };
-        if let Some(content) = content() {
-            (entry.content, entry.is_written) = (content, false);
-        }
-        self.make_ready(call);
+        (entry.content, entry.is_written) = (content, false);
+        self.make_ready_later(call);
     }
 
     /// The record of a call is in the database.
@@ -76,7 +100,18 @@ impl Copies {
             self.calls.remove(&call);
             return;
         }
-        self.make_ready(call);
+        self.make_ready_later(call);
+    }
+
+    /// Time has passed, which ends and removals wait for.
+    pub fn tick(&mut self) {
+        self.ready.extend(self.older.drain(..));
+        std::mem::swap(&mut self.older, &mut self.newer);
+    }
+
+    /// Whether something waits for a tick.
+    pub fn waits(&self) -> bool {
+        !self.older.is_empty() || !self.newer.is_empty()
     }
 
     /// The store may have lost every entry: all are written again.
@@ -98,18 +133,20 @@ impl Copies {
     pub fn begin_again(&mut self) {
         self.under_way = 0;
         self.ready.clear();
+        self.newer.clear();
+        self.older.clear();
         for entry in self.calls.values_mut() {
-            (entry.is_under_way, entry.is_ready) = (false, false);
+            (entry.is_under_way, entry.is_queued) = (false, false);
         }
         self.write_again();
     }
 
     /// The next operation, if fewer than [`UNDER_WAY_MAX`] are under way.
-    pub fn poll_operation(&mut self) -> Option<Operation> {
+    pub fn poll_operation(&mut self) -> Option<Operation<C>> {
         while self.under_way < UNDER_WAY_MAX {
             let call = self.ready.pop_front()?;
             let Some(entry) = self.calls.get_mut(&call) else { continue };
-            entry.is_ready = false;
+            entry.is_queued = false;
             let operation = match entry {
                 Entry { is_over: true, revision: Some(revision), .. } => Operation::Remove(call, *revision),
                 Entry { is_over: true, revision: None, .. } => {
@@ -139,7 +176,7 @@ impl Copies {
             return;
         }
         if entry.is_over || !entry.is_written {
-            self.make_ready(call);
+            self.make_ready_later(call);
         }
     }
 
@@ -169,11 +206,23 @@ impl Copies {
     }
 
     fn make_ready(&mut self, call: CallId) {
-        if let Some(entry) = self.calls.get_mut(&call).filter(|entry| !entry.is_under_way && !entry.is_ready)
-        {
-            entry.is_ready = true;
+        if self.enqueue(call) {
             self.ready.push_back(call);
         }
+    }
+
+    fn make_ready_later(&mut self, call: CallId) {
+        if self.enqueue(call) {
+            self.newer.push(call);
+        }
+    }
+
+    /// Whether a call comes into a queue: it is in none, and nothing is under way.
+    fn enqueue(&mut self, call: CallId) -> bool {
+        let Some(entry) = self.calls.get_mut(&call) else { return false };
+        let comes = !entry.is_under_way && !entry.is_queued;
+        entry.is_queued |= comes;
+        comes
     }
 }
 
@@ -186,6 +235,7 @@ const CALLS_MAX: usize = 50_000;
 mod tests {
     use std::collections::BTreeSet;
 
+    use bytes::Bytes;
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     use uuid::Uuid;
@@ -200,39 +250,65 @@ mod tests {
         Bytes::from_static(text.as_bytes())
     }
 
+    fn tick_twice(copies: &mut Copies<Bytes>) {
+        copies.tick();
+        copies.tick();
+    }
+
     #[test]
-    fn a_call_costs_two_writes_and_a_removal_and_a_short_one_less() {
+    fn a_call_costs_a_write_and_a_removal() {
         let mut copies = Copies::default();
         copies.answered(call(1), text("up"));
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(1), text("up"))));
         // It ends and is stored while the first write is under way: it is removed, and the end is not written.
-        copies.ended(call(1), || Some(text("over")));
+        copies.ended(call(1), text("over"));
         copies.stored(call(1));
+        tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), None);
         copies.done(call(1), Some(7));
+        tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(1), 7)));
         copies.done(call(1), None);
         assert!(copies.is_empty());
 
+        // It is stored between the first and the second tick after its end.
+        copies.answered(call(2), text("up"));
+        copies.poll_operation().unwrap();
+        copies.done(call(2), Some(8));
+        copies.ended(call(2), text("over"));
+        copies.tick();
+        assert_eq!((copies.poll_operation(), copies.waits()), (None, true));
+        copies.stored(call(2));
+        copies.tick();
+        assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(2), 8)));
+        copies.done(call(2), None);
+
+        copies.answered(call(3), text("up"));
+        copies.stored(call(3));
+        copies.ended(call(4), text("a call that was not answered has no entry"));
+        assert_eq!((copies.poll_operation(), copies.len(), copies.waits()), (None, 0, false));
+    }
+
+    #[test]
+    fn the_end_of_a_call_is_written_when_the_database_takes_its_time() {
+        let mut copies = Copies::default();
         copies.answered(call(2), text("up"));
         copies.poll_operation().unwrap();
         copies.done(call(2), Some(8));
         assert_eq!(copies.poll_operation(), None);
-        copies.ended(call(2), || Some(text("over")));
+        copies.ended(call(2), text("over"));
+        tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
         copies.failed(call(2));
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
         copies.done(call(2), Some(9));
         copies.stored(call(2));
+        tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(2), 9)));
         copies.failed(call(2));
         assert_eq!(copies.poll_operation(), Some(Operation::Remove(call(2), 9)));
         copies.done(call(2), None);
-
-        copies.answered(call(3), text("up"));
-        copies.stored(call(3));
-        copies.ended(call(4), || panic!("a call that was not answered has no entry"));
-        assert_eq!((copies.poll_operation(), copies.len()), (None, 0));
+        assert!(copies.is_empty());
     }
 
     #[test]
@@ -243,11 +319,13 @@ mod tests {
             copies.poll_operation().unwrap();
             copies.done(call(number), Some(1));
         }
-        copies.ended(call(2), || Some(text("over")));
+        copies.ended(call(2), text("over"));
+        tick_twice(&mut copies);
         copies.poll_operation().unwrap();
         copies.write_again();
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(1), text("up"))));
         copies.done(call(2), Some(3));
+        tick_twice(&mut copies);
         assert_eq!(copies.poll_operation(), Some(Operation::Put(call(2), text("over"))));
         // The task that carried the operations out begins again.
         copies.begin_again();
@@ -265,7 +343,7 @@ mod tests {
             let (mut live, mut over) = (BTreeSet::new(), BTreeSet::new());
             let (mut under_way, mut revision, mut next) = (Vec::new(), 0, 0_u128);
             for step in 0..1_000 {
-                match rng.random_range(0..5) {
+                match rng.random_range(0..6) {
                     0 if step < 600 => {
                         next += 1;
                         live.insert(next);
@@ -274,7 +352,7 @@ mod tests {
                     1 => {
                         if let Some(number) = live.pop_first() {
                             over.insert(number);
-                            copies.ended(call(number), || Some(text("over")));
+                            copies.ended(call(number), text("over"));
                         }
                     }
                     2 => {
@@ -283,6 +361,7 @@ mod tests {
                         }
                     }
                     3 => under_way.extend(copies.poll_operation()),
+                    4 => copies.tick(),
                     _ => {
                         let done = under_way.pop();
                         carry_out(&mut copies, &mut store, done, &mut revision, rng.random_bool(0.3));
@@ -290,6 +369,7 @@ mod tests {
                 }
             }
             loop {
+                tick_twice(&mut copies);
                 under_way.extend(copies.poll_operation());
                 let Some(done) = under_way.pop() else { break };
                 carry_out(&mut copies, &mut store, Some(done), &mut revision, false);
@@ -307,9 +387,9 @@ mod tests {
     }
 
     fn carry_out(
-        copies: &mut Copies,
+        copies: &mut Copies<Bytes>,
         store: &mut BTreeMap<CallId, (u64, Bytes)>,
-        operation: Option<Operation>,
+        operation: Option<Operation<Bytes>>,
         revision: &mut u64,
         fails: bool,
     ) {

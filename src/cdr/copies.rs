@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub enum CallCopy {
     /// It was answered: its record so far.
-    Answered(Box<Cdr>),
+    Answered(Arc<Cdr>),
     /// It is over: its record, without the figures of its media.
-    Ended(Box<Cdr>),
+    Ended(Arc<Cdr>),
     /// The records of these calls are in the database.
     Stored(Vec<CallId>),
 }
@@ -59,9 +59,9 @@ impl CallCopies {
 }
 
 /// A copy without the figures of the media, which are large and are not copied; the record has the verdict without them.
-fn bare(cdr: &mut Cdr) -> Box<Cdr> {
+fn bare(cdr: &mut Cdr) -> Arc<Cdr> {
     let media = cdr.media.take();
-    let copy = Box::new(cdr.clone());
+    let copy = Arc::new(cdr.clone());
     cdr.media = media;
     copy
 }

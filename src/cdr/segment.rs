@@ -109,14 +109,19 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 }
 
 fn write_body(cdr: &Cdr, steady: Option<Timestamp>, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    let body = WrittenBody {
-        started_us: cdr.started_at.as_micros(),
-        answered_us: cdr.answered_at.map(Timestamp::as_micros),
-        ended_us: cdr.ended_at.map(Timestamp::as_micros),
-        steady_us: steady.map(Timestamp::as_micros),
-        cdr,
-    };
-    serde_json::to_writer(out, &body)
+    serde_json::to_writer(out, &WrittenBody::new(cdr, steady))
+}
+
+impl<'a> WrittenBody<'a> {
+    fn new(cdr: &'a Cdr, steady: Option<Timestamp>) -> Self {
+        WrittenBody {
+            started_us: cdr.started_at.as_micros(),
+            answered_us: cdr.answered_at.map(Timestamp::as_micros),
+            ended_us: cdr.ended_at.map(Timestamp::as_micros),
+            steady_us: steady.map(Timestamp::as_micros),
+            cdr,
+        }
+    }
 }
 
 /// Returns whether `file` begins with the head of a segment; a crash while it was created may have left less.
@@ -187,16 +192,15 @@ fn read_body(body: &[u8]) -> Option<(Box<Cdr>, Option<Timestamp>)> {
 /// # Errors
 /// When it cannot be written as JSON.
 pub fn to_json(cdr: &Cdr) -> Result<serde_json::Value, serde_json::Error> {
-    serde_json::to_value(WrittenBody {
-        started_us: cdr.started_at.as_micros(),
-        answered_us: cdr.answered_at.map(Timestamp::as_micros),
-        ended_us: cdr.ended_at.map(Timestamp::as_micros),
-        steady_us: None,
-        cdr,
-    })
+    serde_json::to_value(written(cdr))
 }
 
-/// The record that [`to_json`] wrote; `None` for other content.
+/// The record in the form of [`to_json`], to be written as a part of other JSON.
+pub fn written(cdr: &Cdr) -> impl Serialize {
+    WrittenBody::new(cdr, None)
+}
+
+/// The record that was [`written`]; `None` for other content.
 pub fn of_json(content: &serde_json::Value) -> Option<Cdr> {
     read_body(content.to_string().as_bytes()).map(|(cdr, _)| *cdr)
 }

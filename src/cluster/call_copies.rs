@@ -23,7 +23,7 @@ use crate::cdr::copies::CallCopy;
 use crate::cdr::segment;
 
 /// The entry of a call: versioned JSON; unknown fields are ignored.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct CallEntry {
     /// The version of the format: [`CallEntry::FORMAT`].
     pub(super) v: u32,
@@ -33,12 +33,20 @@ pub(super) struct CallEntry {
     record: serde_json::Value,
 }
 
+/// The same for writing.
+#[derive(Debug, Serialize)]
+struct WrittenEntry<R> {
+    v: u32,
+    run: RunId,
+    record: R,
+}
+
 impl CallEntry {
     const FORMAT: u32 = 1;
 
     fn write(run: RunId, cdr: &Cdr) -> Option<Bytes> {
-        let record = segment::to_json(cdr).ok()?;
-        serde_json::to_vec(&CallEntry { v: Self::FORMAT, run, record }).ok().map(Bytes::from)
+        let entry = WrittenEntry { v: Self::FORMAT, run, record: segment::written(cdr) };
+        serde_json::to_vec(&entry).ok().map(Bytes::from)
     }
 
     /// Reads an entry, and the record in it.
@@ -55,7 +63,7 @@ pub struct CopyWriter {
     node: NodeId,
     run: RunId,
     received: mpsc::Receiver<CallCopy>,
-    copies: Copies,
+    copies: Copies<Arc<Cdr>>,
     counters: Arc<CopyCounters>,
 }
 
@@ -101,6 +109,8 @@ impl CopyWriter {
         let (mut work, mut bucket, mut was_linked) = (Work::new(), None, false);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut group = tokio::time::interval(GROUP_EVERY);
+        group.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             if let Some(bucket) = &bucket {
                 while let Some(operation) = self.copies.poll_operation() {
@@ -120,6 +130,7 @@ impl CopyWriter {
                         bucket = None;
                     }
                 }
+                _ = group.tick(), if self.copies.waits() => self.copies.tick(),
                 _ = look.tick() => {
                     let is_linked = self.member.view().is_linked;
                     if is_linked && !was_linked && bucket.is_some() {
@@ -140,11 +151,8 @@ impl CopyWriter {
 
     fn take(&mut self, copy: CallCopy) {
         match copy {
-            CallCopy::Answered(cdr) => match CallEntry::write(self.run, &cdr) {
-                Some(content) => self.copies.answered(cdr.call_uuid, content),
-                None => drop(self.counters.dropped.fetch_add(1, Ordering::Relaxed)),
-            },
-            CallCopy::Ended(cdr) => self.copies.ended(cdr.call_uuid, || CallEntry::write(self.run, &cdr)),
+            CallCopy::Answered(cdr) => self.copies.answered(cdr.call_uuid, cdr),
+            CallCopy::Ended(cdr) => self.copies.ended(cdr.call_uuid, cdr),
             CallCopy::Stored(calls) => calls.into_iter().for_each(|call| self.copies.stored(call)),
         }
     }
@@ -152,13 +160,17 @@ impl CopyWriter {
     fn carry_out(
         &self,
         bucket: &CallBucket,
-        operation: Operation,
+        operation: Operation<Arc<Cdr>>,
     ) -> BoxFuture<'static, (CallId, Result<Option<u64>, String>)> {
         let (bucket, node) = (bucket.clone(), self.node);
         match operation {
-            Operation::Put(call, content) => {
-                async move { (call, bucket.put(node, call, content).await.map(Some)) }.boxed()
-            }
+            Operation::Put(call, cdr) => match CallEntry::write(self.run, &cdr) {
+                Some(entry) => async move { (call, bucket.put(node, call, entry).await.map(Some)) }.boxed(),
+                None => {
+                    self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                    std::future::ready((call, Ok(None))).boxed()
+                }
+            },
             Operation::Remove(call, revision) => {
                 async move { (call, bucket.remove(revision).await.map(|()| None)) }.boxed()
             }
@@ -187,6 +199,9 @@ impl CopyWriter {
         let Some(bucket) = bucket else { return };
         let last = async {
             loop {
+                // Nothing waits any more for others to be grouped with.
+                self.copies.tick();
+                self.copies.tick();
                 while let Some(operation) = self.copies.poll_operation() {
                     work.push(self.carry_out(&bucket, operation));
                 }
@@ -231,6 +246,8 @@ impl CopyCounters {
 
 /// How often the connection is looked at, and how long a failure waits.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often ends and removals are sent: an end waits for one to two of them.
+const GROUP_EVERY: Duration = Duration::from_millis(250);
 /// How long the last entries may take at the end.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 

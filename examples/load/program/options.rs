@@ -46,6 +46,9 @@ pub(crate) struct Target {
     /// Where SIP requests go
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5060")]
     pub(crate) engine: SocketAddrV4,
+    /// Where the phones register, when that is another node of the cluster
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) registrar: Option<SocketAddrV4>,
     /// SIP domain of the phones
     #[arg(long, default_value = DOMAIN)]
     pub(crate) domain: String,
@@ -300,6 +303,7 @@ impl Target {
     /// The provisioned phones of the engine at this address.
     pub(crate) fn of(engine: SocketAddrV4) -> Target {
         Target {
+            registrar: None,
             engine,
             domain: DOMAIN.to_owned(),
             password: PASSWORD.to_owned(),

@@ -130,7 +130,7 @@ impl Switchboard {
             run,
         };
         let registrations = RegistrationsPlan {
-            engine: target.engine,
+            engine: target.registrar.unwrap_or(target.engine),
             domain: target.domain.clone(),
             password: target.password.clone(),
             first_extension: target.first_extension,

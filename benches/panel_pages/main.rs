@@ -112,6 +112,10 @@ async fn measure(kind: Kind, size: &Size) {
         ("Calls of an extension", vec![format!("/calls?extension_id={extension}")]),
         ("Calls with a bad verdict", vec!["/calls?media_verdict_b=lossy_inbound".to_owned()]),
         ("Calls, search of a number", vec!["/calls?q=%2B44770033".to_owned()]),
+        (
+            "Calls, another number each time",
+            (0..=size.requests).map(|of| format!("/calls?q=%2B4477{of:04}")).collect(),
+        ),
         ("A call", explained.iter().map(|call| format!("/calls/{}", call.call_uuid)).collect()),
     ];
     for (place, (name, paths)) in pages.iter().enumerate() {
@@ -236,7 +240,7 @@ fn email(number: usize) -> String {
     format!("ada{number}@o0.test")
 }
 
-const PAGES: usize = 7;
+const PAGES: usize = 8;
 const USERS_PER_PAGE: usize = 3;
 const PASSWORD: &str = "correct horse battery staple";
 const FILL_BATCH: usize = 2_000;

@@ -57,6 +57,7 @@ pub mod rate_book;
 pub mod rating;
 pub mod recording;
 pub mod registration;
+pub mod rendezvous;
 pub mod room;
 pub mod rules;
 pub mod signalling;

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::bucket_work::stopped;
+use super::trunk_homes::TrunkHomeNotices;
 use crate::driver::Handle;
 
 /// The limits as this node knows them.
@@ -63,6 +64,7 @@ pub struct LimitTask {
     signs: SignsOfLife,
     /// Decisions that the switch has not received yet.
     decisions: Vec<OutboundDecision>,
+    homes: TrunkHomeNotices,
 }
 
 /// The beats of nodes; `None` for one that was not read.
@@ -184,7 +186,11 @@ impl LimitTask {
         let shared = Arc::new(SharedLimits::new(member, this));
         let signs = SignsOfLife::default();
         let decisions = Vec::new();
-        (LimitTask { shared: Arc::clone(&shared), store, switch, view: None, signs, decisions }, shared)
+        let homes = TrunkHomeNotices::new(this.0, switch.clone(), shared.member.now().instant);
+        (
+            LimitTask { shared: Arc::clone(&shared), store, switch, view: None, signs, decisions, homes },
+            shared,
+        )
     }
 
     /// Runs until `stop` turns true.
@@ -221,6 +227,7 @@ impl LimitTask {
 
     async fn tick(&mut self) {
         let view = self.shared.member.view();
+        self.homes.look(self.shared.member.now().instant, &view).await;
         if self.view.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &view)) {
             self.signs.observe(&view);
             self.view = Some(view);

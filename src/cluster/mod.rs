@@ -18,6 +18,7 @@ mod peers;
 mod room_offers;
 mod rooms;
 mod split_rooms;
+mod trunk_homes;
 
 pub use bindings::{BindingCounters, BindingTask};
 pub use call_copies::{CopyCounters, CopyWriter};

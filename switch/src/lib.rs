@@ -108,6 +108,7 @@ mod transfers;
 mod trunk_access;
 pub mod trunk_dns;
 mod trunk_health;
+pub mod trunk_homes;
 mod trunk_queries;
 mod trunk_servers;
 mod trunks;

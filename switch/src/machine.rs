@@ -55,7 +55,7 @@ use crate::qualifying::{self, Probes};
 use crate::queries::{
     Answer, AnswerMessage, CheckCall, ControlRoom, DevicesOf, EndCall, FindRoom, ListCalls,
     ListRegistrations, MembersOfRooms, Operate, PhonesOnCall, Query, ReplyToken, RoomOfCall, SendNotes,
-    StatusOfTrunk,
+    ShareTrunks, StatusOfTrunk,
 };
 use crate::rating::Tariffs;
 use crate::referring;
@@ -136,7 +136,7 @@ impl Switch {
                 (Ids::new(rng, config.media_workers), RoomPlaces::new(config.nodes)),
             ),
             senders,
-            registrations: Registrations::default(),
+            registrations: Registrations::new(config.shares_limits),
             changed_bindings: ChangedBindings::default(),
             notes: NotesInFlight::default(),
             media_queries: MediaQueries::default(),
@@ -550,6 +550,11 @@ impl Switch {
                 Answer::RoomOfCall(conference_commands::of_call(&self.control.conferences, now, call))
             }
             Query::SendNotes(SendNotes(notes)) => self.send_notes(now, notes),
+            Query::ShareTrunks(ShareTrunks(homes)) => {
+                let directory = Arc::clone(&self.shared.directory);
+                let (registrations, mut context) = self.registering();
+                Answer::ShareTrunks(registrations.share(now, homes, &directory, &mut context))
+            }
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
             Query::WrongFields(query) => {
                 Answer::WrongFields(operations::judge(now, query.0, &mut self.control, &mut self.shared))

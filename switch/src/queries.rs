@@ -32,6 +32,7 @@ use crate::rating::{CreditNeed, CreditReserved};
 use crate::room_owner::{RoomOwner, WantedRooms};
 use crate::room_state::RoomState;
 use crate::shared_binding::{BindingsElsewhere, NodeBindings};
+use crate::trunk_homes::TrunkHomes;
 
 /// Identifies a query and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,6 +186,10 @@ pub struct RoomOfCall(pub Uuid);
 #[derive(Debug)]
 pub struct SendNotes(pub Vec<Dispatch>);
 
+/// Registers with the trunks whose home this node is now, and no longer with others.
+#[derive(Debug)]
+pub struct ShareTrunks(pub TrunkHomes);
+
 /// The state of a trunk; the answer is `None` when the directory has no such trunk.
 #[derive(Debug)]
 pub struct StatusOfTrunk(pub TrunkId);
@@ -281,6 +286,7 @@ questions! {
     RestoreBindings => usize,
     RoomOfCall => Option<LiveRoom>,
     SendNotes => (),
+    ShareTrunks => (),
     StatusOfTrunk => Option<TrunkStatus>,
     TakeChangedBindings => Vec<KeptExtension>,
     TakeNodeBindings => Vec<NodeBindings>,

@@ -1,8 +1,8 @@
 //! Registers the switch with trunks: sends the REGISTERs of each [`Registrant`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -23,6 +23,7 @@ use crate::switch_io::{Notice, Output, Outputs};
 use crate::trunk_access::{TrunkAccess, retry_after};
 use crate::trunk_dns::Waiter;
 use crate::trunk_health::TrunkProbes;
+use crate::trunk_homes::TrunkHomes;
 use crate::trunk_servers::{named_server, next_hops, proxy_route, server_uri};
 use crate::trunks::Challenge;
 use crate::wall_time::wall;
@@ -34,6 +35,10 @@ pub(super) struct Registrations {
     /// The trunk of each REGISTER in progress.
     requests: HashMap<ClientKey, TrunkId>,
     timers: BTreeSet<(Instant, TrunkId)>,
+    /// Which trunks this node registers with.
+    homes: TrunkHomes,
+    /// Registrations that another node makes now, and when this one removes its own.
+    moving: BTreeSet<(Instant, TrunkId)>,
     /// Whether all registrations are being removed because the engine stops.
     is_leaving: bool,
     /// OPTIONS to trunks.
@@ -71,13 +76,22 @@ struct Link {
     /// The address that the last REGISTER was sent to, and whether it answered a challenge.
     sent: Option<(SocketAddr, bool)>,
     due: Option<Instant>,
+    /// Whether it is being removed.
+    is_ending: bool,
 }
 
 impl Registrations {
+    /// None yet; `is_member`: other nodes may register instead of this one.
+    pub(super) fn new(is_member: bool) -> Self {
+        let homes = if is_member { TrunkHomes::Unknown } else { TrunkHomes::Alone };
+        Registrations { homes, ..Registrations::default() }
+    }
+
     /// Returns when the next registration has a timeout.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let due = self.timers.first().map(|(due, _)| *due);
-        due.into_iter().chain(self.probes.next_timeout()).min()
+        let moving = self.moving.first().map(|(due, _)| *due);
+        due.into_iter().chain(moving).chain(self.probes.next_timeout()).min()
     }
 
     /// Returns the number of registrations, including those that are being removed.
@@ -123,22 +137,46 @@ impl Registrations {
             .map(|(id, _)| *id)
             .collect();
         for id in over {
-            self.feed(now, id, registrant::Input::Stop, context);
+            self.stop(now, id, context);
             // A changed registration starts again. If its removal is lost, the old binding expires by itself.
             if wanted.contains_key(&id) {
                 self.remove(id);
             }
         }
+        wanted.retain(|id, _| self.homes.is_ours(*id));
         for (id, login) in wanted {
-            if self.links.contains_key(&id) {
-                continue;
+            match self.links.get(&id) {
+                // It is made again by another Call-ID. If its removal is lost, the old binding expires by itself.
+                Some(link) if link.is_ending => self.remove(id),
+                Some(_) => continue,
+                None => {}
             }
             let registrant = Registrant::new(now.instant, StdRng::from_rng(context.ids.rng()));
             let call_id = context.ids.call(now.wall).to_string();
-            let link = Link { registrant, login, at: 0, call_id, cseq: 0, sent: None, due: None };
+            let link =
+                Link { registrant, login, at: 0, call_id, cseq: 0, sent: None, due: None, is_ending: false };
             self.links.insert(id, link);
             self.drive(now, id, context);
         }
+    }
+
+    /// The nodes that may register have changed. Another node that is the home of a trunk now registers before this one
+    /// removes its registration, so that the carrier can call at every moment.
+    pub(super) fn share(
+        &mut self,
+        now: Now,
+        homes: TrunkHomes,
+        directory: &Directory,
+        context: &mut RegisterContext<'_>,
+    ) {
+        self.homes = homes;
+        let homes = &self.homes;
+        self.moving.retain(|(_, id)| !homes.is_ours(*id));
+        let moving: HashSet<TrunkId> = self.moving.iter().map(|(_, id)| *id).collect();
+        let links = self.links.iter().filter(|(id, link)| !link.is_ending && !homes.is_ours(**id));
+        let begun = links.map(|(id, _)| *id).filter(|id| !moving.contains(id));
+        self.moving.extend(begun.map(|id| (now.instant + OVERLAP, id)));
+        self.follow(now, directory, context);
     }
 
     /// Removes every registration.
@@ -146,8 +184,15 @@ impl Registrations {
         self.is_leaving = true;
         let ids: Vec<TrunkId> = self.links.keys().copied().collect();
         for id in ids {
-            self.feed(now, id, registrant::Input::Stop, context);
+            self.stop(now, id, context);
         }
+    }
+
+    fn stop(&mut self, now: Now, id: TrunkId, context: &mut RegisterContext<'_>) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.is_ending = true;
+        }
+        self.feed(now, id, registrant::Input::Stop, context);
     }
 
     /// Passes the resolved addresses of a trunk's name to its registration.
@@ -227,6 +272,12 @@ impl Registrations {
         {
             self.timers.remove(&(due, id));
             self.feed(now, id, registrant::Input::Timeout, context);
+        }
+        while let Some((due, id)) = self.moving.first().copied()
+            && due <= now.instant
+        {
+            self.moving.remove(&(due, id));
+            self.stop(now, id, context);
         }
         while let Some((id, servers)) = self.probes.pop_due(now.instant) {
             for server in servers {
@@ -397,6 +448,9 @@ impl Login {
         }
     }
 }
+
+/// How long this node stays registered where another one registers now.
+const OVERLAP: Duration = Duration::from_secs(2);
 
 /// Returns the seconds that a trunk granted: the expiry of our own Contact, else the Expires header, else the
 /// requested value.

@@ -251,7 +251,8 @@ pub struct SwitchConfig {
     pub admission: AdmissionConfig,
     /// What calls of other nodes need; `None` for a node on its own.
     pub nodes: Option<NodeEntries>,
-    /// Whether other nodes decide, too, how many outbound calls an organisation may have.
+    /// Whether other nodes decide, too, how many outbound calls an organisation may have, and which node registers with a
+    /// trunk.
     pub shares_limits: bool,
     /// Any instant not after the first input.
     pub epoch: Instant,

@@ -8,7 +8,7 @@ use sidetone_phone::{Answering, CallPlan, Channel, Level, Noting, Phone, ShownNo
 use tokio::task::JoinHandle;
 
 use crate::metrics::scrape;
-use crate::site::{Site, answering, calls, found, open_end, phone_config, post, registered, within};
+use crate::site::{Site, answering, calls, found, open_end, post, within};
 
 /// Two phones that talk, and the call's uuid.
 pub struct Talk {
@@ -270,7 +270,7 @@ async fn a_note_that_a_restart_cut_off_is_never_shown_twice() {
     assert_eq!(status, 202, "{sent}");
     let dir = site.stop(Duration::ZERO).await;
     let site = Site::reopen(dir).await;
-    let phone = registered(phone_config(site.sip, "1001", answering())).await;
+    let phone = site.phone("1001", answering()).await;
     let note =
         record(&site, &format!("/extensions/{id}/messages"), sent["id"].as_str().unwrap(), |_| true).await;
     assert_eq!(note["status"], "failed");

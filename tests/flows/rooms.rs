@@ -384,7 +384,7 @@ async fn people_are_dialled_in_from_here_and_from_the_world() {
     let request =
         |kind: &str, target: &str, role: &str| json!({"kind": kind, "target": target, "role": role});
     assert_eq!(dial(request("extension", "1001", "moderator")).await.0, 409, "no phone is registered");
-    let _ada = registered(keyed(site.phone_config("1001", at_once))).await;
+    let _ada = site.phone_of(keyed(site.phone_config("1001", at_once))).await;
     let dialled = dial(request("extension", "1001", "moderator")).await;
     assert_eq!((dialled.0, &dialled.1["dialling"]), (202, &json!("1001")));
     holds(&site, "300", &["1001 moderator"]).await;

@@ -17,8 +17,12 @@ pub(super) enum Concern {
     List(ListKind),
     /// All nodes: a list of stored rooms, of whose members each node counts its own.
     StoredRooms,
+    /// All nodes: the state of a trunk, which one of them registers with and all of them use.
+    TrunkStatus,
     /// The node that has a live thing, if one has it.
     Owner(LiveThing),
+    /// Any node, or the one that has it in memory and has not stored it yet.
+    SoonStored,
     /// The node that has the call of a request, if it is live.
     CallOf(CallRequestId),
 }
@@ -44,9 +48,12 @@ impl Concern {
             ["conferences"] if is_read => Concern::List(ListKind::Rooms),
             ["registrations"] if is_read => Concern::List(ListKind::Registrations),
             ["calls", call, ..] => owned(uuid(call).map(|call| LiveThing::Call(call.into()))),
+            // A node stores the messages of a call half a minute after its end.
+            ["cdrs", _, "signalling"] if is_read => Concern::SoonStored,
             ["call-requests", request] if method == Method::DELETE => {
                 uuid(request).map_or(Concern::Any, |request| Concern::CallOf(request.into()))
             }
+            ["trunks", _, "status"] if is_read => Concern::TrunkStatus,
             ["conferences", "by-call", call] => owned(uuid(call).map(LiveThing::RoomOfCall)),
             // Sessions are stored.
             ["conferences", _, "sessions", ..] => Concern::Any,
@@ -103,6 +110,9 @@ mod tests {
             (&get, "/conference-rooms".to_owned(), Concern::StoredRooms),
             (&post, "/conference-rooms".to_owned(), Concern::Any),
             (&get, format!("/cdrs/{id}"), Concern::Any),
+            (&get, format!("/cdrs/{id}/signalling"), Concern::SoonStored),
+            (&get, format!("/trunks/{id}/status"), Concern::TrunkStatus),
+            (&get, format!("/trunks/{id}"), Concern::Any),
             (&get, "/".to_owned(), Concern::Any),
         ];
         for (method, path, expected) in cases {

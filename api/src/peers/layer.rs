@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::from_peer::FromPeer;
 use crate::page;
 use crate::peers::concern::{Concern, ListKind};
-use crate::peers::merge::{is_cut, merge, merge_members};
+use crate::peers::merge::{is_cut, merge, merge_members, merge_trunk_status};
 use crate::peers::message::{to_peer, to_response};
 use crate::state::ApiState;
 
@@ -37,8 +37,10 @@ pub(crate) async fn route(State(state): State<ApiState>, request: Request, next:
     let answered = match Concern::of(request.method(), request.uri().path()) {
         Concern::Any => Ok(next.run(request).await),
         Concern::List(kind) => gather(&peers, kind, client, request, next).await,
-        Concern::StoredRooms => count_members(&peers, client, request, next).await,
+        Concern::StoredRooms => of_all(&peers, merge_members, client, request, next).await,
+        Concern::TrunkStatus => of_all(&peers, merge_trunk_status, client, request, next).await,
         Concern::Owner(thing) => owned(&state, &peers, thing, client, request, next).await,
+        Concern::SoonStored => soon_stored(&peers, client, request, next).await,
         Concern::CallOf(asked) => match call_of(&state, asked).await {
             Ok(Some(call)) => owned(&state, &peers, call, client, request, next).await,
             Ok(None) => Ok(next.run(request).await),
@@ -72,6 +74,26 @@ async fn owned(
             let request = to_peer(&parts, target(&parts), client, body.to_vec());
             Ok(to_response(peers.forward(node, request).await?))
         }
+    }
+}
+
+/// Lets this node answer, and where it has nothing, the one that has not stored it yet.
+async fn soon_stored(
+    peers: &Arc<dyn Peers>,
+    client: IpAddr,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let asked = to_peer(&parts, target(&parts), client, Vec::new());
+    let own = next.run(Request::from_parts(parts, body)).await;
+    if own.status() != StatusCode::NOT_FOUND {
+        return Ok(own);
+    }
+    let gathered = peers.ask_all(asked).await?;
+    match gathered.answers.into_iter().find(|answer| answer.status < 400) {
+        Some(answer) => Ok(to_response(answer)),
+        None => Ok(without(own, &gathered.missing)),
     }
 }
 
@@ -133,9 +155,10 @@ async fn gather(
     Ok(merged_page(head, merged, &missing))
 }
 
-/// The list of stored rooms, with the members that other nodes count.
-async fn count_members(
+/// The answer of this node, with what other nodes answer to the same.
+async fn of_all(
     peers: &Arc<dyn Peers>,
+    merge: fn(Vec<Value>) -> Option<Value>,
     client: IpAddr,
     request: Request,
     next: Next,
@@ -145,7 +168,7 @@ async fn count_members(
     let own = next.run(local(&parts, &parts.uri));
     match ask_all(peers, asked, own).await? {
         Ok(Pages { head, pages, missing }) => {
-            let merged = pages.and_then(merge_members).ok_or_else(ApiError::internal)?;
+            let merged = pages.and_then(merge).ok_or_else(ApiError::internal)?;
             Ok(merged_page(head, merged, &missing))
         }
         Err(refusal) => Ok(refusal),

@@ -60,6 +60,39 @@ pub(super) fn merge_members(pages: Vec<Value>) -> Option<Value> {
     Some(merged)
 }
 
+/// The state of a trunk, that of this node first: the registration of the node that has one, the calls of all, and the
+/// refusals of all, newest first. Whether an address answers is what this node finds.
+///
+/// `None` when one is no state.
+pub(super) fn merge_trunk_status(states: Vec<Value>) -> Option<Value> {
+    let mut states = states.into_iter();
+    let mut merged = states.next()?;
+    for mut state in states {
+        let calls = merged["calls"].as_u64()?.saturating_add(state["calls"].as_u64()?);
+        merged["calls"] = calls.into();
+        // While a registration moves two nodes have one: that of the new home is the later one.
+        let (own, other) = (&merged["registration"], &state["registration"]);
+        if own["expires_at"].as_str() < other["expires_at"].as_str() || own.is_null() {
+            merged["registration"] = state["registration"].take();
+        }
+        let used = state["addresses"].as_array()?;
+        for address in merged["addresses"].as_array_mut()? {
+            let same = used.iter().filter(|other| {
+                other["address"] == address["address"] && other["server"] == address["server"]
+            });
+            let more: u64 = same.filter_map(|other| other["outbound_calls"].as_u64()).sum();
+            address["outbound_calls"] = address["outbound_calls"].as_u64()?.saturating_add(more).into();
+        }
+        let refusals = merged["refusals"].as_array_mut()?;
+        refusals.append(state["refusals"].as_array_mut()?);
+        refusals.sort_by(|a, b| b["at"].as_str().cmp(&a["at"].as_str()));
+        refusals.truncate(REFUSALS_MAX);
+    }
+    Some(merged)
+}
+
+/// Refusals that a state has at most.
+const REFUSALS_MAX: usize = 20;
 /// How many are in a room.
 const MEMBERS: &str = "live_members";
 
@@ -122,5 +155,38 @@ mod tests {
         // A node that has read another page of the list knows nothing of these rooms.
         assert_eq!(merge_members(vec![page(1, 0), json!({"items": []})]), Some(page(1, 0)));
         assert_eq!(merge_members(vec![page(1, 0), json!({"error": {}})]), None);
+    }
+
+    #[test]
+    fn the_state_of_a_trunk_is_that_of_all_nodes() {
+        let address = |calls: u32, state: &str| json!({"server": "sip:a", "address": "192.0.2.1:5060", "state": state, "outbound_calls": calls});
+        let refusal = |minute: u32| json!({"at": format!("2026-01-01T00:{minute:02}:00.000Z")});
+        let state = |registration: Value, calls: u32, minutes: std::ops::Range<u32>| {
+            json!({
+                "trunk_id": "t", "registration": registration, "calls": calls,
+                "addresses": [address(calls, "reachable")],
+                "refusals": minutes.rev().map(refusal).collect::<Vec<_>>(),
+            })
+        };
+        let registered = |minute: u32| json!({"state": "registered", "expires_at": format!("2026-01-01T01:{minute:02}:00.000Z")});
+        let failed = json!({"state": "failed", "expires_at": null});
+        let merged =
+            merge_trunk_status(vec![state(Value::Null, 2, 0..15), state(registered(5), 3, 10..30)]).unwrap();
+        assert_eq!((&merged["registration"], &merged["calls"]), (&registered(5), &json!(5)));
+        assert_eq!(merged["addresses"], json!([address(5, "reachable")]));
+        assert_eq!(merged["refusals"].as_array().unwrap().len(), 20);
+        assert_eq!(merged["refusals"][0], refusal(29));
+        let cases = [
+            ([failed.clone(), Value::Null], failed.clone()),
+            ([Value::Null, failed.clone()], failed.clone()),
+            ([failed.clone(), registered(1)], registered(1)),
+            ([registered(2), registered(1)], registered(2)),
+            ([Value::Null, Value::Null], Value::Null),
+        ];
+        for ([first, second], expected) in cases {
+            let merged = merge_trunk_status(vec![state(first, 0, 0..0), state(second, 0, 0..0)]).unwrap();
+            assert_eq!(merged["registration"], expected);
+        }
+        assert_eq!(merge_trunk_status(vec![state(Value::Null, 0, 0..0), json!({})]), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The home of a limit: the member with the highest hash of itself and the limit's key.
 
 use sidetone_model::ids::NodeId;
+use sidetone_model::rendezvous::{SEED, home, mix};
 use uuid::Uuid;
 
 use crate::membership::RunId;
@@ -70,31 +71,13 @@ impl Members {
 
 /// The home of a key; `None` without members.
 pub fn home_of(members: &Members, key: Uuid) -> Option<NodeId> {
-    highest(members.up.iter().map(|member| member.node), key)
+    home(members.up.iter().map(|member| member.node), key)
 }
 
 /// The home of a key when `node` is gone; `None` when no other member is up.
 pub fn heir_of(members: &Members, key: Uuid, node: NodeId) -> Option<NodeId> {
-    highest(members.up.iter().map(|member| member.node).filter(|other| *other != node), key)
+    home(members.up.iter().map(|member| member.node).filter(|other| *other != node), key)
 }
-
-fn highest(nodes: impl Iterator<Item = NodeId>, key: Uuid) -> Option<NodeId> {
-    nodes.max_by_key(|node| (mix(mix(SEED, node.0), key), *node))
-}
-
-/// Mixes an id into a hash: the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over both halves. It must be the same in
-/// all versions that run side by side, which the hasher of the standard library does not promise.
-fn mix(hash: u64, id: Uuid) -> u64 {
-    let (high, low) = id.as_u64_pair();
-    [high, low].into_iter().fold(hash, |hash, half| {
-        let mut word = (hash ^ half).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    })
-}
-
-const SEED: u64 = 0x5157_4c49_4d49_5453;
 
 #[cfg(test)]
 mod tests {

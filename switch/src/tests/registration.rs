@@ -4,13 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sidetone_model::directory::{DirectorySnapshot, Secret, Trunk};
+use sidetone_model::ids::NodeId;
+use sidetone_model::rendezvous;
 use sidetone_sip::message::{Digest, Method};
+use uuid::Uuid;
 
 use crate::carriers::CarrierFault;
 use crate::machine::{Input, Notice};
+use crate::queries::ShareTrunks;
 use crate::routing::Directory;
 use crate::tests::network::{Net, Plan, acme, address, challenge, number, organisation, trunk};
 use crate::trunk_dns::{Answer, Server};
+use crate::trunk_homes::TrunkHomes;
 
 const CARRIER: &str = "203.0.113.1:5060";
 
@@ -190,4 +195,40 @@ fn two_tenants_at_one_carrier_address_are_one_too_many() {
     assert_eq!(net.carriers[&address(CARRIER)].of(&Method::Invite).len(), 0, "{:?}", net.heard);
     let taken = Notice::Carrier(second.id, address(CARRIER).ip(), CarrierFault::Taken);
     assert!(net.notices.contains(&taken), "{:?}", net.notices);
+}
+
+#[test]
+fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
+    let node = |number: u128| NodeId(Uuid::from_u128(number));
+    // Which of two nodes is the home of the trunk; this one is the one that is not.
+    let home = rendezvous::home([node(1), node(2)].into_iter(), registering().id.0).unwrap();
+    let this = if home == node(1) { node(2) } else { node(1) };
+    let members = |up: &[NodeId]| ShareTrunks(TrunkHomes::Members { node: this, up: up.to_vec() });
+    let mut net = net(acme(vec![registering()]), [Plan::Accept]);
+    net.ask(members(&[this]));
+    net.run();
+    assert_eq!(registers(&net).len(), 1, "it is the only one: the registration stays");
+    // The other node registers, and this one removes its own afterwards.
+    net.ask(members(&[this, home]));
+    net.run();
+    net.wait(Duration::from_millis(1_500));
+    assert_eq!(registers(&net).len(), 1);
+    net.wait(Duration::from_secs(1));
+    assert_eq!(registers(&net).last().unwrap().0, "0");
+    assert_eq!(net.switch.registrations(), 0);
+    net.wait(Duration::from_secs(7_200));
+    assert_eq!(registers(&net).len(), 2, "nothing is sent where another node registers");
+    // The home dies, comes back for a moment, and dies again.
+    for up in [&[this][..], &[this, home], &[this]] {
+        net.ask(members(up));
+        net.run();
+    }
+    net.wait(Duration::from_secs(10));
+    assert_eq!(registers(&net).len(), 3);
+    assert_eq!(net.switch.registrations(), 1);
+    // A node that drains is nobody's home.
+    net.ask(members(&[home]));
+    net.run();
+    net.wait(Duration::from_secs(3));
+    assert_eq!(registers(&net).last().unwrap().0, "0");
 }

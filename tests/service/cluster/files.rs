@@ -1,4 +1,4 @@
-//! Recordings and traces that one node has written, read and deleted through another one.
+//! Recordings, traces and SIP messages that one node has, read and deleted through another one.
 
 use serde_json::{Value, json};
 
@@ -111,4 +111,30 @@ async fn the_trace_of_a_leg_is_read_through_another_node() {
     let (status, own) = bytes(&second, &path, None).await;
     assert_eq!((status, own.starts_with(b"sidetone-trace")), (200, true));
     assert!(bytes(&first, &path, None).await == (200, own), "the same through the other node");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_are_not_stored_yet_are_read_through_another_node() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    cluster.more = "[signalling]\nkeep_days = 1\n".to_owned();
+    let (first, second, _) = cluster.two().await;
+    let talk = Talk::at(&second, "1001", "1002").await;
+    talk.caller.hang_up().await.unwrap();
+    within("the end of the call", talk.placed).await.unwrap();
+    // Half a minute after its end they are stored.
+    let call = found("the record", async || {
+        Some(all_records(first.http()).await.pop()?["call_uuid"].as_str()?.to_owned())
+    })
+    .await;
+    let path = format!("/cdrs/{call}/signalling");
+    let own = ask("GET", &second, &path, None).await;
+    assert_eq!(own.status, 200, "{own:?}");
+    assert!(own.json()["messages"].as_array().is_some_and(|messages| messages.len() >= 8), "{own:?}");
+    let far = ask("GET", &first, &path, None).await;
+    assert_eq!((far.status, far.json()), (200, own.json()));
+    let text = ask("GET", &first, &format!("{path}?format=text"), None).await;
+    assert!(text.status == 200 && text.text.contains("BYE sip:"), "{text:?}");
+
+    let unknown = ask("GET", &first, &format!("/cdrs/{}/signalling", uuid::Uuid::from_u128(7)), None).await;
+    assert_eq!(unknown.status, 404);
 }

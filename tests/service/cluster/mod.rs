@@ -24,4 +24,5 @@ mod rooms;
 mod site;
 mod stream;
 mod tls;
+mod trunks;
 mod wire;

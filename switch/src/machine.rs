@@ -553,7 +553,8 @@ impl Switch {
             Query::ShareTrunks(ShareTrunks(homes)) => {
                 let directory = Arc::clone(&self.shared.directory);
                 let (registrations, mut context) = self.registering();
-                Answer::ShareTrunks(registrations.share(now, homes, &directory, &mut context))
+                registrations.share(now, homes, &directory, &mut context);
+                Answer::ShareTrunks(())
             }
             Query::StatusOfTrunk(query) => Answer::StatusOfTrunk(self.status_of_trunk(now, &query)),
             Query::WrongFields(query) => {

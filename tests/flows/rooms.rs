@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::device::Device;
 use crate::room::directory;
-use crate::site::{Site, calls, found, phone_config, post, registered, until, within};
+use crate::site::{Site, calls, found, phone_config, post, until, within};
 
 /// Rooms of every kind, two numbers that lead to them, and whoever calls from loopback without being one of us.
 const ROOMS: &str = r#"

@@ -1,6 +1,6 @@
 //! One page from the pages of several nodes.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
@@ -68,29 +68,38 @@ pub(super) fn merge_trunk_status(states: Vec<Value>) -> Option<Value> {
     let mut states = states.into_iter();
     let mut merged = states.next()?;
     for mut state in states {
-        let calls = merged["calls"].as_u64()?.saturating_add(state["calls"].as_u64()?);
-        merged["calls"] = calls.into();
+        add(merged.get_mut("calls")?, state.get("calls")?.as_u64()?)?;
         // While a registration moves two nodes have one: that of the new home is the later one.
-        let (own, other) = (&merged["registration"], &state["registration"]);
-        if own["expires_at"].as_str() < other["expires_at"].as_str() || own.is_null() {
-            merged["registration"] = state["registration"].take();
+        let until = |state: &Value| Some(state.get("expires_at")?.as_str()?.to_owned());
+        let (own, other) = (merged.get_mut("registration")?, state.get_mut("registration")?);
+        if own.is_null() || until(own) < until(other) {
+            *own = other.take();
         }
-        let used = state["addresses"].as_array()?;
-        for address in merged["addresses"].as_array_mut()? {
-            let same = used.iter().filter(|other| {
-                other["address"] == address["address"] && other["server"] == address["server"]
-            });
-            let more: u64 = same.filter_map(|other| other["outbound_calls"].as_u64()).sum();
-            address["outbound_calls"] = address["outbound_calls"].as_u64()?.saturating_add(more).into();
+        let used = state.get("addresses")?.as_array()?;
+        for address in merged.get_mut("addresses")?.as_array_mut()? {
+            let same = |other: &&Value| {
+                ["server", "address"].iter().all(|name| other.get(name) == address.get(name))
+            };
+            let more = used.iter().filter(same).filter_map(|other| other.get(OUTBOUND)?.as_u64()).sum();
+            add(address.get_mut(OUTBOUND)?, more)?;
         }
-        let refusals = merged["refusals"].as_array_mut()?;
-        refusals.append(state["refusals"].as_array_mut()?);
-        refusals.sort_by(|a, b| b["at"].as_str().cmp(&a["at"].as_str()));
+        let refusals = merged.get_mut("refusals")?.as_array_mut()?;
+        refusals.append(state.get_mut("refusals")?.as_array_mut()?);
+        let at = |refusal: &Value| refusal.get("at").and_then(Value::as_str).map(str::to_owned);
+        refusals.sort_by_cached_key(|refusal| Reverse(at(refusal)));
         refusals.truncate(REFUSALS_MAX);
     }
     Some(merged)
 }
 
+/// Adds to a number; `None` when it is none.
+fn add(number: &mut Value, more: u64) -> Option<()> {
+    *number = number.as_u64()?.saturating_add(more).into();
+    Some(())
+}
+
+/// The calls out over an address of a trunk.
+const OUTBOUND: &str = "outbound_calls";
 /// Refusals that a state has at most.
 const REFUSALS_MAX: usize = 20;
 /// How many are in a room.

@@ -53,7 +53,7 @@ struct LimitCounters {
     by_share: AtomicU64,
 }
 
-/// The task, before it runs.
+/// The task, before it runs. It notifies the switch of changed members, too: they decide which node registers with a trunk.
 pub struct LimitTask {
     shared: Arc<SharedLimits>,
     store: Store,

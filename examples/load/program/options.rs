@@ -303,8 +303,8 @@ impl Target {
     /// The provisioned phones of the engine at this address.
     pub(crate) fn of(engine: SocketAddrV4) -> Target {
         Target {
-            registrar: None,
             engine,
+            registrar: None,
             domain: DOMAIN.to_owned(),
             password: PASSWORD.to_owned(),
             number_prefix: NUMBER_PREFIX.to_owned(),

@@ -200,7 +200,7 @@ fn two_tenants_at_one_carrier_address_are_one_too_many() {
 #[test]
 fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     let node = |number: u128| NodeId(Uuid::from_u128(number));
-    // Which of two nodes is the home of the trunk; this one is the one that is not.
+    // The trunk has its home at the other one of two nodes.
     let home = rendezvous::home([node(1), node(2)].into_iter(), registering().id.0).unwrap();
     let this = if home == node(1) { node(2) } else { node(1) };
     let members = |up: &[NodeId]| ShareTrunks(TrunkHomes::Members { node: this, up: up.to_vec() });
@@ -226,7 +226,7 @@ fn a_trunk_has_one_registration_in_a_cluster_that_follows_its_home() {
     net.wait(Duration::from_secs(10));
     assert_eq!(registers(&net).len(), 3);
     assert_eq!(net.switch.registrations(), 1);
-    // A node that drains is nobody's home.
+    // No trunk has its home at a node that drains.
     net.ask(members(&[home]));
     net.run();
     net.wait(Duration::from_secs(3));

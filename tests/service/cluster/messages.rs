@@ -29,7 +29,7 @@ async fn is_done(node: &Node) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_inside_one_node_costs_four_messages_of_nats() {
+async fn a_call_inside_one_node_costs_four_messages_of_nats_and_two_more_when_it_is_stored_late() {
     let Some(cluster) = Cluster::start().await else { return };
     let (first, _second, _) = cluster.two().await;
     let caller = registered(phone_config(first.served.sip, "1001", answering())).await;
@@ -49,6 +49,5 @@ async fn a_call_inside_one_node_costs_four_messages_of_nats() {
     let sent = (messages(&cluster).await - before) as f64;
     let per_call = (sent - idle * began.elapsed().as_secs_f64()) / CALLS as f64;
     eprintln!("{per_call:.2} messages of NATS for a call, {idle:.1} a second without calls");
-    // A call whose record is stored late costs two more.
     assert!((3.5..6.5).contains(&per_call), "{per_call} messages for a call");
 }

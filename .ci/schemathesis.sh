@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 tools="$PWD/target/tools/schemathesis"
 if [ ! -x "$tools/bin/st" ]; then
-  if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "schemathesis>=4.32,<5"; }; then
+  if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "schemathesis==4.32.5"; }; then
     rm -rf "$tools"
     printf '\n%s\n%s\n\n' "NOTICE: schemathesis is NOT run, nobody fuzzes the API by its document:" \
       "NOTICE: it needs python3 with venv and pip, and a package index"

@@ -162,14 +162,22 @@ impl Kept {
 
     /// Gives each value and its legs in the hours from `first` on.
     pub(super) fn each(&self, first: i64, mut give: impl FnMut(&str, LegSide, MediaVerdict, u64)) {
-        // By numbers, so that the many hours of a value are added up before it is looked up.
-        let mut sums: HashMap<(u32, LegSide, MediaVerdict), u64> = HashMap::new();
+        // A table, because a week of an organisation with many networks has some hundred thousand counts.
+        let mut sums = vec![0_u64; self.values.len() * SUMS_OF_VALUE];
         for count in self.hours.range(first..).flat_map(|(_, hour)| &hour.counts) {
-            *sums.entry((count.value, count.leg, count.verdict)).or_default() += u64::from(count.legs);
+            let place = count.value as usize * SUMS_OF_VALUE + place_of_sum(count.leg, count.verdict);
+            if let Some(sum) = sums.get_mut(place) {
+                *sum += u64::from(count.legs);
+            }
         }
-        for ((value, leg, verdict), legs) in sums {
-            if let Some(value) = self.values.get(value as usize) {
-                give(value, leg, verdict, legs);
+        for (value, sums) in self.values.iter().zip(sums.chunks(SUMS_OF_VALUE)) {
+            for (leg, _) in LegSide::ALL.iter().copied() {
+                for (verdict, _) in MediaVerdict::ALL {
+                    let legs = sums.get(place_of_sum(leg, verdict)).copied().unwrap_or_default();
+                    if legs > 0 {
+                        give(value, leg, verdict, legs);
+                    }
+                }
             }
         }
     }
@@ -205,6 +213,12 @@ impl Kept {
     }
 }
 
+/// Where the sum of a leg and a verdict is among those of a value.
+fn place_of_sum(leg: LegSide, verdict: MediaVerdict) -> usize {
+    leg as usize * MediaVerdict::ALL.len() + verdict as usize
+}
+
+const SUMS_OF_VALUE: usize = LegSide::ALL.len() * MediaVerdict::ALL.len();
 /// An hour in microseconds.
 pub(super) const HOUR_US: i64 = 3_600_000_000;
 /// Hours that are kept: 8 days.

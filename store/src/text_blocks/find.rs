@@ -11,10 +11,10 @@ use sidetone_model::page::{Order, Window};
 use sidetone_model::time::Timestamp;
 use uuid::Uuid;
 
-use super::block::{BlockId, Condition, Keys, Texts, finder};
+use super::block::{BlockId, Condition, Texts, finder};
 use super::cache::TextCache;
 use super::packing::{unpack_keys, unpack_texts};
-use super::searches::Places;
+use super::searches::{Key, Known, Matches};
 use crate::StoreError;
 use crate::columns::{number, parsed};
 use crate::scope::narrowed;
@@ -44,7 +44,7 @@ pub(in super::super) struct Found {
 #[derive(Debug)]
 struct Hits {
     block: Row,
-    places: Arc<[u32]>,
+    matches: Arc<Matches>,
 }
 
 /// What is known of a block without reading it.
@@ -148,15 +148,15 @@ pub(in super::super) async fn find(
         records: row.records,
     };
     let sought = wanted.condition.sought();
-    let known = cache.searches.places(wanted.organisation, &sought);
+    let known = cache.searches.known(wanted.organisation, &sought);
     // Of all blocks, so that blocks outside this window in time stay known, and those that were merged do not.
-    let mut places: Places =
+    let mut matches: Known =
         rows.iter().map(id).filter_map(|id| Some((id, Arc::clone(known.get(&id)?)))).collect();
     let rows: Vec<Row> = rows
         .into_iter()
         .filter(|row| row.last_started_us >= wanted.from_us && row.first_started_us < wanted.to_us)
         .collect();
-    let new: Vec<Row> = rows.iter().copied().filter(|row| !places.contains_key(&id(row))).collect();
+    let new: Vec<Row> = rows.iter().copied().filter(|row| !matches.contains_key(&id(row))).collect();
     let turn = cache.turn();
     for part in new.chunks(BLOCKS_AT_ONCE) {
         let mut texts: Vec<(Row, Option<Arc<Texts>>)> =
@@ -174,16 +174,16 @@ pub(in super::super) async fn find(
         }
         for (row, texts) in texts {
             let texts = texts.ok_or(StoreError::Corrupt { column: "texts" })?;
-            places.insert(id(&row), texts.search(&wanted.condition).into());
+            matches.insert(id(&row), Arc::new(Matches::new(texts.search(&wanted.condition))));
         }
         // A search of a million records takes milliseconds; others get their turn in between.
         tokio::task::yield_now().await;
     }
-    let hits = |block: Row| Some(Hits { block, places: Arc::clone(places.get(&id(&block))?) });
-    let blocks = rows.into_iter().filter_map(hits).filter(|hits| !hits.places.is_empty()).collect();
+    let hits = |block: Row| Some(Hits { block, matches: Arc::clone(matches.get(&id(&block))?) });
+    let blocks = rows.into_iter().filter_map(hits).filter(|hits| hits.matches.len() > 0).collect();
     let mut found = Found { organisation: wanted.organisation, blocks };
     if !new.is_empty() {
-        cache.searches.keep(wanted.organisation, sought, places);
+        cache.searches.keep(wanted.organisation, sought, matches);
     }
     found.cut(on, wanted).await?;
     Ok(Some(found))
@@ -192,7 +192,7 @@ pub(in super::super) async fn find(
 impl Found {
     /// The number of records.
     pub(in super::super) fn total(&self) -> u64 {
-        self.blocks.iter().map(|hits| hits.places.len() as u64).sum()
+        self.blocks.iter().map(|hits| hits.matches.len() as u64).sum()
     }
 
     /// The ids of the records of a window, by start in `order`, then by id.
@@ -221,11 +221,8 @@ impl Found {
             if calls.len() >= end && calls.last().is_some_and(|(last, _)| *last < next) {
                 break;
             }
-            let mut keys = read_keys(on, self.organisation, part).await?;
-            for hits in part {
-                let keys =
-                    keys.remove(&hits.block.first_call).ok_or(StoreError::Corrupt { column: "call_keys" })?;
-                calls.extend(at(&keys, &hits.places).map(|(started_us, call)| (turned(started_us), call)));
+            for keys in keys_of(on, self.organisation, part).await? {
+                calls.extend(keys.into_iter().map(|(started_us, call)| (turned(started_us), call)));
             }
             calls.sort_unstable_by_key(key);
             calls.truncate(end);
@@ -240,32 +237,19 @@ impl Found {
         let (cut, mut whole): (Vec<Hits>, Vec<Hits>) =
             std::mem::take(&mut self.blocks).into_iter().partition(|hits| is_cut(&hits.block));
         for part in cut.chunks(KEYS_AT_ONCE) {
-            let mut keys = read_keys(on, self.organisation, part).await?;
-            for Hits { block, places } in part {
-                let keys =
-                    keys.remove(&block.first_call).ok_or(StoreError::Corrupt { column: "call_keys" })?;
-                let within = |place: &u32| {
-                    keys.started_us
-                        .get(*place as usize)
-                        .is_some_and(|started_us| (wanted.from_us..wanted.to_us).contains(started_us))
-                };
-                let places: Arc<[u32]> = places.iter().copied().filter(within).collect();
-                if !places.is_empty() {
-                    whole.push(Hits { block: *block, places });
+            for (Hits { block, matches }, keys) in
+                part.iter().zip(keys_of(on, self.organisation, part).await?)
+            {
+                let is_within = |(started_us, _): &Key| (wanted.from_us..wanted.to_us).contains(started_us);
+                let matches = matches.only(&keys, is_within);
+                if matches.len() > 0 {
+                    whole.push(Hits { block: *block, matches: Arc::new(matches) });
                 }
             }
         }
         self.blocks = whole;
         Ok(())
     }
-}
-
-/// The start and the id of the records at these places.
-fn at<'a>(keys: &'a Keys, places: &'a [u32]) -> impl Iterator<Item = (i64, Uuid)> + 'a {
-    places.iter().filter_map(|place| {
-        let place = *place as usize;
-        Some((*keys.started_us.get(place)?, *keys.calls.get(place)?))
-    })
 }
 
 async fn blocks(on: &mut Connection, organisation: OrganisationId) -> Result<Vec<Row>, StoreError> {
@@ -309,17 +293,32 @@ async fn read_texts(
     unpacked.collect()
 }
 
-async fn read_keys(
+/// The keys of the matches in each of these blocks.
+async fn keys_of(
     on: &mut Connection,
     organisation: OrganisationId,
     blocks: &[Hits],
-) -> Result<HashMap<Uuid, Keys>, StoreError> {
-    let blocks: Vec<Uuid> = blocks.iter().map(|hits| hits.block.first_call).collect();
-    let packed = read(on, "SELECT first_call_uuid, call_keys AS packed", organisation, &blocks).await?;
-    let unpacked = packed.into_iter().map(|(block, packed)| {
-        Ok((block, unpack_keys(&packed).ok_or(StoreError::Corrupt { column: "call_keys" })?))
-    });
-    unpacked.collect()
+) -> Result<Vec<Vec<Key>>, StoreError> {
+    let unread: Vec<Uuid> = blocks
+        .iter()
+        .filter(|hits| hits.matches.known_keys().is_none())
+        .map(|hits| hits.block.first_call)
+        .collect();
+    let mut blocks_keys = HashMap::with_capacity(unread.len());
+    for (block, packed) in
+        read(on, "SELECT first_call_uuid, call_keys AS packed", organisation, &unread).await?
+    {
+        blocks_keys.insert(block, unpack_keys(&packed).ok_or(StoreError::Corrupt { column: "call_keys" })?);
+    }
+    let keys = |hits: &Hits| match hits.matches.known_keys() {
+        Some(known) => Ok(known.to_vec()),
+        None => {
+            let keys =
+                blocks_keys.get(&hits.block.first_call).ok_or(StoreError::Corrupt { column: "call_keys" })?;
+            Ok(hits.matches.keys_in(keys))
+        }
+    };
+    blocks.iter().map(keys).collect()
 }
 
 /// The bytes that `select` reads of each block.

@@ -19,6 +19,7 @@ use sidetone_model::room::{NewRoom, Pin, Role, RoomPin, Rooms as _};
 use sidetone_model::signalling::CallSignalling;
 use sidetone_phone::{Answering, CallPlan, Phone};
 use sidetone_store::Store;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -34,8 +35,9 @@ pub const PASSWORD: &str = "correct horse battery staple";
 pub struct Fixture {
     pub acme: Tenant,
     pub bolt: Tenant,
-    /// The engine's own.
+    /// The engine's own, which works on the engine's runtime alone: a connection ends with the runtime that opened it.
     pub store: Store,
+    runtime: Handle,
     /// Where another client reaches the database.
     pub database_url: String,
     address: SocketAddr,
@@ -108,7 +110,8 @@ impl Fixture {
                 let nodes = Nodes::start(&config).await;
                 let phones = talking(nodes.first.sip[0]).await;
                 let store = nodes.first.store.clone();
-                started.send((nodes.http, store, crate::chosen::url_in(dir.path()))).unwrap();
+                let database_url = crate::chosen::url_in(dir.path());
+                started.send((nodes.http, store, database_url, Handle::current())).unwrap();
                 let _ = stopped.await;
                 let (engine, others) = nodes.into_parts();
                 engine.stop(Duration::ZERO).await;
@@ -116,11 +119,12 @@ impl Fixture {
                 drop(phones);
             });
         });
-        let (address, store, database_url) = start.recv().unwrap();
+        let (address, store, database_url, runtime) = start.recv().unwrap();
         let mut fixture = Self {
             acme: tenant("acmeplant"),
             bolt: tenant("boltplant"),
-            store: store.clone(),
+            store,
+            runtime,
             database_url,
             address,
             operator: String::new(),
@@ -132,8 +136,8 @@ impl Fixture {
         fixture.operator = fixture.session("operator@house.test");
         let names = ["acmeplant", "boltplant"];
         let [mut acme, mut bolt] = names.map(|name| fixture.furnish(name));
-        store_records(&store, &[&acme, &bolt]);
-        store_sessions(&store, [&mut acme, &mut bolt]);
+        fixture.on_engine(store_records(&fixture.store, &[&acme, &bolt]));
+        fixture.on_engine(store_sessions(&fixture.store, [&mut acme, &mut bolt]));
         for tenant in [&acme, &bolt] {
             for team in ["blue", "red"] {
                 let path = format!("/conversations/{}", tenant.id(&format!("conversation.{team}")));
@@ -147,6 +151,11 @@ impl Fixture {
         fixture.acme = acme;
         fixture.bolt = bolt;
         fixture
+    }
+
+    /// Waits for work of the store.
+    pub fn on_engine<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// Sends a request; one without a token from an address that no other has.
@@ -397,35 +406,27 @@ pub fn ai_price(plant: &str, organisation: &str) -> Value {
         "text_input_per_million": "1.00", "output_per_million": "2.00", "currency": "EUR"})
 }
 
-fn store_records(store: &Store, tenants: &[&Tenant]) {
+async fn store_records(store: &Store, tenants: &[&Tenant]) {
     let all: Vec<Cdr> = tenants
         .iter()
         .flat_map(|tenant| records(&tenant.plant, &tenant.organisation, &tenant.ids))
         .map(|(_, record)| record)
         .collect();
     let kept = CallSignalling::default();
-    let store = store.clone();
-    let thread = std::thread::spawn(move || {
-        let signalling: Vec<_> = all
-            .iter()
-            .map(|record| (record.call_uuid, record.organisation_id, wall_clock(), &kept))
-            .collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            store.store(&all).await.unwrap();
-            store.store_signalling(NodeId(Uuid::nil()), 1, &signalling).await.unwrap();
-        });
-    });
-    thread.join().unwrap();
+    let signalling: Vec<_> =
+        all.iter().map(|record| (record.call_uuid, record.organisation_id, wall_clock(), &kept)).collect();
+    store.store(&all).await.unwrap();
+    store.store_signalling(NodeId(Uuid::nil()), 1, &signalling).await.unwrap();
 }
 
 /// A room of each tenant that somebody was in.
-fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
+async fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
     for tenant in tenants {
         let organisation_id = OrganisationId(tenant.organisation.parse().unwrap());
+        let name = format!("{} blueplant", tenant.plant);
         let new = NewRoom {
             organisation_id,
-            name: format!("{} blueplant", tenant.plant),
+            name: name.clone(),
             number: "70".to_owned(),
             participant_pin: RoomPin::Given(Pin::default()),
             moderator_pin: Pin::default(),
@@ -437,21 +438,12 @@ fn store_sessions(store: &Store, tenants: [&mut Tenant; 2]) {
             max_members: 0,
             minutes_email: String::new(),
         };
-        let (store, name) = (store.clone(), format!("{} blueplant", tenant.plant));
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let room = store.create(Scope::Everything, new, at(0)).await.unwrap().id;
-                let rows = session(room, organisation_id, &name);
-                let id = rows.sessions[0].id;
-                store.store_sessions(NodeId(Uuid::nil()), &rows).await.unwrap();
-                (room, id)
-            })
-        });
-        let (room, session) = thread.join().unwrap();
+        let room = store.create(Scope::Everything, new, at(0)).await.unwrap().id;
+        let rows = session(room, organisation_id, &name);
+        store.store_sessions(NodeId(Uuid::nil()), &rows).await.unwrap();
         tenant.ids.insert("room".to_owned(), room.to_string());
         tenant.ids.insert("named_room".to_owned(), format!("svc-room-{room}"));
-        tenant.ids.insert("session".to_owned(), session.to_string());
+        tenant.ids.insert("session".to_owned(), rows.sessions[0].id.to_string());
     }
 }
 

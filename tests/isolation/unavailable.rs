@@ -71,9 +71,8 @@ fn unavailable(row: &Row, answer: &Answer) {
 #[test]
 fn every_operation_says_503_while_the_database_is_away() {
     let fixture = Fixture::new();
-    let runtime = Runtime::new().unwrap();
     let operator = fixture.operator().to_owned();
-    runtime.block_on(fixture.store.close_shared());
+    fixture.on_engine(fixture.store.close_shared());
     let mut others = Vec::new();
     for row in ROWS {
         let token = if row.operator { &operator } else { &fixture.acme.key };
@@ -88,7 +87,7 @@ fn every_operation_says_503_while_the_database_is_away() {
         }
     }
     assert_eq!(others, WITHOUT_THE_DATABASE, "these need no database");
-    runtime.block_on(fixture.store.close());
+    fixture.on_engine(fixture.store.close());
     for row in ROWS.iter().filter(|row| !matches!(row.shape, Shape::Local | Shape::Public)) {
         let path = row.path(&fixture.acme);
         let answer = fixture.send(row.method(), &path, Some(&fixture.acme.key), &row.body(&fixture.acme));

@@ -1,5 +1,7 @@
 //! Recordings, traces and SIP messages that one node has, read and deleted through another one.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::calls::{Talk, all_records, get, items};
@@ -87,6 +89,46 @@ async fn a_recording_is_read_and_deleted_through_another_node() {
     assert_eq!(deleted.status, 409, "{deleted:?}");
 }
 
+/// The only recording below a node's data.
+fn recording_file(of: &Node) -> PathBuf {
+    let directories = std::fs::read_dir(of.data.path().join("recordings")).unwrap();
+    let files = directories.flat_map(|directory| std::fs::read_dir(directory.unwrap().path()).unwrap());
+    let paths: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    paths[0].clone()
+}
+
+/// The download ends, short of the length that was declared, so that the client sees that it is not whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_download_from_a_node_that_falls_silent_ends() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let Some(cluster) = Cluster::start().await else { return };
+    let (first, second, _) = cluster.two().await;
+    let (call, recording) = recorded(&second, "1001", "1002").await;
+    // Longer than all that is buffered between the disk and the client.
+    std::fs::File::options().append(true).open(recording_file(&second)).unwrap().set_len(LONG).unwrap();
+    let mut stream = tokio::net::TcpStream::connect(first.http()).await.unwrap();
+    let head = format!(
+        "GET /api/v1/cdrs/{call}/recordings/{recording}/audio HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+         Authorization: Bearer {ADMIN}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut read = vec![0; 64 * 1024];
+    within("the beginning", stream.read_exact(&mut read)).await.unwrap();
+    let beginning = String::from_utf8_lossy(&read).to_lowercase();
+    assert!(beginning.contains(&format!("\r\ncontent-length: {LONG}\r\n")), "{}", &beginning[..400]);
+    second.served.signal("STOP");
+    // Whether the connection is closed or reset is the same to a client.
+    let _ = within("the end of the download", stream.read_to_end(&mut read)).await;
+    assert!((read.len() as u64) < LONG, "the node was not asked any more when it fell silent");
+    // A client that resumes it is told to come again.
+    let rest = format!("bytes={}-", read.len());
+    let again = Ask::new("GET", format!("/api/v1/cdrs/{call}/recordings/{recording}/audio"));
+    let again = again.bearer(ADMIN).header("Range", &rest).send(first.http()).await;
+    assert!([404, 503].contains(&again.status), "{again:?}");
+    second.served.signal("CONT");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_trace_of_a_leg_is_read_through_another_node() {
     let Some(mut cluster) = Cluster::start().await else { return };
@@ -138,3 +180,6 @@ async fn messages_that_are_not_stored_yet_are_read_through_another_node() {
     let unknown = ask("GET", &first, &format!("/cdrs/{}/signalling", uuid::Uuid::from_u128(7)), None).await;
     assert_eq!(unknown.status, 404);
 }
+
+/// Bytes of a recording that is still read when its node falls silent.
+const LONG: u64 = 256 * 1024 * 1024;

@@ -153,7 +153,7 @@ impl Fixture {
         fixture
     }
 
-    /// Waits for work of the store.
+    /// Runs work of the store on the engine's runtime, and waits for it.
     pub fn on_engine<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }

@@ -130,7 +130,7 @@ fn size_of_search(sought: &Sought, known: &Known) -> usize {
 
 const SEARCHES_MAX: usize = 64;
 const OWN_SEARCHES_MAX: usize = 8;
-/// One million matches.
+/// One million matches, or some 150,000 whose keys are kept.
 const SEARCH_MAX_BYTES: usize = 4 << 20;
 const SIZE_MAX_BYTES: usize = 16 << 20;
 /// Matches of a block whose keys are kept.
